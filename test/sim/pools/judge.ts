@@ -12,7 +12,7 @@
  * P5 A pool acts only on hosts whose claim it holds, begins nothing without a slot, and nothing on
  *    whom a person works on.
  * P6 No more slots than hosts may be out, no host twice; numbers rise, what a slot says stays, and
- *    it goes only once the host's run has ended.
+ *    it goes only once the host's run has ended, or was called off before it wrote anything.
  * P7 Whom a pool says to have failed has lost its image by that, and as many of them stop it: until
  *    one comes back, or people want another image or say otherwise, whoever leaves or joins.
  * P8 When the faults stop every pool comes to rest, its hosts on its image.
@@ -38,6 +38,7 @@ import {
 } from '@rackwright/messages';
 import { type JudgedHost, type JudgeParts, machineOf } from '../judged.ts';
 import type { ImageEvent, SimMachine } from '../machine.ts';
+import { isDeployment, isUnderWay } from './given-back.ts';
 import { HaltRule } from './halts.ts';
 import { inHands } from './in-hands.ts';
 import { PolicyRules } from './policy.ts';
@@ -351,14 +352,14 @@ export class PoolJudge {
   }
 
   /** P6: what is given back. */
-  #judgeGiven(pool: string, { hostUid, host, state, run, number, runsBefore }: RolloutSlot): void {
-    if (state === RolloutSlotState.GATE || this.#isBack) return;
-    const record = [...this.#hosts.values()].find((each) => each.record.host?.uid === hostUid);
-    const now = record?.record.host?.status?.run;
-    if (now === undefined || now.phase === RunPhase.ENDED || now.requestedBy !== pool) return;
-    const isOwn = run === 0n ? now.number > runsBefore : now.number === run;
-    if (!isOwn || !isDeployment(now)) return;
-    this.#found('P6', `${pool}: slot ${number} is given back while ${host} is under way`);
+  #judgeGiven(pool: string, slot: RolloutSlot): void {
+    if (slot.state === RolloutSlotState.GATE || this.#isBack) return;
+    const record = [...this.#hosts.values()].find((each) => {
+      return each.record.host?.uid === slot.hostUid;
+    });
+    const run = record?.record.host?.status?.run;
+    if (!isUnderWay(slot, run, pool, (what) => this.#begun.has(what))) return;
+    this.#found('P6', `${pool}: slot ${slot.number} is given back while ${slot.host} is under way`);
   }
 
   /** P7: a machine that was never written has lost nothing. */
@@ -460,10 +461,6 @@ export class PoolJudge {
     const last = done.toSorted((a, b) => Number(a.number - b.number)).at(-1);
     return last?.outcome === RunOutcome.SUCCEEDED ? last.requestedBy : undefined;
   }
-}
-
-function isDeployment({ kind }: Run): boolean {
-  return kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
 }
 
 function slotsOf(record: store.PoolRecord | undefined): readonly RolloutSlot[] {
