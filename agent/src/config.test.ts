@@ -17,6 +17,7 @@ const defaultBmc = {
   redfish: {
     networkBoot: 'pxe',
     bootMode: 'asFound',
+    firmwareUrls: [],
     limits: {
       ...{ connectTimeoutMs: 5_000, requestTimeoutMs: 25_000 },
       ...{ bodyBytesMax: 1_048_576, headerBytesMax: 16_384 },
@@ -164,6 +165,11 @@ describe('a configuration to run with', () => {
   test.each<[string, string, string]>([
     ['a loader', 'loaders: {bios: nosuch}', '5 loaders.bios has to be a name among loaderFiles'],
     ['a kernel', 'runner: {kernel: typo}', '5 runner.kernel has to be a name among files'],
+    [
+      'a place of firmware',
+      "bmc: {redfishFirmwareUrls: ['ftp://x/']}",
+      '5 bmc.redfishFirmwareUrls has to hold plain URLs',
+    ],
     ['a port of two servers', 'http: {port: 7443}', '5 http.port has to be another than'],
   ])('%s that cannot be is told with its line', (_what, line, told) => {
     expect(words(`${runnable}${line}\n`)).toEqual([expect.stringContaining(told)]);

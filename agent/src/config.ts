@@ -11,6 +11,7 @@ import {
   type Firmware,
   type GovernorLimits,
   type IpmitoolOptions,
+  isPlainUrl,
   type ReadBackTimings,
   type RedfishOptions,
 } from '@rackwright/bmc';
@@ -124,6 +125,10 @@ export function parseWholeConfig(text: string): AgentConfig {
   }
   if (filesPort !== 0 && portsClash({ address, port: filesPort }, runner)) {
     problems.push(`http.filesPort has to be another than runner.port, ${runner.port}`);
+  }
+  for (const url of config.bmc.redfish.firmwareUrls.filter((one) => !isPlainUrl(one))) {
+    const form = 'http:// or https://, without user, query, "%" and ".."';
+    problems.push(`bmc.redfishFirmwareUrls has to hold plain URLs: ${form}; it holds ${url}`);
   }
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
@@ -331,6 +336,7 @@ function readRedfish(reader: ConfigReader): RedfishOptions {
   return {
     networkBoot: reader.oneOf('redfishNetworkBoot', ['pxe', 'http'], networkBoot),
     bootMode: reader.oneOf('redfishBootMode', ['asFound', 'asAsked'], bootMode),
+    firmwareUrls: reader.texts('redfishFirmwareUrls', []),
     limits: {
       ...limits,
       connectTimeoutMs: ms('redfishConnectTimeoutMs', limits.connectTimeoutMs),

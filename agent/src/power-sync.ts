@@ -452,35 +452,35 @@ function sightOfSilence({ reason, message, backendWords }: BmcTransient): Sight 
   }
 }
 
+/** Undefined: it says nothing of the BMC. */
+const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble | undefined>> = {
+  authentication: agent.BmcTrouble.AUTHENTICATION,
+  privilege: agent.BmcTrouble.AUTHENTICATION,
+  lockedOut: agent.BmcTrouble.LOCKED_OUT,
+  certificate: agent.BmcTrouble.CERTIFICATE,
+  toolMissing: undefined,
+  cipherSuite: agent.BmcTrouble.PROTOCOL,
+  address: agent.BmcTrouble.PROTOCOL,
+  invalidCredential: agent.BmcTrouble.PROTOCOL,
+  notApplied: agent.BmcTrouble.PROTOCOL,
+  unsupported: agent.BmcTrouble.PROTOCOL,
+  rejected: agent.BmcTrouble.PROTOCOL,
+  malformed: agent.BmcTrouble.PROTOCOL,
+  protocol: agent.BmcTrouble.PROTOCOL,
+  ambiguous: agent.BmcTrouble.PROTOCOL,
+  mediaRefused: agent.BmcTrouble.PROTOCOL,
+  mediaMissing: agent.BmcTrouble.PROTOCOL,
+  settingRefused: agent.BmcTrouble.PROTOCOL,
+  settingUnknown: agent.BmcTrouble.PROTOCOL,
+  stillPending: agent.BmcTrouble.PROTOCOL,
+  updateFailed: agent.BmcTrouble.PROTOCOL,
+  notAllowed: agent.BmcTrouble.PROTOCOL,
+};
+
 function sightOfFailure({ type, message, backendWords }: BmcFailed): Sight {
-  switch (type) {
-    case 'certificate': {
-      // Whoever compares it with what the BMC itself says needs the fingerprint.
-      const words = `${message} (${backendWords})`;
-      return { kind: 'trouble', trouble: agent.BmcTrouble.CERTIFICATE, message: words };
-    }
-    case 'authentication':
-    case 'privilege':
-      return { kind: 'trouble', trouble: agent.BmcTrouble.AUTHENTICATION, message };
-    case 'lockedOut':
-      return { kind: 'trouble', trouble: agent.BmcTrouble.LOCKED_OUT, message };
-    case 'toolMissing':
-      // Says nothing of the BMC.
-      return { kind: 'nothing' };
-    case 'cipherSuite':
-    case 'address':
-    case 'invalidCredential':
-    case 'notApplied':
-    case 'unsupported':
-    case 'rejected':
-    case 'malformed':
-    case 'protocol':
-    case 'ambiguous':
-    case 'mediaRefused':
-    case 'mediaMissing':
-    case 'settingRefused':
-    case 'settingUnknown':
-    case 'stillPending':
-      return { kind: 'trouble', trouble: agent.BmcTrouble.PROTOCOL, message };
-  }
+  const trouble = troubles[type];
+  if (trouble === undefined) return { kind: 'nothing' };
+  // Whoever compares a certificate with what the BMC itself says needs the fingerprint.
+  const words = type === 'certificate' ? `${message} (${backendWords})` : message;
+  return { kind: 'trouble', trouble, message: words };
 }

@@ -144,6 +144,8 @@ const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   settingRefused: 'settingRefused',
   settingUnknown: 'settingUnknown',
   stillPending: 'stillPending',
+  updateFailed: 'updateFailed',
+  notAllowed: 'notAllowed',
   toolMissing: 'internal',
 };
 

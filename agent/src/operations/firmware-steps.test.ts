@@ -31,3 +31,22 @@ test('a boot order names different options', () => {
     expect(step?.problem?.({ first })).toMatch(/different boot options/);
   }
 });
+
+const update = firmwareSteps.find(({ description }) => description.name === 'firmware.update');
+const values = {
+  component: 'BIOS',
+  version: '2.2',
+  uri: 'https://images.example.org/bios-2.2.bin',
+};
+
+test.each([
+  [{}, undefined],
+  [{ component: '' }, /component must be/],
+  [{ version: '2\n' }, /version must be/],
+  [{ uri: 'https://user:word@images.example.org/b' }, /uri must be a plain/],
+  [{ uri: 'https://images.example.org/../b' }, /uri must be a plain/],
+])('an update of %j is refused or taken', (changes, reason) => {
+  const problem = update?.problem?.({ ...values, ...changes });
+  if (reason === undefined) expect(problem).toBeUndefined();
+  else expect(problem).toMatch(reason);
+});

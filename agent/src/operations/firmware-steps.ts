@@ -1,10 +1,16 @@
 /**
- * Steps on the settings of a machine's firmware, by its BMC. What is set waits for the next boot,
+ * Steps on a machine's firmware and its settings, by its BMC. What is set waits for the next boot,
  * which the list of the run orders: no step here switches a machine.
  */
 import { create } from '@bufbuild/protobuf';
-import { type BiosSettings, failed } from '@rackwright/bmc';
-import { ArgumentType, agent, RerunClass } from '@rackwright/messages';
+import { type BiosSettings, failed, isPlainUrl } from '@rackwright/bmc';
+import {
+  ArgumentType,
+  agent,
+  checkSettingsStep,
+  RerunClass,
+  updateFirmwareStep,
+} from '@rackwright/messages';
 import type { OutOfBandStep } from './out-of-band-step.ts';
 
 const settingsMax = 64;
@@ -26,6 +32,7 @@ const settingsArgument = {
 };
 
 const noSettings = failed('unsupported', 'the protocol of this BMC has no settings of firmware');
+const noUpdates = failed('unsupported', 'the protocol of this BMC has no updates of firmware');
 const noOrder = failed('unsupported', 'the protocol of this BMC has no persistent boot order');
 
 const applySettings: OutOfBandStep = {
@@ -44,7 +51,7 @@ const applySettings: OutOfBandStep = {
 
 const checkSettings: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
-    name: 'bios.check_settings',
+    name: checkSettingsStep,
     ...asserts,
     description: 'Waits until these settings of the firmware hold, after a boot.',
     typedArguments: [settingsArgument],
@@ -79,7 +86,47 @@ const setBootOrder: OutOfBandStep = {
     (await driver.setBootOrder?.(first.split(';'), signal)) ?? noOrder,
 };
 
-export const firmwareSteps: readonly OutOfBandStep[] = [applySettings, checkSettings, setBootOrder];
+const text = (name: string, description: string) => ({
+  ...{ name, description, required: true, type: ArgumentType.STRING },
+});
+
+const updateFirmware: OutOfBandStep = {
+  description: create(agent.StepDescriptionSchema, {
+    name: updateFirmwareStep,
+    ...asserts,
+    // What has been ordered is never ordered again by itself.
+    rerunClass: RerunClass.CHECK_FIRST,
+    abortable: false,
+    description:
+      'Has the BMC update a component of its firmware, and reads back the version. It does ' +
+      'nothing where the component has that version.',
+    typedArguments: [
+      text('component', 'The component, as the list of firmware calls it.'),
+      text('version', 'The version that it reads afterwards.'),
+      text('uri', 'Where the BMC fetches the image: below a URL that the agent allows.'),
+    ],
+  }),
+  problem: ({ component = '', version = '', uri = '' }) => {
+    const isName = (one: string): boolean => /^[!-~][ -~]{0,127}$/.test(one);
+    if (!isName(component)) return 'component must be 1 to 128 printable characters';
+    if (!isName(version)) return 'version must be 1 to 128 printable characters';
+    if (isPlainUrl(uri)) return undefined;
+    return 'uri must be a plain http:// or https:// URL, without user, query, "%" and ".."';
+  },
+  run: async (driver, values, signal, { isCheck, tell }) => {
+    const { component = '', version = '', uri = '' } = values;
+    const order = { component, version, uri, checkOnly: isCheck };
+    return (await driver.updateFirmware?.(order, tell, signal)) ?? noUpdates;
+  },
+  canCheck: true,
+};
+
+export const firmwareSteps: readonly OutOfBandStep[] = [
+  applySettings,
+  checkSettings,
+  setBootOrder,
+  updateFirmware,
+];
 
 /** The settings of "A=B;C=D", or what is wrong with the text. */
 export function parseSettings(text: string): BiosSettings | string {

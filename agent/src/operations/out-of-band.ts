@@ -6,6 +6,7 @@
  * 3. A step that this agent did not name in its Hello is not run (R8).
  */
 import { create } from '@bufbuild/protobuf';
+import type { TellUpdate } from '@rackwright/bmc';
 import { ArgumentType, agent, RerunClass } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
@@ -82,7 +83,8 @@ export async function runOutOfBand(
     const known = outOfBandSteps.map(({ description }) => description.name).join(', ');
     return failure('unsupported', `this agent has no step ${request.step}; it has ${known}`);
   }
-  if (request.mode !== agent.StepMode.RUN) {
+  const isCheck = request.mode === agent.StepMode.CHECK && step.canCheck === true;
+  if (request.mode !== agent.StepMode.RUN && !isCheck) {
     return failure('unsupported', `${request.step} can be run again, and has nothing to check`);
   }
   const problem = step.problem?.(request.arguments);
@@ -90,6 +92,8 @@ export async function runOutOfBand(
   const bmc = await openExpectedBmc(drivers, request, context);
   if ('kind' in bmc) return bmc;
   await context.begin();
-  const done = await step.run(bmc.driver, request.arguments, context.signal);
+  const tell: TellUpdate = (percent, state) =>
+    context.continuing({ step: request.step, percent, text: state });
+  const done = await step.run(bmc.driver, request.arguments, context.signal, { isCheck, tell });
   return done.kind === 'ok' ? { kind: 'complete' } : resultOfBmc(done);
 }

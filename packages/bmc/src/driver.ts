@@ -98,7 +98,11 @@ export type BmcFailureType =
   | 'settingRefused'
   /** The firmware has no setting of this name. */
   | 'settingUnknown'
-  /** The BMC keeps the settings, and no boot has taken them within the window. */
+  /** The BMC refused an update of firmware, or its task failed. */
+  | 'updateFailed'
+  /** The agent's configuration forbids it. */
+  | 'notAllowed'
+  /** No boot has taken settings within the window, or an update of firmware has not ended. */
   | 'stillPending'
   /** The program that speaks the protocol is missing on this agent. */
   | 'toolMissing';
@@ -222,6 +226,20 @@ export type HearConsole = (bytes: Uint8Array) => void;
 /** Settings of the firmware by name, as text: "Enabled", "4", "true". */
 export type BiosSettings = ReadonlyMap<string, string>;
 
+export interface FirmwareOrder {
+  /** As the list of firmware calls it. */
+  readonly component: string;
+  /** What it is to read afterwards. */
+  readonly version: string;
+  /** Where the BMC fetches the image. */
+  readonly uri: string;
+  /** It was ordered before: wait for the version, and order nothing. */
+  readonly checkOnly: boolean;
+}
+
+/** Hears how far an update is, 0–100. Must be quick. */
+export type TellUpdate = (percent: number, state: string) => void;
+
 /** One BMC under one credential. */
 export interface BmcDriver extends BmcReadings {
   /** Reads identity live, proving address and credential by doing so. */
@@ -286,6 +304,17 @@ export interface BmcDriver extends BmcReadings {
    * A note says where the next boot takes it only.
    */
   setBootOrder?(first: readonly string[], signal?: AbortSignal): Promise<BmcResult<Asserted>>;
+  /**
+   * Brings a component of the firmware to a version, and reads that back; a BMC that restarts
+   * meanwhile is waited for. Not `changed`: it has that version. Nothing after the order is
+   * transient: whether it works may be open, but it is not to be ordered again by itself. Absent:
+   * the protocol has no updates.
+   */
+  updateFirmware?(
+    order: FirmwareOrder,
+    tell: TellUpdate,
+    signal?: AbortSignal,
+  ): Promise<BmcResult<Asserted>>;
   /**
    * Opens the serial console, to hear it only. A BMC has one session of it: while somebody else
    * has it the answer is `busy`, and nobody is thrown out. Once open it does not hold up other

@@ -118,7 +118,7 @@ export class GovernorState {
       if (silent) this.#fellSilent(nowMs, result.backendWords);
       return;
     }
-    const answered = result.kind === 'ok' || saysBmcAnswered(result);
+    const answered = result.kind === 'ok' || saysBmcAnswered[result.type];
     if (answered) this.#silence = undefined;
     if (result.kind === 'ok') this.#refusals.delete(credential);
     if (result.kind === 'failed' && isRefusal(result)) this.#refused(credential);
@@ -167,32 +167,30 @@ function isRefusal({ type }: BmcFailed): boolean {
   return type === 'authentication' || type === 'lockedOut';
 }
 
-/** A failure that only an answering BMC can cause (the others are found before or without it). */
-function saysBmcAnswered(result: BmcFailed): boolean {
-  switch (result.type) {
-    case 'address':
-    case 'invalidCredential':
-    case 'toolMissing':
-    case 'certificate':
-    case 'protocol':
-      return false;
-    case 'authentication':
-    case 'lockedOut':
-    case 'privilege':
-    case 'cipherSuite':
-    case 'notApplied':
-    case 'unsupported':
-    case 'rejected':
-    case 'malformed':
-    case 'ambiguous':
-    case 'mediaRefused':
-    case 'mediaMissing':
-    case 'settingRefused':
-    case 'settingUnknown':
-    case 'stillPending':
-      return true;
-  }
-}
+/** Failures that only an answering BMC can cause; the others are found before or without it. */
+const saysBmcAnswered: Readonly<Record<BmcFailed['type'], boolean>> = {
+  address: false,
+  invalidCredential: false,
+  toolMissing: false,
+  notAllowed: false,
+  certificate: false,
+  protocol: false,
+  authentication: true,
+  lockedOut: true,
+  privilege: true,
+  cipherSuite: true,
+  notApplied: true,
+  unsupported: true,
+  rejected: true,
+  malformed: true,
+  ambiguous: true,
+  mediaRefused: true,
+  mediaMissing: true,
+  settingRefused: true,
+  settingUnknown: true,
+  stillPending: true,
+  updateFailed: true,
+};
 
 function lockGuardRefusal(credential: string, refusals: number): BmcFailed {
   const message =

@@ -20,10 +20,12 @@ export {
   type BootDevice,
   type BootOverride,
   type Firmware,
+  type FirmwareOrder,
   failed,
   type HearConsole,
   type PowerState,
   type SoftOff,
+  type TellUpdate,
   transient,
 } from './driver.ts';
 export {
@@ -59,6 +61,7 @@ export {
   type RedfishDriverParts,
   type RedfishOptions,
 } from './redfish/driver.ts';
+export { isPlainUrl } from './redfish/firmware-update.ts';
 export type { ExpectedSystem } from './redfish/system.ts';
 export type { PowerCalls } from './webhook/calls.ts';
 export { WebhookDriver, type WebhookDriverParts, type WebhookTarget } from './webhook/driver.ts';

@@ -145,6 +145,14 @@ export const ways = {
     { way: 'imageAlone', source: 'DSP0268: all parameters but Image are optional' },
     { way: 'withTransfer', source: 'DSP0268: a service may require TransferProtocolType' },
   ],
+  /**
+   * Body that orders an update of firmware, until one is not refused. Each names its target: an
+   * image is never let loose on whatever it fits.
+   */
+  simpleUpdate: [
+    { way: 'imageAlone', source: 'DSP0268, UpdateService.SimpleUpdate: the URI says the protocol' },
+    { way: 'withTransfer', source: 'DSP0268: a service may require TransferProtocol' },
+  ],
   /** How the lamp is told, and read back. */
   indicator: [
     { way: 'LocationIndicatorActive', source: 'DSP0268 since 2020.3' },

@@ -94,6 +94,7 @@ export { shownArguments } from './shown-arguments.ts';
 export { shutdownText } from './shutdown.ts';
 export {
   awaitImageStep,
+  checkSettingsStep,
   commandStep,
   eraseMetadataStep,
   eraseStep,
@@ -104,6 +105,7 @@ export {
   ownPriorityUsual,
   prepareNetbootStep,
   scriptStep,
+  updateFirmwareStep,
   verifyErasedStep,
   webhookStep,
   writeImageStep,

@@ -38,3 +38,8 @@ export const commandStep = 'run.command';
 export const fileStep = 'run.file';
 /** The control plane calls somebody outside for a template. */
 export const webhookStep = 'webhook';
+
+/** The agent waits until settings of the firmware hold that a boot takes. */
+export const checkSettingsStep = 'bios.check_settings';
+/** The agent has the BMC update a component of its firmware. */
+export const updateFirmwareStep = 'firmware.update';

@@ -154,6 +154,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   settingRefused: seeSettings,
   settingUnknown: seeSettings,
   stillPending: seeSettings,
+  updateFailed: seeToCause,
   mediaRefused: (named) => [
     look(`see that the BMC at ${named.place} can fetch from the agent, and has a licence for it`),
     overNetwork(named),

@@ -39,6 +39,14 @@ export interface Resource {
   readonly etag: string | undefined;
 }
 
+/** How a service answered an order that it carries out later. */
+export interface Taken {
+  /** Empty: it said nothing. */
+  readonly body: JsonObject;
+  /** Where it says what becomes of it. */
+  readonly location: string | undefined;
+}
+
 /** Reads one resource; whoever gives it takes turns for it. */
 export type Get = (path: string) => Promise<BmcResult<Resource>>;
 
@@ -99,8 +107,20 @@ export class Conversation {
     body: JsonObject,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<void>> {
+    const taken = await this.order(path, body, signal);
+    return taken.kind === 'ok' ? ok(undefined) : taken;
+  }
+
+  /** The same of what may take its time (DSP0266, 202). */
+  async order(
+    path: string,
+    body: JsonObject,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<Taken>> {
     const answer = await this.#succeed({ method: 'POST', path, body }, signal);
-    return answer.kind === 'ok' ? ok(undefined) : answer;
+    if (answer.kind !== 'ok') return answer;
+    const location = this.#ownPath(answer.value.headers['location']);
+    return ok({ body: parseObject(answer.value.body) ?? {}, location });
   }
 
   /**

@@ -18,10 +18,12 @@ import {
   type BmcResult,
   type BmcSight,
   type BootOverride,
+  type FirmwareOrder,
   failed,
   ok,
   type PowerState,
   type SoftOff,
+  type TellUpdate,
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
 import type { GovernedCalls, RestAfter } from '../governor.ts';
@@ -41,6 +43,7 @@ import {
 } from './choices.ts';
 import { Conversation, type Get, type RedfishTarget, type Resource } from './conversation.ts';
 import { type EventLog, entriesIn, findEventLog, readEntries } from './event-log.ts';
+import { defaultUpdateTimings, type UpdateTimings, updateFirmware } from './firmware-update.ts';
 import { healthOf } from './health.ts';
 import { readInventory } from './inventory.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
@@ -53,19 +56,22 @@ import {
   chassisPathOf,
   type ExpectedSystem,
   identityOf,
-  isExpected,
   powerIn,
   resetFacts,
   resetTypes,
+  systemAmong,
 } from './system.ts';
 
 export interface RedfishOptions extends BootPreferences {
   readonly limits: HttpsLimits;
+  /** Plain URLs below which BMCs may fetch firmware; empty: none is updated. */
+  readonly firmwareUrls: readonly string[];
 }
 
 export const defaultRedfishOptions: RedfishOptions = {
   networkBoot: 'pxe',
   bootMode: 'asFound',
+  firmwareUrls: [],
   limits: {
     connectTimeoutMs: 5_000,
     // BMCs were seen to take 20 s for one resource.
@@ -86,6 +92,8 @@ export interface RedfishDriverParts {
   readonly restart?: RestartTimings;
   /** How long a boot may take to take settings. Unset: `defaultSettleTimings`. */
   readonly settle?: ReadBackTimings;
+  /** Unset: `defaultUpdateTimings`. */
+  readonly update?: UpdateTimings;
   /** For BMCs of several systems. */
   readonly expected?: ExpectedSystem;
 }
@@ -258,6 +266,26 @@ export class RedfishDriver implements BmcDriver {
     return this.#acting(check, signal);
   }
 
+  updateFirmware(
+    order: FirmwareOrder,
+    tell: TellUpdate,
+    signal?: AbortSignal,
+  ): Promise<BmcResult<Asserted>> {
+    const { clock, readBack, options, update = defaultUpdateTimings } = this.#parts;
+    const allowed = options.firmwareUrls;
+    const fresh: Get = (path) =>
+      this.#once(async (talk) => {
+        const root = await talk.open(signal);
+        return root.kind === 'ok' ? talk.get(path, signal) : root;
+      }, signal);
+    return this.#inTurns(async (turn) => {
+      const root = await turn((talk) => talk.open(signal));
+      if (root.kind !== 'ok') return root;
+      const calls = { turn, clock, readBack, signal, fresh, update, allowed };
+      return updateFirmware(root.value, order, tell, calls);
+    }, signal);
+  }
+
   readBootOrder(signal?: AbortSignal): Promise<BmcResult<BmcBootOrder>> {
     return this.#reading(readBootOrder, signal);
   }
@@ -408,30 +436,11 @@ export class RedfishDriver implements BmcDriver {
     const [only] = paths;
     if (only === undefined) return failed('malformed', `the BMC names no system in ${path}`);
     const system =
-      paths.length === 1 ? await talk.get(only, signal) : await this.#among(paths, talk, signal);
+      paths.length === 1
+        ? await talk.get(only, signal)
+        : await systemAmong(paths, this.#parts.expected, (path) => talk.get(path, signal));
     if (system.kind === 'ok') this.#systemPath = system.value.path;
     return system;
-  }
-
-  async #among(
-    paths: readonly string[],
-    talk: Conversation,
-    signal: AbortSignal | undefined,
-  ): Promise<BmcResult<Resource>> {
-    const { expected } = this.#parts;
-    const fitting: Resource[] = [];
-    for (const path of expected === undefined ? [] : paths) {
-      const system = await talk.get(path, signal);
-      if (system.kind === 'transient') return system;
-      if (system.kind === 'ok' && expected !== undefined && isExpected(system.value, expected)) {
-        fitting.push(system.value);
-      }
-    }
-    const [only] = fitting;
-    if (only !== undefined && fitting.length === 1) return ok(only);
-    const fit = fitting.length === 0 ? 'none of them fits' : `${fitting.length} of them fit`;
-    const message = `the BMC manages ${paths.length} systems, and ${fit} what is known of the host`;
-    return failed('ambiguous', message, paths.join(', ').slice(0, 512));
   }
 
   /** One turn for all of it. */

@@ -1,7 +1,7 @@
 /** What the driver reads out of a ComputerSystem (DSP0268), and which of several is meant. */
 import { type BmcIdentity, type BmcResult, failed, ok, type PowerState } from '../driver.ts';
 import { vendorDifference } from '../vendors.ts';
-import type { Resource } from './conversation.ts';
+import type { Get, Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 
 export interface BootFacts {
@@ -109,11 +109,32 @@ export interface ExpectedSystem {
 }
 
 /** Whether this is the one: something that is known must be equal, and nothing different. */
-export function isExpected(system: Resource, { guidHex, serial }: ExpectedSystem): boolean {
+function isExpected(system: Resource, { guidHex, serial }: ExpectedSystem): boolean {
   const identity = identityOf(system, undefined);
   const pairs = [
     [guidHex, identity.guidHex],
     [serial, identity.serial],
   ].filter(([wanted, seen]) => wanted !== undefined && seen !== undefined);
   return pairs.length > 0 && pairs.every(([wanted, seen]) => wanted === seen);
+}
+
+/** The one of several systems that fits what is known of the host, or none. */
+export async function systemAmong(
+  paths: readonly string[],
+  expected: ExpectedSystem | undefined,
+  get: Get,
+): Promise<BmcResult<Resource>> {
+  const fitting: Resource[] = [];
+  for (const path of expected === undefined ? [] : paths) {
+    const system = await get(path);
+    if (system.kind === 'transient') return system;
+    if (system.kind === 'ok' && expected !== undefined && isExpected(system.value, expected)) {
+      fitting.push(system.value);
+    }
+  }
+  const [only] = fitting;
+  if (only !== undefined && fitting.length === 1) return ok(only);
+  const fit = fitting.length === 0 ? 'none of them fits' : `${fitting.length} of them fit`;
+  const message = `the BMC manages ${paths.length} systems, and ${fit} what is known of the host`;
+  return failed('ambiguous', message, paths.join(', ').slice(0, 512));
 }

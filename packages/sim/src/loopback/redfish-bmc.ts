@@ -50,6 +50,8 @@ export interface RedfishBmc {
   /** Settings of its machine's firmware that hold now, and its boot order. */
   bios(): Readonly<Record<string, unknown>>;
   bootOrder(): readonly string[];
+  /** How often an update of firmware was ordered. */
+  updates(): number;
   /** URL of what is in its virtual drive for CDs. */
   medium(): string | undefined;
   setHealth(health: RedfishHealth): void;
@@ -89,6 +91,7 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
     softOffs: () => service.softOffs(),
     isLit: () => service.isLit(),
     bios: () => service.settings().values(),
+    updates: () => service.updates(),
     bootOrder: () => service.settings().bootOrder(),
     medium: () => service.medium(),
     setHealth: (health) => service.setHealth(health),

@@ -11,6 +11,7 @@ import type {
   RedfishSensors,
 } from './options.ts';
 import { collection, link, resource } from './shapes.ts';
+import { Updates } from './updates.ts';
 
 export const root = '/redfish/v1';
 export const chassisPath = `${root}/Chassis/1`;
@@ -45,6 +46,7 @@ export function managedAt(path: string, state: ManagedState): JsonObject | undef
         ...resource('UpdateService.v1_8_0.UpdateService', path, 'UpdateService', 'Updates'),
         ServiceEnabled: true,
         FirmwareInventory: link(`${path}/FirmwareInventory`),
+        ...Updates.service(),
       };
     case `${updatePath}/FirmwareInventory`:
       return collection(

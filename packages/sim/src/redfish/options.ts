@@ -119,6 +119,9 @@ export interface RedfishHabits {
   readonly virtualMedia: 'system' | 'manager' | undefined;
   /** How media are inserted: by an action, by one that takes the image alone, or by PATCH. */
   readonly mediaBy: 'action' | 'imageAlone' | 'patch';
+  /** An update of firmware takes so long, and is answered by its task, its place, or nothing. */
+  readonly updateMs: number;
+  readonly updateAnswers: 'task' | 'location' | 'nothing';
   /** Where its persistent boot order is told: in the system, or in what holds after a boot. */
   readonly bootOrderIn: 'system' | 'settings';
   /** A restart of the BMC keeps it silent for so long; undefined: it cannot be restarted. */
@@ -149,6 +152,8 @@ export const defaultHabits: RedfishHabits = {
   virtualMedia: 'system',
   mediaBy: 'action',
   bootOrderIn: 'system',
+  updateMs: 1_000,
+  updateAnswers: 'task',
   restartMs: 2_000,
 };
 
@@ -175,6 +180,12 @@ export type RedfishFault =
   | { readonly kind: 'biosIgnores'; readonly attribute: string }
   /** At the next boot this attribute falls back to what it was at first. */
   | { readonly kind: 'biosDefaults'; readonly attribute: string }
+  /** An update of firmware restarts the BMC half-way, and its task is gone. */
+  | { readonly kind: 'updateRestarts' }
+  /** The task of an update ends well, and nothing was updated; or it ends badly. */
+  | { readonly kind: 'updateLies' | 'updateFails' }
+  /** Half-way the path of its task is that of another one, which is over. */
+  | { readonly kind: 'tasksReordered' }
   /** No boot takes what waits. */
   | { readonly kind: 'settingsStayPending' }
   /** Every answer comes this much later. */

@@ -11,6 +11,7 @@ import type { Clock } from '@rackwright/platform';
 import { seededRandom } from '../random.ts';
 import { Accounts } from './accounts.ts';
 import { biosSettingsPath, type Refused, Settings, systemSettingsPath } from './bios.ts';
+import { deny, rubbish } from './denials.ts';
 import { bmcResetPath, chassisPath, lampWish } from './management.ts';
 import { type MediaOrder, mediaOrder } from './media.ts';
 import {
@@ -43,6 +44,7 @@ import {
   sessionsPath,
   systemPath,
 } from './resources.ts';
+import { simpleUpdatePath, Updates } from './updates.ts';
 
 const assetTagCharactersMax = 64;
 
@@ -52,6 +54,7 @@ export class RedfishService {
   readonly #accounts: Accounts;
   readonly #power: Power;
   readonly #settings: Settings;
+  readonly #updates: Updates;
   #fault: RedfishFault = { kind: 'none' };
   #assetTag = '';
   #logEntries: number;
@@ -75,6 +78,8 @@ export class RedfishService {
     this.#startedAtMs = clock.nowMs();
     this.#habits = { ...defaultHabits, ...options.habits };
     this.#settings = new Settings(options.bios, this.#habits);
+    const firmware = [{ id: 'BMC', version: '1.0.0' }, ...(options.firmware ?? [])];
+    this.#updates = new Updates(clock, this.#habits, firmware);
     this.#accounts = new Accounts(clock, random, this.#habits, options);
     this.#power = new Power({
       clock,
@@ -122,12 +127,17 @@ export class RedfishService {
 
   /** It restarts, and answers nobody. */
   isAway(): boolean {
+    if (this.#updates.dropsNow(this.#fault)) this.#goAway();
     return this.#clock.suspendAwareMs() < this.#restartsUntilMs;
   }
 
   /** URL of what is in its virtual drive. */
   medium(): string | undefined {
     return this.#medium;
+  }
+
+  updates(): number {
+    return this.#updates.orders();
   }
 
   settings(): Settings {
@@ -156,7 +166,7 @@ export class RedfishService {
     if (path.endsWith('/VirtualMedia/Cd')) this.#wearMedium();
     const session = path.startsWith(`${sessionsPath}/`) && call.method === 'DELETE';
     if (session && this.#accounts.signOut(path.slice(sessionsPath.length + 1))) return noContent();
-    const found = resourceAt(path, this.#state());
+    const found = this.#updates.at(path, this.#fault) ?? resourceAt(path, this.#state());
     if (found === undefined) return refusal(404, 'ResourceMissingAtURI', `nothing is at ${path}`);
     return this.#read(call, found);
   }
@@ -165,6 +175,7 @@ export class RedfishService {
   #told(path: string, call: RedfishCall): RedfishAnswer | undefined {
     if (path === resetPath) return this.#reset(call);
     if (path === clearLogPath) return this.#clearLog(call);
+    if (path === simpleUpdatePath) return this.#updates.order(call, this.#fault);
     if (path === bmcResetPath && this.#habits.restartMs !== undefined) return this.#restart(call);
     return call.method === 'PATCH' ? this.#patched(path, call) : undefined;
   }
@@ -229,7 +240,7 @@ export class RedfishService {
       logEntries: this.#logEntries,
       sensors: this.#options.sensors ?? {},
       health: this.#health,
-      firmware: [{ id: 'BMC', version: '1.0.0' }, ...(this.#options.firmware ?? [])],
+      firmware: this.#updates.firmware(this.#fault),
       isLit: this.#isLit,
       settings: this.#settings,
       startedAt: new Date(this.#startedAtMs).toISOString(),
@@ -373,11 +384,14 @@ export class RedfishService {
       const words = 'an action is called by POST';
       return refusal(405, 'OperationNotAllowed', words, { allow: 'POST' });
     }
-    if (this.#fault.kind === 'yesButNothing') return noContent();
+    if (this.#fault.kind !== 'yesButNothing') this.#goAway();
+    return noContent();
+  }
+
+  #goAway(): void {
     this.#restartsUntilMs = this.#clock.suspendAwareMs() + (this.#habits.restartMs ?? 0);
     this.#startedAtMs = this.#clock.nowMs();
     this.#accounts.endSessions();
-    return noContent();
   }
 
   #patchChassis(call: RedfishCall): RedfishAnswer {
@@ -461,20 +475,6 @@ export class RedfishService {
     }
     return undefined;
   }
-}
-
-const rubbish: RedfishAnswer = {
-  status: 200,
-  headers: { 'content-type': 'text/html; charset=utf-8' },
-  body: '<!DOCTYPE html><html><head><title>Management Console</title></head><body></body></html>',
-};
-
-function deny(
-  why: { readonly kind: 'refused' } | { readonly kind: 'lockedOut'; readonly remainingMs: number },
-): RedfishAnswer {
-  if (why.kind === 'refused') return refusal(401, 'NoValidSession', 'user or password is wrong');
-  const seconds = Math.ceil(why.remainingMs / 1_000);
-  return refusal(401, 'AccountLocked', `the account is locked for ${seconds} s`);
 }
 
 /** Without query and closing slashes: Redfish clients are free in both. */

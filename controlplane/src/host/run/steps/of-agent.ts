@@ -1,11 +1,18 @@
 /** Steps that the rack's agent takes itself, and what it is told of a deployment. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Run, type RunStep, writeImageStep } from '@rackwright/messages';
+import {
+  agent,
+  checkSettingsStep,
+  type Run,
+  type RunStep,
+  updateFirmwareStep,
+  writeImageStep,
+} from '@rackwright/messages';
 import { deploymentOf, proofLeftMs } from '../../deployment/deployment.ts';
 import { queueTimeoutMs } from '../../deployment/image-turn.ts';
 import { isDeployStepOfAgent } from '../../turn/step-names.ts';
-import type { Turn } from '../../turn/turn.ts';
+import { currentStep, type Turn } from '../../turn/turn.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
 
@@ -30,16 +37,25 @@ export const awaitImage: OperationStep = { ...deployStepOfAgent, leftMs: proofLe
 export const outOfBandStep: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
-  operation: (turn, _run, step) => ({
+  leftMs: ({ context }, run) => {
+    return patienceMs[currentStep(run)?.name ?? ''] ?? operationTimeout(context.timing);
+  },
+  operation: (turn, _run, step, { checkOf }) => ({
     case: 'runStep',
     value: create(agent.RunStepSchema, {
-      ...orderOf(step),
+      ...orderOf(step, checkOf === undefined ? agent.StepMode.RUN : agent.StepMode.CHECK),
       arguments: { ...step.arguments },
       bmc: bmcAccess(turn),
       ...expectedIdentity(turn),
     }),
   }),
   complete: () => undefined,
+};
+
+/** For what waits for a boot of the machine, or of the BMC; longer than the agent waits. */
+const patienceMs: Readonly<Record<string, number>> = {
+  [checkSettingsStep]: 20 * 60_000,
+  [updateFirmwareStep]: 120 * 60_000,
 };
 
 /** What every order of a step says of it. */

@@ -1,0 +1,27 @@
+/** Steps that the agent takes on the BMC, as a run orders them. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent, HostGoal, RerunClass } from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { bench, failed, verified } from '../testing/bench.ts';
+
+test('an update of firmware has hours, and what was cut short is only looked at', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const step = 'firmware.update';
+  const rerunClass = RerunClass.CHECK_FIRST;
+  const agentSteps = [
+    create(agent.StepDescriptionSchema, { name: step, destructive: false, rerunClass }),
+  ];
+  host.context = { ...host.context, agentSteps };
+  host.request({ kind: 'service', steps: [{ step, arguments: {} }] });
+  const ordered = host.operation();
+  const hours = (timestampMs(ordered.deadline ?? timestampFromMs(0)) - host.nowMs) / 3_600_000;
+  expect(hours).toBe(2);
+  const modeOf = ({ kind }: agent.Operation) => kind.case === 'runStep' && kind.value.mode;
+  expect(modeOf(ordered)).toBe(agent.StepMode.RUN);
+  host.report(failed('interrupted', 'the agent was started anew'));
+  expect(host.operation().id).not.toBe(ordered.id);
+  expect(modeOf(host.operation())).toBe(agent.StepMode.CHECK);
+});
