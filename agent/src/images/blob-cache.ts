@@ -291,6 +291,8 @@ export class BlobCache {
     const { digest, sizeBytes } = wanted;
     const stop = new AbortController();
     const coming = new ComingBytes(sizeBytes);
+    // Nobody is told that the source has sent what was here before.
+    coming.have(this.#left.get(digest) ?? 0);
     // What is in the map counts for the room, so it is there before room is made (B3).
     const started = Promise.withResolvers<void>();
     const done = started.promise

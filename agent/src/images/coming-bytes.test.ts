@@ -69,6 +69,20 @@ test('what is begun anew ends the readers of before, and no other', async () => 
   expect(await after(0, never)).toBe(7_000);
 });
 
+test('what was proved and is begun anew shows its end once it is proved again', async () => {
+  const coming = new ComingBytes(sizeBytes);
+  coming.have(sizeBytes);
+  coming.end('proved');
+  const before = coming.reader();
+  expect(await before(0, never)).toBe(sizeBytes);
+  // A disk that was full when it was made durable: all of it is hashed again.
+  coming.have(sizeBytes);
+  await expect(before(0, never)).rejects.toThrow('does not come to its end');
+  expect(await coming.reader()(0, never)).toBe(sizeBytes - withheld);
+  coming.end('proved');
+  expect(await coming.reader()(0, never)).toBe(sizeBytes);
+});
+
 test('a reader that is gone waits no more', async () => {
   const stop = new AbortController();
   const told = asked(new ComingBytes(sizeBytes).reader()(0, stop.signal));

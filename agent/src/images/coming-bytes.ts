@@ -34,9 +34,12 @@ export class ComingBytes {
     return this.#bytes;
   }
 
-  /** So much of it is here now; less than before: it is begun anew. */
+  /** So much of it is here now. Less than before, or after a proof: it is begun anew (C1, C2). */
   have(bytes: number): void {
-    if (bytes < this.#bytes) this.#life += 1;
+    if (bytes < this.#bytes || this.#state === 'proved') {
+      this.#life += 1;
+      this.#state = 'coming';
+    }
     this.#bytes = bytes;
     this.#wake();
   }

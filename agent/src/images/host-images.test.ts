@@ -1,8 +1,9 @@
-import { mkdtemp, rm, truncate } from 'node:fs/promises';
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   digestOf,
+  hexOf,
   type LayerRole,
   parseDigest,
   type WrittenLayer,
@@ -225,4 +226,14 @@ test('who lets go in the middle ends a fetch that nobody else wants', async () =
   const again = await images.hold('h1', wanted(), never, tell);
   expect(cache.find(raw.digest)).toBeDefined();
   again.release();
+});
+
+test('what an earlier life left of an image does not count as the beginning of it', async () => {
+  await writeFile(join(folder, `${hexOf(raw.digest)}.part`), disk.subarray(0, 12_000));
+  const { images, tell, told } = await setUp(100_000, (place) =>
+    place.includes('/blobs/') ? { status: 404 } : undefined,
+  );
+  const begun = images.begin('h1', wanted(), never, tell);
+  await expect(begun).rejects.toMatchObject({ kind: 'notFound' });
+  expect(told).toContainEqual({ phase: 'fetching', fetchedBytes: 12_000, allBytes: 20_000 });
 });
