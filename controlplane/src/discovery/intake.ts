@@ -14,10 +14,10 @@ import {
 } from '@rackwright/messages';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import { traitsOf, unicastMac } from '../fleet-view/index.ts';
+import { unicastMac } from '../fleet-view/index.ts';
 import type { SeenElsewhere } from './elsewhere.ts';
 import { hostOf, isKnownBoot, judge } from './judge.ts';
-import type { KeptMachine } from './kept.ts';
+import { type KeptMachine, traitsOfMachine } from './kept.ts';
 import { removeMachine, writeMachine } from './listing.ts';
 import { freeIdentity, leastWanted, machinesMaxOf } from './room.ts';
 import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
@@ -52,8 +52,7 @@ export class Intake {
   /** What was found, as it would be listed; it has no name yet. */
   seen(rack: string, finding: agent.Discovered): KeptMachine {
     const machine = this.#machineOf(rack, finding);
-    const traits = traitsOf(machine.inventory, machine.bootMac);
-    return { id: '', machine, traits, revision: 0 };
+    return { id: '', machine, traits: traitsOfMachine(machine), revision: 0 };
   }
 
   /** Why it is not listed; empty: it is. Undefined: something was written meanwhile. */

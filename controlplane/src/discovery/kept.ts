@@ -29,8 +29,12 @@ export interface KeptExpected {
 export function keptMachine({ key, value, revision }: Entry): KeptMachine | undefined {
   const { machine } = fromBinary(wire.DiscoveredMachineRecordSchema, value);
   if (machine === undefined) return undefined;
-  const traits = traitsOf(machine.inventory, machine.bootMac);
-  return { id: idOfKey(key), machine, traits, revision };
+  return { id: idOfKey(key), machine, traits: traitsOfMachine(machine), revision };
+}
+
+/** What tells a machine from others: also the MAC that it booted from. */
+export function traitsOfMachine({ inventory, bootMac }: DiscoveredMachine): MachineTraits {
+  return traitsOf(inventory, bootMac);
 }
 
 function keptExpected({ key, value, revision }: Entry): KeptExpected | undefined {

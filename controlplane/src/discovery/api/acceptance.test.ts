@@ -62,6 +62,21 @@ test('a line that fits in part takes nothing and says why, until it is corrected
   expect(await hostNames()).toEqual(['hosts/e1']);
 });
 
+test('a line says no more of a machine that was dropped, also by the MAC that it booted from', async () => {
+  const name = 'expectedHosts/e1';
+  await site.fixture.discovery.createExpectedHost({
+    expectedHostId: 'e1',
+    expectedHost: { match: { serial: 'SN-9', mac: macOf(9) }, spec: expectedSpec },
+  });
+  // Its inventory lacks the interface.
+  await report(finding(1, {}, macOf(9)));
+  const conflict = async () => (await site.fixture.discovery.getExpectedHost({ name })).conflict;
+  expect(await conflict()).toContain(`has MAC ${macOf(9)}, but not serial SN-9`);
+  const [machine] = await listed();
+  await site.fixture.discovery.deleteDiscoveredMachine({ name: machine?.name ?? '' });
+  await expect.poll(conflict, { timeout: 2_000 }).toBe('');
+});
+
 test('accepts by a rule that comes later, and says what a rule lacks', async () => {
   await report(finding(1));
   const rule = { name: 'boxes', product: 'box', hostId: 'node-{serial}' };

@@ -30,7 +30,6 @@ import { checkEtag, etagMismatch, formatPosition, revisionOfEtag } from '../../c
 import { checkRackFilter } from '../../call/rack-filter.ts';
 import { checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
-import { traitsOf } from '../../fleet-view/index.ts';
 import { checkReferences } from '../../host/api/create-host.ts';
 import { checkDestination, checkMayPoint, type Destination } from '../../host/api/destination.ts';
 import { checkExpectedHost } from '../../rack/discovery-spec.ts';
@@ -44,7 +43,14 @@ import {
   withApplied,
   writeRecord,
 } from '../../records/index.ts';
-import { keysOfLine, keysOfMachine, lineKey, listedMachines, rackKey } from '../kept.ts';
+import {
+  keysOfLine,
+  keysOfMachine,
+  lineKey,
+  listedMachines,
+  rackKey,
+  traitsOfMachine,
+} from '../kept.ts';
 import { refuseRival } from './expected-rivals.ts';
 
 const machines = 'discoveredMachines';
@@ -80,7 +86,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
       const gone = await deleteRecord(deps, key, revision);
       if (gone.kind === 'conflict') throw etagMismatch(name);
       deps.log.info({ machine: name, actor: deps.actor }, 'discovered machine dropped');
-      deps.discovery.wake(keysOfMachine({ machine, traits: traitsOf(machine.inventory) }));
+      deps.discovery.wake(keysOfMachine({ machine, traits: traitsOfMachine(machine) }));
       return presentMachine(deps, machine, revision);
     },
     createExpectedHost: (request) => createLine(deps, request),
