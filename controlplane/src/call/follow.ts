@@ -35,7 +35,10 @@ export async function* follow(
 
 export type Ticked<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
 
-/** The items as they come, and a tick in each interval; one timer for all items in between. */
+/**
+ * The items as they come, and a tick in each interval, however many wait; one timer for all items
+ * in between.
+ */
 export async function* withTicks<T>(
   items: AsyncIterable<T>,
   intervalMs: number,
@@ -46,7 +49,7 @@ export async function* withTicks<T>(
   let tick = nextTick(intervalMs, clock);
   try {
     for (;;) {
-      const next = await Promise.race([pending, tick.due]);
+      const next = await Promise.race([tick.due, pending]);
       if (next === 'tick') {
         tick = nextTick(intervalMs, clock);
         yield { kind: 'tick' };

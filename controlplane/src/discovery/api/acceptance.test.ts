@@ -62,7 +62,7 @@ test('a line that fits in part takes nothing and says why, until it is corrected
   expect(await hostNames()).toEqual(['hosts/e1']);
 });
 
-test('a line says no more of a machine that was dropped, also by the MAC that it booted from', async () => {
+test('a line says no more of a machine that was dropped, also by its boot MAC', async () => {
   const name = 'expectedHosts/e1';
   await site.fixture.discovery.createExpectedHost({
     expectedHostId: 'e1',

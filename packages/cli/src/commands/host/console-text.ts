@@ -2,15 +2,25 @@
  * What of a console's bytes is shown, and which keys end the view. Pure but for themselves.
  *
  * 1. A file or a program gets text without control sequences.
- * 2. A terminal gets what draws on it. What makes it answer, or acts beyond its screen (titles,
- *    clipboard, files), is left out: who writes to a console is not who looks at it.
+ * 2. A terminal gets what is known to draw on it. All else is left out, as what makes it answer or
+ *    acts beyond its screen (titles, clipboard, printers, files): who writes to a console is not
+ *    who looks at it.
  */
 
 const escape = '\x1b';
 /** Of a control sequence; what is longer is none. */
 const sequenceCharactersMax = 64;
-/** Control functions that a terminal answers, or that reach beyond its screen (ECMA-48, xterm). */
-const leftOutFinals = new Set(['c', 'n', 'p', 'q', 't', 'x', '|']);
+/**
+ * What draws, behind the ESC (ECMA-48, xterm): functions that move, erase, insert, scroll and colour,
+ * and the modes that say how; of private modes those of the cursor and of the other screen. A
+ * terminal answers by those of mouse and focus.
+ */
+const draws = [
+  /^\[[\d;:]*[@A-MPSTXZ`abd-hlmrsu]$/,
+  /^\[\?[\d;]*[JK]$/,
+  /^\[\?(?:(?:[13567]|12|25|47|104[789])(?:;(?!$|[hl])|(?=[hl])))+[hl]$/,
+  /^\[!p$/,
+];
 /** After ESC: identify (Z), and what begins a string. */
 const leftOutAfterEscape = new Set(['Z']);
 const stringsAfterEscape = new Set([']', 'P', 'X', '^', '_']);
@@ -111,8 +121,9 @@ export class ConsoleText {
       return '';
     }
     this.#state = 'text';
-    if (!this.#isTerminal || (isControl && leftOutFinals.has(character))) return '';
-    return this.#sequence;
+    const isDrawn =
+      this.#isTerminal && (!isControl || draws.some((each) => each.test(this.#sequence.slice(1))));
+    return isDrawn ? this.#sequence : '';
   }
 }
 

@@ -7,6 +7,7 @@ import {
 import { buildCommand } from '@stricli/core';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printEvent } from '../../output/show.ts';
+import { clean } from '../../output/text.ts';
 import type { CliContext, World } from '../../world.ts';
 import { hostAliases, hostArgument, hostFlags, withHosts } from './client.ts';
 import { ConsoleText, EndKeys } from './console-text.ts';
@@ -60,6 +61,6 @@ function show(world: World, text: ConsoleText, shown: WatchHostConsoleResponse):
   if (droppedBytes > 0n) world.err.write(`… ${droppedBytes} bytes were left out …\r\n`);
   if (content.length > 0) world.out.write(text.take(content));
   if (state === ConsoleState.WAITING) {
-    world.err.write(`\r\nNot heard now: ${message}. It is tried again.\r\n`);
+    world.err.write(`\r\nNot heard now: ${clean(message)}. It is tried again.\r\n`);
   }
 }
