@@ -313,7 +313,7 @@ export function checkOrigin(context: CallContext): void {
   );
 }
 
-/** Its session was never one of this process, has ended, or gave way to others. */
+/** Its session was never one of this store, has ended, or gave way to others. */
 export function sessionOver(): ApiFailure {
   return unauthenticated('SESSION_OVER', 'The session has ended. Sign in again.');
 }

@@ -23,7 +23,8 @@ export const hostConsole = buildCommand({
       'Show the serial console of a host, as its BMC hears it: first what the agent has kept, ' +
       'then what comes. Nothing is written to it. It ends with ~. at the beginning of a line, or ' +
       'Ctrl-C.\n\n' +
-      'On a terminal the console draws as it likes; into a file or a program goes its text alone.',
+      'A terminal gets only control sequences that are known to draw. A file or a program gets ' +
+      'text alone.',
   },
   parameters: { flags: hostFlags, positional: hostArgument, aliases: hostAliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
