@@ -11,9 +11,9 @@ const escape = '\x1b';
 /** Of a control sequence; what is longer is none. */
 const sequenceCharactersMax = 64;
 /**
- * What draws, behind the ESC (ECMA-48, xterm): functions that move, erase, insert, scroll and colour,
- * and the modes that say how; of private modes those of the cursor and of the other screen. A
- * terminal answers by those of mouse and focus.
+ * What draws, behind the ESC (ECMA-48, xterm): functions that move, erase, insert, scroll and
+ * colour, and the modes that say how; of private modes those of the cursor and of the other screen.
+ * A terminal answers by those of mouse and focus.
  */
 const draws = [
   /^\[[\d;:]*[@A-MPSTXZ`abd-hlmrsu]$/,
