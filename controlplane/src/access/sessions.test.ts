@@ -199,3 +199,13 @@ test('guessed names cost the store little, and keep out nobody who is signed in'
   expect(await sessions.principalOf(callWith(name))).toMatchObject({ actor: 'oidc:ann' });
   expect(await reasonOf(sessions.principalOf(callWith('too-short')))).toBe('SESSION_OVER');
 });
+
+test('a record that cannot be read keeps no one from starting, and is swept', async () => {
+  const key = `browserSessions.${'ef'.repeat(32)}`;
+  const { store } = await replica();
+  await store.put(key, Uint8Array.of(0xff, 0xff), 'absent');
+  const { sessions } = await replica();
+  const { name } = await sessions.open({ kind: 'token', principal: ofToken });
+  expect(name).not.toBe('');
+  expect((await store.get(key)).kind).toBe('absent');
+});

@@ -16,7 +16,7 @@
  * Must not: write anything when a session is used.
  */
 import { createHash } from 'node:crypto';
-import { fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   type ApiFailure,
   type CallContext,
@@ -269,7 +269,7 @@ export class Sessions {
 
   #note(hash: string, entry: Entry | undefined): void {
     if (entry === undefined) this.#forget(hash);
-    else this.#learn(hash, fromBinary(schema, entry.value), entry.revision);
+    else this.#learn(hash, decoded(entry), entry.revision);
   }
 
   #learn(hash: string, record: SessionRecord, revision: Revision): void {
@@ -283,6 +283,15 @@ export class Sessions {
   #forget(hash: string): void {
     this.#known.delete(hash);
     for (const end of [...(this.#ends.get(hash) ?? [])]) end();
+  }
+}
+
+/** One that cannot be decoded is over, as one that says nothing is. */
+function decoded({ value }: Entry): SessionRecord {
+  try {
+    return fromBinary(schema, value);
+  } catch {
+    return create(schema);
   }
 }
 
