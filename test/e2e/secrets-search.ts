@@ -224,7 +224,9 @@ function requestsOf(
   more: readonly Readonly<Record<string, unknown>>[],
 ): Readonly<Record<string, unknown>>[] {
   const fields = input.fields.map(({ localName }) => localName);
-  const named = ['name', 'parent', 'host', 'rack'].filter((field) => fields.includes(field));
+  const named = ['name', 'parent', 'host', 'rack', 'subject'].filter((field) =>
+    fields.includes(field),
+  );
   const known = [...fields, ...input.oneofs.map(({ localName }) => localName)];
   const fitting = more.filter((each) => Object.keys(each).every((field) => known.includes(field)));
   return [{}, ...fitting, ...named.flatMap((field) => names.map((name) => ({ [field]: name })))];

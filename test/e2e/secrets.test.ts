@@ -441,6 +441,7 @@ const notHere = new Set([
   'DiscoveryService.GetExpectedHost',
   'ErasureCertificateService.GetErasureCertificate',
   'ErasureCertificateService.GetErasureDocument',
+  'HostService.WatchHostConsole',
   'PlanService.GetPlan',
   'PoolService.ExplainPool',
   'PoolService.GetPool',
