@@ -1,6 +1,6 @@
 /**
- * `npm run lab -- --check | --matrix | --unsigned-loader | --crossed | --bad-disk | --lying-disk |
- *     --agent-away | --workflow | --deploy |
+ * `npm run lab -- --check | --matrix | --unsigned-loader | --last-screen | --crossed | --bad-disk |
+ *     --lying-disk | --agent-away | --workflow | --deploy |
  *     --deploy-one [--rebuild | --netboot | --silent | --shutdown] | --packages |
  *     --kill [all] | --liars [--only LIST] [--unchecked]`
  *
@@ -28,7 +28,7 @@ import type { LiarName } from './scenarios/liars/cases.ts';
 import { liarNames, liarScenarios } from './scenarios/liars/liars.ts';
 import { lyingDiskScenario } from './scenarios/lying-disk.ts';
 import { matrixScenarios, printMatrix } from './scenarios/matrix.ts';
-import { unsignedScenario } from './scenarios/unsigned.ts';
+import { lastScreenScenario, unsignedScenario } from './scenarios/unsigned.ts';
 import { workflowScenario } from './scenarios/workflow.ts';
 import { createFindings, type Findings, openSite, type Scenario } from './site.ts';
 
@@ -39,6 +39,7 @@ const names = [
   'check',
   'matrix',
   'unsigned-loader',
+  'last-screen',
   'crossed',
   'bad-disk',
   'lying-disk',
@@ -96,6 +97,8 @@ function scenariosOf(
       return matrixScenarios(boots, bootTitle);
     case 'unsigned-loader':
       return new Map([[name, unsignedScenario]]);
+    case 'last-screen':
+      return new Map([[name, lastScreenScenario]]);
     case 'crossed':
       return new Map([[name, crossedScenario]]);
     case 'bad-disk':
