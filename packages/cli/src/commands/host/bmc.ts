@@ -93,6 +93,19 @@ function reads(brief: string, kind: BmcReadKind, show: Show) {
   });
 }
 
+/** A command that reads all that there is, and shows it as one table. */
+function lists<Row>(brief: string, kind: BmcReadKind, { columns, rowsOf }: Table<Row>) {
+  return reads(brief, kind, (world, { output }, reading) => {
+    printTable(world, output, columns, rowsOf(reading));
+    showRest(world, reading);
+  });
+}
+
+interface Table<Row> {
+  readonly columns: readonly Column<Row>[];
+  readonly rowsOf: (reading: BmcReading) => readonly Row[];
+}
+
 function showRest(world: World, { complete }: BmcReading): void {
   if (!complete) printLines(world, ['There is more, or some of it could not be read.']);
 }
@@ -134,32 +147,20 @@ const log = buildCommand({
   },
 });
 
-const firmware = reads(
-  'Firmware of a host and its parts',
-  BmcReadKind.FIRMWARE,
-  (world, { output }, reading) => {
-    printTable(world, output, firmwareColumns, reading.firmware);
-    showRest(world, reading);
-  },
-);
+const firmware = lists('Firmware of a host and its parts', BmcReadKind.FIRMWARE, {
+  columns: firmwareColumns,
+  rowsOf: (reading) => reading.firmware,
+});
 
-const bios = reads(
-  'Settings of a host’s firmware',
-  BmcReadKind.BIOS,
-  (world, { output }, reading) => {
-    printTable(world, output, biosColumns, reading.biosSettings);
-    showRest(world, reading);
-  },
-);
+const bios = lists('Settings of a host’s firmware', BmcReadKind.BIOS, {
+  columns: biosColumns,
+  rowsOf: (reading) => reading.biosSettings,
+});
 
-const bootOrder = reads(
-  'What a host boots from by itself, in its order',
-  BmcReadKind.BOOT_ORDER,
-  (world, { output }, reading) => {
-    printTable(world, output, bootOrderColumns, reading.bootOptions);
-    showRest(world, reading);
-  },
-);
+const bootOrder = lists('What a host boots from by itself, in its order', BmcReadKind.BOOT_ORDER, {
+  columns: bootOrderColumns,
+  rowsOf: (reading) => reading.bootOptions,
+});
 
 export const bmcRoutes = buildRouteMap({
   routes: { sensors, log, firmware, bios, 'boot-order': bootOrder },
