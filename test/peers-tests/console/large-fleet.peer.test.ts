@@ -15,9 +15,10 @@ import {
   noteLongTasks,
   openPage,
   startBrowser,
+  violationsOf,
   type WatchedPage,
 } from './browser.ts';
-import { type LargeFleet, startLargeFleet } from './large-fleet.ts';
+import { type LargeFleet, lastScreen, startLargeFleet } from './large-fleet.ts';
 
 const hosts = 100_000;
 const pageRows = 100;
@@ -125,6 +126,18 @@ test('a filter that is typed and one that is chosen are the server’s to find',
   await row(99_996).waitFor();
   await page.getByRole('button', { name: 'Remove state available' }).click();
   await page.getByText('100,000 hosts').waitFor();
+});
+
+test('what a host wrote last is shown beside a boot that stands still', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  const { page } = opened;
+  for (const hash of ['#/hosts/h000001', '#/hosts/h000001?tab=boots']) {
+    await page.goto(`${fleet.address}/${hash}`);
+    const screen = page.getByLabel('Last lines of the serial console');
+    await screen.waitFor();
+    expect(await screen.textContent()).toBe(lastScreen.join('\n'));
+    expect(await violationsOf(page)).toEqual([]);
+  }
 });
 
 test('an hour of events leaves the heap as it was, and no task takes 100 ms', async (context) => {

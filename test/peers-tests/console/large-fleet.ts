@@ -13,6 +13,7 @@ import type { ConnectRouter } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import {
   AccessService,
+  BootStepKind,
   enumWord,
   FleetService,
   type Host,
@@ -70,6 +71,16 @@ function hostOf(index: number, round = 0): Host {
   });
 }
 
+/** What the serial console of a host shows whose boot stands still: no markup, whatever it says. */
+export const lastScreen = ['BdsDxe: failed to start Boot0001', '<b>Access Denied</b>'];
+const stalledHost = create(HostSchema, {
+  spec: { rack: 'racks/r0' },
+  status: {
+    display: 'booting',
+    boots: [{ operationId: 'u/1/1/1', missing: BootStepKind.SCRIPT, lastScreen }],
+  },
+});
+
 /** Of filters the console's own for a state and for a word: as much as the test asks. */
 function matcherOf(filter: string): (index: number) => boolean {
   const state = /\bstate = (\w+)/.exec(filter)?.[1];
@@ -98,6 +109,11 @@ export async function startLargeFleet(hosts: number, folder: string): Promise<La
     router.service(FleetService, { getFleet: () => ({ name: 'fleet' }) });
     router.service(RackService, { listRacks: () => ({ racks: [] }) });
     router.service(HostService, {
+      getHost: ({ name }) => ({ ...stalledHost, name }),
+      explainHost: ({ name }) => ({
+        ...{ subject: name, headline: 'it waits for its runner', lastScreen },
+        unblock: ['sign its loader'],
+      }),
       countHosts: ({ filter }) => ({ total: indexes(filter).length }),
       listHosts: ({ filter, orderBy, skip = 0, pageSize = 100 }) => {
         filters.add(filter);

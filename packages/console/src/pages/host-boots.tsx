@@ -3,6 +3,7 @@ import { BootStepKind, type BootTrace, bootText, type Host } from '@rackwright/m
 import { type BootRow, bootRows } from '../logic/boots.ts';
 import { bytesText, grouped } from '../logic/format.ts';
 import { Nothing, Panel, Time } from '../parts/basics.tsx';
+import { LastScreen } from '../parts/last-screen.tsx';
 import { Table } from '../parts/table.tsx';
 
 const columns = [
@@ -61,6 +62,7 @@ function Boot({ boot }: { readonly boot: BootTrace }) {
         rows={bootRows(boot)}
         keyOf={({ stage, fromMs }) => `${stage} ${fromMs}`}
       />
+      <LastScreen lines={boot.lastScreen} />
     </Panel>
   );
 }

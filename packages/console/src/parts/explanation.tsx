@@ -5,6 +5,7 @@ import type { Live } from '../browser/hooks.ts';
 import { span } from '../logic/format.ts';
 import { Fields, Loading, Panel, Time } from './basics.tsx';
 import { FailureBox } from './errors.tsx';
+import { LastScreen } from './last-screen.tsx';
 
 interface ExplanationPanelProps {
   readonly title: string;
@@ -58,6 +59,7 @@ export function ExplanationPanel({ title, what, explained }: ExplanationPanelPro
           { label: 'Last seen', value: value.lastEvidence },
         ]}
       />
+      <LastScreen lines={value.lastScreen} />
     </Panel>
   );
 }
