@@ -146,6 +146,8 @@ describe.each([80, 200])('in a terminal of %i columns', (columns) => {
     const verify = 'rackwright host verify --rack r1 --wait';
     const yes = await inTerminal(columns, verify, [[/Ask for verify of 2 hosts\?/, 'y\n']]);
     expect(yes.code, yes.screen).toBe(0);
+    expect(yes.screen).toMatch(/verify of 2 hosts {2}\[-+\] {2}0%/);
+    expect(yes.screen).toMatch(/2 over {2}\[#+\] {2}100%/);
     expect(yes.screen).toMatch(/hosts\/h2 +done/);
     fits(yes.screen.slice(yes.screen.indexOf('HOST')));
   });
@@ -157,6 +159,32 @@ describe.each([80, 200])('in a terminal of %i columns', (columns) => {
     expect(screen).toContain('2 hosts: 2 manageable');
     expect(screen.trimEnd().endsWith('\x1b[?1049l')).toBe(true);
     fits(screen);
+  });
+
+  test('a deletion is refused by the person, and by who claims the host', { timeout }, async ({
+    skip,
+  }) => {
+    if (!hasScript) return skip(noScript);
+    const line = 'rackwright host delete h1 --force';
+    const no = await inTerminal(columns, line, [[/Remove hosts\/h1 by force\?/, 'n\n']]);
+    expect([no.code, no.screen]).toEqual([1, expect.stringContaining('nothing was asked')]);
+    await rack.clients.hosts.claimHost({ name: 'hosts/h1', reason: 'in use' });
+    const claimed = await inTerminal(columns, line, [[/Remove hosts\/h1 by force\?/, 'y\n']]);
+    await rack.clients.hosts.unclaimHost({ name: 'hosts/h1' });
+    expect(claimed.code, claimed.screen).toBe(1);
+    expect(claimed.screen).toContain('claim');
+  });
+
+  test('bash completes commands, flags and names of hosts', { timeout }, async ({ skip }) => {
+    if (!hasScript) return skip(noScript);
+    const rc = join(bin, 'bashrc');
+    writeFileSync(rc, `PS1='> '; source <(rackwright completion bash)\n`);
+    const { screen } = await inTerminal(columns, `bash --rcfile ${rc} -i`, [
+      [/> /, 'rackwright host verify h\t\t'],
+      [/h1 +h2/, '1 --wa\t'],
+      [/h1 --wait /, '\x15exit\n'],
+    ]);
+    expect(screen).toMatch(/h1 +h2/);
   });
 });
 
@@ -180,20 +208,6 @@ describe('in a terminal', () => {
     );
   });
 
-  test('a deletion is refused by the person, and by who claims the host', { timeout }, async ({
-    skip,
-  }) => {
-    if (!hasScript) return skip(noScript);
-    const line = 'rackwright host delete h1 --force';
-    const no = await inTerminal(columns, line, [[/Remove hosts\/h1 by force\?/, 'n\n']]);
-    expect([no.code, no.screen]).toEqual([1, expect.stringContaining('nothing was asked')]);
-    await rack.clients.hosts.claimHost({ name: 'hosts/h1', reason: 'in use' });
-    const claimed = await inTerminal(columns, line, [[/Remove hosts\/h1 by force\?/, 'y\n']]);
-    await rack.clients.hosts.unclaimHost({ name: 'hosts/h1' });
-    expect(claimed.code, claimed.screen).toBe(1);
-    expect(claimed.screen).toContain('claim');
-  });
-
   test('a console draws on the terminal, says nothing to it, and ~. ends it', { timeout }, async ({
     skip,
   }) => {
@@ -212,18 +226,6 @@ describe('in a terminal', () => {
     const again = await inTerminal(columns, line);
     expect(again.screen).toContain('h1 login:');
     expect([again.code, again.screen]).toEqual([1, expect.stringMatching(/serial over LAN/)]);
-  });
-
-  test('bash completes commands, flags and names of hosts', { timeout }, async ({ skip }) => {
-    if (!hasScript) return skip(noScript);
-    const rc = join(bin, 'bashrc');
-    writeFileSync(rc, `PS1='> '; source <(rackwright completion bash)\n`);
-    const { screen } = await inTerminal(columns, `bash --rcfile ${rc} -i`, [
-      [/> /, 'rackwright host verify h\t\t'],
-      [/h1 +h2/, '1 --wa\t'],
-      [/h1 --wait /, '\x15exit\n'],
-    ]);
-    expect(screen).toMatch(/h1 +h2/);
   });
 });
 
@@ -248,13 +250,16 @@ describe.each(completing)('%s', (shell, quiet, source) => {
   });
 });
 
-test('the last host is removed by force, and says what it may have left', { timeout }, async ({
-  skip,
-}) => {
-  if (!hasScript) return skip(noScript);
-  const line = 'rackwright host delete h2 --force --wait';
-  const asked = [[/Remove hosts\/h2 by force\?/, 'y\n']] as const;
-  const { code, screen } = await inTerminal(80, line, asked);
-  expect(code, screen).toBe(0);
-  expect(screen).toContain('rackwright abandoned get');
+describe.each([
+  [80, 'h2'],
+  [200, 'h1'],
+] as const)('in a terminal of %i columns', (columns, host) => {
+  test('a removal by force says what it may have left', { timeout }, async ({ skip }) => {
+    if (!hasScript) return skip(noScript);
+    const line = `rackwright host delete ${host} --force --wait`;
+    const asked = [[new RegExp(`Remove hosts/${host} by force`), 'y\n']] as const;
+    const { code, screen } = await inTerminal(columns, line, asked);
+    expect(code, screen).toBe(0);
+    expect(screen).toContain('rackwright abandoned get');
+  });
 });
