@@ -97,11 +97,15 @@ describe('moves of a host', () => {
     'status.state = HostState.MANAGEABLE;',
     'turn.status.dirty = true;',
     'status.useEpoch += 1n;',
+    'gone.status.state = HostState.GONE;',
+    'Object.assign(host.status ?? {}, { image, state: HostState.GONE });',
   ];
 
   test.each(planted)('finds %s outside the table', (line) => {
-    const found = bansIn(line, 'controlplane/src/host/events/landing.ts');
-    expect(found).toEqual([expect.stringContaining('moves a host')]);
+    for (const path of ['host/events/landing.ts', 'host/api/delete-host.ts', 'pool/pass.ts']) {
+      const found = bansIn(line, `controlplane/src/${path}`);
+      expect(found).toEqual([expect.stringContaining('moves a host')]);
+    }
     expect(bansIn(line, 'controlplane/src/host/turn/transitions.ts')).toEqual([]);
   });
 

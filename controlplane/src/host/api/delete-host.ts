@@ -7,7 +7,6 @@ import {
   DeletionMode,
   type Host,
   type HostId,
-  HostState,
   notFound,
 } from '@rackwright/messages';
 import { hostKey, hostRecordOf, presentHost, readHost } from '../../call/host-view.ts';
@@ -18,6 +17,7 @@ import { revisionOfEtag } from '../../call/position.ts';
 import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
 import { answered, hasApplied } from '../../records/index.ts';
+import { removed, transit } from '../turn/transitions.ts';
 
 /** Handles one DeleteHost. */
 export async function deleteHost(deps: RpcDependencies, call: DeleteHostRequest): Promise<Host> {
@@ -87,7 +87,7 @@ function asGone(
 ): Host {
   const gone = presentHost(deps, record, revision, undefined);
   if (gone.status !== undefined) {
-    gone.status.state = HostState.GONE;
+    transit(gone.status, removed);
     gone.status.display = 'gone';
   }
   return gone;

@@ -50,6 +50,9 @@ function landingOf(succeeded: Landing, failed: Landing, cancelled = failed): Lan
 export const verifyFailed = 'verifyFailed';
 export const provisionFailed = 'provisionFailed';
 
+/** Where the end of its deletion leaves a host; who asks afterwards is shown it so. */
+export const removed = { to: HostState.GONE } as const satisfies Landing & Transition;
+
 /** Run kind × outcome. */
 export const landings: { readonly [K in Kind]: Landings } = {
   [RunKind.VERIFY]: landing({ to: 'proved' }, { to: 'same', fault: verifyFailed }),
@@ -79,7 +82,7 @@ export const landings: { readonly [K in Kind]: Landings } = {
   [RunKind.POWER]: landing({ to: 'same' }, { to: 'same', fault: 'powerFailed' }),
   [RunKind.RESCUE]: landing({ to: 'same' }, { to: 'same', fault: 'rescueFailed' }),
   [RunKind.ADOPT]: landing({ to: 'adopted', disks: 'dirty' }, { to: 'same', fault: 'adoptFailed' }),
-  [RunKind.DELETE]: landing({ to: HostState.GONE }, { to: 'same' }),
+  [RunKind.DELETE]: landing(removed, { to: 'same' }),
 };
 
 /** What happens to a host beside the ends of its runs. */
