@@ -63,8 +63,6 @@ export interface RackOptions {
   readonly restartDelayMs?: number;
   /** A second control plane on the same store; the agent knows only the first. */
   readonly replica?: boolean;
-  /** Puts what both programs kept in an earlier life into the folder; nobody is enrolled then. */
-  readonly earlierLife?: (folder: string, ports: { operators: number; agents: number }) => void;
 }
 
 type Ports = Readonly<
@@ -178,14 +176,12 @@ export class Rack {
     for (const plan of strangers) this.strangers.push(this.#makeMachine(plan));
     this.#writeConfigurations();
     arm(this.folder, crash, this.#pidFile(crash?.victim));
-    const { earlierLife } = this.#options;
-    earlierLife?.(this.folder, this.#ports);
     await this.#startProgram('controlplane');
     await this.#connect();
     if (this.#options.replica === true) await this.#startReplica();
-    if (earlierLife === undefined) await this.enrolAgent();
+    await this.enrolAgent();
     await this.#startProgram('agent');
-    if (earlierLife === undefined) await this.enrolHosts();
+    await this.enrolHosts();
   }
 
   #network(): BootNetwork {

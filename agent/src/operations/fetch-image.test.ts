@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, fetchImageStep, prepareNetbootStep } from '@rackwright/messages';
+import { agent, fetchImageStep } from '@rackwright/messages';
 import { type DiskImage, digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import { CarriedOn, type HostImages } from '../images/index.ts';
@@ -94,7 +94,6 @@ test.each<[string | undefined, Partial<DiskImage>]>([
 test.each([
   [fetchImageStep, false, 'u1 disk'],
   [fetchImageStep, true, 'u1 netboot'],
-  [prepareNetbootStep, true, 'u1 netboot'],
 ])('%s ends once all of the image is proved, netboot %s', async (name, netboot, needs) => {
   const { asked, told, whole, result, isOver } = fetching(netboot, '', name);
   await expect.poll(() => told).toEqual(['fetches the image: 1.5 of 3.0 MB']);

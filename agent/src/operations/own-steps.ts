@@ -1,12 +1,6 @@
 /** Steps that the agent carries out by itself, with neither a runner nor the BMC. */
 import { create } from '@bufbuild/protobuf';
-import {
-  agent,
-  awaitImageStep,
-  fetchImageStep,
-  prepareNetbootStep,
-  RerunClass,
-} from '@rackwright/messages';
+import { agent, awaitImageStep, fetchImageStep, RerunClass } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type AwaitImageParts, awaitImage } from './await-image.ts';
@@ -39,11 +33,8 @@ export function ownSteps(parts: OwnStepParts): ReadonlyMap<string, OwnStep> {
   const { hostImages } = parts;
   if (hostImages !== undefined) {
     const words = 'Fetches the image of the host into the cache of its rack.';
-    // A control plane of the version before netboots no host where the second one is not named.
-    for (const name of [fetchImageStep, prepareNetbootStep]) {
-      const description = describe(name, words);
-      steps.push({ description, run: (...asked) => fetchImage(hostImages, ...asked) });
-    }
+    const description = describe(fetchImageStep, words);
+    steps.push({ description, run: (...asked) => fetchImage(hostImages, ...asked) });
   }
   return new Map(steps.map((step) => [step.description.name, step]));
 }

@@ -85,7 +85,7 @@ export interface CertificateRequest {
   readonly signature: Uint8Array;
   /** "<rack id>.<secret>", or empty for renewal by the registered key. */
   readonly joinToken: string;
-  /** "racks/RACK" that a renewing agent believes to be its own; empty in older agents. */
+  /** "racks/RACK" that a renewing agent believes to be its own; empty when it joins. */
   readonly rack: string;
 }
 

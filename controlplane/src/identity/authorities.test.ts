@@ -1,6 +1,6 @@
 /** The authorities of control planes on one store, each with a folder of its own. */
 import { X509Certificate } from 'node:crypto';
-import { chmod, cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
@@ -12,7 +12,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
 import { writeRecord } from '../records/index.ts';
 import { type Authorities, openAuthorities } from './authorities.ts';
-import { generatePrivateKeyPem, makeCaCertificate } from './authority.ts';
 import { makeAuthority, trustKey } from './authority-record.ts';
 import type { Refused } from './enrolment.ts';
 import { type OwnIdentity, openIdentity } from './identity.ts';
@@ -214,25 +213,6 @@ test('a start that loses the race for the record shows what the winner has writt
 });
 
 describe('the authorities of a folder', () => {
-  test('that an older release made are taken over once, and their key removed', async () => {
-    const folder = join(root, 'one');
-    await openIdentity({ disk, clock, random, log, folder, caLifetimeMs: 1 });
-    const keyPem = generatePrivateKeyPem();
-    const certificate = await makeCaCertificate(keyPem, clock, random, 3_650 * 86_400_000);
-    await rm(join(folder, 'ca.sealed'));
-    await writeFile(join(folder, 'ca.key'), keyPem, { mode: 0o600 });
-    const pem = `${certificate.toString('pem')}\n`;
-    await writeFile(join(folder, 'ca.pem'), pem);
-    await writeFile(join(folder, 'complete'), 'yes');
-    const { authorities } = await start('one');
-    expect(authorities.now.certificates).toEqual([pem]);
-    await expect(stat(join(folder, 'ca.key'))).rejects.toThrow('ENOENT');
-    const found = await store.get(trustKey);
-    const value = Buffer.from(found.kind === 'found' ? found.value : []);
-    expect(value.includes('PRIVATE KEY')).toBe(false);
-    expect(await file('one', 'ca.sealed')).not.toContain('PRIVATE');
-  });
-
   test('outlive the store, and an older one that was put in its place', async () => {
     const first = await start('one');
     const { record } = await rotate(first);

@@ -23,13 +23,7 @@ import {
 } from '../records/index.ts';
 import { SecretError } from '../secrets/index.ts';
 import { halfLifeMs, type Issuer } from './authority.ts';
-import {
-  newAuthorities,
-  readCopy,
-  readOldAuthority,
-  removeOldKey,
-  writeAuthorities,
-} from './authority-files.ts';
+import { newAuthorities, readCopy, writeAuthorities } from './authority-files.ts';
 import {
   type AuthorityMaking,
   certificatesOf,
@@ -83,12 +77,9 @@ const lookSoonMs = 200;
 /** Rounds of losing a compare-and-set. */
 const roundsMax = 8;
 
-/** Opens the record, making or taking it over if there is none. Throws `IdentityError`. */
+/** Opens the record, making it if there is none. Throws `IdentityError`. */
 export async function openAuthorities(options: AuthoritiesOptions): Promise<Authorities> {
   const { record, revision } = await settleRecord(options);
-  if (await removeOldKey(options.folder, record)) {
-    options.log.info({}, 'the key of the certificate authority is kept sealed in the store now');
-  }
   return new Authorities(options, await present(options, record, revision));
 }
 
@@ -99,12 +90,11 @@ async function settleRecord(options: AuthoritiesOptions) {
   for (let round = 0; round < roundsMax; round += 1) {
     const kept = await readRecord(store, wire.TrustRecordSchema, trustKey);
     const copy = await readCopy(folder);
-    const own = copy ?? (await readOldAuthority(folder, making));
     if (kept !== undefined && !(await isForeign(options, kept.record))) {
       if (copy === undefined || copy.generation <= kept.record.generation) return kept;
       refuseStranger(kept.record, copy, folder);
     }
-    const record = own ?? (options.isNew ? await newAuthorities(making) : undefined);
+    const record = copy ?? (options.isNew ? await newAuthorities(making) : undefined);
     if (record === undefined) throw lost(folder);
     const expected = kept?.revision ?? 'absent';
     const written = await writeRecord(options, wire.TrustRecordSchema, trustKey, record, expected);

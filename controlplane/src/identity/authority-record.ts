@@ -23,17 +23,15 @@ export interface AuthorityMaking {
   readonly caLifetimeMs: number;
 }
 
-/** A key and a certificate that exist already (files of an older release), or new ones. */
+/** A new key and its certificate. */
 export async function makeAuthority(
   { clock, random, sealer, caLifetimeMs }: AuthorityMaking,
   stage: Stage,
   by: string,
   reason: string,
-  given?: { readonly keyPem: string; readonly certificate: X509Certificate },
 ): Promise<wire.AuthorityRecord> {
-  const keyPem = given?.keyPem ?? generatePrivateKeyPem();
-  const certificate =
-    given?.certificate ?? (await makeCaCertificate(keyPem, clock, random, caLifetimeMs));
+  const keyPem = generatePrivateKeyPem();
+  const certificate = await makeCaCertificate(keyPem, clock, random, caLifetimeMs);
   const der = new Uint8Array(certificate.rawData);
   const sha256 = sha256Hex(der);
   const now = timestampFromMs(clock.nowMs());

@@ -103,7 +103,6 @@ export {
   isErasure,
   ownPrefix,
   ownPriorityUsual,
-  prepareNetbootStep,
   scriptStep,
   updateFirmwareStep,
   verifyErasedStep,

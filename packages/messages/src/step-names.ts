@@ -7,11 +7,6 @@
 export const fetchImageStep = 'deploy.fetch_image';
 /** The runner writes an image; never a step of a list that people write. */
 export const writeImageStep = 'deploy.write_image';
-/**
- * The agent fetched what a host boots over the network a second time, with the host off, for the
- * control planes of the version before. It goes with the version after this one.
- */
-export const prepareNetbootStep = 'deploy.prepare_netboot';
 /** The agent waits until the host has said that it runs its image. */
 export const awaitImageStep = 'deploy.await_image';
 

@@ -10,7 +10,7 @@
  * - `unavailable`: a read could not be answered now; try again later.
  * - `incarnationChanged`: the store behind this handle was replaced; open it again and treat it as
  *   a new incarnation (DESIGN §10, restore).
- * - `notWritable`, `schemaTooNew`, `corrupt`, `inUse`, `serverTooOld`, `wrongConfiguration`,
+ * - `notWritable`, `otherSchema`, `corrupt`, `inUse`, `serverTooOld`, `wrongConfiguration`,
  *   `durabilityUnproven`, `incarnationMismatch`: opening was refused. The third also ends an open
  *   store, when a server returns that does not sync before it acknowledges.
  */
@@ -24,7 +24,7 @@ export type StoreErrorCode =
   | 'unavailable'
   | 'incarnationChanged'
   | 'notWritable'
-  | 'schemaTooNew'
+  | 'otherSchema'
   | 'corrupt'
   | 'inUse'
   | 'serverTooOld'

@@ -1,6 +1,6 @@
 /** Hosts that run their image without a disk: the way of that into service, and out of it early. */
-import { clone, create } from '@bufbuild/protobuf';
-import { agent, DeploySpecSchema, HostState, RunStepSchema, StepState } from '@rackwright/messages';
+import { create } from '@bufbuild/protobuf';
+import { agent, DeploySpecSchema, HostState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { availableHost, type Bench, done, failed, statusOf, stepAt } from '../testing/bench.ts';
 import { netbootOf } from './deployment.ts';
@@ -79,68 +79,13 @@ test.each(['deploy.fetch_image', 'power.off'])(
   },
 );
 
-test('an agent that fetches for a netboot only with the host off is to be updated first', () => {
+test('an agent that cannot fetch images is to be updated first', () => {
   const host = availableHost();
-  const agentSteps = ['deploy.prepare_netboot', 'deploy.await_image'].map((name) =>
-    create(agent.StepDescriptionSchema, { name }),
-  );
+  const agentSteps = [create(agent.StepDescriptionSchema, { name: 'deploy.await_image' })];
   host.context = { ...host.context, agentSteps };
   const outcome = host.try({ kind: 'request', request: provision, by: { actor: 'user:test' } });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain(
     'the agent of racks/r1 does not know deploy.fetch_image; update it first',
   );
   expect(host.record.deploy).toBeUndefined();
-});
-
-test.each([StepState.PENDING, StepState.RUNNING])(
-  'a netboot that an earlier version began goes on past the step it knew, in state %s',
-  (state) => {
-    const host = availableHost();
-    host.request(provision);
-    driveTo(host, 'power.off');
-    const { run } = statusOf(host);
-    const off = run?.steps[1];
-    if (run === undefined || off === undefined) throw new Error('the host is being switched off');
-    const old = { name: 'deploy.prepare_netboot', rerunClass: off.rerunClass, abortable: true };
-    run.steps.splice(2, 0, create(RunStepSchema, { ...old, state: StepState.PENDING }));
-    if (state === StepState.PENDING) host.report(done);
-    else {
-      // As it was written: the order of that step is under way at its agent.
-      Object.assign(off, { state: StepState.SUCCEEDED });
-      Object.assign(run.steps[2] ?? {}, { state, attempt: 1 });
-      run.currentStep = 2;
-      const { operation } = host.record.operation ?? {};
-      if (operation === undefined || host.record.operation === undefined) throw new Error('none');
-      const id = operation.id.replace(/\/1\/1$/, '/2/1');
-      const ordered = clone(agent.OperationSchema, operation);
-      host.record.operation.operation = Object.assign(ordered, { id });
-      host.report(done);
-    }
-    expect(stepAt(host)).toBe('power.bootImage');
-    expect(named(host)).toMatchObject({ image: { reference: first } });
-    driveTo(host, 'deploy.await_image');
-    host.report(done);
-    expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, image: first });
-  },
-);
-
-test('an order of the step that the version before knew is stopped, for the host to boot', () => {
-  const host = availableHost();
-  host.request(provision);
-  driveTo(host, 'power.bootImage');
-  const { run } = statusOf(host);
-  const boot = run?.steps[2];
-  const { operation } = host.record.operation ?? {};
-  if (boot === undefined || operation === undefined) throw new Error('the host is being booted');
-  const old = { name: 'deploy.prepare_netboot', rerunClass: boot.rerunClass, abortable: true };
-  Object.assign(boot, { state: StepState.PENDING, attempt: 0 });
-  run?.steps.splice(2, 0, create(RunStepSchema, { ...old, state: StepState.RUNNING, attempt: 1 }));
-  const effects = host.apply({ kind: 'tick' });
-  const cancelId = `${operation.id}/cancel`;
-  expect(effects).toContainEqual({ kind: 'cancel', operationId: operation.id, cancelId });
-  expect(stepAt(host)).toBe('power.bootImage');
-  expect(host.record.openOperations).toEqual([operation.id]);
-  host.report(failed('cancelled'), operation.id);
-  expect(stepAt(host)).toBe('power.bootImage');
-  driveTo(host, 'deploy.await_image');
 });

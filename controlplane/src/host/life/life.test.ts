@@ -398,7 +398,7 @@ test('an external host is never booted, written, wiped or switched off by a dele
 test('provision is refused by an agent that knows no deployments; else it writes', () => {
   const host = available();
   host.context = { ...host.context, agentSteps: [] };
-  expect(refusal(host, provision)).toContain('does not know deploy.await_image; update it first');
+  expect(refusal(host, provision)).toContain('does not know deploy.fetch_image; update it first');
   const agentSteps = [harmless('deploy.fetch_image'), harmless('deploy.await_image')];
   host.context = { ...host.context, agentSteps };
   const epoch = status(host).useEpoch;

@@ -88,7 +88,7 @@ export function image(
   const { record, status, context } = turn;
   const lacks = missingAgentStep(
     context,
-    deploySteps({ image: request.image, deploy: wantedDeploy(turn, request) }, context),
+    deploySteps({ image: request.image, deploy: wantedDeploy(turn, request) }),
   );
   if (lacks !== undefined) {
     const { rack } = turn.spec;

@@ -26,7 +26,7 @@ import { usedSinceErased } from '../erasure/certify.ts';
 import { dropUsed, stayDue } from '../erasure/power-cycle.ts';
 import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
-import { giveUpOperation, leaveOpen } from '../operation/open-operations.ts';
+import { leaveOpen } from '../operation/open-operations.ts';
 import {
   ensureSent,
   ownTimeoutMs,
@@ -319,11 +319,8 @@ function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
   if (definition.kind === 'condition') {
     const met = definition.met(turn, run, step);
     const isAgentMissing = definition.needsNoAgent !== true && turn.context.session === undefined;
-    if (met) {
-      // Only of a step that was an order in the version before; the next one needs the host.
-      giveUpOperation(turn);
-      completeStep(turn, run, step);
-    } else if (isAgentMissing) waitForAgent(turn, run);
+    if (met) completeStep(turn, run, step);
+    else if (isAgentMissing) waitForAgent(turn, run);
     else {
       const { reason, message } = definition.waitsFor?.(turn) ?? definition.waiting;
       waitFor(turn, run, reason, definition.sees?.(turn, step) ?? message);

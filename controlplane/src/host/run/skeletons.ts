@@ -13,7 +13,7 @@ import {
 } from '@rackwright/messages';
 import { engineSteps, intoRunner } from '../turn/step-names.ts';
 import type { Turn } from '../turn/turn.ts';
-import type { HostContext, RequestedStep } from '../turn/types.ts';
+import type { RequestedStep } from '../turn/types.ts';
 import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 
@@ -36,7 +36,7 @@ export function stepsOfRun(
       return cleanSteps(turn, requested);
     case RunKind.PROVISION:
     case RunKind.REIMAGE:
-      return deploySteps(turn.record, turn.context);
+      return deploySteps(turn.record);
     case RunKind.SERVICE:
       return serviceSteps(turn, variable);
     case RunKind.RELEASE:
@@ -54,18 +54,13 @@ export function stepsOfRun(
  * The image is in the rack before the host is switched off, and the host in use once it has proved
  * that it runs it.
  */
-export function deploySteps(
-  { image, deploy }: Deployed,
-  { agentSteps }: Pick<HostContext, 'agentSteps'>,
-): RequestedStep[] {
+export function deploySteps({ image, deploy }: Deployed): RequestedStep[] {
   const fetches = { step: fetchImageStep, arguments: { image } };
   if (deploy?.netboot === true) {
     return [fetches, ...named(engineSteps.off, engineSteps.bootImage, awaitImageStep)];
   }
-  // For a disk an agent that is older than this step fetches with the host off.
-  const isKnown = agentSteps?.some(({ name }) => name === fetchImageStep) ?? true;
   return [
-    ...(isKnown ? [fetches] : []),
+    fetches,
     ...named(...intoRunner, engineSteps.inspect),
     { step: writeImageStep, arguments: { image } },
     ...named(engineSteps.off, engineSteps.on, awaitImageStep),

@@ -5,7 +5,6 @@
 import {
   awaitImageStep,
   fetchImageStep,
-  prepareNetbootStep,
   type RunStep,
   verifyErasedStep,
   webhookStep,
@@ -57,18 +56,6 @@ const wait: ConditionStep = {
   met: (turn, _run, step) => (pauseEndsMs(step) ?? 0) <= turn.context.nowMs,
 };
 
-/**
- * Of a netboot that the version before began: its first step has fetched the image, where the
- * agent could do that by then; where not, an image that cannot be had shows by its missing proof.
- */
-const fetchedBefore: ConditionStep = {
-  kind: 'condition',
-  timeoutMs: () => undefined,
-  waiting: { reason: 'agent', message: 'the image on its way' },
-  needsNoAgent: true,
-  met: () => true,
-};
-
 const webhook: CallStep = { kind: 'call', timeoutMs: (timing) => timing.webhookTimeoutMs };
 
 const definitions: Readonly<Record<EngineStep, StepDefinition>> = {
@@ -83,7 +70,6 @@ const definitions: Readonly<Record<EngineStep, StepDefinition>> = {
   [engineSteps.inspectAgain]: inspectAgain,
   [fetchImageStep]: deployStepOfAgent,
   [writeImageStep]: writeImage,
-  [prepareNetbootStep]: fetchedBefore,
   [awaitImageStep]: awaitImage,
   [engineSteps.forget]: forget,
   [engineSteps.hold]: hold,

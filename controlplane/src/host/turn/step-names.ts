@@ -5,7 +5,6 @@
 import {
   awaitImageStep,
   fetchImageStep,
-  type prepareNetbootStep,
   type webhookStep,
   type writeImageStep,
 } from '@rackwright/messages';
@@ -33,7 +32,6 @@ export type EngineStep =
   | (typeof engineSteps)[keyof typeof engineSteps]
   | (typeof ofAgent)[number]
   | typeof writeImageStep
-  | typeof prepareNetbootStep
   | typeof webhookStep;
 
 /** From whatever the host runs into the runner. */

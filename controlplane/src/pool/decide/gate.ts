@@ -143,10 +143,7 @@ export function whatGateWants(
 function callFor(record: wire.PoolRecord, slot: RolloutSlot, url: string): wire.PoolGateCall {
   const found = record.gateCalls.find(({ slotNumber }) => slotNumber === slot.number);
   const urlDigest = digestOfUrl(url);
-  if (found !== undefined && (found.urlDigest === urlDigest || found.url === url)) {
-    Object.assign(found, { urlDigest, url: '' });
-    return found;
-  }
+  if (found?.urlDigest === urlDigest) return found;
   record.gateCalls = record.gateCalls.filter((each) => each !== found);
   const number = (found?.number ?? 0) + 1;
   const made = create(wire.PoolGateCallSchema, { slotNumber: slot.number, urlDigest, number });

@@ -68,6 +68,6 @@ test('whence the image comes counts while nothing was written, and not any more 
   const written = basisOf(record, seen(1, { retries: 2n }));
   const counted = create(wire.PoolFailureSchema, { basis: before, counted: true });
   expect(isOfOther(counted, written)).toBe(true);
-  // Of an older release, which wrote none down.
+  // None was written down.
   expect(isOfOther(create(wire.PoolFailureSchema, { counted: true }), written)).toBe(false);
 });

@@ -1,6 +1,6 @@
 /** Whether a file is a whole store, looked at without changing it. */
 import { DatabaseSync } from 'node:sqlite';
-import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts';
+import { APPLICATION_ID, schemaProblem } from './schema.ts';
 
 /** What is wrong with the file; undefined: it is a store that this program can open. */
 export function sqliteFileProblem(path: string): string | undefined {
@@ -10,9 +10,8 @@ export function sqliteFileProblem(path: string): string | undefined {
     const id = database.prepare('PRAGMA application_id').get()?.['application_id'];
     if (id !== APPLICATION_ID) return `${path} is no store of this program`;
     const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
-    if (version > SCHEMA_VERSION) {
-      return `${path} has schema ${version}; this program knows up to ${SCHEMA_VERSION}`;
-    }
+    const problem = schemaProblem(path, version);
+    if (problem !== undefined) return problem;
     const said = database.prepare('PRAGMA quick_check(1)').get()?.['quick_check'];
     return said === 'ok' ? undefined : `${path} is damaged: ${String(said)}`;
   } catch (error) {

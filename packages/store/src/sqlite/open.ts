@@ -11,7 +11,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION, upgradeFrom } from './schema.ts';
+import { APPLICATION_ID, SCHEMA, schemaProblem } from './schema.ts';
 
 /**
  * Pages of the log after which it is copied into the file. A page that many writes have changed by
@@ -37,7 +37,7 @@ export interface OpenedDatabase {
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
 }
 
-/** Opens or creates. Throws `notWritable`, `inUse`, `schemaTooNew`, `corrupt`. */
+/** Opens or creates. Throws `notWritable`, `inUse`, `otherSchema`, `corrupt`. */
 export async function openDatabase(
   path: string,
   random: Random,
@@ -51,9 +51,6 @@ export async function openDatabase(
     const found = checkSchema(database, path);
     makeDurable(database, path);
     if (found === 'empty') database.exec(`BEGIN EXCLUSIVE; ${SCHEMA} COMMIT`);
-    else if (found < SCHEMA_VERSION) {
-      database.exec(`BEGIN EXCLUSIVE; ${upgradeFrom(found)} COMMIT`);
-    }
     const incarnation = settleIncarnation(database, random, restored);
     return { database, incarnation, survivesPowerLoss: powerLoss(path) };
   } catch (error) {
@@ -98,25 +95,21 @@ function makeDurable(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Changes nothing. Answers the version of the tables. */
-function checkSchema(database: DatabaseSync, path: string): number | 'empty' {
+/** Whether there are tables of ours yet. Changes nothing. */
+function checkSchema(database: DatabaseSync, path: string): 'empty' | 'ours' {
   const id = database.prepare('PRAGMA application_id').get()?.['application_id'];
   const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
   const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.['count'];
-  if (id === APPLICATION_ID && version > SCHEMA_VERSION) {
-    throw new StoreError(
-      'schemaTooNew',
-      `the store ${path} has schema ${version}; this program knows up to ${SCHEMA_VERSION}: ` +
-        'start the newer program that wrote it',
-    );
-  }
-  if (id !== APPLICATION_ID && tables !== 0) {
+  if (tables === 0) return 'empty';
+  if (id !== APPLICATION_ID) {
     throw new StoreError(
       'corrupt',
       `${path} is a database of another program; give the path of a Rackwright store`,
     );
   }
-  return tables === 0 ? 'empty' : version;
+  const problem = schemaProblem(path, version);
+  if (problem !== undefined) throw new StoreError('otherSchema', problem);
+  return 'ours';
 }
 
 function settleIncarnation(database: DatabaseSync, random: Random, restored: boolean): string {

@@ -89,71 +89,6 @@ test('refuses a folder that it may not write to', async (context) => {
   await chmod(folder, 0o700);
 });
 
-test('takes over a store of the first version, whose changes have no time', async () => {
-  const database = new DatabaseSync(path);
-  database.exec(`
-    CREATE TABLE identity (only_row INTEGER PRIMARY KEY, incarnation TEXT NOT NULL) STRICT;
-    CREATE TABLE changes (revision INTEGER PRIMARY KEY, key TEXT NOT NULL, live INTEGER NOT NULL,
-      write_id TEXT NOT NULL, previous INTEGER NOT NULL, value BLOB NOT NULL) STRICT;
-    CREATE INDEX changes_by_key ON changes (key, revision);
-    CREATE TABLE newest (key TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-    INSERT INTO identity VALUES (1, 'old');
-    INSERT INTO changes VALUES (1, 'hosts.a', 1, 'w1', 0, x'31');
-    INSERT INTO newest VALUES ('hosts.a', 1);
-    PRAGMA application_id = 1380010839;
-    PRAGMA user_version = 1;
-  `);
-  database.close();
-  const store = await openSqliteStore({ path, random, clock });
-  expect(store.incarnation).toBe('old');
-  const [first] = (await store.past('hosts.a', 10)).changes;
-  expect(first).toMatchObject({ kind: 'put', revision: 1, writeId: 'w1' });
-  expect(first).not.toHaveProperty('atMs');
-  expect(await store.put('hosts.a', bytes('2'), 1)).toMatchObject({ kind: 'ok', revision: 2 });
-  expect(await store.log.append('e1', bytes('x'))).toEqual({ kind: 'ok', position: 1 });
-  await store.close();
-  await (await openSqliteStore({ path, random, clock })).close();
-});
-
-test.each([2, 3, 4])(
-  'takes over a store of version %i, and marks it for older programs',
-  async (n) => {
-    const versionOf = (database: DatabaseSync) =>
-      Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
-    const before = await openSqliteStore({ path, random, clock });
-    await before.put('hosts.a', bytes('1'), 'absent');
-    for (let at = 1; at < 100; at += 1)
-      await before.put('hosts.b', bytes('2'), at > 1 ? at : 'absent');
-    await before.close();
-    const older = new DatabaseSync(path);
-    older.exec(`
-      DELETE FROM newest;
-      INSERT INTO newest SELECT key, max(revision), 1 FROM changes GROUP BY key;
-      DROP TABLE indexed;
-      DROP TABLE dictionaries;
-      ALTER TABLE changes DROP COLUMN packed;
-      ALTER TABLE newest DROP COLUMN kept;
-      CREATE INDEX changes_by_key ON changes (key, revision);
-      PRAGMA user_version = ${n};
-    `);
-    older.close();
-    const store = await openSqliteStore({ path, random, clock });
-    expect(store.incarnation).toBe(before.incarnation);
-    expect(await store.get('hosts.a')).toMatchObject({ revision: 1, value: bytes('1') });
-    // Its changes are counted: they go when there are twice as many as must stay.
-    for (let at = 100; at < 170; at += 1) await store.put('hosts.b', bytes('3'), at);
-    const { changes, before: rest } = await store.past('hosts.b', 256);
-    expect(changes.length).toBeGreaterThanOrEqual(HISTORY_PER_KEY);
-    expect(changes.length).toBeLessThan(HISTORY_PER_KEY + 10);
-    expect(rest).toEqual({ kind: 'gone' });
-    await store.close();
-    const after = new DatabaseSync(path);
-    // What an older program compares with the highest that it knows, which was its own.
-    expect(versionOf(after)).toBeGreaterThan(n);
-    after.close();
-  },
-);
-
 test('reads what was packed with any dictionary that it was ever given', async () => {
   const value = (n: number) =>
     bytes(`${n}: a value that is long enough, and one word many words of a value`);
@@ -263,18 +198,22 @@ test('lets old changes and entries go a bounded number at a time', async () => {
   await store.close();
 });
 
-test('refuses a store written by a newer program, and leaves it as it is', async () => {
+test.each([
+  [8, /newer program/],
+  [6, /no release wrote it/],
+])('refuses a store of schema %i, and leaves it as it is', async (version, message) => {
   await (await openSqliteStore({ path, random, clock })).close();
   const database = new DatabaseSync(path);
-  database.exec('PRAGMA user_version = 8');
+  database.exec(`PRAGMA user_version = ${version}`);
   database.close();
   const opening = openSqliteStore({ path, random, clock });
   await expect(opening).rejects.toMatchObject({
-    code: 'schemaTooNew',
-    message: expect.stringMatching(/newer program/),
+    code: 'otherSchema',
+    message: expect.stringMatching(message),
   });
+  expect(sqliteFileProblem(path)).toMatch(message);
   const after = new DatabaseSync(path);
-  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: 8 });
+  expect(after.prepare('PRAGMA user_version').get()).toEqual({ user_version: version });
   after.close();
 });
 

@@ -69,7 +69,7 @@ export interface SqliteStoreOptions {
   readonly restored?: boolean;
 }
 
-/** Opens or creates a store. Throws `notWritable`, `inUse`, `schemaTooNew`, `corrupt`. */
+/** Opens or creates a store. Throws `notWritable`, `inUse`, `otherSchema`, `corrupt`. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<StateStore> {
   const { path, random, restored = false } = options;
   const opened = await openDatabase(path, random, restored);

@@ -48,8 +48,8 @@ export type IssueCertificateRequest = Message<"rackwright.agent.v1.IssueCertific
   joinToken: string;
 
   /**
-   * "racks/RACK" that a renewing agent believes to be its own; empty in older agents and when it
-   * joins. Only the registered key decides.
+   * "racks/RACK" that a renewing agent believes to be its own; empty when it joins. Only the
+   * registered key decides.
    *
    * @generated from field: string rack = 5;
    */

@@ -363,7 +363,7 @@ export type GrantHandedOff = Message<"rackwright.agent.v1.GrantHandedOff"> & {
   destructive: boolean;
 
   /**
-   * What has not begun by then never does. Unset: written before this was known, there is no limit.
+   * What has not begun by then never does. Unset: there is no limit.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 4;
    */

@@ -2428,7 +2428,7 @@ export type PoolGateCall = Message<"rackwright.store.v1.PoolGateCall"> & {
   slotNumber: bigint;
 
   /**
-   * Of records written before url_digest was kept instead.
+   * Never set; url_digest is.
    *
    * @generated from field: string url = 2;
    */
