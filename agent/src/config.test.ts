@@ -49,7 +49,10 @@ describe('the configuration of the agent', () => {
         relayPort: 67,
         broadcastAddress: '255.255.255.255',
       },
-      tftp: { address: '0.0.0.0', port: 69, limits: tftpLimits, keptFileBytesMax: 268435456 },
+      tftp: {
+        ...{ address: '0.0.0.0', port: 69, transferPorts: 'own', limits: tftpLimits },
+        keptFileBytesMax: 268435456,
+      },
       http: {
         ...{ address: '0.0.0.0', port: 8080, filesPort: 0 },
         limits: {

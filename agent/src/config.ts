@@ -30,6 +30,7 @@ import {
   type Loaders,
   loaderBytesMaxDefault,
   portsClash,
+  type TransferPorts,
   type VirtualMediaConfig,
 } from './boot/index.ts';
 import { defaultAdmissionLimits } from './images/index.ts';
@@ -53,6 +54,7 @@ export interface AgentConfig extends InterfaceSettings {
     readonly address: string;
     readonly port: number;
     readonly limits: TftpLimits;
+    readonly transferPorts: TransferPorts;
     /** Largest sum of the kernels and ramdisks that GRUB is being sent, bytes. */
     readonly keptFileBytesMax: number;
   };
@@ -164,6 +166,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     })),
     tftp: reader.section('tftp', (tftp) => ({
       ...readListen(tftp, 69),
+      transferPorts: tftp.oneOf('transferPorts', ['own', 'single'], 'own'),
       limits: tftp.section('limits', readTftpLimits),
       keptFileBytesMax: tftp.whole('keptFileBytesMax', keptBytes, keptFileBytesMaxDefault),
     })),

@@ -62,6 +62,9 @@ export interface BootInterface {
   readonly dhcp: DhcpConfig;
 }
 
+/** What TFTP sends files from: ports of their own (RFC 1350 §4), or the one that is asked. */
+export type TransferPorts = 'own' | 'single';
+
 export interface BootConfig {
   /** At least one; of several, each has a name. */
   readonly interfaces: readonly BootInterface[];
@@ -72,6 +75,8 @@ export interface BootConfig {
     /** 69. */
     readonly port: number;
     readonly limits?: Partial<TftpLimits>;
+    /** Absent: `own`. */
+    readonly transferPorts?: TransferPorts;
     /** Of kernels and ramdisks while they are sent; default {@link keptFileBytesMaxDefault}. */
     readonly keptFileBytesMax?: number;
   };

@@ -12,6 +12,7 @@ export {
   type NamedFile,
   portsClash,
   type RunnerBootConfig,
+  type TransferPorts,
   type VirtualMediaConfig,
 } from './config.ts';
 export type { DeployPages, NetbootBoot } from './deploy-pages.ts';

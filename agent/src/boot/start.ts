@@ -130,15 +130,13 @@ export async function startBoot(
     };
     const httpShell = await startHttp(http, config.http, pages, urlsAt);
     closers.push(() => httpShell.close());
-    const limits = tftpLimitsOf(config);
-    const { loaders } = files;
-    const listens = config.interfaces.map((one) => tftpListen(config, one));
     const own = dependencies.ownAddresses;
     const bytesMax = config.tftp.keptFileBytesMax ?? keptFileBytesMaxDefault;
     const kept = new KeptFiles({ disk, clock, log, bytesMax });
     const forGrub = { scripts, urlsAt, kept, files: files.all, ...blobs };
     const tftpShell = await startTftp({
-      ...{ udp, clock, log, gate, sights, loaders, listens, limits, ...forGrub, ...metered },
+      ...{ udp, clock, log, gate, sights, loaders: files.loaders, ...forGrub, ...metered },
+      ...tftpSettings(config),
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());
@@ -165,6 +163,12 @@ function mediumUrl(
   const address = virtualMedia?.address ?? addresses[0] ?? interfaces[0]?.serverAddress;
   if (name === undefined || address === undefined) return undefined;
   return `${bootUrls(address, port).root}/files/${name}`;
+}
+
+function tftpSettings(config: BootConfig) {
+  const listens = config.interfaces.map((one) => tftpListen(config, one));
+  const { transferPorts = 'own' } = config.tftp;
+  return { listens, limits: tftpLimitsOf(config), transferPorts };
 }
 
 function tftpListen({ tftp }: BootConfig, { name, serverAddress }: BootInterface): TftpListen {

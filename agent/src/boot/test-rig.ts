@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Mac } from '@rackwright/dhcp';
-import type { Log, Udp } from '@rackwright/platform';
+import type { Clock, Log, Udp } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
 import type { BootConfig, BootInterface } from './config.ts';
 import type { BootMemory } from './memory.ts';
@@ -63,6 +63,8 @@ export async function startRig(options: {
   readonly grantedProfile?: string;
   /** Instead of this machine's. */
   readonly udp?: Udp;
+  /** Instead of this machine's. */
+  readonly clock?: Clock;
   /** The machine's addresses by their interface; absent: nobody can tell. */
   readonly ownAddresses?: BootDependencies['ownAddresses'];
   /** What is known of machines that are no hosts; without it they get nothing. */
@@ -94,7 +96,7 @@ export async function startRig(options: {
     udp: options.udp ?? nodeUdp(),
     http: nodeHttp(),
     disk: nodeDisk(),
-    clock: nodeClock(),
+    clock: options.clock ?? nodeClock(),
     log: logInto(lines),
     memory: rigMemory(options.grantedProfile, options.discovery),
     ...(options.ownAddresses === undefined ? {} : { ownAddresses: options.ownAddresses }),

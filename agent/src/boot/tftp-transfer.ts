@@ -1,6 +1,12 @@
-/** One TFTP transfer on real sockets, its own (RFC 1350 §4); see tftp.ts for the rules. */
+/** One TFTP transfer, on sockets of its own (RFC 1350 §4) or not; see tftp.ts for the rules. */
 import { DecodeError } from '@rackwright/bytes';
-import type { Udp, UdpConnection, UdpConnectionHandlers, UdpPeer } from '@rackwright/platform';
+import type {
+  Udp,
+  UdpConnection,
+  UdpConnectionHandlers,
+  UdpPeer,
+  UdpSocket,
+} from '@rackwright/platform';
 import { decodePacket, type Transfer, type TransferEnd, type TransferStep } from '@rackwright/tftp';
 import { everywhere } from './config.ts';
 import type { Deadline, Deadlines } from './deadlines.ts';
@@ -23,6 +29,8 @@ export class ActiveTransfer {
   /** One for each address; that which the client speaks to comes first. */
   #sockets: UdpConnection[] = [];
   #closed = false;
+  /** Nothing was sent yet, and what comes is not for this transfer (Y4). */
+  #waits = false;
 
   constructor({ transfer, request, client, deadlines, onEnd }: ActiveTransferOptions) {
     this.#transfer = transfer;
@@ -55,6 +63,26 @@ export class ActiveTransfer {
     else this.#apply(this.#transfer.start(this.#sockets.length));
   }
 
+  /** By the socket of the port, beside others (Y4): it hears only what it is given. */
+  openAt(socket: UdpSocket, afterMs: number): void {
+    this.#sockets = [connectionOver(socket, this.#client)];
+    this.#waits = afterMs > 0;
+    if (this.#waits) this.#deadline.set(afterMs);
+    else this.#apply(this.#transfer.start());
+  }
+
+  /** What came for it to the socket that {@link openAt} was given. */
+  receive(datagram: Uint8Array): void {
+    const [socket] = this.#sockets;
+    if (!this.#waits && socket !== undefined) this.#receive(datagram, socket);
+  }
+
+  /** Its client has begun anew from the same port. */
+  supersede(): void {
+    this.close();
+    this.#onEnd({ kind: 'aborted', message: 'asked anew' });
+  }
+
   close(): void {
     this.#closed = true;
     this.#deadline.end();
@@ -75,6 +103,11 @@ export class ActiveTransfer {
   }
 
   #timeout(): void {
+    if (this.#waits) {
+      this.#waits = false;
+      this.#apply(this.#transfer.start());
+      return;
+    }
     // Y0: silence may mean that the client asked the next of our addresses.
     const [first, ...others] = this.#sockets;
     if (first !== undefined && !this.#transfer.answered) this.#sockets = [...others, first];
@@ -88,4 +121,15 @@ export class ActiveTransfer {
       this.#onEnd(end);
     } else if (timerMs !== undefined) this.#deadline.set(timerMs);
   }
+}
+
+/** What it sends goes by that socket, which stays open. */
+function connectionOver(socket: UdpSocket, peer: UdpPeer): UdpConnection {
+  return {
+    local: socket.local,
+    send: (datagrams) => {
+      for (const parts of datagrams) socket.send(Buffer.concat(parts), peer);
+    },
+    close: () => {},
+  };
 }

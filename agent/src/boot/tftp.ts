@@ -10,18 +10,24 @@
  *    socket is connected to its client, so the kernel tells the stranger that nobody has the port:
  *    the ERROR 5 that the section recommends would take a second socket for each transfer.
  * Y3 Each transfer's sockets and its deadline are gone when it has ended.
+ * Y4 With a single port, for a firewall that lets nothing else through, all is sent from the socket
+ *    that the request came by, and the client's address and port alone tell whose a datagram is. A
+ *    client that asks anew from its port ends what was sent there. Words that it said before enter
+ *    nothing (used-ports.ts). Nobody tells such a socket that a client has gone: its silence does.
  */
 import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log, LogFields, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
 import {
   decideRequest,
+  isReadRequest,
   type Lookup,
   type RequestDecision,
   type TftpLimits,
   type TransferEnd,
   tftpError,
+  UsedPorts,
 } from '@rackwright/tftp';
-import { everywhere } from './config.ts';
+import { everywhere, type TransferPorts } from './config.ts';
 import { Deadlines } from './deadlines.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
 import { grubStartScript } from './grub-script.ts';
@@ -66,6 +72,8 @@ export interface TftpShellOptions {
   /** At least one. The limits are for all of them together. */
   readonly listens: readonly TftpListen[];
   readonly limits: TftpLimits;
+  /** `single`: all is sent from the port that requests come to (Y4). */
+  readonly transferPorts: TransferPorts;
   readonly meter?: BootMeter;
   /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
   readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
@@ -157,12 +165,15 @@ class TftpServer {
   readonly #latest = new Map<string, ActiveTransfer>();
   readonly #perClient = new Map<string, number>();
   readonly #deadlines: Deadlines;
+  /** Undefined: each transfer has a port of its own. */
+  readonly #usedPorts: UsedPorts | undefined;
   #closed = false;
 
   constructor(options: TftpShellOptions) {
     this.#options = options;
     this.#trouble = new LineBudget(options.clock, troubleLinesPerMinuteMax, 60_000);
     this.#deadlines = new Deadlines(options.clock, tickMs);
+    this.#usedPorts = options.transferPorts === 'single' ? new UsedPorts() : undefined;
   }
 
   get transfers(): number {
@@ -178,6 +189,8 @@ class TftpServer {
   ): void {
     const client = `${addresses[0]} ${from.address}`;
     const key = `${client} ${from.port}`;
+    const use = this.#usedPorts && this.#portUse(this.#usedPorts, key, datagram);
+    if (use === 'heard') return;
     const load = {
       all: this.#active.size,
       ofThisClient: this.#perClient.get(client) ?? 0,
@@ -191,7 +204,10 @@ class TftpServer {
     });
     switch (decision.kind) {
       case 'start':
-        this.#start({ decision, served, request: datagram, from, addresses });
+        this.#start(
+          { decision, served, request: datagram, from, addresses },
+          use && { socket, ...use },
+        );
         return;
       case 'refuse':
         socket.send(decision.reply, from);
@@ -201,6 +217,23 @@ class TftpServer {
       case 'ignore':
         return;
     }
+  }
+
+  /** Y4; `heard`: it was no request, or one that nothing follows from. */
+  #portUse(ports: UsedPorts, key: string, datagram: Uint8Array): { afterMs: number } | 'heard' {
+    const nowMs = this.#options.clock.suspendAwareMs();
+    const active = this.#latest.get(key);
+    if (!isReadRequest(datagram)) {
+      ports.heard(key, nowMs);
+      active?.receive(datagram);
+      return active === undefined ? { afterMs: 0 } : 'heard';
+    }
+    const use = ports.judge(key, datagram, nowMs);
+    if (use.kind === 'late') return 'heard';
+    const before = active?.unansweredRequest;
+    // A repetition starts nothing, and ends nothing either.
+    if (before === undefined || !Buffer.from(before).equals(datagram)) active?.supersede();
+    return { afterMs: use.kind === 'again' ? use.afterMs : 0 };
   }
 
   report(fields: LogFields, message: string, error?: unknown): void {
@@ -286,7 +319,8 @@ class TftpServer {
     }
   }
 
-  #start({ decision, served, request, from, addresses }: Begun): void {
+  #start(begun: Begun, single: SinglePort | undefined): void {
+    const { decision, served, request, from, addresses } = begun;
     const { transfer, fileName } = decision;
     const { log, udp } = this.#options;
     const client = `${addresses[0]} ${from.address}`;
@@ -309,6 +343,11 @@ class TftpServer {
     this.#active.add(active);
     this.#latest.set(key, active);
     this.#count(client, 1);
+    if (single !== undefined) {
+      this.#usedPorts?.began(key, whose.request, this.#options.clock.suspendAwareMs());
+      active.openAt(single.socket, single.afterMs);
+      return;
+    }
     active.open(udp, addresses).catch((error: unknown) => {
       this.report({ client: from.address }, 'TFTP transfer has no socket', error);
       active.close();
@@ -353,6 +392,12 @@ function refused(code: number, message: string): Served {
 
 function text(content: string): Served {
   return { kind: 'file', bytes: Buffer.from(content) };
+}
+
+/** What a transfer is sent by that has no socket of its own, and what it waits for before. */
+interface SinglePort {
+  readonly socket: UdpSocket;
+  readonly afterMs: number;
 }
 
 interface Begun {

@@ -5,6 +5,7 @@ export {
   decodePacket,
   encodePacket,
   isError,
+  isReadRequest,
   type TftpOption,
   type TftpPacket,
   type TftpRequest,
@@ -19,3 +20,9 @@ export {
   tftpLimitsDefault,
 } from './request.ts';
 export { type RetryLimits, Transfer, type TransferEnd, type TransferStep } from './transfer.ts';
+export {
+  type PortUse,
+  type UsedPortLimits,
+  UsedPorts,
+  usedPortLimitsDefault,
+} from './used-ports.ts';

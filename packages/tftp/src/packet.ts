@@ -53,6 +53,11 @@ export function isError(datagram: Uint8Array): boolean {
   return datagram[0] === 0 && datagram[1] === opcodes.error;
 }
 
+/** Whether a datagram says that it is a read request, however mangled the rest of it is. */
+export function isReadRequest(datagram: Uint8Array): boolean {
+  return datagram[0] === 0 && datagram[1] === opcodes.readRequest;
+}
+
 export type TftpPacket =
   | TftpRequest
   | { readonly kind: 'data'; readonly block: number; readonly bytes: Uint8Array }

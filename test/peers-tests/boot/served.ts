@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BootServices, startBoot } from '@rackwright/agent';
+import { type BootConfig, type BootServices, startBoot } from '@rackwright/agent';
 import { nodeClock, nodeDisk, nodeHttp, nodeLog, nodeUdp } from '@rackwright/platform/node';
 
 export interface Served {
@@ -15,9 +15,12 @@ export interface Served {
 
 /**
  * Serves `f<size>` for each size, by TFTP and HTTP, and kernel and ramdisk by HTTP only.
- * `tftpAddress` 0.0.0.0 is that of 127.0.0.1 and 127.0.0.2.
+ * Address 0.0.0.0 of TFTP is that of 127.0.0.1 and 127.0.0.2.
  */
-export async function serve(sizes: readonly number[], tftpAddress = '127.0.0.1'): Promise<Served> {
+export async function serve(
+  sizes: readonly number[],
+  tftp: Partial<BootConfig['tftp']> = {},
+): Promise<Served> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-served-'));
   const contents = new Map<string, Uint8Array>();
   const named = async (name: string, size: number) => {
@@ -31,7 +34,7 @@ export async function serve(sizes: readonly number[], tftpAddress = '127.0.0.1')
   const services = await startBoot(
     {
       interfaces: [{ serverAddress: '127.0.0.1', dhcp: { mode: 'off' } }],
-      tftp: { address: tftpAddress, port: 0 },
+      tftp: { address: '127.0.0.1', port: 0, ...tftp },
       http: { address: '127.0.0.1', port: 0 },
       loaders: {},
       loaderFiles,

@@ -13,15 +13,20 @@ const rollingBytes = 8 * 65_540 + 3;
 let served: Served;
 /** The same, at every address of the machine. */
 let everywhere: Served;
+/** The same, all of it from the port that is asked. */
+let single: Served;
+const singleSizes = [512, 513, 1024 * 1024 + 1];
 
 beforeAll(async () => {
   served = await serve([...sizes, rollingBytes]);
-  everywhere = await serve([513], '0.0.0.0');
+  everywhere = await serve([513], { address: '0.0.0.0' });
+  single = await serve(singleSizes, { transferPorts: 'single' });
 });
 
 afterAll(async () => {
   await served.close();
   await everywhere.close();
+  await single.close();
 });
 
 interface Client {
@@ -73,9 +78,14 @@ const clients: readonly Client[] = [
 ];
 
 /** What the client stored, or its own words when it stored nothing. */
-async function fetchWith(client: Client, path: string, name: string): Promise<Uint8Array> {
-  const target = join(served.folder, `got-${client.name.replaceAll(' ', '-')}-${name}`);
-  const port = String(served.services.tftpPort);
+async function fetchWith(
+  client: Client,
+  path: string,
+  name: string,
+  from = served,
+): Promise<Uint8Array> {
+  const target = join(from.folder, `got-${client.name.replaceAll(' ', '-')}-${name}`);
+  const port = String(from.services.tftpPort);
   const { code, output } = await runPeer(path, client.args(name, target, port));
   return readFile(target).catch(() => {
     throw new Error(`${client.name} stored nothing (code ${code}): ${output}`);
@@ -88,6 +98,14 @@ describe.each(clients)('$name', (client) => {
     if (found.kind === 'missing') return context.skip(found.reason);
     const bytes = await fetchWith(client, found.path, `f${size}`);
     const wanted = served.contents.get(`f${size}`) ?? new Uint8Array();
+    expect(Buffer.compare(bytes, wanted)).toBe(0);
+  });
+
+  test.for(singleSizes)('fetches %i bytes from a single port', async (size, context) => {
+    const found = peer(client.program);
+    if (found.kind === 'missing') return context.skip(found.reason);
+    const bytes = await fetchWith(client, found.path, `f${size}`, single);
+    const wanted = single.contents.get(`f${size}`) ?? new Uint8Array();
     expect(Buffer.compare(bytes, wanted)).toBe(0);
   });
 });
@@ -106,6 +124,20 @@ test.for([
     throw new Error(`${program} stored nothing: ${output}`);
   });
   expect(Buffer.compare(bytes, everywhere.contents.get('f513') ?? new Uint8Array())).toBe(0);
+});
+
+/** Given more than two names, tftp-hpa fetches one after the other from one port of its own. */
+test('tftp-hpa fetches one file after the other from a single port', async (context) => {
+  const found = peer('tftp');
+  if (found.kind === 'missing') return context.skip(found.reason);
+  const { folder, services, contents } = single;
+  const names = singleSizes.map((size) => `f${size}`);
+  const words = `-m binary 127.0.0.1 ${services.tftpPort} -c get ${names.join(' ')}`;
+  const { output } = await runPeer('/bin/sh', ['-c', `cd ${folder} && ${found.path} ${words}`]);
+  for (const name of names) {
+    const bytes = await readFile(join(folder, name));
+    expect(Buffer.compare(bytes, contents.get(name) ?? new Uint8Array()), output).toBe(0);
+  }
 });
 
 function hpa(address: string, port: string, name: string, target: string): string[] {

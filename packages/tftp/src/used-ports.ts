@@ -1,0 +1,91 @@
+/**
+ * Ports of clients that a server with one port has sent to. With a port for each transfer, that
+ * port tells what belongs to which transfer (RFC 1350 §4). With one port only the client's tells
+ * it, so a client that uses its port again could be taken at words that it said before.
+ *
+ * U1 What comes first from a port begins its transfer at once.
+ * U2 A port that was used lately begins its next transfer after `lateMs`. What comes until then was
+ *    on its way before, and enters nothing.
+ * U3 A request that the port has made before is late as well, while the last word from there is
+ *    not older than `lateMs`. A client that means it asks again.
+ * U4 The memory is bounded: of ports, of requests of each, and in time.
+ */
+export interface UsedPortLimits {
+  /** How long a datagram may be on its way longer than one that was sent after it. */
+  readonly lateMs: number;
+  /** From the last word of a port until it counts as never used. */
+  readonly rememberedMs: number;
+  /** Ports in memory; beyond it, the one heard longest ago goes. */
+  readonly portsMax: number;
+}
+
+export const usedPortLimitsDefault: UsedPortLimits = {
+  lateMs: 250,
+  rememberedMs: 60_000,
+  portsMax: 4_096,
+};
+
+/** How a request is to be taken. */
+export type PortUse =
+  | { readonly kind: 'first' }
+  /** After this long, in which nothing of its port counts. */
+  | { readonly kind: 'again'; readonly afterMs: number }
+  /** It was on its way for long; nothing follows from it. */
+  | { readonly kind: 'late' };
+
+interface UsedPort {
+  /** The latest last. */
+  requests: readonly Uint8Array[];
+  heardAtMs: number;
+}
+
+/** Of each port, its last requests are compared. */
+const requestsMax = 3;
+
+export class UsedPorts {
+  readonly #limits: UsedPortLimits;
+  /** By the client's address and port, heard longest ago first. */
+  readonly #ports = new Map<string, UsedPort>();
+
+  constructor(limits: UsedPortLimits = usedPortLimitsDefault) {
+    this.#limits = limits;
+  }
+
+  /** What to do with a read request; `nowMs` on a clock that only grows. Changes nothing. */
+  judge(port: string, request: Uint8Array, nowMs: number): PortUse {
+    const { lateMs, rememberedMs } = this.#limits;
+    const used = this.#ports.get(port);
+    if (used === undefined || nowMs - used.heardAtMs > rememberedMs) return { kind: 'first' };
+    const isKnown = used.requests.some((one) => isSame(one, request));
+    return isKnown && nowMs - used.heardAtMs <= lateMs
+      ? { kind: 'late' }
+      : { kind: 'again', afterMs: lateMs };
+  }
+
+  /** A transfer begins; the request is kept as it stands. */
+  began(port: string, request: Uint8Array, nowMs: number): void {
+    const before = this.#ports.get(port)?.requests ?? [];
+    const requests = [...before.filter((one) => !isSame(one, request)), request];
+    this.#keep(port, { requests: requests.slice(-requestsMax), heardAtMs: nowMs });
+  }
+
+  /** Something else came from there. */
+  heard(port: string, nowMs: number): void {
+    const used = this.#ports.get(port);
+    if (used === undefined) return;
+    used.heardAtMs = nowMs;
+    this.#keep(port, used);
+  }
+
+  #keep(port: string, used: UsedPort): void {
+    this.#ports.delete(port);
+    this.#ports.set(port, used);
+    if (this.#ports.size <= this.#limits.portsMax) return;
+    const oldest = this.#ports.keys().next().value;
+    if (oldest !== undefined) this.#ports.delete(oldest);
+  }
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}
