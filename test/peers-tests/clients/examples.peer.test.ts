@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   addSurroundings,
@@ -33,6 +33,12 @@ const goPeers = [
   ...['/usr/bin/go', '/usr/bin/protoc', '/usr/bin/protoc-gen-go', '/usr/bin/protoc-gen-go-grpc'],
   ...['/usr/share/gocode/src/google.golang.org/grpc', '/usr/include/google/protobuf'],
   '/usr/share/gocode/src/github.com/golang/protobuf/internal',
+];
+/** One of each package that the README names, and that nothing else here needs. */
+const javaPeers = [
+  ...['/usr/bin/javac', '/usr/bin/protoc', '/usr/bin/grpc_java_plugin'],
+  ...['grpc-netty', 'protobuf', 'netty-handler', 'netty-tcnative', 'guava', 'gson'].map(jarOf),
+  ...['perfmark-api', 'geronimo-annotation-1.3-spec'].map(jarOf),
 ];
 const timeout = 600_000;
 
@@ -105,35 +111,44 @@ test('in Python, by gRPC', async (self) => {
   expect(JSON.parse(stdout)).toEqual(seen('INVALID_ARGUMENT'));
 });
 
-test(
-  'in Go, by gRPC, as the README says',
-  async (self) => {
-    const missing = goPeers.find((path) => !existsSync(path));
+test.for([
+  ['Go', 'go/example.go', goPeers, 'InvalidArgument'],
+  ['Java', 'java/Example.java', javaPeers, 'INVALID_ARGUMENT'],
+] as const)(
+  'in %s, by gRPC, as the README says',
+  { timeout },
+  async ([language, file, peers, code], self) => {
+    const missing = peers.find((path) => !existsSync(path));
     if (missing !== undefined) self.skip(`${peerMissing}${missing}: run npm run peers`);
     symlinkSync(join(root, 'proto'), join(folder, 'proto'));
-    cpSync(join(clients, 'go/example.go'), join(folder, 'example.go'));
-    const [, section = ''] = readFileSync(join(clients, 'README.md'), 'utf8').split('\n## Go\n');
-    const indented =
-      section
-        .split('\n## ')[0]
-        ?.split('\n')
-        .filter((line) => /^ {4}/.test(line)) ?? [];
-    const script = indented.join('\n').replace(/^ *apt install .*\\\n.*$/m, 'set -e');
+    cpSync(join(clients, file), join(folder, basename(file)));
     const target = `127.0.0.1:${fixture.controlPlane.operatorsPort}`;
+    const script = scriptOf(language);
     const told = script.replace('CONTROL-PLANE:7440 ca.pem admin.token', `${target} ca.pem token`);
     expect(told).not.toBe(script);
     // Modules would be looked for elsewhere: here is all that it takes.
     const env = {
-      PATH: '/usr/bin:/bin',
-      HOME: folder,
-      GOPROXY: 'off',
-      GOCACHE: join(folder, 'go'),
+      ...{ PATH: '/usr/bin:/bin', HOME: folder, GOPROXY: 'off', GOCACHE: join(folder, 'go') },
+      // Most of what a short compilation takes goes for making the compiler itself quick.
+      JDK_JAVAC_OPTIONS: '-J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC',
     };
     const { stdout } = await run('sh', ['-c', told], { cwd: folder, env, timeout });
-    expect(JSON.parse(stdout)).toEqual(seen('InvalidArgument'));
+    expect(JSON.parse(stdout)).toEqual(seen(code));
   },
-  timeout,
 );
+
+/** The commands of the README's section on a language, but for what installs packages. */
+function scriptOf(language: string): string {
+  const readMe = readFileSync(join(clients, 'README.md'), 'utf8');
+  const [, section = ''] = readMe.split(`\n## ${language}\n`);
+  const [text = ''] = section.split('\n## ');
+  const lines = text.split('\n').filter((line) => /^ {4}/.test(line));
+  return lines.join('\n').replace(/^ *apt install (.*\\\n)*.*$/m, 'set -e');
+}
+
+function jarOf(name: string): string {
+  return `/usr/share/java/${name}.jar`;
+}
 
 test('by curl, with JSON', async (self) => {
   if (spawnSync('curl', ['--version']).status !== 0) {
