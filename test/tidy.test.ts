@@ -1,6 +1,6 @@
 /** The style of the repository as tests; `test/tidy/` holds the checks and their own tests. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { stateDiagram } from '@rackwright/controlplane';
 import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
@@ -25,6 +25,7 @@ import { findSizes } from './tidy/sizes.ts';
 import {
   describeFinding,
   type Finding,
+  isTestCode,
   isTypeScript,
   readSources,
   repositoryPaths,
@@ -125,6 +126,23 @@ test('declares in each workspace what it imports, in one version', () => {
   );
   expect(faults).toEqual([]);
   expect(findLooseVersions([top, ...manifestPaths.map(read)])).toEqual([]);
+});
+
+test('keeps in programs what a module is imported for alone', () => {
+  // A bundle leaves such an import out, unless package.json says that the module has an effect.
+  const missing = code.flatMap(({ path, text }) => {
+    if (path.includes('/console/') || isTestCode(path)) return [];
+    return [...text.matchAll(/^import '(\.[^']+)';$/gm)].flatMap(([, specifier = '']) => {
+      const module = posix.join(posix.dirname(path), specifier);
+      const workspace = /^(packages\/[^/]+|agent|controlplane)(?=\/)/.exec(path)?.[0] ?? '';
+      const { sideEffects } = JSON.parse(
+        readFileSync(join(root, workspace, 'package.json'), 'utf8'),
+      ) as { readonly sideEffects?: boolean | readonly string[] };
+      const kept = Array.isArray(sideEffects) ? sideEffects : [];
+      return kept.includes(`./${posix.relative(workspace, module)}`) ? [] : [`${path}: ${module}`];
+    });
+  });
+  expect(missing).toEqual([]);
 });
 
 test('has one version', () => {

@@ -62,3 +62,14 @@ test('an agent reads no gRPC and makes no certificate before it answers hosts', 
   // Nothing that only clients of the operators' services need.
   expect(all).not.toContain('packages/rpc/src/client/operators.ts');
 });
+
+test('what runs in a rack brings no definitions of the operators’ services', async () => {
+  const root = join(import.meta.dirname, '../../..');
+  const bringsPools = async (entry: string): Promise<boolean> => {
+    const { code } = await bundle(root, entry, '1.0');
+    return new TextDecoder().decode(code).includes('file_rackwright_v1_pool');
+  };
+  expect(await bringsPools('packages/cli/src/main.ts')).toBe(true);
+  expect(await bringsPools('packages/runner/src/main.ts')).toBe(false);
+  expect(await bringsPools('agent/src/main.ts')).toBe(false);
+});

@@ -3,7 +3,7 @@
  * not compile; a service without a table is not served.
  */
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
-import {
+import type {
   AbandonedResourceService,
   AccessService,
   AuditService,
@@ -62,61 +62,59 @@ type Row = LimitClass | { readonly first: LimitClass; readonly later: LimitClass
 
 type Table<S extends DescService> = { readonly [K in keyof S['method']]: Row };
 
-interface ServiceLimits {
-  readonly service: DescService;
-  readonly rows: Readonly<Record<string, Row>>;
+type Rows = Readonly<Record<string, Row>>;
+
+/** The service by its name alone: what imported its descriptor would read those of all services. */
+function table<S extends DescService>(name: string, rows: Table<S>): readonly [string, Rows] {
+  return [name, rows];
 }
 
-function table<S extends DescService>(service: S, rows: Table<S>): ServiceLimits {
-  return { service, rows };
-}
-
-const tables: readonly ServiceLimits[] = [
-  table(Health, {
+const tables: ReadonlyMap<string, Rows> = new Map([
+  table<typeof Health>('grpc.health.v1.Health', {
     check: 'open',
     list: 'open',
     watch: 'open',
   }),
-  table(ServerReflection, {
+  table<typeof ServerReflection>('grpc.reflection.v1.ServerReflection', {
     serverReflectionInfo: 'open',
   }),
-  table(agent.EnrolmentService, {
+  table<typeof agent.EnrolmentService>('rackwright.agent.v1.EnrolmentService', {
     issueCertificate: 'open',
   }),
-  table(agent.AgentService, {
+  table<typeof agent.AgentService>('rackwright.agent.v1.AgentService', {
     session: 'session',
   }),
-  table(runner.RunnerService, {
+  table<typeof runner.RunnerService>('rackwright.runner.v1.RunnerService', {
     session: { first: 'open', later: 'session' },
   }),
-  table(AbandonedResourceService, {
+  table<typeof AbandonedResourceService>('rackwright.v1.AbandonedResourceService', {
     getAbandonedResource: 'small',
     listAbandonedResources: 'small',
     resolveAbandonedResource: 'small',
   }),
-  table(AccessService, {
+  table<typeof AccessService>('rackwright.v1.AccessService', {
     createToken: 'spec',
     getToken: 'small',
     listTokens: 'small',
     deleteToken: 'small',
     whoAmI: 'small',
   }),
-  table(AuditService, {
+  table<typeof AuditService>('rackwright.v1.AuditService', {
     listAuditRecords: 'small',
   }),
-  table(AuthorityService, {
+  table<typeof AuthorityService>('rackwright.v1.AuthorityService', {
     getAuthorities: 'small',
     rotateAuthority: 'small',
     advanceAuthority: 'small',
   }),
-  table(CredentialService, {
+  table<typeof CredentialService>('rackwright.v1.CredentialService', {
     createCredential: 'spec',
     getCredential: 'small',
     listCredentials: 'small',
     updateCredential: 'spec',
     deleteCredential: 'small',
   }),
-  table(DiscoveryService, {
+  table<typeof DiscoveryService>('rackwright.v1.DiscoveryService', {
     getDiscoveredMachine: 'small',
     listDiscoveredMachines: 'small',
     acceptDiscoveredMachine: 'spec',
@@ -127,18 +125,18 @@ const tables: readonly ServiceLimits[] = [
     updateExpectedHost: 'spec',
     deleteExpectedHost: 'small',
   }),
-  table(ErasureCertificateService, {
+  table<typeof ErasureCertificateService>('rackwright.v1.ErasureCertificateService', {
     getErasureCertificate: 'small',
     listErasureCertificates: 'small',
     getTrust: 'small',
     getErasureDocument: 'small',
     listErasureDocuments: 'small',
   }),
-  table(EventService, {
+  table<typeof EventService>('rackwright.v1.EventService', {
     watchEvents: 'small',
     listEvents: 'small',
   }),
-  table(EventSinkService, {
+  table<typeof EventSinkService>('rackwright.v1.EventSinkService', {
     createEventSink: 'spec',
     getEventSink: 'small',
     listEventSinks: 'small',
@@ -148,19 +146,19 @@ const tables: readonly ServiceLimits[] = [
     replayDeadLetters: 'list',
     dropDeadLetters: 'list',
   }),
-  table(FleetService, {
+  table<typeof FleetService>('rackwright.v1.FleetService', {
     getFleet: 'small',
     updateFleet: 'list',
     freezeFleet: 'small',
     thawFleet: 'small',
   }),
-  table(HistoryService, {
+  table<typeof HistoryService>('rackwright.v1.HistoryService', {
     diffHost: 'small',
     getHostRun: 'small',
     listHostRuns: 'small',
     explainRun: 'small',
   }),
-  table(HostService, {
+  table<typeof HostService>('rackwright.v1.HostService', {
     createHost: 'spec',
     getHost: 'small',
     listHosts: 'small',
@@ -193,12 +191,12 @@ const tables: readonly ServiceLimits[] = [
     readHostBmc: 'small',
     watchHostConsole: 'small',
   }),
-  table(PlanService, {
+  table<typeof PlanService>('rackwright.v1.PlanService', {
     planRun: 'spec',
     getPlan: 'small',
     startPlan: 'small',
   }),
-  table(PoolService, {
+  table<typeof PoolService>('rackwright.v1.PoolService', {
     createPool: 'spec',
     getPool: 'small',
     listPools: 'small',
@@ -213,7 +211,7 @@ const tables: readonly ServiceLimits[] = [
     planRollout: 'spec',
     explainPool: 'small',
   }),
-  table(RackService, {
+  table<typeof RackService>('rackwright.v1.RackService', {
     createRack: 'spec',
     getRack: 'small',
     listRacks: 'small',
@@ -230,18 +228,18 @@ const tables: readonly ServiceLimits[] = [
     listPrefetchedImages: 'small',
     dropPrefetchedImage: 'small',
   }),
-  table(SecretsService, {
+  table<typeof SecretsService>('rackwright.v1.SecretsService', {
     getSecretsKey: 'small',
     rotateSecretsKey: 'spec',
   }),
-  table(TemplateService, {
+  table<typeof TemplateService>('rackwright.v1.TemplateService', {
     createTemplate: 'spec',
     getTemplate: 'small',
     listTemplates: 'small',
     updateTemplate: 'spec',
     deleteTemplate: 'small',
   }),
-  table(WorkflowBatchService, {
+  table<typeof WorkflowBatchService>('rackwright.v1.WorkflowBatchService', {
     createWorkflowBatch: 'list',
     getWorkflowBatch: 'small',
     listWorkflowBatches: 'small',
@@ -249,7 +247,7 @@ const tables: readonly ServiceLimits[] = [
     cancelWorkflowBatch: 'small',
     deleteWorkflowBatch: 'small',
   }),
-  table(WorkflowService, {
+  table<typeof WorkflowService>('rackwright.v1.WorkflowService', {
     createWorkflow: 'spec',
     getWorkflow: 'small',
     listWorkflows: 'small',
@@ -262,7 +260,7 @@ const tables: readonly ServiceLimits[] = [
     explainWorkflow: 'small',
     readStepOutput: 'small',
   }),
-];
+]);
 
 /** Of a method's first message and of those behind it. */
 export interface MethodLimits {
@@ -272,8 +270,7 @@ export interface MethodLimits {
 
 /** Throws when a service has no table: none of its methods may be served. */
 export function limitsOfMethod({ parent, localName, name }: DescMethod): MethodLimits {
-  const found = tables.find(({ service }) => service.typeName === parent.typeName);
-  const row = found?.rows[localName];
+  const row = tables.get(parent.typeName)?.[localName];
   if (row === undefined)
     throw new Error(`${parent.typeName}.${name} has no limits of its messages`);
   const { first, later } = typeof row === 'string' ? { first: row, later: row } : row;
