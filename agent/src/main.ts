@@ -2,7 +2,7 @@
  * The agent's process: reads the command line and the configuration, starts the agent on the real
  * platform, and ends with the signals. Everything else is elsewhere.
  */
-import { nodeVersionProblem } from '@rackwright/platform';
+import { errorText, nodeVersionProblem } from '@rackwright/platform';
 import { checkConfig, problemLines, wrongConfigCode } from '@rackwright/platform/config';
 import {
   type FailedStarts,
@@ -96,7 +96,7 @@ async function readConfig(path: string): Promise<AgentConfig> {
   try {
     return parseConfig(text);
   } catch (cause) {
-    throw new Error(`${path}: ${textOf(cause)}`, { cause });
+    throw new Error(`${path}: ${errorText(cause)}`, { cause });
   }
 }
 
@@ -191,14 +191,10 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   process.exit(0);
 }
 
-function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
-}
-
 try {
   await main(process.argv.slice(2));
 } catch (cause) {
-  process.stderr.write(`rackwright-agent: ${textOf(cause)}\n`);
+  process.stderr.write(`rackwright-agent: ${errorText(cause)}\n`);
   // Ports may be open already: only an exit ends what a failed start has begun.
   process.exit(1);
 }

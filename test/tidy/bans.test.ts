@@ -78,9 +78,9 @@ describe('decisions by texts for people', () => {
 
 describe('errors in log lines', () => {
   const planted = [
-    "log.warn({ host, error: String(error) }, 'tried again');",
+    "log.warn({ host, error: errorText(error) }, 'tried again');",
     'const fields = { error: error.message };',
-    "log.error({ cause: textOf(error) }, 'broken');",
+    "log.error({ cause: errorText(error) }, 'broken');",
   ];
 
   test.each(planted)('finds the causes that are lost: %s', (line) => {
@@ -89,6 +89,23 @@ describe('errors in log lines', () => {
 
   test('lets a result carry its message', () => {
     expect(bansIn('return { error: refusal.type };')).toEqual([]);
+  });
+});
+
+describe('texts of what was caught', () => {
+  test.each([
+    "const words = error instanceof Error ? error.message : 'no message';",
+    'throw new StoreError(`cannot open it: ${String(cause)}`);',
+    'const why = failure instanceof Error ? failure.stack : undefined;',
+  ])('finds %s', (line) => {
+    expect(bansIn(line)).toEqual([expect.stringContaining('drops causes')]);
+    for (const path of ['packages/platform/src/error-text.ts', 'agent/src/bmc.test.ts']) {
+      expect(bansIn(line, path)).toEqual([]);
+    }
+  });
+
+  test('lets codes of errors be read', () => {
+    expect(bansIn("return error instanceof Error && 'code' in error;")).toEqual([]);
   });
 });
 

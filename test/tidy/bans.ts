@@ -93,10 +93,21 @@ const parsersOfForeignText: readonly RegExp[] = [
 /** T4 A log line keeps what was caught, with its stack and causes. */
 const logBans: readonly Ban[] = [
   {
-    pattern: /\b(error|cause): (String\(|\w+\.message [},]|textOf\()/,
+    pattern: /\b(error|cause): (\w+\.message [},]|errorText\()/,
     message: 'drops stack and causes; give the log what was caught as its third argument',
   },
 ];
+
+/** T6 One function makes a text of what was caught, with its causes. */
+const keepsCauses = 'drops causes; take errorText() of the platform, or throw with { cause }';
+const caughtBans: readonly Ban[] = [
+  { pattern: /\bString\((error|err|cause|caught|thrown)\)/, message: keepsCauses },
+  {
+    pattern: /\b(\w+) instanceof Error \? \W*\1\.(message|stack|name)\b/,
+    message: keepsCauses,
+  },
+];
+const textOfCaught = 'packages/platform/src/error-text.ts';
 
 /** T3 One table moves a host: its rows are the only writers of these fields. */
 const stateBans: readonly Ban[] = [
@@ -143,10 +154,15 @@ export function findBans(file: SourceFile): Finding[] {
     ...match(file, codeOf(file.text), [...bans, ...codeBans.slice(exemptFromDefault ? 1 : 0)]),
     ...(mayRead ? [] : match(file, file.text, messageBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, logBans)),
+    ...(mayMakeText(file.path) ? [] : match(file, file.text, caughtBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, assumptionBans)),
     ...(mayMove(file.path) ? [] : match(file, file.text, stateBans)),
     ...(file.path.startsWith('test/tidy/') ? [] : match(file, file.text, textBans)),
   ];
+}
+
+function mayMakeText(path: string): boolean {
+  return path === textOfCaught || isTestCode(path);
 }
 
 function mayMove(path: string): boolean {

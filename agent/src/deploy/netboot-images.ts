@@ -13,7 +13,7 @@
 import { equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { NetbootSet } from '@rackwright/oci';
-import { type Clock, type Log, pause } from '@rackwright/platform';
+import { type Clock, errorText, type Log, pause } from '@rackwright/platform';
 import {
   type Architecture,
   type CredentialOf,
@@ -111,7 +111,7 @@ export class NetbootImages {
         wanted.words = 'it was lost from the disk of the agent';
         held.release();
       } catch (error) {
-        const words = error instanceof Error ? error.message : String(error);
+        const words = errorText(error);
         if (signal.aborted) return;
         if (trying.aborted) continue;
         if (wanted.words !== words) {

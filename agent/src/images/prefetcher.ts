@@ -12,7 +12,7 @@
 import { create, equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { Digest } from '@rackwright/oci';
-import { type Clock, type Log, pause } from '@rackwright/platform';
+import { type Clock, errorText, type Log, pause } from '@rackwright/platform';
 import type { HostImageProgress, HostImages } from './host-images.ts';
 import { architectureNamed, type CredentialOf, wantedImage } from './source.ts';
 
@@ -145,7 +145,7 @@ export class Prefetcher {
       this.#tell(one, { done: true, problem: '' }, { always: true });
     } catch (error) {
       if (signal.aborted) return;
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = errorText(error);
       const fields = { image: image?.reference ?? '' };
       this.#parts.log.warn(fields, 'an image could not be fetched beforehand', error);
       this.#tell(one, { problem }, { always: true });

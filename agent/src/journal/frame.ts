@@ -11,6 +11,7 @@ import { crc32 } from 'node:zlib';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { ByteReader, ByteWriter, EncodeError } from '@rackwright/bytes';
 import { agent } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 
 const magic = Uint8Array.of(0x52, 0x57, 0x4a, 0x31);
 const headerBytes = 12;
@@ -71,7 +72,7 @@ export function readFrames(file: Uint8Array): JournalContents {
     try {
       records.push(...decodePayload(payload));
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       return { kind: 'damaged', problem: `the frame at byte ${at} cannot be read: ${why}` };
     }
     at += headerBytes + payload.length;

@@ -18,7 +18,7 @@ import {
   StorageSignSchema,
   StorageSource,
 } from '@rackwright/messages';
-import type { Clock } from '@rackwright/platform';
+import { type Clock, errorText } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { type BmcDrivers, openBmc } from './bmc-access.ts';
@@ -79,7 +79,7 @@ export class DriveLists {
       if (list?.available === true) this.#keep(hostUid, bootOperationId, list);
       return list;
     } catch (error) {
-      const why = error instanceof AttemptEnd ? endText(error) : String(error);
+      const why = error instanceof AttemptEnd ? endText(error) : errorText(error);
       return unavailable(why);
     } finally {
       limit.end();

@@ -3,6 +3,7 @@
  * stream for each dial, with the certificate that is current then.
  */
 import { agent } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import type { ConnectOptions } from '@rackwright/rpc';
 import type { Connection, Transport, TransportHandlers } from './transport.ts';
 
@@ -51,7 +52,7 @@ async function carry(
       channel.close();
     }
   } catch (error) {
-    reason = error instanceof Error ? error.message : String(error);
+    reason = errorText(error);
   }
   requests.end();
   handlers.onClosed(typeof signal.reason === 'string' ? signal.reason : reason);

@@ -1,5 +1,6 @@
 /** The results that the session itself gives. */
 import { agent, type OperationId, RerunClass } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
 import type { Attempt } from './attempt.ts';
 
@@ -73,7 +74,7 @@ export function deadlinePassed(): Failed {
 
 export function thrown(error: unknown): FinalResult {
   if (error instanceof Error && error.name === 'AbortError') return cancelled;
-  const detail = error instanceof Error ? error.message : String(error);
+  const detail = errorText(error);
   return {
     kind: 'failed',
     type: 'internal',

@@ -9,7 +9,7 @@
  * 3. One fetch at a time; time and size of each are bounded, and no redirect is followed.
  */
 import { type ApiFailure, unavailable } from '@rackwright/messages';
-import type { Clock, Log, WebClient } from '@rackwright/platform';
+import { type Clock, errorText, type Log, type WebClient } from '@rackwright/platform';
 import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
 
 /** Keys of this age are fetched again, while they go on. */
@@ -109,7 +109,7 @@ export class OidcKeys {
         this.#underWay = undefined;
       },
       (error: unknown) => {
-        this.#trouble = error instanceof Error ? error.message : String(error);
+        this.#trouble = errorText(error);
         this.#underWay = undefined;
         const fields = { issuer: this.#issuer };
         this.#deps.log.warn(

@@ -16,6 +16,7 @@ import {
   BoundedQueue,
   type Cancel,
   type Clock,
+  errorText,
   type Log,
   type Random,
   randomId,
@@ -230,7 +231,7 @@ class Trail implements AuditTrail {
       const result = await log.append(id, value);
       return result.kind === 'ok' ? undefined : { reason: result.reason, isLasting: false };
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       return { reason, isLasting: !(error instanceof StoreError && error.code === 'unavailable') };
     }
   }

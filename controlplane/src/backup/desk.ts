@@ -17,7 +17,7 @@ import type {
   Log,
   Random,
 } from '@rackwright/platform';
-import { randomId } from '@rackwright/platform';
+import { errorText, randomId } from '@rackwright/platform';
 import { openSqliteStore, type StateStore } from '@rackwright/store';
 import { countByKey, type Secrets } from '../secrets/index.ts';
 import { type SealedKeys, sealKeys } from './sealed-keys.ts';
@@ -144,7 +144,7 @@ class Desk {
       return JSON.stringify(copy);
     } catch (error) {
       finish();
-      return problem(error instanceof Error ? error.message : String(error));
+      return problem(errorText(error));
     }
   }
 

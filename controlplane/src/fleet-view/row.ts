@@ -11,6 +11,7 @@ import {
   RunPhase,
   store as wire,
 } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import type { Entry, Revision } from '@rackwright/store';
 import { idOfKey, msOf } from '../records/index.ts';
 import { recordKeys } from './traits.ts';
@@ -90,7 +91,7 @@ export function rowOf(entry: Entry, decode: DecodeHost = decodeAnew): FleetRow {
     made.set(record, row);
     return row;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     return { kind: 'unreadable', hostId, revision, reason };
   }
 }

@@ -16,7 +16,7 @@ import {
   parseDigest,
   RegistryClient,
 } from '@rackwright/oci';
-import type { Clock, WebClient } from '@rackwright/platform';
+import { type Clock, errorText, type WebClient } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../audit/index.ts';
 import { idOf } from '../records/index.ts';
@@ -111,7 +111,7 @@ async function ask(
       const message = `${registry} has not answered in ${questionTimeoutMs / 1_000} s`;
       return failed('registryUnreachable', `${message}; see that it can be reached from here`);
     }
-    if (!isOciError(error)) return failed('internal', String(error));
+    if (!isOciError(error)) return failed('internal', errorText(error));
     return failureOf(error, registry);
   } finally {
     cancel();

@@ -6,6 +6,7 @@
  * opened, whatever was asked when a host or a step was given it.
  */
 import { type OperationId, store as wire } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type AuditSink, credentialSent } from '../audit/index.ts';
 import { readShared } from '../records/index.ts';
@@ -80,7 +81,7 @@ export function openRecord(
 /** Why one was not given, in words for people. */
 export function whyNotGiven(error: unknown): string {
   if (error instanceof OutOfBounds) return error.message;
-  return `its credential cannot be opened: ${String(error)}`;
+  return `its credential cannot be opened: ${errorText(error)}`;
 }
 
 /** On record: it has been given to `to`, for an operation or, without one, for looks of its own. */

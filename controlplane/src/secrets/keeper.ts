@@ -22,7 +22,7 @@ import {
   SecretsKeySchema,
   store as wire,
 } from '@rackwright/messages';
-import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import { type Cancel, type Clock, errorText, type Log, type Random } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
@@ -246,7 +246,7 @@ export class SecretsKeeper {
       secrets.useKeys(keys);
       this.#problem = '';
     } catch (error) {
-      this.#problem = error instanceof Error ? error.message : String(error);
+      this.#problem = errorText(error);
       log.error({}, 'the secrets keys could not be read again', error);
     }
     if (before !== [...secrets.keyIds, this.#problem].join()) await this.#tell();

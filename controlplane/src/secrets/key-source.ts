@@ -9,7 +9,7 @@
  *    none repeats what was read, nor anything that a program of keys has said, nor its arguments.
  * 3. A program gets no shell, bounded time and bounded output.
  */
-import type { Disk, Exec } from '@rackwright/platform';
+import { type Disk, type Exec, errorText } from '@rackwright/platform';
 import { keyTextBytesMax, parseKeys } from './key-text.ts';
 import { SecretError } from './secrets.ts';
 
@@ -127,7 +127,7 @@ async function reading<T>(path: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const words = errorText(cause);
     const isRefused = cause instanceof Error && 'code' in cause && cause.code === 'EACCES';
     const next = isRefused ? `. It has to be readable by its owner only: ${ownership(path)}` : '';
     const message = `the secrets key file ${path} cannot be read: ${words}${next}`;

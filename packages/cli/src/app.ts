@@ -1,4 +1,5 @@
 /** The command as a whole: its routes, its help, its words for errors. */
+import { errorText } from '@rackwright/platform';
 import {
   type Application,
   buildApplication,
@@ -37,7 +38,7 @@ async function applicationFor(
   const text = {
     ...otherWords,
     exceptionWhileRunningCommand: (error: unknown) =>
-      failures?.describeFailure(error) ?? String(error),
+      failures?.describeFailure(error) ?? errorText(error),
     exceptionWhileParsingArguments: (error: unknown) => wordsForArguments(typed, error),
     noCommandRegisteredForInput: ({ input }: { readonly input: string }) =>
       wordsForCommand(typed, input),

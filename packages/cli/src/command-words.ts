@@ -2,7 +2,7 @@
  * What is said of a command line that does not fit: what is wrong with it, and what would be right.
  * Every sentence names the word that was typed, and the command that it was typed for.
  */
-import { nearestName } from '@rackwright/platform';
+import { errorText, nearestName } from '@rackwright/platform';
 import {
   AliasNotFoundError,
   ArgumentParseError,
@@ -71,7 +71,7 @@ function argumentWords(typed: Typed, error: unknown): string {
     const { exception } = error;
     const name = kebab(error.externalFlagNameOrPlaceholder);
     const flag = flagsOf(typed).map(kebab).includes(name) ? `--${name}` : name;
-    return `${flag}: ${exception instanceof Error ? exception.message : String(exception)}`;
+    return `${flag}: ${errorText(exception)}`;
   }
   if (error instanceof UnsatisfiedFlagError) {
     const flag = `--${kebab(error.externalFlagName)}`;
@@ -92,7 +92,7 @@ function argumentWords(typed: Typed, error: unknown): string {
   if (error instanceof InvalidNegatedFlagSyntaxError) {
     return `--${kebab(error.externalFlagName)} takes no value; "${error.valueText}" is one`;
   }
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }
 
 /** What is said of a word that names no command of `typed`. */

@@ -14,7 +14,7 @@
  * Invariant: what is written keeps the comments and the order of what was there, is whole or not at
  * all, and is readable by its owner alone.
  */
-import { ConfigReader } from '@rackwright/platform';
+import { ConfigReader, errorText } from '@rackwright/platform';
 import { isMap, parse, parseDocument } from 'yaml';
 import { UsageError } from './failure.ts';
 import type { World } from './world.ts';
@@ -93,7 +93,7 @@ export async function readConfig(
     reader.end();
     return { ...(current === undefined ? {} : { current }), contexts: contexts ?? {}, plain };
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const words = errorText(cause);
     throw new UsageError(`${path}: ${words}`, { cause });
   }
 }

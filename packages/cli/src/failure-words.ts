@@ -1,6 +1,7 @@
 /** What is printed of a failure, and its exit code: also of calls, which take more to load. */
 import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/messages';
 import type { OciFailureKind } from '@rackwright/oci';
+import { errorText } from '@rackwright/platform';
 import {
   Declined,
   exitCodes,
@@ -54,7 +55,7 @@ export function exitCodeOf(error: unknown): number {
 /** What is printed on standard error, several lines without the last line break. */
 export function describeFailure(error: unknown): string {
   if (error instanceof ApiFailure) return describeApi(error.error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorText(error);
   return `rackwright: ${clean(message)}`;
 }
 

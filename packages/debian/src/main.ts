@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { errorText } from '@rackwright/platform';
 import { type BuildRequest, buildPackages } from './build.ts';
 import { programNames } from './contents.ts';
 import { architectures } from './node-program.ts';
@@ -55,7 +56,7 @@ function requested(): BuildRequest | undefined {
   try {
     return readRequest(process.argv.slice(2));
   } catch (cause) {
-    process.stderr.write(`${cause instanceof Error ? cause.message : String(cause)}\n${usage}`);
+    process.stderr.write(`${errorText(cause)}\n${usage}`);
     return undefined;
   }
 }

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { errorText } from '@rackwright/platform';
 import { licenceText } from './bundle.ts';
 
 const run = promisify(execFile);
@@ -72,7 +73,7 @@ async function stripInto(
   try {
     await run(strip, ['-o', fresh, binary], { timeout: programTimeoutMs });
   } catch (cause) {
-    const words = cause instanceof Error ? (cause.message.split('\n', 1)[0] ?? '') : String(cause);
+    const [words] = errorText(cause).split('\n', 1);
     throw new Error(
       `Node for ${architecture} cannot be stripped (${words}): install ${strip} (Debian: ` +
         'binutils, binutils-aarch64-linux-gnu, binutils-x86-64-linux-gnu), or leave this ' +

@@ -2,10 +2,10 @@
  * The demo from its first line to its last: builds the machine room, shows it, tells the story or
  * runs a script, stays up when wanted, and takes everything down again.
  */
-
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { counted } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { type Fleet, planFleet } from './fleet.ts';
 import type { DemoOptions } from './options.ts';
 import { makeFolder, removeStaleFolders } from './site/folder.ts';
@@ -48,7 +48,7 @@ export class Demo {
       return await Promise.race([this.#play(), this.#interrupted.promise.then(() => 130)]);
     } catch (error) {
       const what = error instanceof StoryFailure ? 'This did not hold' : 'The demo cannot go on';
-      this.#screen.say(`\n${what}: ${wordsOf(error)}`);
+      this.#screen.say(`\n${what}: ${errorText(error)}`);
       const last = this.#site?.lastWords();
       if (last !== undefined && last !== '') this.#screen.say(`The ends of the logs:\n${last}`);
       return 1;
@@ -158,13 +158,6 @@ function readScript(named: string): Command[] {
   } catch (error) {
     throw new Error(`the script ${path} cannot be used`, { cause: error });
   }
-}
-
-/** An error with its causes, each after a colon. */
-function wordsOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { message, cause } = error;
-  return cause instanceof Error ? `${message}: ${wordsOf(cause)}` : message;
 }
 
 /** "8 machines and 4 with broken BMCs" */

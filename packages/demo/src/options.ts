@@ -1,5 +1,6 @@
 /** The command line of the demo. */
 import { parseArgs } from 'node:util';
+import { errorText } from '@rackwright/platform';
 import { type FaultName, faultNames, isFaultName } from './faults.ts';
 
 export interface DemoOptions {
@@ -83,7 +84,7 @@ export function parseOptions(args: readonly string[]): ParsedOptions {
     const options = { hosts, racks, seed, faults, scripts, programs, nats, check, verbose };
     return { kind: 'run', options };
   } catch (error) {
-    return { kind: 'wrong', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'wrong', message: errorText(error) };
   }
 }
 

@@ -109,7 +109,7 @@ async function* unpackFrame(
     decoder.end();
   };
   const feeding = feed().catch((error: unknown) => {
-    decoder.destroy(error instanceof Error ? error : new Error(String(error)));
+    decoder.destroy(error instanceof Error ? error : new Error('no input', { cause: error }));
   });
   try {
     for await (const piece of decoder as AsyncIterable<Uint8Array>) {

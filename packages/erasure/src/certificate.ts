@@ -88,8 +88,7 @@ export function parseEvidence(payload: Uint8Array): agent.StepEvidence {
   try {
     return fromBinary(agent.StepEvidenceSchema, payload);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ShapeError('evidence', `no StepEvidence message: ${why}`);
+    throw new ShapeError('evidence', 'no StepEvidence message', { cause });
   }
 }
 

@@ -9,8 +9,8 @@ export class ShapeError extends Error {
   /** Like `device.serial` or `deviceLog[3]`; empty for the whole document. */
   readonly path: string;
 
-  constructor(path: string, message: string) {
-    super(path === '' ? message : `${path}: ${message}`);
+  constructor(path: string, message: string, options?: ErrorOptions) {
+    super(path === '' ? message : `${path}: ${message}`, options);
     this.name = 'ShapeError';
     this.path = path;
   }
@@ -139,7 +139,7 @@ export function parseJson<T>(bytes: Uint8Array, shape: Shape<T>): T {
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
-    throw new ShapeError('', `no JSON text: ${cause instanceof Error ? cause.message : '?'}`);
+    throw new ShapeError('', 'no JSON text', { cause });
   }
   return shape(value, '');
 }

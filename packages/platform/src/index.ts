@@ -15,6 +15,7 @@ export {
 export { type ContentRange, parseContentRange } from './content-range.ts';
 export type { CrashPoint } from './crash-point.ts';
 export type { AppendFile, Disk, FileStat } from './disk.ts';
+export { errorText } from './error-text.ts';
 export { type Exec, type ExecRequest, type ExecResult, firstInheritedDescriptor } from './exec.ts';
 export type { Hashes, RunningHash } from './hashes.ts';
 export type {

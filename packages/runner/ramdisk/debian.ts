@@ -15,6 +15,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { errorText } from '@rackwright/platform';
 
 const execFileAsync = promisify(execFile);
 
@@ -234,6 +235,6 @@ async function run(
     });
   } catch (error) {
     const words = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    throw new Error(`${file} failed: ${words === '' ? String(error) : words}`, { cause: error });
+    throw new Error(`${file} failed: ${words === '' ? errorText(error) : words}`, { cause: error });
   }
 }

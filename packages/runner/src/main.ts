@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { plainBlobs } from '@rackwright/oci';
-import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import { type Clock, type CrashPoint, type Log } from '@rackwright/platform';
 import {
   makeCrashPoint,
   nodeClock,
@@ -221,8 +221,7 @@ function kill(target: number, signal: NodeJS.Signals): void {
 main().then(
   () => process.exit(0),
   (error: unknown) => {
-    const stack = error instanceof Error ? error.stack : undefined;
-    nodeLog('error').error({ stack }, error instanceof Error ? error.message : String(error));
+    nodeLog('error').error({}, 'the runner has ended', error);
     process.exit(1);
   },
 );

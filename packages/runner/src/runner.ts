@@ -13,6 +13,7 @@ import {
   type Clock,
   type CrashPoint,
   type Disk,
+  errorText,
   type Log,
   pause,
   type Random,
@@ -396,9 +397,8 @@ class RunnerLoop {
   }
 
   #internal(operationId: OperationId, error: unknown): { result: StepEnd['result'] } {
-    const message = error instanceof Error ? error.message : String(error);
-    const stack = error instanceof Error ? error.stack : undefined;
-    this.#parts.log.error({ operation: operationId, stack }, 'the runner failed');
+    const message = errorText(error);
+    this.#parts.log.error({ operation: operationId }, 'the runner failed', error);
     return { result: { kind: 'failed', type: 'internal', message } };
   }
 

@@ -3,7 +3,7 @@
  * changed is durable (R7).
  */
 import type { agent, HostId, OperationId, RackId } from '@rackwright/messages';
-import type { Clock, CrashPoint, Log } from '@rackwright/platform';
+import { type Clock, type CrashPoint, errorText, type Log } from '@rackwright/platform';
 import type { Hosts } from '../../host/index.ts';
 import { isAway, isBusy } from '../../records/index.ts';
 import type { AcknowledgementMeter } from '../base/acknowledgement.ts';
@@ -99,14 +99,10 @@ export class Reports {
     const fields = { rack: this.#rackId, host: hostId, operation: report.operationId };
     log.error(fields, 'a report cannot be folded in', error);
     if (report.operationId === '') return;
-    const message = `the result could not be taken in: ${textOf(error).slice(0, 500)}`;
+    const message = `the result could not be taken in: ${errorText(error).slice(0, 500)}`;
     const { operationId: id, hostUid } = report;
     const result = await hosts.fail(hostId, { id, hostUid }, 'internal', message);
     const settledUpTo = this.#settlement.answered(report.sequence);
     this.#sink.send({ case: 'reportAnswer', value: answerOf(report, result, settledUpTo) });
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

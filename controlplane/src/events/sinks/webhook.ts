@@ -9,7 +9,7 @@
  * 3. The secret is opened for the signature alone.
  */
 import { type Event, type Fleet, webhookStep } from '@rackwright/messages';
-import type { Clock, WebClient } from '@rackwright/platform';
+import { type Clock, errorText, type WebClient } from '@rackwright/platform';
 import { callWebhook, reachProblem } from '../../steps/index.ts';
 import { cloudEventMediaType, cloudEventOf } from './cloud-event.ts';
 import { secretForm, signatureHeaders, signingKey } from './signature.ts';
@@ -73,7 +73,7 @@ async function secretOf({ secretOf: open }: WebhookSender, credential: string): 
   try {
     secret = await open(credential);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     return { kind: 'lacking', problem: `${credential}, which signs, cannot be used: ${why}` };
   }
   const key = secret === undefined ? undefined : signingKey(secret);

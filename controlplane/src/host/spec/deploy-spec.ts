@@ -8,6 +8,7 @@ import {
   type FirstBoot,
   FirstBootFormat,
 } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { quote, type Violations } from '../../call/violations.ts';
 import { checkEnum } from './host-spec.ts';
@@ -246,6 +247,6 @@ function readYaml(text: string): { readonly value: unknown } | { readonly proble
 
 /** The first line says where. */
 function words(error: unknown): string {
-  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+  const [line = ''] = errorText(error).split('\n', 1);
   return line.slice(0, 200);
 }

@@ -7,7 +7,7 @@
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { store as wire } from '@rackwright/messages';
-import type { Cancel, Clock } from '@rackwright/platform';
+import { type Cancel, type Clock, errorText } from '@rackwright/platform';
 import type { ResolveAnswer, ResolveImage } from '../../images/index.ts';
 import { isOutdated, knownDigest, type Resolved } from '../facts/target.ts';
 import { digestOf } from '../policy/image-name.ts';
@@ -97,7 +97,7 @@ export class LookingUp {
     const answer = await this.#deps
       .resolve(reference, isLookedInto(record) ? known : '', this.#stopping.signal)
       .catch((error: unknown): ResolveAnswer => {
-        return { kind: 'failed', type: 'internal', message: String(error) };
+        return { kind: 'failed', type: 'internal', message: errorText(error) };
       });
     const isOver = this.#stopping.signal.aborted || this.#lookups.get(poolId) !== lookup;
     if (isOver) return;

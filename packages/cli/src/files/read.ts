@@ -10,7 +10,7 @@
  * 3. No secret stands in a file: a password is named by the file or the variable that holds it.
  */
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { nearestName } from '@rackwright/platform';
+import { errorText, nearestName } from '@rackwright/platform';
 import { isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { fullName, type Kind, kindNamed, kindNames, kinds, nameShape } from './kinds.ts';
 import { enumWord, messageFrom, type Plain, type PlainObject, plainOf } from './plain.ts';
@@ -266,7 +266,7 @@ class Reader {
     try {
       return plainOf(kind.schema, messageFrom(kind.schema, found), kind.fields);
     } catch (error) {
-      this.#wrong(node, error instanceof Error ? error.message : String(error));
+      this.#wrong(node, errorText(error));
       return undefined;
     }
   }

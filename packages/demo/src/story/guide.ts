@@ -13,6 +13,7 @@
  *     <!-- demo: next with NAME=VALUE -->    what stands for NAME in the next line, as `plan:h1`
  *     <!-- demo: by hand: WHY -->            the next block is not run
  */
+import { errorText } from '@rackwright/platform';
 import { expectingOf } from './expected.ts';
 import { type Command, parseCommand, type RackwrightCommand } from './script.ts';
 import { shellWords } from './shell-words.ts';
@@ -52,7 +53,7 @@ export function parseGuide(text: string): Command[] {
       if (isCode) readCode(reading, line.trim());
       else readText(reading, line);
     } catch (error) {
-      const words = error instanceof Error ? error.message : String(error);
+      const words = errorText(error);
       throw new Error(`line ${index + 1}, "${line.trim()}": ${words}`, { cause: error });
     }
   }

@@ -36,6 +36,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { type FaultName, isFaultName } from '../faults.ts';
 import { soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
@@ -95,7 +96,7 @@ export function parseScript(text: string): Command[] {
     try {
       return [parseCommand(command)];
     } catch (error) {
-      const words = error instanceof Error ? error.message : String(error);
+      const words = errorText(error);
       throw new Error(`line ${index + 1}, "${command}": ${words}`, { cause: error });
     }
   });

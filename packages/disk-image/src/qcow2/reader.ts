@@ -118,8 +118,7 @@ function unpack({ clusterBits, compression }: Qcow2Header, bytes: Uint8Array): U
         ? zstdDecompressSync(bytes.subarray(0, zstdFrameBytes(bytes)), { maxOutputLength })
         : inflateRawSync(bytes, { maxOutputLength });
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new ImageError('malformed', `a compressed cluster is broken: ${words}`, { cause });
+    throw new ImageError('malformed', 'a compressed cluster is broken', { cause });
   }
   if (unpacked.length === maxOutputLength) return unpacked;
   throw new ImageError('malformed', `a compressed cluster has ${unpacked.length} bytes`);

@@ -1,6 +1,7 @@
 /** From the text of a configuration file to a frozen value. */
 import { parse } from 'yaml';
 import { ConfigError, type ConfigReader, readConfiguration } from '../config-reader.ts';
+import { errorText } from '../error-text.ts';
 
 /** What `read` makes of YAML or JSON, frozen through and through. Throws `ConfigError`. */
 export function readConfigText<T>(text: string, read: (reader: ConfigReader) => T): T {
@@ -19,7 +20,7 @@ function valueOf(text: string): unknown {
   try {
     return parse(text) ?? undefined;
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const words = errorText(cause);
     throw new ConfigError(`the configuration is neither YAML nor JSON: ${words}`, { cause });
   }
 }

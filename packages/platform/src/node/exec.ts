@@ -13,6 +13,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
+import { errorText } from '../error-text.ts';
 import type { Exec, ExecRequest, ExecResult } from '../exec.ts';
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -53,7 +54,7 @@ async function run(
     // Its outputs are pipes, as just said; the types of Node do not follow that.
     child = spawned as PipedChild;
   } catch (error) {
-    return { kind: 'notStarted', message: messageOf(error) };
+    return { kind: 'notStarted', message: errorText(error) };
   }
   const stdout = collect(child.stdout, request.outputBytesMax);
   const stderr = collect(child.stderr, request.outputBytesMax);
@@ -129,7 +130,7 @@ function ended(
     signal?.addEventListener('abort', killGroup);
     child.once('error', (error) => {
       if (child.pid !== undefined) return;
-      end = { kind: 'notStarted', message: messageOf(error) };
+      end = { kind: 'notStarted', message: errorText(error) };
       settle();
     });
     child.once('exit', (code, signalName) => {
@@ -172,8 +173,4 @@ function collect(stream: Readable, bytesMax: number): () => string {
     if (seenBytes <= bytesMax) return text;
     return `${text}\n[output cut: ${keptBytes} of ${seenBytes} bytes kept]`;
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -5,6 +5,7 @@
  * L2 A line is bounded: long texts are cut and marked.
  */
 import { type Logger, pino } from 'pino';
+import { errorText } from '../error-text.ts';
 import type { Log, LogFields } from '../log.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -62,7 +63,7 @@ interface Described {
 }
 
 function described(caught: unknown, causesLeft: number): Described {
-  if (!(caught instanceof Error)) return { kind: typeof caught, message: cut(textOf(caught)) };
+  if (!(caught instanceof Error)) return { kind: typeof caught, message: cut(errorText(caught)) };
   const { name, message, stack, cause } = caught;
   const code: unknown = Reflect.get(caught, 'code');
   return {
@@ -72,14 +73,6 @@ function described(caught: unknown, causesLeft: number): Described {
     ...(stack === undefined ? {} : { stack: cut(stack) }),
     ...(cause === undefined || causesLeft === 0 ? {} : { cause: described(cause, causesLeft - 1) }),
   };
-}
-
-function textOf(caught: unknown): string {
-  try {
-    return String(caught);
-  } catch {
-    return 'no text can be made of it';
-  }
 }
 
 function bounded(fields: LogFields): LogFields {

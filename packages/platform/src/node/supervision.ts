@@ -8,6 +8,7 @@
  * W3 One question at a time, and an answer that takes too long is none.
  */
 import { spawn } from 'node:child_process';
+import { errorText } from '../error-text.ts';
 import type { Log } from '../log.ts';
 import type { Supervision } from '../supervision.ts';
 
@@ -77,7 +78,7 @@ async function within(
   try {
     return await Promise.race([ask(), late]);
   } catch (cause) {
-    return cause instanceof Error ? cause.message : String(cause);
+    return errorText(cause);
   } finally {
     clearTimeout(timer);
   }

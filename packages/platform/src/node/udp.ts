@@ -11,6 +11,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
+import { errorText } from '../error-text.ts';
 import type {
   Udp,
   UdpBind,
@@ -119,7 +120,7 @@ function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
         socket.send(datagram, to.port, to.address, report);
       } catch (error) {
         // A port or address out of range; a datagram's sender decides those, so it is no bug.
-        report(error instanceof Error ? error : new Error(String(error)));
+        report(error instanceof Error ? error : new Error(errorText(error)));
       }
     },
     close() {

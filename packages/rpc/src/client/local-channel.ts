@@ -13,6 +13,7 @@ import {
   type ServiceError,
 } from '@grpc/grpc-js';
 import { ApiFailure, type BoundService, type CallContext } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { limitsOfMethod } from '../bounds/method-limits.ts';
 import { decodeMessage, encodeMessage, weighMessage } from '../wire/codec.ts';
 import { statusDetailsKey, toStatus } from '../wire/status.ts';
@@ -109,8 +110,8 @@ function contextOf(method: string, metadata: Metadata): CallContext {
 
 function serviceError(error: unknown): ServiceError {
   if (!(error instanceof ApiFailure)) {
-    const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return Object.assign(new Error(details), {
+    const details = errorText(error);
+    return Object.assign(new Error(details, { cause: error }), {
       code: Code.INTERNAL,
       details,
       metadata: new Metadata(),

@@ -12,6 +12,7 @@ import {
   type MessageShape,
 } from '@bufbuild/protobuf';
 import { ApiFailure, type FieldViolation, invalidArgument } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { surveyJson } from '../bounds/json-survey.ts';
 import type { MessageLimits } from '../bounds/method-limits.ts';
 import { tooMuch } from '../wire/codec.ts';
@@ -45,8 +46,7 @@ function parse({ typeName }: DescMessage, bytes: Uint8Array): JsonValue {
 
 /** Without a cause: values that are repeated in it may be secrets, and causes are logged. */
 function noMessage({ typeName }: DescMessage, error: unknown): ApiFailure {
-  const words = error instanceof Error ? error.message : 'a value does not fit';
-  return refusal(`The JSON is no ${typeName}: ${words}.`);
+  return refusal(`The JSON is no ${typeName}: ${errorText(error)}.`);
 }
 
 function refusal(message: string): ApiFailure {

@@ -9,7 +9,7 @@
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import type { Exec } from '@rackwright/platform';
+import { type Exec, errorText } from '@rackwright/platform';
 import {
   type DeviceAccess,
   DeviceError,
@@ -166,7 +166,7 @@ async function attempt<T>(
   try {
     return await act();
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const words = errorText(cause);
     const isGone = cause instanceof Error && 'code' in cause && goneCodes.includes(cause.code);
     throw new DeviceError(`${path}: ${what}: ${words}`, {
       cause,

@@ -5,7 +5,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EfiVariables, VariableWrite } from '@rackwright/disk-image';
-import type { Exec } from '@rackwright/platform';
+import { type Exec, errorText } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import { runTool } from './tool.ts';
 
@@ -66,7 +66,7 @@ async function namesIn(folder: string): Promise<string[]> {
     return (await readdir(folder)).toSorted();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    throw new DeviceError(`UEFI variables: ${String(error)}`, { cause: error });
+    throw new DeviceError(`UEFI variables: ${errorText(error)}`, { cause: error });
   }
 }
 
@@ -74,7 +74,7 @@ async function attempt<T>(what: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const words = errorText(cause);
     throw new DeviceError(`UEFI variables: ${what}: ${words}`, { cause });
   }
 }

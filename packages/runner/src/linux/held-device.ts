@@ -13,7 +13,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DeviceFacts, Region } from '@rackwright/erasure';
-import type { Exec } from '@rackwright/platform';
+import { type Exec, errorText } from '@rackwright/platform';
 import { type DeviceAccess, DeviceError, type HeldDevice } from '../machine/block-devices.ts';
 import { type DirectRegion, openDirect } from './direct-region.ts';
 import {
@@ -200,7 +200,7 @@ async function askDevice(
     try {
       await writeFile(join(folder, 'device/rescan'), '1');
     } catch (cause) {
-      const words = cause instanceof Error ? cause.message : String(cause);
+      const words = errorText(cause);
       throw new DeviceError(`${region.name} does not answer: ${words}`, {
         cause,
         loss: 'vanished',

@@ -13,7 +13,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDismantlable, type Region } from '@rackwright/erasure';
-import type { Exec } from '@rackwright/platform';
+import { type Exec, errorText } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import { cleanText, readHolders, readInUse } from './sys-block.ts';
 import { readText } from './sys-files.ts';
@@ -81,7 +81,7 @@ async function stopArray(folder: string, holder: string): Promise<string> {
   try {
     await writeFile(join(folder, 'md/array_state'), 'clear');
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const words = errorText(cause);
     throw new DeviceError(`the array ${what} cannot be stopped: ${words}`, { cause });
   }
   const state = await readText(folder, 'md/array_state');

@@ -5,6 +5,7 @@
  * I1 A line whose last command fails ends the script, unless it ends in `||`.
  * I2 An unknown command fails, as in iPXE: a script that this does not know is not half run.
  */
+import { errorText } from '@rackwright/platform';
 
 /** What a script can do to the machine. */
 export interface IpxeActions {
@@ -160,7 +161,7 @@ class Script {
       else this.#images.others.push(image);
       return true;
     } catch (error) {
-      return this.#fail(error instanceof Error ? error.message : String(error));
+      return this.#fail(errorText(error));
     }
   }
 

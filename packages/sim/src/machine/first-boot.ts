@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '@rackwright/platform';
 import { type FirstBoot, findSystem, type SystemName } from './system.ts';
 
 /** As cloud-init waits between two calls. */
@@ -44,7 +45,7 @@ async function phoneHome(boot: FirstBoot, print: (text: string) => void): Promis
       if (status === 200) return print('has phoned home');
       print(`phones home in vain: HTTP status ${status}`);
     } catch (error) {
-      print(`phones home in vain: ${error instanceof Error ? error.message : String(error)}`);
+      print(`phones home in vain: ${errorText(error)}`);
     }
   }
 }

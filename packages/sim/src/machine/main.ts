@@ -13,6 +13,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorText } from '@rackwright/platform';
 import { switchOffFileDisks } from '@rackwright/runner/file-disks';
 import { netboot } from '../firmware/index.ts';
 import { type TakeAway, takeAwayAsked, writeCommands } from './commands.ts';
@@ -82,7 +83,7 @@ async function bootUntilRunner(): Promise<string> {
       }
       print(end.reason);
     } catch (error) {
-      print(error instanceof Error ? error.message : String(error));
+      print(errorText(error));
     }
     await sleep(bootRetryDelayMs);
   }

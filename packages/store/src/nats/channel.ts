@@ -2,15 +2,17 @@
  * Single requests to the bucket's leader, in the driver's terms. One call here is one request;
  * patience is the caller's (`retry.ts`, `writing.ts`).
  */
+
 import type {
   JetStreamClient,
   JetStreamManager,
   NextMsgRequest,
   StreamInfo,
 } from '@nats-io/jetstream';
+import { errorText } from '@rackwright/platform';
 import type { Revision } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
-import { messageOf, publishFailure } from './failures.ts';
+import { publishFailure } from './failures.ts';
 import {
   changeHeaders,
   changeOf,
@@ -66,7 +68,7 @@ export class Channel {
     } catch (error) {
       const failure = publishFailure(error);
       return failure === 'uncertain'
-        ? { kind: 'uncertain', reason: messageOf(error) }
+        ? { kind: 'uncertain', reason: errorText(error) }
         : { kind: failure };
     }
   }

@@ -1,4 +1,5 @@
 /** The connection: how it is made, and the check of every server that it ever reaches. */
+import { errorText } from '@rackwright/platform';
 import {
   type ConnectionOptions,
   connect,
@@ -37,7 +38,7 @@ export async function connectToServers(options: NatsStoreOptions): Promise<NatsC
     const servers = options.servers.join(', ');
     throw new StoreError(
       'unavailable',
-      `no nats-server answers at ${servers}: ${String(error)}`,
+      `no nats-server answers at ${servers}: ${errorText(error)}`,
       error,
     );
   }

@@ -6,15 +6,16 @@
  *     kept are a range without holes.
  *  E2 An entry that is added again under its id within `DUPLICATES_MS` is the one that is there.
  */
+
 import {
   type JetStreamClient,
   type JetStreamManager,
   RetentionPolicy,
   StorageType,
 } from '@nats-io/jetstream';
+import { errorText } from '@rackwright/platform';
 import type { Retention } from '../contract.ts';
 import type { AppendResult, LogEntry, LogPage } from '../entry-log.ts';
-import { messageOf } from './failures.ts';
 import { retryDelayMs } from './options.ts';
 import { nanos, openAgingStream } from './timeline.ts';
 
@@ -88,7 +89,7 @@ export class LogChannel {
         });
         return { kind: 'ok', position: stored.seq };
       } catch (error) {
-        if (!path.hasTime()) return { kind: 'unknown', reason: messageOf(error) };
+        if (!path.hasTime()) return { kind: 'unknown', reason: errorText(error) };
         await path.pause(retryDelayMs(attempt));
       }
     }

@@ -35,7 +35,3 @@ export function publishFailure(error: unknown): 'wrongRevision' | 'uncertain' {
       return 'uncertain';
   }
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-}

@@ -1,6 +1,8 @@
 /** Opening the NATS driver: connect, prove, check, and only then use. */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { errorText } from '@rackwright/platform';
 import type { NatsConnection } from 'nats';
 import { RETENTION_DEFAULT, type StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
@@ -16,7 +18,6 @@ import {
   mayComeToPass,
 } from './durability.ts';
 import { LogChannel, openLog } from './entries.ts';
-import { messageOf } from './failures.ts';
 import { MessageChannel } from './messages.ts';
 import {
   ATTEMPT_TIMEOUT_DEFAULT_MS,
@@ -42,7 +43,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<StateSto
   } catch (error) {
     await connection.close();
     if (error instanceof StoreError) throw error;
-    throw new StoreError('unavailable', `opening the store failed: ${messageOf(error)}`, error);
+    throw new StoreError('unavailable', `opening the store failed: ${errorText(error)}`, error);
   }
 }
 

@@ -14,7 +14,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JetStreamClient } from '@nats-io/jetstream';
-import { type Random, randomId } from '@rackwright/platform';
+import { errorText, type Random, randomId } from '@rackwright/platform';
 import type { NatsConnection } from 'nats';
 import {
   type Change,
@@ -48,7 +48,7 @@ import { checkConnectedServer } from './connect.ts';
 import type { DurabilityVerdict } from './durability.ts';
 import { type DurabilityPath, watchDurability } from './durability-watch.ts';
 import type { LogChannel } from './entries.ts';
-import { isStreamNotFound, messageOf } from './failures.ts';
+import { isStreamNotFound } from './failures.ts';
 import { KeyIndex } from './key-index.ts';
 import { subjectsUnder } from './message.ts';
 import type { MessageChannel } from './messages.ts';
@@ -332,7 +332,7 @@ export class NatsStore implements StateStore {
         if (!hasTime()) {
           throw new StoreError(
             'unavailable',
-            `the store did not answer within ${this.#opened.callTimeoutMs} ms: ${messageOf(error)}`,
+            `the store did not answer within ${this.#opened.callTimeoutMs} ms: ${errorText(error)}`,
             error,
           );
         }

@@ -7,10 +7,10 @@
  *     was uncertain, only when the write is not among the key's kept changes.
  *  W3 What is uncertain when the time is up is `unknown`.
  */
+import { errorText } from '@rackwright/platform';
 import type { Expected, Revision, WriteResult } from '../contract.ts';
 import { decideWrite, readResult, type StoredChange } from '../write.ts';
 import type { PublishOutcome } from './channel.ts';
-import { messageOf } from './failures.ts';
 import { retryDelayMs } from './options.ts';
 
 export interface WriteRequest {
@@ -84,7 +84,7 @@ async function reread(
       current: { ...readResult(key, last), asOf: last?.revision ?? 0 },
     });
   } catch (error) {
-    return { kind: 'unread', reason: messageOf(error) };
+    return { kind: 'unread', reason: errorText(error) };
   }
 }
 

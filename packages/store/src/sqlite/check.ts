@@ -1,5 +1,6 @@
 /** Whether a file is a whole store, looked at without changing it. */
 import { DatabaseSync } from 'node:sqlite';
+import { errorText } from '@rackwright/platform';
 import { APPLICATION_ID, schemaProblem } from './schema.ts';
 
 /** What is wrong with the file; undefined: it is a store that this program can open. */
@@ -15,7 +16,7 @@ export function sqliteFileProblem(path: string): string | undefined {
     const said = database.prepare('PRAGMA quick_check(1)').get()?.['quick_check'];
     return said === 'ok' ? undefined : `${path} is damaged: ${String(said)}`;
   } catch (error) {
-    return `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return `${path} cannot be read: ${errorText(error)}`;
   } finally {
     database?.close();
   }

@@ -8,7 +8,7 @@ import { closeSync, constants, openSync, statfsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { type Random, randomId } from '@rackwright/platform';
+import { errorText, type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { APPLICATION_ID, SCHEMA, schemaProblem } from './schema.ts';
@@ -72,7 +72,7 @@ async function checkWritable(path: string): Promise<void> {
     // Owner only: the records hold encrypted secrets. SQLite gives its other files the same mode.
     closeSync(openSync(path, 'a', 0o600));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     throw new StoreError(
       'notWritable',
       `cannot write the store ${path} (${reason}); the folder ${folder} must exist and be writable`,
@@ -149,7 +149,7 @@ export function asStoreError(error: unknown, path: string): unknown {
     default:
       return new StoreError(
         'notWritable',
-        `cannot open the store ${path}: ${String(error)}`,
+        `cannot open the store ${path}: ${errorText(error)}`,
         error,
       );
   }

@@ -11,7 +11,7 @@
  * Must not: offer the transaction to callers; the other drivers have none.
  */
 import { backup, type DatabaseSync } from 'node:sqlite';
-import { type Clock, type Random, randomId } from '@rackwright/platform';
+import { type Clock, errorText, type Random, randomId } from '@rackwright/platform';
 import {
   type Change,
   checkListPage,
@@ -315,7 +315,7 @@ class SqliteStore implements StateStore {
   }
 
   #answerUnknown(group: readonly Pending[], error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     for (const each of group) each.fail(reason);
     if (sqliteCode(error) === SQLITE_FULL) return;
     for (const each of this.#pending.splice(0)) each.fail(reason);
@@ -348,7 +348,7 @@ class SqliteStore implements StateStore {
     try {
       return query();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       throw new StoreError('unavailable', `the store could not be read: ${reason}`, error);
     }
   }

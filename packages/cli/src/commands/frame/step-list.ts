@@ -1,4 +1,5 @@
 /** Lists of steps as people write them: on the command line, or in a file. */
+import { errorText } from '@rackwright/platform';
 import { parse } from 'yaml';
 import { UsageError } from '../../failure.ts';
 import { parsePair } from '../../flags.ts';
@@ -66,7 +67,7 @@ export function stepsOfText(place: string, text: string): ListedStep[] {
   try {
     value = parse(text);
   } catch (error) {
-    throw new UsageError(`${place} is neither YAML nor JSON: ${String(error)}`);
+    throw new UsageError(`${place} is neither YAML nor JSON: ${errorText(error)}`);
   }
   if (!Array.isArray(value) || value.length === 0) {
     throw new UsageError(`${place} must hold ${form}`);

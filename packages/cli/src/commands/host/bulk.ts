@@ -8,6 +8,7 @@
  * 3. After Ctrl-C no further host is asked, and what has begun goes on.
  */
 import { ApiFailure, counted, type Host } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import {
   exitCodes,
   Interrupted,
@@ -111,7 +112,7 @@ async function outcomeOf(work: BulkWork, { name, ...host }: Host): Promise<Outco
   } catch (error) {
     const result = resultOf(error);
     if (result === undefined) throw error;
-    const words = error instanceof Error ? error.message : String(error);
+    const words = errorText(error);
     return { name, result, words, code: exitCodeOf(error) };
   }
 }

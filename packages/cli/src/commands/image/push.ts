@@ -3,7 +3,6 @@
  *
  * Must not: take a password as an argument, where others can read it.
  */
-
 import { sizeText } from '@rackwright/disk-image/size';
 import {
   type Architecture,
@@ -24,6 +23,7 @@ import {
   type WrittenLayer,
   writeHostManifest,
 } from '@rackwright/oci';
+import { errorText } from '@rackwright/platform';
 import { buildCommand } from '@stricli/core';
 import { NotPushed, UsageError } from '../../failure.ts';
 import { outputFlag, textFlag } from '../../flags.ts';
@@ -181,7 +181,7 @@ async function contentOf(
     const content = await hashed(unpack(compression, packed, refuse, never));
     return { contentBytes: content.sizeBytes, contentDigest: content.digest };
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
+    const words = errorText(error);
     const right = 'say what it is by --compression';
     throw new UsageError(`${path} is no ${compression} file: ${words}; ${right}`, { cause: error });
   }
@@ -192,7 +192,7 @@ async function readWhole(world: World, path: string): Promise<Omit<Read, 'role'>
   try {
     return { path, title: nameOf(path), ...(await hashed(chunksOf(world, path))) };
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
+    const words = errorText(error);
     throw new UsageError(`${path} cannot be read: ${words}`, { cause: error });
   }
 }

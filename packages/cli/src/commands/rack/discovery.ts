@@ -6,6 +6,7 @@ import {
   type DiscoveryPolicy,
   DiscoveryPolicySchema,
 } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { isSeq, LineCounter, parseDocument } from 'yaml';
 import { UsageError } from '../../failure.ts';
 import { parseWhole } from '../../flags.ts';
@@ -102,7 +103,7 @@ async function readRules(world: World, file: string): Promise<AcceptanceRule[]> 
     try {
       return fromJson(AcceptanceRuleSchema, rule);
     } catch (cause) {
-      const words = cause instanceof Error ? cause.message : String(cause);
+      const words = errorText(cause);
       throw new UsageError(`${file}:${lines.linePos(item?.range?.[0] ?? 0).line}: ${words}`);
     }
   });

@@ -1,4 +1,5 @@
 /** rackwright version: this command's, and the control plane's beside it. */
+import { errorText } from '@rackwright/platform';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
 import { connectionFlags } from '../../flags.ts';
@@ -32,6 +33,6 @@ async function serverVersion(world: World, flags: ConnectionFlags): Promise<stri
     );
     return told.serverVersion || 'is older than this command: it does not tell its version';
   } catch (error) {
-    return `is not known: ${error instanceof Error ? error.message : String(error)}`;
+    return `is not known: ${errorText(error)}`;
   }
 }

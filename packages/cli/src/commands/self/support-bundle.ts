@@ -25,6 +25,7 @@ import {
   SecretsService,
   WhoAmIResponseSchema,
 } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { createClient } from '@rackwright/rpc';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
@@ -144,7 +145,7 @@ async function part<D extends DescMessage>(
 }
 
 function failureOf(error: unknown): JsonValue {
-  return { couldNotBeRead: error instanceof Error ? error.message : String(error) };
+  return { couldNotBeRead: errorText(error) };
 }
 
 function isFailure(value: JsonValue): boolean {

@@ -6,6 +6,7 @@ import {
   HostService,
   HostView,
 } from '@rackwright/messages';
+import { errorText } from '@rackwright/platform';
 import { createClient } from '@rackwright/rpc';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
@@ -92,7 +93,7 @@ async function lookAgain(
   try {
     return await look(world, connection, rowsOf(world));
   } catch (error) {
-    const trouble = error instanceof Error ? error.message : String(error);
+    const trouble = errorText(error);
     return { ...before, trouble };
   }
 }

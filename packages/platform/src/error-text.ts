@@ -1,0 +1,37 @@
+/** The one place that makes a text for people of whatever was thrown. */
+
+/** How far a chain of causes is followed: an error may be its own cause. */
+const causesMax = 8;
+
+/**
+ * The message of what was caught, and after a colon that of each cause. A cause that the message
+ * says already is left out; so is one without a message. Never throws.
+ */
+export function errorText(caught: unknown): string {
+  let text = messageOf(caught);
+  let cause = causeOf(caught);
+  for (let count = 0; cause !== undefined && count < causesMax; count += 1) {
+    const words = messageOf(cause);
+    if (!text.includes(words)) text = text === '' ? words : `${text}: ${words}`;
+    cause = causeOf(cause);
+  }
+  return text;
+}
+
+function causeOf(caught: unknown): unknown {
+  return caught instanceof Error ? caught.cause : undefined;
+}
+
+function messageOf(caught: unknown): string {
+  try {
+    // An error without a message has its name at least: an AggregateError of a failed connection.
+    return caught instanceof Error ? caught.message || codeOf(caught) : String(caught);
+  } catch {
+    return 'no text can be made of it';
+  }
+}
+
+/** As Node gives it (ECONNREFUSED), else the error's name. */
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}
