@@ -11,6 +11,7 @@
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Revision } from '../contract.ts';
+import { WaitingKeys } from './waiting-keys.ts';
 
 /** How much waits before it begins to be written. */
 export interface WaitingLimits {
@@ -25,12 +26,6 @@ const CHANGES_OF_KEY_MAX = 64;
 /** Keys written for each change, and at once: neighbours share a page. */
 const WRITTEN_PER_CHANGE = 2;
 const WRITTEN_AT_ONCE = 128;
-
-interface Waiting {
-  readonly revision: Revision;
-  /** Changes of the key that the table has not counted. */
-  readonly added: number;
-}
 
 /** What is known of a key. */
 export interface NewestChange {
@@ -47,9 +42,9 @@ export class NewestKeys {
   readonly #setIndexed: StatementSync;
   readonly #since: StatementSync;
   readonly #forget: StatementSync;
-  #waiting = new Map<string, Waiting>();
+  #waiting = new WaitingKeys();
   /** Those that are being written, in the order of keys; the others are newer. */
-  #leaving = new Map<string, Waiting>();
+  #leaving = new WaitingKeys();
   /** What the table says once those are written. */
   #leavingUpTo: Revision = 0;
   /** Keys that have more waiting changes than one may. */
@@ -136,11 +131,8 @@ export class NewestKeys {
   /** Keys between two that wait, in order. */
   between(after: string, end: string): string[] {
     this.#read();
-    const found = new Set<string>();
-    for (const keys of [this.#waiting.keys(), this.#leaving.keys()]) {
-      for (const key of keys) if (key > after && key < end) found.add(key);
-    }
-    return [...found].sort();
+    const found = [this.#waiting, this.#leaving].flatMap((keys) => keys.between(after, end));
+    return [...new Set(found)].sort();
   }
 
   /** So many changes of the key are gone. Only inside a transaction. */
@@ -171,11 +163,7 @@ export class NewestKeys {
     }
   }
 
-  #writeOne(
-    keys: Map<string, Waiting>,
-    key: string,
-    told: (key: string, kept: number) => void,
-  ): void {
+  #writeOne(keys: WaitingKeys, key: string, told: (key: string, kept: number) => void): void {
     const waiting = keys.get(key);
     if (waiting === undefined) return;
     keys.delete(key);
@@ -187,10 +175,9 @@ export class NewestKeys {
   #beginToLeave(): boolean {
     const { keysMax, changesMax } = this.#limits;
     if (this.#waiting.size < keysMax && this.#changesWaiting < changesMax) return false;
-    const inOrder = [...this.#waiting].sort(([one], [other]) => (one < other ? -1 : 1));
-    this.#leaving = new Map(inOrder);
+    this.#leaving = this.#waiting.inOrder();
     this.#leavingUpTo = this.#newestRevision;
-    this.#waiting = new Map();
+    this.#waiting = new WaitingKeys();
     this.#changesWaiting = 0;
     return true;
   }
