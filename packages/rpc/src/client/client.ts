@@ -12,7 +12,7 @@ import {
 import { ApiFailure } from '@rackwright/messages';
 import { decodeMessage, encodeMessage } from '../wire/codec.ts';
 import { fromStatus, statusDetailsKey } from '../wire/status.ts';
-import { pump, unlessAborted } from '../wire/stream.ts';
+import { pump, Waits } from '../wire/stream.ts';
 import type { Channel } from './channel.ts';
 import { type Repeats, repeated } from './repeats.ts';
 
@@ -179,16 +179,12 @@ async function* responses(
   method: DescMethod,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<unknown, void, undefined> {
-  const ended = new Promise<never>((_resolve, reject) => {
-    call.once('error', (error) => reject(failureOf(error as ServiceError)));
-  });
-  ended.catch(() => undefined);
+  const waits = new Waits(signal);
+  call.once('error', (error) => waits.fail(failureOf(error as ServiceError)));
   const iterator = call.iterator({ destroyOnReturn: false });
-  const never = new AbortController().signal;
   try {
     for (;;) {
-      const reading = Promise.race([iterator.next(), ended]);
-      const next = await unlessAborted(reading, signal ?? never);
+      const next = await waits.on(iterator.next());
       if (next === undefined) throw cancelled();
       if (next.done === true) return;
       yield decodeAnswer(method, next.value as Buffer);
@@ -196,6 +192,7 @@ async function* responses(
   } catch (error) {
     throw error instanceof ApiFailure ? error : failureOf(error as ServiceError);
   } finally {
+    waits.over();
     call.cancel();
   }
 }

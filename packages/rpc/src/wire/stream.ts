@@ -26,6 +26,47 @@ export async function unlessAborted<T>(
 }
 
 /**
+ * The same for many promises, one after another: a stream lasts for months. It adds one listener,
+ * and keeps nothing of what was waited for. (`Promise.race` with a promise that does not settle
+ * keeps each of its results for as long as that one lasts.)
+ */
+export class Waits {
+  readonly #signal: AbortSignal | undefined;
+  /** Of the wait under way. */
+  #abort: (() => void) | undefined;
+  #reject: ((error: Error) => void) | undefined;
+  #failure: Error | undefined;
+  readonly #onAbort = () => this.#abort?.();
+
+  constructor(signal?: AbortSignal) {
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** As `unlessAborted`; the wait before has ended. Rejects also as `fail` says. */
+  on<T>(promise: Promise<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#abort = () => resolve(undefined);
+      this.#reject = reject;
+      if (this.#failure !== undefined) reject(this.#failure);
+      if (this.#signal?.aborted === true) resolve(undefined);
+      promise.then(resolve, reject);
+    });
+  }
+
+  /** This wait, and every later one, rejects so. */
+  fail(error: Error): void {
+    this.#failure ??= error;
+    this.#reject?.(error);
+  }
+
+  /** Nobody waits any more. */
+  over(): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+  }
+}
+
+/**
  * Writes each item of `items` into `sink` until they end (true) or `signal` aborts (false). Does
  * not end the sink. Rejects with what `items` throws.
  */
@@ -36,10 +77,11 @@ export async function pump<T>(
   signal: AbortSignal,
 ): Promise<boolean> {
   const iterator = items[Symbol.asyncIterator]();
+  const waits = new Waits(signal);
   let finished = false;
   try {
     while (!signal.aborted) {
-      const next = await unlessAborted(iterator.next(), signal);
+      const next = await waits.on(iterator.next());
       if (next === undefined) return false;
       if (next.done === true) {
         finished = true;
@@ -49,6 +91,7 @@ export async function pump<T>(
     }
     return false;
   } finally {
+    waits.over();
     // Not awaited: a generator that is still waiting would hold us up (invariant 1). What it
     // throws while being closed belongs to a call that is over.
     if (!finished) iterator.return?.().catch(() => undefined);
@@ -64,10 +107,11 @@ export async function* untilAborted<T>(
   signal: AbortSignal,
 ): AsyncGenerator<T, boolean, undefined> {
   const iterator = items[Symbol.asyncIterator]();
+  const waits = new Waits(signal);
   let finished = false;
   try {
     while (!signal.aborted) {
-      const next = await unlessAborted(iterator.next(), signal);
+      const next = await waits.on(iterator.next());
       if (next === undefined) return false;
       if (next.done === true) {
         finished = true;
@@ -77,6 +121,7 @@ export async function* untilAborted<T>(
     }
     return false;
   } finally {
+    waits.over();
     // Not awaited, as in `pump`.
     if (!finished) iterator.return?.().catch(() => undefined);
   }
@@ -103,18 +148,23 @@ export async function* iterate<T>(
   pace?: Pace,
 ): AsyncGenerator<T, void, undefined> {
   const iterator = source.iterator({ destroyOnReturn: false });
-  for (let isFirst = true; ; isFirst = false) {
-    const next = await unlessAborted(iterator.next(), signal);
-    if (next === undefined) throw onAbort();
-    if (next.done === true) return;
-    const bytes = next.value as Buffer;
-    const cost = reader.weigh(bytes, { isFirst });
-    const wait = pace?.(cost);
-    if (wait !== undefined) {
-      await unlessAborted(wait, signal);
-      if (signal.aborted) throw onAbort();
+  const waits = new Waits(signal);
+  try {
+    for (let isFirst = true; ; isFirst = false) {
+      const next = await waits.on(iterator.next());
+      if (next === undefined) throw onAbort();
+      if (next.done === true) return;
+      const bytes = next.value as Buffer;
+      const cost = reader.weigh(bytes, { isFirst });
+      const wait = pace?.(cost);
+      if (wait !== undefined) {
+        await waits.on(wait);
+        if (signal.aborted) throw onAbort();
+      }
+      yield reader.decode(bytes, { isFirst });
     }
-    yield reader.decode(bytes, { isFirst });
+  } finally {
+    waits.over();
   }
 }
 

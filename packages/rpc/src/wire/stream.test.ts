@@ -1,0 +1,50 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { Waits } from './stream.ts';
+
+const never = new Promise<never>(() => undefined);
+
+test('each wait ends as its promise does, and none after the other side has failed', async () => {
+  const waits = new Waits();
+  expect(await waits.on(Promise.resolve(1))).toBe(1);
+  await expect(waits.on(Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+  const failing = waits.on(never);
+  waits.fail(new Error('theirs'));
+  waits.fail(new Error('later'));
+  await expect(failing).rejects.toThrow('theirs');
+  await expect(waits.on(Promise.resolve(2))).rejects.toThrow('theirs');
+});
+
+test('an abort ends the wait under way and every later one', async () => {
+  const aborting = new AbortController();
+  const waits = new Waits(aborting.signal);
+  expect(await waits.on(Promise.resolve(1))).toBe(1);
+  const waiting = waits.on(never);
+  aborting.abort();
+  expect(await waiting).toBeUndefined();
+  expect(await waits.on(Promise.resolve(2))).toBeUndefined();
+  expect(await waits.on(Promise.reject(new Error('nobody hears it')))).toBeUndefined();
+});
+
+test('nothing is kept of what was waited for', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const waits = new Waits(new AbortController().signal);
+  const told = new Set<number>();
+  const seen = new FinalizationRegistry<number>((at) => told.add(at));
+  const give = async (at: number) => {
+    const message = { at };
+    seen.register(message, at);
+    await waits.on(Promise.resolve(message));
+  };
+  for (let at = 0; at < 10; at += 1) await give(at);
+  // The last one is what the wait that is over has answered.
+  for (let look = 0; look < 200 && told.size < 9; look += 1) {
+    collect();
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5);
+    });
+  }
+  expect(told.size).toBeGreaterThanOrEqual(9);
+});
