@@ -1,7 +1,7 @@
 /** Records that are decoded once and shared. */
 import { clone, create, equals, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { WireType } from '@bufbuild/protobuf/wire';
-import { store as wire } from '@rackwright/messages';
+import { BootTraceSchema, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
@@ -25,7 +25,9 @@ function record(name: string): wire.HostRecord {
   const change = { actor: 'somebody', cause: `named ${name}`, time: { seconds: 5n, nanos: 7 } };
   const status = { bmcIdentity: { guid: Uint8Array.of(1, 2, 3) } };
   const spec = { bootMacs: ['a', 'b'], rootDevice: {} };
-  return create(schema, { host: { name, labels: { a: 'b' }, spec, status }, change });
+  const lastStatementSha256 = Uint8Array.of(5, 6);
+  const host = { name, labels: { a: 'b' }, spec, status };
+  return create(schema, { host, change, lastStatementSha256 });
 }
 
 beforeEach(async () => {
@@ -85,12 +87,27 @@ test('a copy is what a clone is, unknown fields included, and is changed alone',
   expect(toBinary(schema, copied)).toEqual(before);
   copied.requestIds.push('r');
   const { host } = copied;
-  if (host?.spec === undefined || host.status?.bmcIdentity === undefined) throw new Error('lost');
+  if (host?.status === undefined) throw new Error('lost');
   host.labels['a'] = 'c';
-  host.spec.bootMacs.push('c');
-  host.status.bmcIdentity.guid[0] = 9;
+  host.status.display = 'c';
+  host.status.boots.push(create(BootTraceSchema, { operationId: 'o' }));
+  copied.lastStatementSha256[0] = 9;
   delete copied.change;
   expect(toBinary(schema, original)).toEqual(before);
+});
+
+test('what is a value is shared with the copy, and whoever changes it there fails', async () => {
+  freezeShared(store);
+  await writeShared({ store }, schema, key, record('one'), 'absent');
+  const shared = (await readShared(store, schema, key))?.record;
+  if (shared === undefined) throw new Error('lost');
+  const { host, change } = copyOf(shared);
+  expect(host).not.toBe(shared.host);
+  expect(host?.spec).toBe(shared.host?.spec);
+  expect(host?.status).not.toBe(shared.host?.status);
+  expect(host?.status?.bmcIdentity).toBe(shared.host?.status?.bmcIdentity);
+  expect(change).toBe(shared.change);
+  expect(() => host?.spec?.bootMacs.push('c')).toThrow(TypeError);
 });
 
 test('of what is decoded 64 MiB stay, and what was asked for longest ago goes first', async () => {
@@ -151,7 +168,7 @@ test('a record can be changed unless the store is frozen, and then no part of it
 test('two messages are the same where protobuf says so, and unknown fields count', () => {
   const original = record('h1');
   const changes: ((draft: typeof original) => void)[] = [
-    ({ host }) => host?.spec?.bootMacs.push('x'),
+    ({ requestIds }) => requestIds.push('x'),
     ({ host }) => {
       if (host?.status !== undefined) host.status.poweredOn = false;
     },

@@ -12,6 +12,7 @@ import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufb
 import { ApiFailure, unavailable } from '@rackwright/messages';
 import {
   type Expected,
+  type GetResult,
   type Revision,
   type StateStore,
   StoreError,
@@ -49,7 +50,12 @@ export async function readShared<D extends DescMessage>(
   schema: D,
   key: string,
 ): Promise<Kept<MessageShape<D>> | undefined> {
-  const found = await answered(store.get(key));
+  let found: GetResult;
+  try {
+    found = await store.get(key);
+  } catch (error) {
+    return throwAsUnavailable(error);
+  }
   if (found.kind === 'absent') return undefined;
   return { record: sharedRecordOf(store, schema, found), revision: found.revision };
 }
@@ -101,16 +107,16 @@ export async function answered<T>(reading: Promise<T>): Promise<T> {
   try {
     return await reading;
   } catch (error) {
-    if (error instanceof StoreError && (error.code === 'unavailable' || error.code === 'closed')) {
-      throw unavailable(
-        'STORE_UNAVAILABLE',
-        'The state store does not answer now; try again.',
-        undefined,
-        error,
-      );
-    }
-    throw error;
+    return throwAsUnavailable(error);
   }
+}
+
+function throwAsUnavailable(error: unknown): never {
+  if (error instanceof StoreError && (error.code === 'unavailable' || error.code === 'closed')) {
+    const message = 'The state store does not answer now; try again.';
+    throw unavailable('STORE_UNAVAILABLE', message, undefined, error);
+  }
+  throw error;
 }
 
 /** Whether an error says that the store does not answer now, and may later. */

@@ -66,13 +66,17 @@ const fillerWords = new Set([
   'undefined',
 ]);
 
-/** UUIDs that vendors leave in every board they ship. */
-const fillerUuids = new Set([
+/** UUIDs that vendors leave in every board they ship; in whichever order of bytes. */
+const fillers = [
   '00020003000400050006000700080009',
   '03000200040005000006000700080009',
   '12345678123412341234123456789abc',
   '0123456789abcdef0123456789abcdef',
-]);
+];
+/** Whoever turns bytes twice has them as they were: so a filler is found as it stands. */
+const fillerUuids = new Set(
+  fillers.flatMap((filler) => byteOrders(Buffer.from(filler, 'hex')).map(toHex)),
+);
 
 /** Compares what the machine says of itself with what its BMC says out of band. */
 export function judgeIdentity(inBand: MachineWitness, outOfBand: MachineWitness): IdentityVerdict {
@@ -135,14 +139,14 @@ function compareSerials(inBand: SerialNumbers, outOfBand: SerialNumbers): Compar
 export function meaningfulUuid(uuid: Uint8Array | undefined): Uint8Array | undefined {
   if (uuid === undefined || uuid.length !== 16) return undefined;
   if (uuid.every((byte) => byte === uuid[0])) return undefined;
-  return byteOrders(uuid).some((order) => fillerUuids.has(toHex(order))) ? undefined : uuid;
+  return fillerUuids.has(toHex(uuid)) ? undefined : uuid;
 }
 
 /** A serial trimmed and in upper case, unless it is missing, a filler word or one character. */
 export function meaningfulSerial(serial: string | undefined): string | undefined {
   const text = (serial ?? '').replaceAll('\0', '').trim();
   if (fillerWords.has(text.toLowerCase())) return undefined;
-  const uniform = [...text].every((character) => character === text[0]);
+  const uniform = text === text[0]?.repeat(text.length);
   const counting = '0123456789'.startsWith(text) || '1234567890'.startsWith(text);
   return uniform || counting ? undefined : text.toUpperCase();
 }
@@ -164,7 +168,9 @@ export function uuidsAlike(uuid: Uint8Array | undefined): string[] {
 }
 
 function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  let hex = '';
+  for (const byte of bytes) hex += (byte < 16 ? '0' : '') + byte.toString(16);
+  return hex;
 }
 
 function unprovenReason(inBand: MachineWitness, outOfBand: MachineWitness): string {

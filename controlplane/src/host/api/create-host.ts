@@ -29,10 +29,11 @@ import { Violations } from '../../call/violations.ts';
 import {
   answered,
   appliedId,
+  copyOf,
   deleteRecord,
   hasApplied,
   withApplied,
-  writeRecord,
+  writeShared,
 } from '../../records/index.ts';
 import {
   confirm,
@@ -97,7 +98,7 @@ export async function createHost(
   }
   await fenceOff(deps, record);
   const key = hostKey(request.hostId);
-  const written = await writeRecord(deps, wire.HostRecordSchema, key, record, 'absent');
+  const written = await writeShared(deps, wire.HostRecordSchema, key, record, 'absent');
   if (written.kind === 'conflict') {
     await release(deps, holder, values);
     const rival = await readHost(deps, request.hostId);
@@ -216,7 +217,7 @@ function initialRecord(
 ): wire.HostRecord {
   const { host, hostId, requestId } = request;
   const time = timestampFromMs(deps.clock.nowMs());
-  return create(wire.HostRecordSchema, {
+  const made = create(wire.HostRecordSchema, {
     host: {
       name: `hosts/${hostId}`,
       uid: randomId(deps.random),
@@ -234,6 +235,8 @@ function initialRecord(
       requestIdOf(request),
     ),
   });
+  // As decoded records are: what reads it next is spared that.
+  return copyOf(made);
 }
 
 /** As the host remembers it. */

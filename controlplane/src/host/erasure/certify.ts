@@ -282,6 +282,7 @@ export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure 
 
 /** Of disks that are not there no certificate counts any more, also if they come back. */
 export function forgetAbsent({ record }: Turn, { devices }: Inventory): void {
+  if (record.certified.length === 0) return;
   const present = devices.map((device) => namesOf(deviceFactsOf(device)));
   record.certified = record.certified.filter((each) => present.some((now) => isOf(each, now)));
 }
@@ -323,5 +324,5 @@ export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure 
 }
 
 function deviceKey(device: agent.DevicePlan['device']): string {
-  return device === undefined ? '' : deviceIdentity(deviceFactsOf(device));
+  return device === undefined ? '' : deviceIdentity(device);
 }

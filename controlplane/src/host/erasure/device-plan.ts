@@ -219,7 +219,7 @@ function differsFromPlan({ record }: Turn, found: readonly string[]): RunFailure
 /** Why the machine that was erased is not whole any more: a disk of the plan is gone from it. */
 export function missingDevice({ record }: Turn, inventory: Inventory): RunFailure | undefined {
   const planned = record.devicePlan.flatMap(({ device }) => {
-    return device === undefined ? [] : [deviceIdentity(deviceFactsOf(device))];
+    return device === undefined ? [] : [deviceIdentity(device)];
   });
   const seen = inventory.devices.map(deviceFactsOf);
   const missing = presenceDifferences(seen, [], planned).find(({ kind }) => kind === 'missing');

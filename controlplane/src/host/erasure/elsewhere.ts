@@ -5,7 +5,7 @@
  * available with it, and a person finds out (DESIGN §5, Scope). Pure.
  */
 import { create } from '@bufbuild/protobuf';
-import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+import { deviceIdentity } from '@rackwright/erasure';
 import { type Inventory, store } from '@rackwright/messages';
 import { clearFault, setFault } from '../turn/fault.ts';
 import type { Turn } from '../turn/turn.ts';
@@ -17,7 +17,7 @@ const clearedBy = 'an inspection whose disks no other host is known to have';
 /** Takes in which disks of an inventory another host has: the fault comes, stays or goes. */
 export function noteElsewhere(turn: Turn, inventory: Inventory): void {
   const found = turn.context.disksElsewhere ?? new Map<string, string>();
-  const identities = inventory.devices.map((device) => deviceIdentity(deviceFactsOf(device)));
+  const identities = inventory.devices.map((device) => deviceIdentity(device));
   turn.record.disksElsewhere = [...new Set(identities)].flatMap((device) => {
     const host = found.get(device);
     return host === undefined ? [] : [create(store.DiskElsewhereSchema, { device, host })];

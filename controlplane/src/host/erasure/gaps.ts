@@ -51,7 +51,7 @@ export function failingDisks(
   if (leaves || spec.cleaning?.failingDisks !== FailingDisks.REFUSE) return [];
   return devices.flatMap((device) => {
     if (device.health?.passed !== false) return [];
-    const name = deviceIdentity(deviceFactsOf(device)) || device.device;
+    const name = deviceIdentity(device) || device.device;
     const text =
       `disk ${name} says that it is failing: replace it, retire the host to have it erased, ` +
       'or set cleaning.failing_disks to accept';

@@ -127,8 +127,8 @@ function changes(what: string, before: ReadonlySet<string>, now: ReadonlySet<str
 }
 
 function disksOf({ devices }: Inventory): ReadonlySet<string> {
-  const fixed = devices.filter(({ removable }) => !removable).map(deviceFactsOf);
-  return new Set(fixed.map((device) => deviceIdentity(device) || device.name));
+  const fixed = devices.filter(({ removable }) => !removable);
+  return new Set(fixed.map((disk) => deviceIdentity(disk) || disk.device));
 }
 
 function macsOf({ interfaces }: Inventory): ReadonlySet<string> {

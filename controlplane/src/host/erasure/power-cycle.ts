@@ -296,5 +296,5 @@ export function unprovedDevice(
 }
 
 function keyOf(of: { readonly device?: agent.DevicePlan['device'] } | undefined): string {
-  return of?.device === undefined ? '' : deviceIdentity(deviceFactsOf(of.device));
+  return of?.device === undefined ? '' : deviceIdentity(of.device);
 }

@@ -7,7 +7,6 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   buildAddendum,
   buildRevocation,
-  deviceFactsOf,
   deviceIdentity,
   parseEvidence,
   ShapeError,
@@ -96,7 +95,7 @@ function unprovedOf({ record }: Turn, outcome: agent.DeviceOutcome): store.Unpro
 
 function isOf({ device }: agent.DevicePlan, outcome: agent.DeviceOutcome): boolean {
   if (device === undefined || outcome.device === undefined) return false;
-  return deviceIdentity(deviceFactsOf(device)) === deviceIdentity(deviceFactsOf(outcome.device));
+  return deviceIdentity(device) === deviceIdentity(outcome.device);
 }
 
 /** By the runner's clock: the same whoever writes it down, and when. */

@@ -5,7 +5,7 @@
  * shorter than it is for a disk that nobody has measured, or endless.
  */
 import { create } from '@bufbuild/protobuf';
-import { blockBytes, type DeviceFacts, deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+import { blockBytes, type DeviceFacts, deviceIdentity } from '@rackwright/erasure';
 import { agent, type RunStep, store } from '@rackwright/messages';
 import { identitiesNow, type Turn } from '../turn/turn.ts';
 import { withEvidence } from './evidence.ts';
@@ -107,7 +107,7 @@ export function noteSpeeds(turn: Turn, outcomes: readonly agent.DeviceOutcome[])
   const speeds = new Map(record.diskSpeeds.map((speed) => [speed.device, speed]));
   for (const outcome of outcomes) {
     if (outcome.device === undefined) continue;
-    const device = deviceIdentity(deviceFactsOf(outcome.device));
+    const device = deviceIdentity(outcome.device);
     const seen = speedsOf(outcome);
     if (Object.keys(seen).length === 0) continue;
     const speed = speeds.get(device) ?? create(store.DiskSpeedSchema, { device });

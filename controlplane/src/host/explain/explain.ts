@@ -85,6 +85,15 @@ export function explainHost(
   });
 }
 
+/** What the host waits for, and its headline, as the explanation says them. */
+export function waitOf(
+  record: store.HostRecord,
+  context: HostContext,
+): Pick<Explanation, 'headline' | 'blocker'> {
+  const { headline, blocker = '' } = tell(record, context, undefined);
+  return { headline, blocker };
+}
+
 /** Of the last boot, while the host is kept from it; a new boot has its own. */
 function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[] {
   const [last] = facts.boots;

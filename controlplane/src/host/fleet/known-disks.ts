@@ -9,7 +9,7 @@
  * K3 Work and reads grow with the disks of one host, never with hosts.
  */
 import { create } from '@bufbuild/protobuf';
-import { type DiskName, deviceFactsOf, deviceIdentity, diskNames } from '@rackwright/erasure';
+import { type DiskName, deviceIdentity, diskNames } from '@rackwright/erasure';
 import { type Inventory, RunPhase, type StorageDevice, store as wire } from '@rackwright/messages';
 import { keySegment, storeKey } from '@rackwright/store';
 import {
@@ -128,7 +128,7 @@ async function isThere(
 }
 
 function bears(device: StorageDevice, { kind, value }: DiskName): boolean {
-  return diskNames(deviceFactsOf(device)).some((own) => own.kind === kind && own.value === value);
+  return diskNames(device).some((own) => own.kind === kind && own.value === value);
 }
 
 function keyOf({ kind, value }: DiskName): string {

@@ -6,7 +6,6 @@ import { sizeText } from '@rackwright/disk-image/size';
 import {
   type DeviceFacts,
   describeVerification,
-  deviceFactsOf,
   deviceIdentity,
   type ErasureMethod,
   methodOf,
@@ -208,7 +207,7 @@ function whenWords(when: Reading['when'], delayMs: number): string {
 }
 
 function deviceKey({ device }: agent.DevicePlan): string {
-  return device === undefined ? '' : deviceIdentity(deviceFactsOf(device));
+  return device === undefined ? '' : deviceIdentity(device);
 }
 
 function erasedFate(decision: ScopeDecision): string {

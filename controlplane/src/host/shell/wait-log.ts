@@ -1,7 +1,7 @@
 /** Says in the log what a host waits for, in the words of its explanation. */
 import type { HostId, store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
-import { explainHost } from '../explain/explain.ts';
+import { waitOf } from '../explain/explain.ts';
 import { activeRun } from '../turn/turn.ts';
 import type { HostContext } from '../turn/types.ts';
 
@@ -19,7 +19,7 @@ export class WaitLog {
 
   /** Takes in a host as it was written. */
   note(hostId: HostId, record: store.HostRecord, context: HostContext): void {
-    const { headline, blocker, subject } = explainHost(record, context);
+    const { headline, blocker } = waitOf(record, context);
     const { status } = record.host ?? {};
     if (blocker === '') {
       if (status === undefined || activeRun(status) === undefined) this.#said.delete(hostId);
@@ -29,7 +29,7 @@ export class WaitLog {
     if (this.#said.get(hostId) === said) return;
     this.#said.set(hostId, said);
     this.#log.info(
-      { host: subject, operation: record.operation?.operation?.id, blocker },
+      { host: record.host?.name, operation: record.operation?.operation?.id, blocker },
       headline,
     );
   }

@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { deviceFactsOf, deviceIdentity } from '@rackwright/erasure';
+import { deviceIdentity } from '@rackwright/erasure';
 import {
   type agent,
   type Host,
@@ -232,5 +232,5 @@ export function inventoryNow({ effects, context }: Turn): Inventory | undefined 
 /** The disks that the host has now, by what names a disk wherever it is plugged in. */
 export function identitiesNow(turn: Turn): ReadonlySet<string> {
   const { devices = [] } = inventoryNow(turn) ?? {};
-  return new Set(devices.map((device) => deviceIdentity(deviceFactsOf(device))));
+  return new Set(devices.map((device) => deviceIdentity(device)));
 }

@@ -24,7 +24,6 @@ import {
 import {
   type DeviceFacts,
   decideScope,
-  deviceFactsOf,
   deviceIdentity,
   orderedScopePolicy,
 } from '@rackwright/erasure';
@@ -128,7 +127,7 @@ async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
 /** Of a disk that came after the host was inspected nobody knows whose it is. */
 function strangerTo({ devices }: agent.RunStep, device: DeviceFacts): string | undefined {
   const known = devices.flatMap((plan) =>
-    plan.device === undefined ? [] : [deviceIdentity(deviceFactsOf(plan.device))],
+    plan.device === undefined ? [] : [deviceIdentity(plan.device)],
   );
   // A control plane of the previous release names none.
   if (devices.length === 0 || known.includes(deviceIdentity(device))) return undefined;

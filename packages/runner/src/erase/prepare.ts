@@ -6,13 +6,7 @@
  * P1 Only disks of the order are touched, and none in a check or by a step that only reads.
  * P2 The devices are listed again after a change; who follows decides by that list alone.
  */
-import {
-  type DeviceFacts,
-  deviceFactsOf,
-  deviceIdentity,
-  hiddenBytes,
-  isDismantlable,
-} from '@rackwright/erasure';
+import { type DeviceFacts, deviceIdentity, hiddenBytes, isDismantlable } from '@rackwright/erasure';
 import { agent } from '@rackwright/messages';
 import {
   type BlockDevices,
@@ -49,7 +43,7 @@ export async function prepareDevices(
   const problems: string[] = [];
   for (const plan of order.devices) {
     if (plan.device === undefined) continue;
-    const identity = deviceIdentity(deviceFactsOf(plan.device));
+    const identity = deviceIdentity(plan.device);
     const found = listing.devices.filter((each) => deviceIdentity(each) === identity);
     const [device] = found;
     // What is not exactly there is told by who compares the order with the list.
