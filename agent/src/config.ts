@@ -80,6 +80,8 @@ export interface AgentConfig extends InterfaceSettings {
     readonly kernel: string;
     readonly initrd: string;
     readonly kernelArguments: readonly string[];
+    /** A folder that is laid over the ramdisk (ramdisk-overlay.ts); absent: none. */
+    readonly overlay?: string;
     /** Of the hosts that boot it: images of commands are fetched for it. */
     readonly architecture: (typeof architectures)[number];
     /** Where runners dial in. */
@@ -122,6 +124,9 @@ export function parseWholeConfig(text: string): AgentConfig {
   ];
   if (portsClash(http, runner)) problems.push('http.port has to be another than runner.port');
   const { address, port, filesPort } = http;
+  if (filesPort !== 0 && runner.overlay !== undefined) {
+    problems.push('runner.overlay has to be absent with http.filesPort: nobody else may read it');
+  }
   if (filesPort !== 0 && portsClash({ address, port: filesPort }, http)) {
     problems.push(`http.filesPort has to be another than http.port, ${port}`);
   }
@@ -283,6 +288,7 @@ function readRunner(reader: ConfigReader): AgentConfig['runner'] {
     kernel: reader.text('kernel', 'vmlinuz'),
     initrd: reader.text('initrd', 'initrd'),
     kernelArguments: reader.texts('kernelArguments', []),
+    ...optional('overlay', reader.optionalText('overlay')),
     architecture: reader.oneOf('architecture', architectures, 'amd64'),
     ...readListen(reader, 7443),
   };

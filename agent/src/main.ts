@@ -23,6 +23,7 @@ import {
   nodeOwnAddresses,
   nodeProcessFigures,
   nodeRandom,
+  nodeReadTree,
   nodeSupervision,
   nodeUdp,
   nodeWebClient,
@@ -35,6 +36,7 @@ import { lookAtInterfaces, watchInterfaces } from './interface-watch.ts';
 import { closedWords, divideInterfaces, strayAddresses } from './interfaces.ts';
 import { nginxSite } from './nginx-site.ts';
 import { type Platform, startAgent } from './program.ts';
+import { withOverlay } from './ramdisk-overlay.ts';
 
 /** Longest join token read from standard input. */
 const tokenCharactersMax = 4_096;
@@ -168,7 +170,9 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     processFigures: nodeProcessFigures(),
     ...(config.traces === undefined ? {} : { tracesWebClient: nodeWebClient() }),
   };
-  const agent = await startAgent({ ...config, served: division.served }, platform);
+  const parts = { disk, log, readTree: nodeReadTree };
+  const overlaid = await withOverlay(config, parts);
+  const agent = await startAgent({ ...overlaid, served: division.served }, platform);
   const unused = inherited.closeRest();
   if (unused.length > 0) {
     log.warn({ ports: unused.join(' ') }, 'the configuration asks for no such inherited sockets');

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { arch, release } from 'node:os';
 import { join } from 'node:path';
-import { cpioArchive } from '@rackwright/runner/ramdisk';
+import { cpioArchive } from '@rackwright/disk-image';
 import { runProgram } from './processes.ts';
 
 /** How long the tiny system may take. */

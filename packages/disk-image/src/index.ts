@@ -10,6 +10,7 @@ export {
   type VariableWrite,
 } from './boot-entry.ts';
 export type { Content } from './content.ts';
+export { type CpioEntry, cpioArchive, foldersAbove } from './cpio.ts';
 export { ImageError, type ImageFault } from './failure.ts';
 export {
   type Compression,

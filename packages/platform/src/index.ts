@@ -51,6 +51,7 @@ export { pause } from './pause.ts';
 export type { ProcessFigures } from './process-figures.ts';
 export { type Random, randomId } from './random.ts';
 export type { Supervision } from './supervision.ts';
+export type { TreeBounds, TreeEntry } from './tree.ts';
 export type {
   Udp,
   UdpBind,

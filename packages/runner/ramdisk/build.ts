@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type CpioEntry, cpioArchive, foldersAbove } from '@rackwright/disk-image';
 import { build as esbuild } from 'esbuild';
 import { type Base, makeBase } from './base.ts';
 import {
@@ -20,13 +21,13 @@ import {
   POWER_COMMANDS,
   TOOL_PACKAGES,
 } from './contents.ts';
-import { type CpioEntry, cpioArchive, foldersAbove } from './cpio.ts';
 import { type DebianArchive, type DebianPackage, openArchive } from './debian.ts';
 import { compress } from './zstd.ts';
 
 const HERE = import.meta.dirname;
 /** Sources whose change makes another base. */
-const BASE_SOURCES = ['base.ts', 'contents.ts', 'cpio.ts', 'modules.ts', 'zstd.ts'];
+const CPIO_SOURCE = '../../disk-image/src/cpio.ts';
+const BASE_SOURCES = ['base.ts', 'contents.ts', CPIO_SOURCE, 'modules.ts', 'zstd.ts'];
 
 /** The built files. `manifest.json` lies beside them. */
 export interface Ramdisk {

@@ -1,4 +1,3 @@
 /** The build of the ramdisk, and the fetching of Debian packages that it and the tests share. */
 export { buildRamdisk, type Ramdisk, type RamdiskManifest } from './build.ts';
-export { type CpioEntry, cpioArchive } from './cpio.ts';
 export { type DebianArchive, type DebianPackage, openArchive } from './debian.ts';

@@ -20,6 +20,7 @@ export { nodeNames } from './names.ts';
 export { nodeOwnAddresses } from './own-addresses.ts';
 export { nodeProcessFigures } from './process-figures.ts';
 export { nodeRandom } from './random.ts';
+export { nodeReadTree } from './read-tree.ts';
 export { nodeSupervision } from './supervision.ts';
 export { nodeUdp } from './udp.ts';
 export { nodeUserFiles, type UserFiles } from './user-files.ts';
