@@ -26,6 +26,7 @@ import { networkOfPeer } from '../wire/caller-address.ts';
 import type { RpcLimits } from '../wire/limits.ts';
 import { statusDetailsKey, toStatus } from '../wire/status.ts';
 import type { StreamCall } from './grpc-arrival.ts';
+import { SentAhead } from './sent-ahead.ts';
 
 export type IncomingLimits = Pick<
   RpcLimits,
@@ -180,6 +181,7 @@ class Incoming extends ServerInterceptingCall {
   readonly #size: FirstSize | undefined;
   /** Bytes of the body so far. */
   #come = 0;
+  readonly #ahead = new SentAhead();
 
   constructor(call: StreamCall, parts: IncomingParts) {
     super(call);
@@ -226,6 +228,10 @@ class Incoming extends ServerInterceptingCall {
         listener.onCancel();
       },
     });
+  }
+
+  override sendMessage(message: Buffer, sent: () => void): void {
+    this.#ahead.send(message.length, sent, (gone) => super.sendMessage(message, gone));
   }
 
   override sendStatus(...status: Parameters<ServerInterceptingCall['sendStatus']>): void {

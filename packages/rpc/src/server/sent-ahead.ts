@@ -1,0 +1,34 @@
+/**
+ * Messages of a stream that go out together. grpc-js gives the next one to HTTP/2 only when the one
+ * before has left the process: each then costs a TLS record, a system call and a turn of the event
+ * loop of its own. Here a message counts as sent once HTTP/2 has it; what is sent meanwhile goes
+ * out with the next record.
+ *
+ * Invariants:
+ * 1. The order of messages stays, and the end of the stream comes behind them.
+ * 2. Of a stream whose other end does not read no more waits in HTTP/2 than `aheadBytesMax` and one
+ *    message: then the sender waits until that has gone out.
+ * 3. The first message has gone out before a second one is sent: until then a layer of grpc-js may
+ *    have room for one only. So an answer that is one message is sent as ever.
+ */
+
+/** Some dozens of orders or answers. */
+export const aheadBytesMax = 16 * 1_024;
+
+/** Of one call. */
+export class SentAhead {
+  #bytes = 0;
+  #hasBegun = false;
+
+  /** Sends by `send`, which calls back once the message has gone out; `sent` may come before. */
+  send(length: number, sent: () => void, send: (gone: () => void) => void): void {
+    const isAhead = this.#hasBegun && this.#bytes + length <= aheadBytesMax;
+    this.#bytes += length;
+    send(() => {
+      this.#hasBegun = true;
+      this.#bytes -= length;
+      if (!isAhead) sent();
+    });
+    if (isAhead) sent();
+  }
+}
