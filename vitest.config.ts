@@ -31,8 +31,7 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     // Other tests need the processors: threads of the collector cost more than they save.
     execArgv: ['--single-threaded-gc'],
-    // Vitest would leave one processor idle: most tests wait more than they compute.
-    maxWorkers: availableParallelism(),
+    maxWorkers: workersOf(availableParallelism(), process.argv),
     sequence: { sequencer: LongestFirst },
     reporters: ['default', skippedReporter, overdueReporter(patience, endRun), ...json],
     projects: tiers.map((tier) => ({
@@ -41,8 +40,6 @@ export default defineConfig({
         name: tier.name,
         include: [...tier.include],
         exclude: ['**/node_modules/**', ...tier.exclude],
-        sequence: { groupOrder: tier.order },
-        maxWorkers: workersOf(tier, availableParallelism()),
         globalSetup: tier.setup === undefined ? [] : [tier.setup],
       },
     })),

@@ -4,8 +4,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { longest, tiers } from './tiers.ts';
 
 /**
- * Of each group the longest files come first, then tier after tier: between files of one tier a
- * worker keeps its modules. Within these it is Vitest's own order.
+ * The longest files come first, then tier after tier: between files of one tier a worker keeps its
+ * modules. Within these it is Vitest's own order.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -15,9 +15,8 @@ export class LongestFirst extends BaseSequencer {
       const at = longest.indexOf(relative(root, moduleId));
       return at === -1 ? longest.length : at;
     };
-    const group = ({ project }: TestSpecification): number => project.config.sequence.groupOrder;
     const tier = ({ project }: TestSpecification): number =>
       tiers.findIndex(({ name }) => name === project.name);
-    return sorted.sort((a, b) => group(a) - group(b) || rank(a) - rank(b) || tier(a) - tier(b));
+    return sorted.sort((a, b) => rank(a) - rank(b) || tier(a) - tier(b));
   }
 }

@@ -11,11 +11,6 @@ export interface Tier {
   readonly name: string;
   readonly include: readonly string[];
   readonly exclude: readonly string[];
-  /**
-   * Tiers of one number run together. Those of 2 start programs and mostly wait for them: they come
-   * after the rest, undisturbed, and more at once than there are processors.
-   */
-  readonly order: 1 | 2;
   /** Module whose `setup` runs once before the tier. */
   readonly setup?: string;
 }
@@ -30,25 +25,8 @@ const worldly = [
   'packages/store/src/{sqlite,conformance}/**/*.test.ts',
 ];
 
+/** Those that wait the most come first: what computes fills the gaps at the end. */
 export const tiers: readonly Tier[] = [
-  {
-    name: 'unit',
-    include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/{,mutate/,bench/*/}*.test.ts'],
-    exclude: [slowOrPeer, ...worldly, 'test/tidy*.test.ts'],
-    order: 1,
-  },
-  {
-    name: 'tidy',
-    include: ['test/tidy*.test.ts', 'test/tidy/**/*.test.ts'],
-    exclude: [],
-    order: 1,
-  },
-  {
-    name: 'sim',
-    include: ['test/sim/**/*.test.ts'],
-    exclude: [slowOrPeer],
-    order: 1,
-  },
   {
     name: 'system',
     include: [
@@ -56,15 +34,32 @@ export const tiers: readonly Tier[] = [
       'test/{attacks,scenarios,lab,e2e,captures,packages}/**/*.test.ts',
     ],
     exclude: [],
-    order: 2,
     setup: 'test/e2e/warm-up.ts',
   },
-  { name: 'world', include: worldly, exclude: [slowOrPeer], order: 2 },
+  { name: 'world', include: worldly, exclude: [slowOrPeer] },
+  {
+    name: 'sim',
+    include: ['test/sim/**/*.test.ts'],
+    exclude: [slowOrPeer],
+  },
+  {
+    name: 'unit',
+    include: ['{packages/*,agent,controlplane}/**/*.test.ts', 'test/{,mutate/,bench/*/}*.test.ts'],
+    exclude: [slowOrPeer, ...worldly, 'test/tidy*.test.ts'],
+  },
+  {
+    name: 'tidy',
+    include: ['test/tidy*.test.ts', 'test/tidy/**/*.test.ts'],
+    exclude: [],
+  },
 ];
 
-/** Files at once of a tier, on so many processors. Even of the first tests some only wait. */
-export function workersOf({ order }: Tier, processors: number): number {
-  return order === 2 ? 4 * processors : processors + 1;
+/**
+ * Files at once, on so many processors. Of all tests most wait for programs that they start; those
+ * of the tiers that a person names mostly compute.
+ */
+export function workersOf(processors: number, commandLine: readonly string[]): number {
+  return commandLine.includes('--project') ? processors + 1 : 4 * processors;
 }
 
 /**
@@ -75,60 +70,86 @@ export function workersOf({ order }: Tier, processors: number): number {
 export const longest: readonly string[] = [
   'packages/store/src/nats/store.peer.test.ts',
   'test/e2e/nats.test.ts',
+  'test/peers-tests/clients/examples.peer.test.ts',
+  'test/e2e/hostile-agent-shapes.test.ts',
   'test/e2e/demo.test.ts',
+  'test/e2e/rollout.test.ts',
+  'test/e2e/replicas.test.ts',
+  'controlplane/src/services/access-matrix.slow.test.ts',
   'test/e2e/identity.test.ts',
   'test/e2e/power-sync.test.ts',
-  'test/e2e/crossed.test.ts',
-  'test/e2e/hand-off.test.ts',
-  'test/peers-tests/console/console.peer.test.ts',
-  'test/peers-tests/redfish/external.peer.test.ts',
-  'test/e2e/secrets.test.ts',
-  'test/peers-tests/boot/dhcp.peer.test.ts',
-  'test/e2e/restart.test.ts',
-  'test/e2e/kill.test.ts',
-  'test/e2e/rollout.test.ts',
-  'controlplane/src/services/cost.test.ts',
-  'test/e2e/shutdown.test.ts',
-  'test/e2e/agent-away.test.ts',
-  'test/e2e/unseen.test.ts',
-  'test/e2e/forced-removal.test.ts',
-  'test/peers-tests/bmc/ipmi.peer.test.ts',
-  'test/peers-tests/metrics/scrape.peer.test.ts',
-  'test/e2e/kill-proof.test.ts',
   'test/e2e/restore-killed.test.ts',
-  'test/how-to/how-to.slow.test.ts',
-  'test/sim/sim.test.ts',
-  'test/e2e/backup.test.ts',
+  'test/e2e/forced-removal.test.ts',
+  'test/e2e/cli.test.ts',
+  'test/e2e/agent-away.test.ts',
   'test/stopped-run.peer.test.ts',
-  'test/e2e/brakes.test.ts',
+  'test/e2e/restart.test.ts',
+  'test/peers-tests/console/console.peer.test.ts',
+  'test/sim/workflows/thousand.slow.test.ts',
+  'test/e2e/crossed.test.ts',
+  'test/e2e/by-hand.test.ts',
+  'test/how-to/how-to.slow.test.ts',
+  'test/e2e/kill.test.ts',
+  'test/e2e/kill-proof.test.ts',
+  'test/peers-tests/boot/dhcp.peer.test.ts',
+  'test/e2e/hand-off.test.ts',
+  'test/e2e/backup.test.ts',
+  'test/e2e/hostile-agent.test.ts',
+  'test/e2e/secrets.test.ts',
+  'test/peers-tests/boot/tftp.peer.test.ts',
+  'test/e2e/shutdown.test.ts',
+  'test/peers-tests/redfish/clients.peer.test.ts',
+  'test/peers-tests/redfish/external.peer.test.ts',
+  'packages/disk-image/src/qcow2/qcow2.peer.test.ts',
   'test/scenarios/replicas.test.ts',
-  'packages/runner/src/provision/provision.peer.test.ts',
-  'test/e2e/terminal.test.ts',
-  'agent/src/redfish.slow.test.ts',
+  'test/e2e/floods.test.ts',
+  'controlplane/src/services/cost.test.ts',
+  'test/e2e/identity-box.test.ts',
+  'test/e2e/brakes.test.ts',
+  'test/e2e/clean-list.test.ts',
+  'test/peers-tests/bmc/ipmi.peer.test.ts',
   'test/e2e/requests.test.ts',
+  'test/attacks/cloned-agent.test.ts',
+  'test/e2e/discovery.test.ts',
+  'packages/store/src/sqlite/power-cut.peer.test.ts',
+  'test/e2e/login.test.ts',
+  'test/e2e/disks.test.ts',
+  'test/e2e/own-clean-step.test.ts',
+  'test/peers-tests/metrics/scrape.peer.test.ts',
+  'test/lab/lab.test.ts',
+  'packages/store/src/sqlite/kill.slow.test.ts',
+  'test/e2e/life.test.ts',
   'test/e2e/lifecycle.test.ts',
   'test/e2e/restored-store.test.ts',
-  'test/e2e/discovery.test.ts',
-  'test/peers-tests/redfish/clients.peer.test.ts',
-  'test/e2e/replicas.test.ts',
-  'test/e2e/cli.test.ts',
-  'test/e2e/clean-list.test.ts',
-  'packages/store/src/conformance/suite.test.ts',
-  'packages/bmc/src/redfish/management.slow.test.ts',
-  'test/e2e/hostile-agent-shapes.test.ts',
-  'test/sim/workflows/thousand.slow.test.ts',
-  'test/peers-tests/console/large-fleet.peer.test.ts',
-  'agent/src/boot/tftp-clients.test.ts',
-  'test/e2e/disks.test.ts',
+  'agent/src/boot/flood.slow.test.ts',
+  'test/e2e/unseen.test.ts',
+  'test/e2e/data-returned.test.ts',
+  'packages/runner/src/liars/liars.test.ts',
   'test/peers-tests/oci/command.peer.test.ts',
-  'test/lab/lab.test.ts',
-  'controlplane/src/fleet-view/leader.peer.test.ts',
-  'packages/store/src/sqlite/power-cut.peer.test.ts',
-  'test/e2e/identity-box.test.ts',
+  'packages/store/src/sqlite/store.test.ts',
+  'test/e2e/terminal.test.ts',
   'test/peers-tests/erase/held.peer.test.ts',
-  'test/e2e/life.test.ts',
-  'test/e2e/floods.test.ts',
-  'test/e2e/hostile-agent.test.ts',
+  'test/e2e/kill-hunt.test.ts',
+  'test/sim/sim.test.ts',
+  'test/peers-tests/metrics/rules.peer.test.ts',
+  'packages/store/src/conformance/suite.test.ts',
+  'packages/bmc/src/redfish/firmware-update.slow.test.ts',
+  'packages/runner/src/linux/programs.test.ts',
+  'packages/runner/src/steps/script.test.ts',
+  'test/peers-tests/python-client/python.peer.test.ts',
+  'packages/runner/src/provision/provision.peer.test.ts',
+  'packages/runner/src/provision/provision.test.ts',
+  'test/attacks/doors.test.ts',
+  'packages/bmc/src/webhook/conformance.slow.test.ts',
+  'packages/runner/src/main.slow.test.ts',
+  'packages/runner/src/linux/machine-files.peer.test.ts',
+  'packages/runner/src/runner.test.ts',
+  'packages/bmc/src/redfish/management.slow.test.ts',
+  'test/e2e/ports.test.ts',
+  'test/peers-tests/console/large-fleet.peer.test.ts',
+  'agent/src/redfish.slow.test.ts',
+  'packages/runner/src/deploy/kill.slow.test.ts',
+  'controlplane/src/fleet-view/leader.peer.test.ts',
 ];
 
 /** The names of the tiers that take a test file: one, or its tests run never or twice. */
