@@ -35,6 +35,7 @@ import {
 } from './boot/index.ts';
 import { defaultAdmissionLimits } from './images/index.ts';
 import { bootInterfaces, type InterfaceSettings, readInterfaces } from './interfaces.ts';
+import { architectureProblem } from './kernel-file.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
 
 export interface NamedFile {
@@ -122,6 +123,8 @@ export function parseWholeConfig(text: string): AgentConfig {
   const problems = [
     ...bootProblems({ ...config, interfaces: bootInterfaces(config, stateFolder) }),
   ];
+  const ofArchitecture = architectureProblem(config);
+  if (ofArchitecture !== undefined) problems.push(ofArchitecture);
   if (portsClash(http, runner)) problems.push('http.port has to be another than runner.port');
   const { address, port, filesPort } = http;
   if (filesPort !== 0 && runner.overlay !== undefined) {

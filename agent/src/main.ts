@@ -34,6 +34,7 @@ import { type AgentConfig, parseConfig, parseWholeConfig } from './config.ts';
 import { clockWarning, IdentityFiles, isKeyOver, join } from './identity/index.ts';
 import { lookAtInterfaces, watchInterfaces } from './interface-watch.ts';
 import { closedWords, divideInterfaces, strayAddresses } from './interfaces.ts';
+import { kernelProblem } from './kernel-file.ts';
 import { nginxSite } from './nginx-site.ts';
 import { type Platform, startAgent } from './program.ts';
 import { withOverlay } from './ramdisk-overlay.ts';
@@ -170,6 +171,8 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
     processFigures: nodeProcessFigures(),
     ...(config.traces === undefined ? {} : { tracesWebClient: nodeWebClient() }),
   };
+  const wrongKernel = await kernelProblem(config, nodeLargeFiles());
+  if (wrongKernel !== undefined) throw new Error(wrongKernel);
   const parts = { disk, log, readTree: nodeReadTree };
   const overlaid = await withOverlay(config, parts);
   const agent = await startAgent({ ...overlaid, served: division.served }, platform);
