@@ -111,7 +111,7 @@ describe('the command line', () => {
     [['expected', 'import', 'none.yaml'], 'none.yaml does not exist'],
     [['rack', 'update', 'r1', '--discovery-rules', 'none.yaml'], 'none.yaml does not exist'],
     [['rack', 'update', 'r1'], 'nothing to change: give --display-name, --label, --runs'],
-    [['fleet', 'update'], 'give --wipe-budget, --priority, --pool-priority, --verification'],
+    [['fleet', 'update'], 'give --wipe-budget, --verification, --organisation, --customer'],
     [
       ['fleet', 'update', '--registry-credential', 'box:5000'],
       '--registry-credential is "box:5000"; it must be REGISTRY=CREDENTIAL',

@@ -53,9 +53,13 @@ export function flagsOf<T extends Table>(table: T): FlagsOf<T> {
   return Object.fromEntries(entries) as FlagsOf<T>;
 }
 
+/** "other-name" of "otherName" */
+export function kebab(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (one) => `-${one.toLowerCase()}`);
+}
+
 /** "--name, --other-name or --last", as people give the flags. */
 export function namesOf(flags: Readonly<Record<string, unknown>>): string {
-  const kebab = (name: string) => name.replaceAll(/[A-Z]/g, (one) => `-${one.toLowerCase()}`);
   const names = Object.keys(flags).map((name) => `--${kebab(name)}`);
   const last = names.pop() ?? '';
   return names.length === 0 ? last : `${names.join(', ')} or ${last}`;
@@ -82,7 +86,12 @@ export function saidBy<T extends Table>(table: T, flags: ValuesOf<T>): SaidField
 /** Says one field more; undefined: that it is to have no value. */
 export function setField({ spec, paths }: SaidFields, at: string, value: unknown): void {
   set(spec, at.split('.'), value);
-  paths.push(`spec.${snake(at)}`);
+  paths.push(pathOf(at));
+}
+
+/** The path of an update: "spec.bmc.cipher_suite" of "bmc.cipherSuite". */
+export function pathOf(at: string): string {
+  return `spec.${snake(at)}`;
 }
 
 /** "bmc.cipher_suite" of "bmc.cipherSuite" */
