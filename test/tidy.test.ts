@@ -7,7 +7,14 @@ import { findBans } from './tidy/bans.ts';
 import { brandsOf, findForgedBrands } from './tidy/brands.ts';
 import { findDroppedCauses } from './tidy/caught.ts';
 import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tidy/dependencies.ts';
-import { diagramBlock, diagramIn, findBrokenLinks, findLooseCitations } from './tidy/documents.ts';
+import {
+  diagramBlock,
+  diagramIn,
+  findBrokenLinks,
+  findLooseAnchors,
+  findLooseCitations,
+  findUnlistedSections,
+} from './tidy/documents.ts';
 import { findStairs } from './tidy/floors.ts';
 import { findMissingHeader } from './tidy/headers.ts';
 import { findPlainIds } from './tidy/ids.ts';
@@ -160,6 +167,11 @@ test('has one version', () => {
 test('has no link in a README that leads nowhere', () => {
   const readmes = readSources(paths.filter((path) => path.endsWith('.md')));
   expect(allOf((file) => findBrokenLinks(file, paths), readmes)).toEqual([]);
+  expect(allOf((file) => findLooseAnchors(file, readmes), readmes)).toEqual([]);
+});
+
+test('lists every section of the manual at its beginning', () => {
+  expect(allOf(findUnlistedSections, readSources(['controlplane/OPERATING.md']))).toEqual([]);
 });
 
 test('cites no section or rule that is not defined', () => {

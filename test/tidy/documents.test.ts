@@ -5,7 +5,9 @@ import {
   diagramIn,
   diagramStart,
   findBrokenLinks,
+  findLooseAnchors,
   findLooseCitations,
+  findUnlistedSections,
 } from './documents.ts';
 
 test('finds a link that leads to no file or folder', () => {
@@ -16,6 +18,24 @@ test('finds a link that leads to no file or folder', () => {
   const broken = 'fine\n[a](src/gone.ts)';
   expect(findBrokenLinks({ path: 'agent/README.md', text: broken }, paths)).toMatchObject([
     { line: 2, message: '"src/gone.ts" leads nowhere' },
+  ]);
+});
+
+test('finds a link to a section that there is none of', () => {
+  const there = { path: 'a/B.md', text: '# Top\n\n## The BMC’s `word`, again\n\n    # code\n' };
+  const find = (text: string) => findLooseAnchors({ path: 'README.md', text }, [there]);
+  const known =
+    '[a](a/B.md#top), [b](a/B.md#the-bmcs-word-again), [c](https://x.y/#z), [d](c.md#e)';
+  expect(find(known)).toEqual([]);
+  expect(find('[a](a/B.md#code)')).toMatchObject([{ message: 'a/B.md has no section #code' }]);
+  const own = { path: 'a/B.md', text: '# Top\n[a](#top) [b](#bottom)' };
+  expect(findLooseAnchors(own, [own])).toMatchObject([{ line: 2 }]);
+});
+
+test('finds a section that the list of a manual lacks', () => {
+  const text = '# M\n\n- [One](#one)\n\n## One\n\n### Part\n\n## Two\n';
+  expect(findUnlistedSections({ path: 'M.md', text })).toMatchObject([
+    { message: '"Two" is not in the list at the top' },
   ]);
 });
 

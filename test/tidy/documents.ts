@@ -16,6 +16,38 @@ export function findBrokenLinks(file: SourceFile, paths: readonly string[]): Fin
   );
 }
 
+/** As GitHub names the anchors of headings. */
+function anchorOf(heading: string): string {
+  const words = heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_\- ]/gu, '');
+  return words.replaceAll(' ', '-');
+}
+
+/** Headings of a text outside of its code, of this depth or any. */
+function headingsOf(text: string, depth = '#{1,6}'): string[] {
+  const prose = text.replaceAll(/^```[^]*?^```$/gm, '').replaceAll(/^ {4}.*$/gm, '');
+  return [...prose.matchAll(new RegExp(`^${depth} (.+)$`, 'gm'))].map(([, words = '']) => words);
+}
+
+/** Links to a section, of this file or of another of `files`, that there is none of. */
+export function findLooseAnchors(file: SourceFile, files: readonly SourceFile[]): Finding[] {
+  return file.text.split('\n').flatMap((line, index) =>
+    [...line.matchAll(/\]\(([^)\s#:]*)#([^)\s]+)\)/g)].flatMap(([, link = '', anchor = '']) => {
+      const path = link === '' ? file.path : posix.join(posix.dirname(file.path), link);
+      const target = files.find((each) => each.path === path);
+      if (target === undefined || headingsOf(target.text).map(anchorOf).includes(anchor)) return [];
+      return [{ path: file.path, line: index + 1, message: `${path} has no section #${anchor}` }];
+    }),
+  );
+}
+
+/** Sections that the list at the beginning of a manual does not lead to. */
+export function findUnlistedSections({ path, text }: SourceFile): Finding[] {
+  const list = text.slice(0, text.indexOf('\n## '));
+  return headingsOf(text, '##')
+    .filter((heading) => !list.includes(`- [${heading}](#${anchorOf(heading)})\n`))
+    .map((heading) => ({ path, line: 0, message: `"${heading}" is not in the list at the top` }));
+}
+
 /** Citations as "DESIGN §5, §7" or "DESIGN R4, R9" of what `design` has no section or rule for. */
 export function findLooseCitations(file: SourceFile, design: string): Finding[] {
   const defined = new Set([

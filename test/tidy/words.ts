@@ -18,12 +18,8 @@ export const replacedWords: Readonly<Record<string, string>> = {
 
 /** By file, the types that are still to be renamed (G2). */
 export const stillNamed: Readonly<Record<string, readonly string[]>> = {
-  'agent/src/operations/time-limit.ts': ['TurnLimit'],
-  'controlplane/src/audit/intercept.ts': ['Door'],
   'controlplane/src/host/turn/turn-result.ts': ['TurnResult'],
   'controlplane/src/host/turn/turn.ts': ['Turn'],
-  'controlplane/src/workflow/batch-rules.ts': ['Turn'],
-  'controlplane/src/workflow/explain-turn.ts': ['TurnSource', 'AwaitedTurn'],
   'packages/cli/src/world.ts': ['World'],
 };
 

@@ -6,7 +6,7 @@ import type { HostImageProgress } from '../images/index.ts';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { megabytes, registryLater, remedyOfForbidden } from './command-image.ts';
-import type { TurnLimit } from './time-limit.ts';
+import type { SlotLimit } from './time-limit.ts';
 
 /** How far an image is on its way into the cache. */
 export function progressWords(progress: HostImageProgress): Omit<Progress, 'step'> {
@@ -52,11 +52,11 @@ export function mayBeTheImage(result: FinalResult): boolean {
 export function notHeld(
   error: unknown,
   { signal }: Pick<OperationContext, 'signal'>,
-  limit: Pick<TurnLimit, 'isOver' | 'hadItsTurn'>,
+  limit: Pick<SlotLimit, 'isOver' | 'hadItsSlot'>,
 ): FinalResult {
   if (signal.aborted) return failure('cancelled', 'It was cancelled.');
   if (limit.isOver()) {
-    return limit.hadItsTurn()
+    return limit.hadItsSlot()
       ? failure('deadline', 'Its deadline passed while its image was fetched.')
       : failure('queueTimeout', 'Its turn to get the image did not come in time.');
   }

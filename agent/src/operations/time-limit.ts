@@ -30,11 +30,11 @@ export function timeLimit(
 }
 
 /** Of a step that may have to wait for its turn: what it waits is no time of its own. */
-export interface TurnLimit extends TimeLimit {
+export interface SlotLimit extends TimeLimit {
   /** Its turn has come, and its own time begins. */
   begin(): void;
   /** Without a time of its own nobody knows: true. */
-  hadItsTurn(): boolean;
+  hadItsSlot(): boolean;
   /** Of its own time; before its turn, of the wait for it. */
   remainingMs(): number;
 }
@@ -44,11 +44,11 @@ export function turnLimit(
   clock: Clock,
   { turnTimeout }: Pick<agent.RunStep, 'turnTimeout'>,
   { remainingMs, signal }: Pick<OperationContext, 'remainingMs' | 'signal'>,
-): TurnLimit {
+): SlotLimit {
   const turnMs = turnTimeout === undefined ? undefined : durationMs(turnTimeout);
   const late = new AbortController();
   let leftMs = (): number => remainingMs() - (turnMs ?? 0);
-  let hadItsTurn = turnMs === undefined;
+  let hadItsSlot = turnMs === undefined;
   const watch = (): Cancel => {
     const delayMs = Math.max(0, Math.min(leftMs(), timerMsMax));
     return clock.after(delayMs, () => {
@@ -60,14 +60,14 @@ export function turnLimit(
   return {
     signal: AbortSignal.any([signal, late.signal]),
     begin: () => {
-      if (hadItsTurn || late.signal.aborted) return;
-      hadItsTurn = true;
+      if (hadItsSlot || late.signal.aborted) return;
+      hadItsSlot = true;
       const dueAtMs = clock.suspendAwareMs() + (turnMs ?? Number.POSITIVE_INFINITY);
       leftMs = () => Math.min(remainingMs(), dueAtMs - clock.suspendAwareMs());
       end();
       end = watch();
     },
-    hadItsTurn: () => hadItsTurn,
+    hadItsSlot: () => hadItsSlot,
     remainingMs: () => leftMs(),
     isOver: () => late.signal.aborted,
     end: () => end(),

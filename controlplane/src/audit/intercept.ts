@@ -100,7 +100,7 @@ function recorded(
 const handingOut = new Set(['AccessService.CreateToken', 'RackService.CreateJoinToken']);
 const handedOut = { kind: 'secretSent', outcome: 'ok', message: 'told to who asked' } as const;
 
-interface Door {
+interface Noting {
   readonly trail: AuditTrail;
   readonly actorOf: ActorOf;
   readonly inside: WeakSet<CallContext>;
@@ -110,7 +110,7 @@ interface Door {
 function lookedAt(
   method: DescMethod,
   handler: AnyHandler,
-  { trail, actorOf, inside }: Door,
+  { trail, actorOf, inside }: Noting,
 ): AnyHandler {
   const note = (input: unknown, context: CallContext, error: unknown): void => {
     if (!isRefusal(error) || inside.has(context)) return;

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { WorkflowRunSchema, WorkflowRunState, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { foldBatch, hasTurn, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
+import { foldBatch, hasSlot, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
 
 const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRunState;
 const ended = [SUCCEEDED, FAILED, TIMED_OUT, CANCELLED] as const;
@@ -21,7 +21,7 @@ function batch(hosts: number, maxParallel: number, maxFailures: number) {
   });
 }
 
-const turnOf = (state: WorkflowRunState): Turn => ({
+const slotOf = (state: WorkflowRunState): SlotState => ({
   kind: 'run',
   run: create(WorkflowRunSchema, { number: 1n, state }),
 });
@@ -40,30 +40,30 @@ test('never more than so many at once, each host once, and it ends', () => {
       fc.nat(80),
       (hosts, maxParallel, maxFailures, lucks, cancelAt) => {
         let record = batch(hosts, maxParallel, maxFailures);
-        const turns = new Map<number, number>();
+        const slots = new Map<number, number>();
         for (let round = 0; round < 200 && !isOver(record); round++) {
           if (round === cancelAt) {
             record.cancelled = create(wire.WorkflowBatchRecordSchema, {
               cancelled: { by: 'user:a' },
             }).cancelled as NonNullable<typeof record.cancelled>;
           }
-          const at = hostsAtTurn(record);
+          const at = hostsWithSlot(record);
           const before = states(record);
           const told = new Map(
-            at.map((index) => [index, turnOf(lucks.shift() ?? SUCCEEDED)] as const),
+            at.map((index) => [index, slotOf(lucks.shift() ?? SUCCEEDED)] as const),
           );
           record = foldBatch(record, told, () => round % 3 === 0, 1_000 + round);
-          for (const index of hostsAtTurn(record)) {
-            if (before[index] === PENDING) turns.set(index, (turns.get(index) ?? 0) + 1);
+          for (const index of hostsWithSlot(record)) {
+            if (before[index] === PENDING) slots.set(index, (slots.get(index) ?? 0) + 1);
           }
-          expect(hostsAtTurn(record).length).toBeLessThanOrEqual(maxParallel);
+          expect(hostsWithSlot(record).length).toBeLessThanOrEqual(maxParallel);
           for (const [index, state] of states(record).entries()) {
             const was = before[index] ?? PENDING;
             if (was !== PENDING && was !== RUNNING) expect(state, 'an end stands').toBe(was);
           }
         }
         expect(isOver(record), 'it ends').toBe(true);
-        expect([...turns.values()].every((count) => count === 1)).toBe(true);
+        expect([...slots.values()].every((count) => count === 1)).toBe(true);
         expect(states(record)).not.toContain(RUNNING);
         const left = states(record).filter((state) => state === PENDING);
         const reason = record.workflowBatch?.status?.stoppedReason ?? '';
@@ -74,11 +74,11 @@ test('never more than so many at once, each host once, and it ends', () => {
   );
 });
 
-test('idle hosts go first, and only whose turn it is may start', () => {
+test('idle hosts go first, and only that has a slot may start', () => {
   const record = foldBatch(batch(3, 1, 1), new Map(), (host) => host === 'hosts/h1', 0);
   expect(states(record)).toEqual([PENDING, RUNNING, PENDING]);
-  expect(['u1', 'u2', 'u3'].map((uid) => hasTurn(record, uid))).toEqual([false, true, false]);
-  expect(hasTurn(record, 'u9')).toBe(false);
+  expect(['u1', 'u2', 'u3'].map((uid) => hasSlot(record, uid))).toEqual([false, true, false]);
+  expect(hasSlot(record, 'u9')).toBe(false);
 });
 
 test.each([
@@ -90,13 +90,13 @@ test.each([
   [99 as WorkflowRunState, FAILED],
 ])('a host whose run ended as %i ends as %i', (run, host) => {
   const begun = foldBatch(batch(1, 1, 0), new Map(), () => false, 0);
-  const over = foldBatch(begun, new Map([[0, turnOf(run)]]), () => false, 1);
+  const over = foldBatch(begun, new Map([[0, slotOf(run)]]), () => false, 1);
   expect(states(over)).toEqual([host]);
 });
 
 test('what failed is counted, and stops the batch at its limit', () => {
   const begun = foldBatch(batch(3, 1, 1), new Map(), () => false, 0);
-  const stopped = foldBatch(begun, new Map([[0, turnOf(FAILED)]]), () => false, 1);
+  const stopped = foldBatch(begun, new Map([[0, slotOf(FAILED)]]), () => false, 1);
   expect(states(stopped)).toEqual([FAILED, PENDING, PENDING]);
   expect(isOver(stopped)).toBe(true);
 });

@@ -1,11 +1,11 @@
 /**
- * What becomes of a batch: whose turn it is, how each host ended, and when it is over. Pure.
+ * What becomes of a batch: who has a slot, how each host ended, and when it is over. Pure.
  *
  * Invariants:
- * 1. At most `max_parallel` hosts have their turn at once, whatever was lost or repeated: turns are
+ * 1. At most `max_parallel` hosts have a slot at once, whatever was lost or repeated: slots are
  *    written into the batch before anything is started.
- * 2. A host has one turn. How that ended stands, whatever happens to its workflow afterwards.
- * 3. Nobody gets a turn once the batch is cancelled or has failed as often as it may.
+ * 2. A host has one slot. How that ended stands, whatever happens to its workflow afterwards.
+ * 3. Nobody gets a slot once the batch is cancelled or has failed as often as it may.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -26,8 +26,8 @@ const messageCharsMax = 100;
 /** Hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
 
-/** What is known of a host's turn. */
-export type Turn =
+/** What is known of a host's slot. */
+export type SlotState =
   /** Its run, as it is now. */
   | { readonly kind: 'run'; readonly run: WorkflowRun }
   /** There is no run and there will be none. */
@@ -37,10 +37,10 @@ export type Turn =
 
 const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRunState;
 
-/** The batch with what is known of its hosts folded in, and the next turns given. */
+/** The batch with what is known of its hosts folded in, and the next slots given. */
 export function foldBatch(
   record: wire.WorkflowBatchRecord,
-  turns: ReadonlyMap<number, Turn>,
+  slots: ReadonlyMap<number, SlotState>,
   isHeld: (host: string) => boolean,
   nowMs: number,
 ): wire.WorkflowBatchRecord {
@@ -49,9 +49,9 @@ export function foldBatch(
   if (batch === undefined || isOver(record)) return draft;
   batch.status ??= create(WorkflowBatchStatusSchema);
   const { status } = batch;
-  for (const [index, turn] of turns) {
+  for (const [index, slot] of slots) {
     const host = status.hosts[index];
-    if (host?.state === RUNNING) foldTurn(host, turn);
+    if (host?.state === RUNNING) foldSlot(host, slot);
   }
   const reason = whyStopped(draft, batch);
   status.stoppedReason = reason;
@@ -70,31 +70,31 @@ export function isOver({ workflowBatch }: wire.WorkflowBatchRecord): boolean {
   return workflowBatch?.status?.endTime !== undefined;
 }
 
-/** The hosts that have their turn, by their place in the batch. */
-export function hostsAtTurn({ workflowBatch }: wire.WorkflowBatchRecord): number[] {
+/** The hosts that have a slot, by their place in the batch. */
+export function hostsWithSlot({ workflowBatch }: wire.WorkflowBatchRecord): number[] {
   const hosts = workflowBatch?.status?.hosts ?? [];
   return hosts.flatMap(({ state }, index) => (state === RUNNING ? [index] : []));
 }
 
-/** Whether a host of the batch has its turn: only then may a pending run of it start. */
-export function hasTurn(record: wire.WorkflowBatchRecord, hostUid: HostUid): boolean {
+/** Whether a host of the batch has its slot: only then may a pending run of it start. */
+export function hasSlot(record: wire.WorkflowBatchRecord, hostUid: HostUid): boolean {
   if (record.cancelled !== undefined) return false;
   const index = record.hostUids.indexOf(hostUid);
   return record.workflowBatch?.status?.hosts[index]?.state === RUNNING;
 }
 
-function foldTurn(host: WorkflowBatchHost, turn: Turn): void {
-  switch (turn.kind) {
+function foldSlot(host: WorkflowBatchHost, slot: SlotState): void {
+  switch (slot.kind) {
     case 'refused':
       host.state = FAILED;
-      host.message = cut(turn.message);
+      host.message = cut(slot.message);
       return;
     case 'cancelled':
       host.state = CANCELLED;
       host.message = '';
       return;
     case 'run':
-      foldRun(host, turn.run);
+      foldRun(host, slot.run);
   }
 }
 

@@ -1,8 +1,8 @@
 /**
- * The shell around `foldBatch`: gives hosts their turns and reads what became of them, until the
+ * The shell around `foldBatch`: gives hosts their slots and reads what became of them, until the
  * batch is over. Level-triggered, as the loop of workflows is.
  *
- * Invariant: a turn stands in the batch's record before the host gets its run, so that a crash, or
+ * Invariant: a slot stands in the batch's record before the host gets its run, so that a crash, or
  * another replica, gives no host a second one and lets no more go at once than may.
  */
 import { equals } from '@bufbuild/protobuf';
@@ -13,8 +13,8 @@ import type { FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import { Controller, type Passes } from '../loop/index.ts';
 import { idOf, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
-import { foldBatch, hostsAtTurn, isOver, type Turn } from './batch-rules.ts';
-import { takeTurn } from './batch-turn.ts';
+import { foldBatch, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
+import { takeSlot } from './batch-slot.ts';
 import type { Looked, Workflows } from './loop.ts';
 import { batchKey, parseBatchName } from './names.ts';
 import type { RequestDependencies } from './read.ts';
@@ -38,7 +38,7 @@ export interface LookedBatch {
 }
 
 const schema = wire.WorkflowBatchRecordSchema;
-/** Rounds of one look: each gives turns or folds in ends; the hosts of a batch bound them. */
+/** Rounds of one look: each gives slots or folds in ends; the hosts of a batch bound them. */
 const passesMax = 2_000;
 
 export class Batches {
@@ -112,14 +112,14 @@ export class Batches {
       }
       this.#open.add(batchId);
       if (this.#controller.signal.aborted) return kept;
-      const { turns, failure } = await this.#takeTurns(kept.record);
+      const { slots, failure } = await this.#takeSlots(kept.record);
       const nowMs = clock.nowMs();
-      const first = foldBatch(kept.record, turns, () => false, nowMs);
-      // Who is held matters only where a turn is to be given.
-      const given = hostsAtTurn(first).some((index) => !turns.has(index));
+      const first = foldBatch(kept.record, slots, () => false, nowMs);
+      // Who is held matters only where a slot is to be given.
+      const given = hostsWithSlot(first).some((index) => !slots.has(index));
       if (given) await this.#deps.fleetView.caughtUp();
       const isHeld = (host: string) => this.#isHeld(host);
-      const next = given ? foldBatch(kept.record, turns, isHeld, nowMs) : first;
+      const next = given ? foldBatch(kept.record, slots, isHeld, nowMs) : first;
       if (equals(schema, kept.record, next)) {
         if (failure !== undefined) throw failure;
         return kept;
@@ -129,25 +129,25 @@ export class Batches {
     throw new Error(`workflowBatches/${batchId}: not settled after ${passesMax} rounds`);
   }
 
-  /** A host whose turn fails holds up no other one: it is tried again once those are written. */
-  async #takeTurns(record: wire.WorkflowBatchRecord): Promise<{
-    readonly turns: ReadonlyMap<number, Turn>;
+  /** A host whose slot fails holds up no other one: it is tried again once those are written. */
+  async #takeSlots(record: wire.WorkflowBatchRecord): Promise<{
+    readonly slots: ReadonlyMap<number, SlotState>;
     readonly failure: ApiFailure | undefined;
   }> {
-    const turns = new Map<number, Turn>();
+    const slots = new Map<number, SlotState>();
     let failure: ApiFailure | undefined;
-    for (const index of hostsAtTurn(record)) {
+    for (const index of hostsWithSlot(record)) {
       try {
-        turns.set(index, await takeTurn(this.#deps, record, index));
+        slots.set(index, await takeSlot(this.#deps, record, index));
       } catch (error) {
         if (!(error instanceof ApiFailure) || error.error.kind === 'unavailable') throw error;
         failure = error;
       }
     }
-    return { turns, failure };
+    return { slots, failure };
   }
 
-  /** Whether a run holds the host. It orders the turns; each host is asked by its own record. */
+  /** Whether a run holds the host. It orders the slots; each host is asked by its own record. */
   #isHeld(host: string): boolean {
     const row = this.#deps.fleetView.row(idOf(host));
     return row?.kind === 'host' && row.runKind !== RunKind.UNSPECIFIED;

@@ -1,9 +1,9 @@
 /** Workflows: templates bound to hosts; others import from here. */
-export { hostsAtTurn, isOver, shownBatch } from './batch-rules.ts';
+export { hostsWithSlot, isOver, shownBatch } from './batch-rules.ts';
 export type { Batches, LookedBatch } from './batches.ts';
 export { cancelWorkflow, deleteWorkflow } from './endings.ts';
 export { explainWorkflow } from './explain.ts';
-export { awaitedTurns, explainAwaited, withAwaitedTurns } from './explain-turn.ts';
+export { awaitedSlots, explainAwaited, withAwaitedSlots } from './explain-slot.ts';
 export type { Looked, Workflows, WorkflowsDependencies } from './loop.ts';
 export {
   batchKey,

@@ -54,7 +54,7 @@ export async function nextRun(
   };
 }
 
-/** Starts the next run by its plan, which the host compares in the turn that starts it. */
+/** Starts the next run by its plan, which the host compares in the pass that starts it. */
 export async function startPlanned(
   deps: RequestDependencies,
   id: WorkflowId,

@@ -60,7 +60,7 @@ export async function createWorkflow(
   return startedOrTakenBack(deps, id, record, by.requestId, { isNew: true });
 }
 
-/** The workflow with its next run; a plan is compared by the host, in the turn that starts it. */
+/** The workflow with its next run; a plan is compared by the host, in the pass that starts it. */
 export async function runWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,

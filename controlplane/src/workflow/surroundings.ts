@@ -4,7 +4,7 @@ import { type HostUid, type Run, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
 import { answered, readShared } from '../records/index.ts';
-import { hasTurn } from './batch-rules.ts';
+import { hasSlot } from './batch-rules.ts';
 import { presentRun, type Surroundings } from './decide.ts';
 import { batchKey, parseBatchName, type WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
@@ -72,7 +72,7 @@ async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Prom
   const kept = await readShared(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
   if (kept?.record.workflowBatch?.uid !== record.ownerUid) return true;
   // A batch that wants it no more owns it no more.
-  return !hasTurn(kept.record, record.workflow?.status?.hostUid ?? '');
+  return !hasSlot(kept.record, record.workflow?.status?.hostUid ?? '');
 }
 
 /** The runs of a host that have ended and are kept. */

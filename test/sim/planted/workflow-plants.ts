@@ -152,7 +152,7 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'secondTurn',
     breaks: 'B2: a batch gives a host one run',
-    file: 'controlplane/src/workflow/batch-turn.ts',
+    file: 'controlplane/src/workflow/batch-slot.ts',
     find: 'return runOf(workflow, batch) !== undefined || hasApplied(workflow, requestIdOf(batch));',
     replace:
       'return isOpen(runOf(workflow, batch)) || (hasApplied(workflow, requestIdOf(batch)) && ' +

@@ -92,7 +92,7 @@ async function putHosts(storage: StoreBox, random: WorldView['random']): Promise
   }
 }
 
-function hostsAtTurn(storage: StoreBox, key: string): number {
+function hostsWithSlot(storage: StoreBox, key: string): number {
   const change = storage.disk.changesOf(key).at(-1);
   if (change?.kind !== 'put') return 0;
   const { workflowBatch } = fromBinary(wire.WorkflowBatchRecordSchema, change.value);
@@ -112,7 +112,7 @@ async function startRack() {
     const [prefix = ''] = key.split('.');
     writes.set(prefix, (writes.get(prefix) ?? 0) + 1);
     if (prefix === 'workflowBatches') {
-      counted.atOnce = Math.max(counted.atOnce, hostsAtTurn(storage, key));
+      counted.atOnce = Math.max(counted.atOnce, hostsWithSlot(storage, key));
     }
   };
   const { nowMs: _, ...reach } = { awayUntilMs: 0, count: () => undefined, nowMs: 0 };

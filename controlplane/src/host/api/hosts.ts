@@ -15,7 +15,7 @@ import type { RpcDependencies } from '../../call/ports.ts';
 import { hostAt, listHostRevisions } from '../../history/timeline.ts';
 import { withItsPool } from '../../pool/api/pool-view.ts';
 import { readRecord } from '../../records/index.ts';
-import { awaitedTurns, withAwaitedTurns } from '../../workflow/index.ts';
+import { awaitedSlots, withAwaitedSlots } from '../../workflow/index.ts';
 import { planOf } from '../index.ts';
 import { createHost } from './create-host.ts';
 import { hostRequests } from './host-requests.ts';
@@ -41,7 +41,7 @@ export function createHostService(deps: RpcDependencies): BoundService {
     explainHost: async ({ name }) => {
       const explanation = await deps.hosts.explain(requireName('hosts', name));
       if (explanation === undefined) throw notFound(name);
-      const told = withAwaitedTurns(explanation, await awaitedTurns(deps, name));
+      const told = withAwaitedSlots(explanation, await awaitedSlots(deps, name));
       return withItsPool(deps, told);
     },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),

@@ -62,22 +62,22 @@ test('a batch lets only so many hosts run at once, the busy ones last', async ()
   expect((await hosts.getHost({ name: 'hosts/h4' })).status?.run).toBeUndefined();
 });
 
-test('a host that waits for its turn in a batch says so, until it has it or will not', async () => {
+test('a host that waits for its slot in a batch says so, until it has it or will not', async () => {
   const { workflowBatches, workflows, hosts } = fixture;
   await addHosts(2);
   const workflowBatch = { spec: spec({ maxParallel: 1 }) };
   await workflowBatches.createWorkflowBatch({ workflowBatchId: 'b1', workflowBatch });
   const toDo = [
-    'see whose turn it is: rackwright workflow batch get b1',
+    'see who has its slots: rackwright workflow batch get b1',
     'or give it up: rackwright workflow batch cancel b1 --reason WHY',
   ];
   const name = 'hosts/h2/workflows/hello';
   const ofWorkflow = await workflows.explainWorkflow({ name });
-  expect(ofWorkflow.blocker).toBe('its turn in workflowBatches/b1');
+  expect(ofWorkflow.blocker).toBe('its slot in workflowBatches/b1');
   expect(ofWorkflow.unblock).toEqual(toDo);
-  expect(ofWorkflow.causes[0]?.text).toContain('lets 1 at once; 1 have their turn');
+  expect(ofWorkflow.causes[0]?.text).toContain('lets 1 at once; 1 have a slot');
   const ofHost = await hosts.explainHost({ name: 'hosts/h2' });
-  expect(ofHost.blocker, 'what keeps it now, whoever has its turn').not.toContain('its turn');
+  expect(ofHost.blocker, 'what keeps it now, whoever has a slot').not.toContain('its slot');
   expect(ofHost.unblock).not.toContain(toDo[1]);
   expect(ofHost.causes.at(-1)?.text).toContain('workflowBatches/b1 has chosen it');
   const atTurn = await hosts.explainHost({ name: 'hosts/h1' });

@@ -86,7 +86,7 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
     explainWorkflow: async ({ name }) => {
       const id = requireWorkflowName(name);
       const awaited = await explainAwaited(deps, id);
-      // A host that awaits a turn has no run of it yet, or an old one that has ended.
+      // A host that awaits a slot has no run of it yet, or an old one that has ended.
       if (awaited !== undefined) return awaited;
       return explainWorkflow(deps, id, await existingWorkflow(deps, id));
     },

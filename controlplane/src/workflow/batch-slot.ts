@@ -1,5 +1,5 @@
 /**
- * A host's turn in a batch: its workflow gets a pending run that the batch owns, and what becomes
+ * A host's slot in a batch: its workflow gets a pending run that the batch owns, and what becomes
  * of that is read back.
  *
  * Invariant: however often it is asked for, one batch gives one host one run: the run names the
@@ -16,7 +16,7 @@ import {
 } from '@rackwright/messages';
 import { isInUseOf } from '../host/index.ts';
 import { hasApplied, untilWritten, writeRecord } from '../records/index.ts';
-import { type Turn, workflowIdOf } from './batch-rules.ts';
+import { type SlotState, workflowIdOf } from './batch-rules.ts';
 import { carrierOf } from './decide.ts';
 import { cancelWorkflow } from './endings.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
@@ -27,12 +27,12 @@ import { presentRunOf } from './view.ts';
 
 const schema = wire.WorkflowRecordSchema;
 
-/** What is known of the turn of the host at this place, after it has got its run. */
-export async function takeTurn(
+/** What is known of the slot of the host at this place, after it has got its run. */
+export async function takeSlot(
   deps: RequestDependencies,
   record: wire.WorkflowBatchRecord,
   index: number,
-): Promise<Turn> {
+): Promise<SlotState> {
   const { workflowBatch: batch } = record;
   const entry = batch?.status?.hosts[index];
   if (batch === undefined || entry === undefined) throw new Error('no such place in the batch');
@@ -42,7 +42,7 @@ export async function takeTurn(
     if (found === undefined) return { kind: 'refused', message: `${entry.host} is gone` };
     const { host, kept, standsAt } = found;
     if (kept !== undefined && hasHadTurn(kept.record, record)) {
-      return turnOf(deps, record, id, host, kept.record);
+      return slotOf(deps, record, id, host, kept.record);
     }
     if (record.cancelled !== undefined) return { kind: 'cancelled' };
     const latest = kept === undefined ? undefined : latestRun(kept.record);
@@ -67,7 +67,7 @@ export async function takeTurn(
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
     if (written.kind === 'conflict') return undefined;
     const looked = await deps.workflows.look(id);
-    return turnOf(deps, record, id, host, looked?.record ?? next);
+    return slotOf(deps, record, id, host, looked?.record ?? next);
   });
 }
 
@@ -81,13 +81,13 @@ async function readHostWorkflow(deps: RequestDependencies, id: WorkflowId, hostU
   }
 }
 
-async function turnOf(
+async function slotOf(
   deps: RequestDependencies,
   batch: wire.WorkflowBatchRecord,
   id: WorkflowId,
   host: wire.HostRecord,
   workflow: wire.WorkflowRecord,
-): Promise<Turn> {
+): Promise<SlotState> {
   const run = runOf(workflow, batch);
   if (run === undefined) {
     if (batch.cancelled !== undefined) return { kind: 'cancelled' };

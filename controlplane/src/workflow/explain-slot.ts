@@ -10,32 +10,32 @@ import {
 } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { idOf, readShared } from '../records/index.ts';
-import { hostsAtTurn, isOver } from './batch-rules.ts';
+import { hostsWithSlot, isOver } from './batch-rules.ts';
 import type { Batches } from './batches.ts';
 import { batchKey, type WorkflowId, workflowName } from './names.ts';
 
-/** Where it is seen who waits for a turn. */
-export interface TurnSource {
+/** Where it is seen who waits for a slot. */
+export interface SlotSource {
   readonly store: StateStore;
   readonly batches: Pick<Batches, 'openIds'>;
 }
 
-/** A turn that a host has not had yet. */
-export interface AwaitedTurn {
+/** A slot that a host has not had yet. */
+export interface AwaitedSlot {
   /** "workflowBatches/set-clocks" */
   readonly batch: string;
   readonly template: string;
   /** Since the batch stands. */
   readonly since: Timestamp | undefined;
-  readonly hostsAtTurn: number;
+  readonly hostsWithSlot: number;
   readonly parallelMax: number;
 }
 
-/** The turn that the batch will give the host, if it goes on; none once it has stopped. Pure. */
-export function awaitedTurn(
+/** The slot that the batch will give the host, if it goes on; none once it has stopped. Pure. */
+export function awaitedSlot(
   record: wire.WorkflowBatchRecord,
   host: string,
-): AwaitedTurn | undefined {
+): AwaitedSlot | undefined {
   const { workflowBatch: batch, cancelled } = record;
   if (batch === undefined || cancelled !== undefined || isOver(record)) return undefined;
   if (batch.status === undefined || batch.status.stoppedReason !== '') return undefined;
@@ -45,61 +45,61 @@ export function awaitedTurn(
     batch: batch.name,
     template: batch.spec?.template ?? '',
     since: batch.createTime,
-    hostsAtTurn: hostsAtTurn(record).length,
+    hostsWithSlot: hostsWithSlot(record).length,
     parallelMax: batch.spec?.maxParallel ?? 1,
   };
 }
 
-/** All turns that the host awaits; only batches that are not over are read. */
-export async function awaitedTurns(source: TurnSource, host: string): Promise<AwaitedTurn[]> {
-  const turns: AwaitedTurn[] = [];
+/** All slots that the host awaits; only batches that are not over are read. */
+export async function awaitedSlots(source: SlotSource, host: string): Promise<AwaitedSlot[]> {
+  const slots: AwaitedSlot[] = [];
   for (const batchId of source.batches.openIds()) {
     const schema = wire.WorkflowBatchRecordSchema;
     const kept = await readShared(source.store, schema, batchKey(batchId));
-    const turn = kept === undefined ? undefined : awaitedTurn(kept.record, host);
-    if (turn !== undefined) turns.push(turn);
+    const slot = kept === undefined ? undefined : awaitedSlot(kept.record, host);
+    if (slot !== undefined) slots.push(slot);
   }
-  return turns;
+  return slots;
 }
 
-/** The host's explanation with the turns that it awaits; what else it awaits stays first. Pure. */
-export function withAwaitedTurns(
+/** The host's explanation with the slots that it awaits; what else it awaits stays first. Pure. */
+export function withAwaitedSlots(
   explanation: Explanation,
-  turns: readonly AwaitedTurn[],
+  slots: readonly AwaitedSlot[],
 ): Explanation {
-  const [first] = turns;
+  const [first] = slots;
   if (first === undefined) return explanation;
   const told = clone(ExplanationSchema, explanation);
-  told.causes.push(...turns.map(causeOf));
-  // Whatever is done about its turn, what keeps the host now goes on keeping it.
+  told.causes.push(...slots.map(causeOf));
+  // Whatever is done about its slot, what keeps the host now goes on keeping it.
   if (told.blocker !== '') return told;
-  told.unblock.push(...turns.flatMap(adviceOf));
-  told.blocker = `its turn in ${first.batch}`;
+  told.unblock.push(...slots.flatMap(adviceOf));
+  told.blocker = `its slot in ${first.batch}`;
   if (first.since !== undefined) told.since = first.since;
   return told;
 }
 
 /** Of a workflow that the host has not got yet; undefined when no batch will give it. */
 export async function explainAwaited(
-  source: TurnSource,
+  source: SlotSource,
   id: WorkflowId,
 ): Promise<Explanation | undefined> {
-  const turns = await awaitedTurns(source, `hosts/${id.hostId}`);
-  const mine = turns.filter(({ template }) => template === `templates/${id.templateId}`);
+  const slots = await awaitedSlots(source, `hosts/${id.hostId}`);
+  const mine = slots.filter(({ template }) => template === `templates/${id.templateId}`);
   if (mine.length === 0) return undefined;
   const headline = 'the host has not got it yet';
-  return withAwaitedTurns(create(ExplanationSchema, { subject: workflowName(id), headline }), mine);
+  return withAwaitedSlots(create(ExplanationSchema, { subject: workflowName(id), headline }), mine);
 }
 
-function causeOf({ batch, since, hostsAtTurn: count, parallelMax }: AwaitedTurn) {
-  const text = `${batch} has chosen it, and lets ${parallelMax} at once; ${count} have their turn`;
+function causeOf({ batch, since, hostsWithSlot: count, parallelMax }: AwaitedSlot) {
+  const text = `${batch} has chosen it, and lets ${parallelMax} at once; ${count} have a slot`;
   return create(CauseSchema, since === undefined ? { text } : { text, since });
 }
 
-function adviceOf({ batch }: AwaitedTurn): string[] {
+function adviceOf({ batch }: AwaitedSlot): string[] {
   const batchId = idOf(batch);
   return [
-    `see whose turn it is: rackwright workflow batch get ${batchId}`,
+    `see who has its slots: rackwright workflow batch get ${batchId}`,
     `or give it up: rackwright workflow batch cancel ${batchId} --reason WHY`,
   ];
 }
