@@ -133,7 +133,9 @@ describe('the authority that signs', () => {
   test('is one beside a next one that waits for agents too long', () => {
     const racks = [rack('r2', { believes: [sha('a')] })];
     expect(trustFaults(rotating, racks, startMs + 6 * dayMs, timing)).toEqual([]);
-    expect(trustFaults(rotating, racks, startMs + 7 * dayMs, timing)[0]).toContain('1 agent(s)');
+    expect(trustFaults(rotating, racks, startMs + 7 * dayMs, timing)[0]).toContain(
+      'for 1 agent, named',
+    );
   });
 });
 

@@ -248,7 +248,7 @@ export function trustFaults(
     if (waiting.length > 0 && nowMs >= lateMs) {
       faults.push(
         `The next authority has waited since ${new Date(stageMs(next.authority)).toISOString()} ` +
-          `for ${waiting.length} agent(s), named by \`rackwright trust show\`.`,
+          `for ${counted(waiting.length, 'agent')}, named by \`rackwright trust show\`.`,
       );
     }
   }

@@ -15,6 +15,7 @@ import {
   type CallContext,
   type CreateJoinTokenRequest,
   type CreateRackRequest,
+  counted,
   failedPrecondition,
   invalidArgument,
   type JoinTokenSchema,
@@ -280,7 +281,7 @@ async function deleteRack(
     const more = hosts.length > hostsNamedMax ? ', …' : '';
     throw failedPrecondition(
       'RACK_HAS_HOSTS',
-      `${name} still has ${hosts.length} host(s): ${named}${more}. Delete them first.`,
+      `${name} still has ${counted(hosts.length, 'host')}: ${named}${more}. Delete them first.`,
     );
   }
   await refuseWithFences(deps, name, record.tombstones);
@@ -310,7 +311,7 @@ async function refuseWithFences(
   const more = pending.length > hostsNamedMax ? ', …' : '';
   throw failedPrecondition(
     'RACK_HAS_TOMBSTONES',
-    `The agent of ${name} has still to forget ${pending.length} host(s) that were removed by ` +
+    `The agent of ${name} has still to forget ${counted(pending.length, 'host')}, removed by ` +
       `force: ${named}${more}. Start it, or resolve them as physically disconnected.`,
   );
 }

@@ -56,7 +56,11 @@ describe('the command line', () => {
     [['zzzzzz'], '`rackwright --help` lists them'],
     [['host', 'list', '--colums', 'name'], 'no flag --colums; did you mean --columns?'],
     [['host', 'list', '--caFle', '/x'], 'did you mean --ca-file?'],
-    [['host', 'watch', 'h1', '--wait'], '`rackwright host watch` has no flag --wait; `rackwright'],
+    [
+      ['host', 'get', 'h1', '--wait'],
+      'no flag --wait; `rackwright host watch HOST --until available` waits',
+    ],
+    [['apply', 'f.yaml'], 'one argument too many; `rackwright apply --help` lists what it takes'],
     [['host', 'list', '-x'], 'has no flag -x; `rackwright host list --help` lists what it takes'],
     [['host', 'find', 'a', 'b'], '"b" is one argument too many; `rackwright host find TEXT`'],
     [['host', 'list', '--rack', 'a', '--rack', 'b'], '--rack is given twice, as "a" and "b"'],

@@ -48,6 +48,9 @@ export function wordsForArguments(typed: Typed, error: unknown): string {
   return `rackwright: ${argumentWords(typed, error)}`;
 }
 
+/** What `--wait` is for where it is no flag. */
+const toWait = '`rackwright host watch HOST --until available` waits';
+
 function argumentWords(typed: Typed, error: unknown): string {
   const command = `\`${typed.words.join(' ')}\``;
   const help = `\`${typed.words.join(' ')} --help\``;
@@ -55,7 +58,8 @@ function argumentWords(typed: Typed, error: unknown): string {
     const flags = flagsOf(typed).map(kebab);
     const near = nearFlag(kebab(error.input), flags);
     const right = near === undefined ? `${help} lists what it takes` : `did you mean --${near}?`;
-    return `${command} has no flag --${error.input}; ${right}`;
+    const isWait = kebab(error.input) === 'wait' && typed.words[1] === 'host';
+    return `${command} has no flag --${error.input}; ${isWait ? toWait : right}`;
   }
   if (error instanceof AliasNotFoundError) {
     return `${command} has no flag -${error.input}; ${help} lists what it takes`;
@@ -83,7 +87,10 @@ function argumentWords(typed: Typed, error: unknown): string {
     return `Which ${error.placeholder}? \`${usageOf(typed)}\``;
   }
   if (error instanceof UnexpectedPositionalError) {
-    return `"${error.input}" is one argument too many; \`${usageOf(typed)}\``;
+    const usage = usageOf(typed);
+    const isBare = usage === typed.words.join(' ');
+    const right = isBare ? `${help} lists what it takes` : `\`${usage}\``;
+    return `"${error.input}" is one argument too many; ${right}`;
   }
   if (error instanceof UnexpectedFlagError) {
     const { externalFlagName, previousInput, input } = error;

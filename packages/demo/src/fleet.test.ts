@@ -43,15 +43,15 @@ test('counts on no host that has a fault it cannot bear', () => {
   expect(sound).toEqual(['h2', 'h3', 'h4', 'h5', 'h6', 'h7', 'h8']);
 });
 
-test('gives three sound machines, or as many as there are, a disk with room for an image', () => {
+test('gives the last three sound machines, or all, a disk with room for an image', () => {
   const takers = (...args: string[]) =>
     planFleet(optionsOf(...args)).machines.filter(({ takesImages }) => takesImages);
-  expect(takers().map(({ name }) => name)).toEqual(['h1', 'h2', 'h3']);
+  expect(takers().map(({ name }) => name)).toEqual(['h6', 'h7', 'h8']);
   expect(takers('--hosts', '1').map(({ name }) => name)).toEqual(['h1']);
-  expect(takers('--fault', 'silent:h1', '--fault', 'slow:h2').map(({ name }) => name)).toEqual([
-    'h2',
-    'h3',
-    'h4',
+  expect(takers('--fault', 'silent:h8', '--fault', 'slow:h7').map(({ name }) => name)).toEqual([
+    'h5',
+    'h6',
+    'h7',
   ]);
   for (const { disks } of takers()) {
     const fitting = disks.filter(({ model }) => model === imageDiskModel);

@@ -64,7 +64,7 @@ export function planFleet(options: DemoOptions): Fleet {
     faultOf.set(host ?? `h${random.below(options.hosts) + 1}`, name);
   }
   const names = Array.from({ length: options.hosts }, (_, index) => `h${index + 1}`);
-  const takers = names.filter((name) => isSound(faultOf.get(name))).slice(0, imageMachinesMax);
+  const takers = names.filter((name) => isSound(faultOf.get(name))).slice(-imageMachinesMax);
   const plan = (name: string, index: number): PlannedMachine => {
     const isExample = index >= options.hosts;
     const takesImages = !isExample && takers.includes(name);

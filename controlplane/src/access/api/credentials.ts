@@ -13,6 +13,7 @@ import {
   type Credential,
   CredentialSchema,
   CredentialService,
+  counted,
   failedPrecondition,
   invalidArgument,
   notFound,
@@ -245,7 +246,7 @@ async function deleteCredential(
     const more = hosts.length > hostsNamedMax ? ', …' : '';
     throw failedPrecondition(
       'CREDENTIAL_IN_USE',
-      `${name} is used by ${hosts.length} host(s): ${named.join(', ')}${more}. ` +
+      `${name} is used by ${counted(hosts.length, 'host')}: ${named.join(', ')}${more}. ` +
         'Give them another credential first.',
     );
   }

@@ -1,5 +1,6 @@
 /** DeleteTemplate: refused while workflows of it exist, unless their runs are kept. */
 import {
+  counted,
   type DeleteTemplateRequest,
   failedPrecondition,
   notFound,
@@ -87,7 +88,7 @@ async function refuseWithWorkflows(
   const more = names.length > workflowsNamedMax ? ', …' : '';
   throw failedPrecondition(
     'TEMPLATE_IN_USE',
-    `templates/${templateId} is used by ${names.length} workflow(s): ${named}${more}. ` +
+    `templates/${templateId} is used by ${counted(names.length, 'workflow')}: ${named}${more}. ` +
       'Delete them first, or keep their runs (keep_runs).',
   );
 }

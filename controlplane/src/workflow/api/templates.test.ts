@@ -199,7 +199,7 @@ describe('a template', () => {
     const name = 'templates/a';
     const refused = await failureOf(templates.deleteTemplate({ name }));
     expect(refused).toMatchObject({ kind: 'failedPrecondition', reason: 'TEMPLATE_IN_USE' });
-    expect(refused.message).toContain('7 workflow(s): hosts/h0/workflows/a, hosts/h1/workflows/a');
+    expect(refused.message).toContain('7 workflows: hosts/h0/workflows/a, hosts/h1/workflows/a');
     expect(refused.message).toContain('hosts/h4/workflows/a, …');
     await templates.deleteTemplate({ name, keepRuns: true });
     expect((await failureOf(templates.getTemplate({ name }))).kind).toBe('notFound');

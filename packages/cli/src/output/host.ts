@@ -5,6 +5,7 @@ import {
   bmcProtocolId,
   bootText,
   byHand,
+  counted,
   type Deletion,
   DeletionMode,
   FaultSeverity,
@@ -263,7 +264,10 @@ function inventoryFields({ status }: Host): [string, string][] {
   return [
     ['machine', [system?.manufacturer, system?.product, system?.serial].filter(Boolean).join(' ')],
     ['memory', `${memoryGib.toFixed(1)} GiB`],
-    ...inventory.cpus.map((cpu): [string, string] => ['cpu', `${cpu.model} (${cpu.cores} cores)`]),
+    ...inventory.cpus.map((cpu): [string, string] => [
+      'cpu',
+      `${cpu.model} (${counted(cpu.cores, 'core')})`,
+    ]),
     ...inventory.devices.map((device): [string, string] => [
       'disk',
       `${device.device} ${device.model} ${device.serial}`,

@@ -1,5 +1,5 @@
 /** The hardware of a host as its runner saw it, beside what the BMC says. */
-import type { Cpu, Host, NetworkInterface } from '@rackwright/messages';
+import { type Cpu, counted, type Host, type NetworkInterface } from '@rackwright/messages';
 import { hex, memoryText } from '../logic/format.ts';
 import { Badge, Fields, Nothing, Panel, Time } from '../parts/basics.tsx';
 import { Table } from '../parts/table.tsx';
@@ -79,5 +79,5 @@ function cpusText(cpus: readonly Cpu[]): string {
   const [first] = cpus;
   if (first === undefined) return '';
   const cores = cpus.reduce((sum, { cores: each }) => sum + each, 0);
-  return `${cpus.length} × ${first.model || 'processor'} (${cores} cores)`;
+  return `${cpus.length} × ${first.model || 'processor'} (${counted(cores, 'core')})`;
 }

@@ -22,6 +22,7 @@ Some text with \`rackwright host list\` in it.
 rackwright credential update bmc
 systemctl stop rackwright-controlplane
 mv /var/lib/rackwright /var/lib/old
+mkdir certificates
 rackwright-controlplane backup --to FILE
 \`\`\`
 
@@ -54,7 +55,8 @@ rackwright-controlplane backup --to FILE
       input: 'correct horse\n',
     },
     { kind: 'service', act: 'stop' },
-    { kind: 'move', from: '/var/lib/rackwright', to: '/var/lib/old' },
+    { kind: 'file', act: 'mv', from: '/var/lib/rackwright', to: '/var/lib/old' },
+    { kind: 'file', act: 'mkdir', path: 'certificates' },
     { kind: 'controlPlane', args: ['backup', '--to', 'FILE'] },
   ]);
 });
@@ -74,6 +76,7 @@ And then:
 test.for([
   ['    systemctl restart ssh', 'systemctl start, or stop, rackwright-controlplane'],
   ['    mv a', 'mv FROM TO'],
+  ['    mkdir -p a', 'mkdir FOLDER'],
   ["    rackwright host hold h1 --reason 'open", 'a quote is not closed'],
   ['<!-- demo: reboot h1 -->', 'it must begin with wait'],
   ['<!-- demo: next walk -->', 'next run, fail, see, input or with'],

@@ -122,10 +122,15 @@ function commandOf(line: string, next: Next): Command {
       return { kind: 'controlPlane', args };
     case 'systemctl':
       return serviceOf(args);
+    case 'mkdir': {
+      const [path, ...more] = args;
+      if (path === undefined || more.length > 0) throw new Error('mkdir FOLDER');
+      return { kind: 'file', act: 'mkdir', path };
+    }
     case 'mv': {
       const [from, to, ...more] = args;
       if (from === undefined || to === undefined || more.length > 0) throw new Error('mv FROM TO');
-      return { kind: 'move', from, to };
+      return { kind: 'file', act: 'mv', from, to };
     }
     default:
       throw new Error('nobody runs this: say before it that it is done by hand, and why');

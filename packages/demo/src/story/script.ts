@@ -32,7 +32,7 @@
  *     sleep 2                   seconds
  *     say All is well
  */
-import { renameSync, writeFileSync } from 'node:fs';
+import { globSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Host } from '@rackwright/messages';
@@ -54,6 +54,11 @@ export interface RackwrightCommand {
   /** What it is told on standard input; nothing without it. */
   readonly input?: string;
 }
+
+/** Of guides: what a shell does with files. */
+export type FileCommand =
+  | { readonly kind: 'file'; readonly act: 'mv'; readonly from: string; readonly to: string }
+  | { readonly kind: 'file'; readonly act: 'mkdir'; readonly path: string };
 
 export type Command =
   | {
@@ -80,7 +85,7 @@ export type Command =
   /** Of guides: a command of the control plane's program, with the paths of the packages. */
   | { readonly kind: 'controlPlane'; readonly args: readonly string[] }
   | { readonly kind: 'service'; readonly act: 'start' | 'stop' }
-  | { readonly kind: 'move'; readonly from: string; readonly to: string }
+  | FileCommand
   | { readonly kind: 'sleep'; readonly seconds: number }
   | { readonly kind: 'say'; readonly text: string };
 
@@ -229,13 +234,18 @@ async function runCommand(stage: Stage, command: Command, notes: Notes): Promise
       return await runControlPlane(stage, command.args);
     case 'service':
       return await switchService(stage, command.act);
-    case 'move':
-      return renameSync(site.pathOf(command.from), site.pathOf(command.to));
+    case 'file':
+      return runOnFiles(stage, command);
     case 'sleep':
       return await sleep(command.seconds * 1_000);
     case 'say':
       return announce(stage, command.text);
   }
+}
+
+function runOnFiles({ site }: Stage, command: FileCommand): void {
+  if (command.act === 'mkdir') mkdirSync(join(site.folder, command.path));
+  else renameSync(site.pathOf(command.from), site.pathOf(command.to));
 }
 
 async function runControlPlane(stage: Stage, args: readonly string[]): Promise<void> {
@@ -252,7 +262,8 @@ async function runRackwright(
 ): Promise<void> {
   const args = await Promise.all(words.map((word) => filledIn(stage, word, notes)));
   tellCommand(stage, args);
-  const { code, output } = await stage.site.rackwright(args, input);
+  const expanded = args.flatMap((word) => filesNamed(stage, word));
+  const { code, output } = await stage.site.rackwright(expanded, input);
   if (output !== '') tell(stage, output);
   notes.noteOutput(output);
   const line = words.join(' ');
@@ -285,6 +296,13 @@ async function seeRackwright(
     if (output !== '') tell(stage, output);
     notes.noteOutput(output);
   }
+}
+
+/** As a shell takes "certificates/*.json": what names no file is the word itself. */
+function filesNamed({ site }: Stage, word: string): readonly string[] {
+  if (!word.includes('*')) return [word];
+  const found = globSync(word, { cwd: site.folder }).sort();
+  return found.length === 0 ? [word] : found;
 }
 
 /** "uid:h1" is the uid of h1, also when it is gone. */

@@ -233,8 +233,18 @@ function inOurWords(code: Code, message: string): string {
   if (code !== Code.UNAVAILABLE) return message;
   const [, lastError = message] =
     /Last error: (.*?)(?:\. Resolution note:.*)?$/s.exec(message) ?? [];
-  return `There is no connection: ${lastError}`;
+  const [errno = ''] = /\bE[A-Z]{4,}\b/.exec(lastError) ?? [];
+  return `There is no connection: ${wordsOfErrno[errno] ?? lastError.replace(/^Error: /, '')}`;
 }
+
+/** What operating systems call the usual ways in which nothing is reached (errno(3)). */
+const wordsOfErrno: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'it was closed at once',
+  EHOSTUNREACH: 'no route to that address',
+  ENETUNREACH: 'no route to that network',
+  ETIMEDOUT: 'nobody answers at that address',
+};
 
 function cancelled(): ApiFailure {
   return new ApiFailure({ kind: 'cancelled', message: 'The caller left.', reason: 'CANCELLED' });

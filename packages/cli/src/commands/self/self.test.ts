@@ -174,7 +174,7 @@ describe('what is not reached', () => {
     const { code, err } = await runOver(['host', 'list'], { ...settings, environment });
     expect(code).toBe(exitCodes.unreachable);
     expect(err).toContain('no control plane answers at 127.0.0.1:1. There is no connection');
-    expect(err).toContain('Check --server, and that it runs there');
+    expect(err).toContain('connection: connection refused. Check --server, and that it runs');
   });
 
   test('because of its certificate is told by what is wrong with it', async () => {
