@@ -7,7 +7,9 @@
  *    an end cost nothing that is kept, and every replica can end what one has begun.
  * 2. It ends only in the browser that began it (its cookie), for the state, nonce and verifier of
  *    that beginning, and within minutes.
- * 3. Whoever signs in is led to a page of this server, and to no other address.
+ * 3. At most `exchangesMax` codes are being exchanged at once: whoever makes codes up costs the
+ *    provider, and this server, no more.
+ * 4. Whoever signs in is led to a page of this server, and to no other address.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
@@ -38,6 +40,9 @@ const secretBytes = 32;
 const purpose = 'browser sign-in';
 const sealedSchema = wire.SealedValueSchema;
 const codeCharsMax = 4_096;
+/** Invariant 3. A provider that answers takes a fraction of a second for each. */
+export const exchangesMax = 32;
+const busyRetryAfterMs = 1_000;
 const pathCharsMax = 1_024;
 const hostShape = /^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/;
 
@@ -78,6 +83,7 @@ interface Beginning {
 /** See the header. */
 export class BrowserSignIn {
   readonly #parts: BrowserSignInParts;
+  #exchanges = 0;
 
   constructor(parts: BrowserSignInParts) {
     this.#parts = parts;
@@ -119,7 +125,9 @@ export class BrowserSignIn {
     const code = query.get('code') ?? '';
     if (issuer !== null && issuer !== config.issuer) throw notBegun();
     if (query.has('error') || code === '' || code.length > codeCharsMax) throw this.#refused();
-    const token = await this.#exchange(code, beginning);
+    if (this.#exchanges >= exchangesMax) throw busy();
+    this.#exchanges += 1;
+    const token = await this.#exchange(code, beginning).finally(() => (this.#exchanges -= 1));
     const { clientId } = browser;
     const { nonce, returnTo } = beginning;
     const shown = { token, clientId, nonce };
@@ -222,6 +230,14 @@ function notBegun(): ApiFailure {
   );
 }
 
+function busy(): ApiFailure {
+  return unavailable(
+    'SIGN_IN_BUSY',
+    'Too many come back from the identity provider at once. Begin again in a moment.',
+    busyRetryAfterMs,
+  );
+}
+
 function callbackOf(context: CallContext): string {
   const host = context.header('host') ?? '';
   if (hostShape.test(host)) return `https://${host}${callbackPath}`;
@@ -231,7 +247,7 @@ function callbackOf(context: CallContext): string {
   );
 }
 
-/** Invariant 3: a path of ours. Browsers take "//" and "/\" for the beginning of another host. */
+/** Invariant 4: a path of ours. Browsers take "//" and "/\" for the beginning of another host. */
 function ownPath(path: string): string {
   const isOwn = /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && path.length <= pathCharsMax;
   return isOwn ? path : '/';

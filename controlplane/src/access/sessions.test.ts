@@ -7,7 +7,7 @@ import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store'
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
 import { everywhere, type Principal } from './principal.ts';
-import { Sessions, type SessionsOptions, sessionCookie } from './sessions.ts';
+import { endSessionsOf, Sessions, type SessionsOptions, sessionCookie } from './sessions.ts';
 
 const quiet = () => undefined;
 const lifeMs = 3_600_000;
@@ -180,6 +180,25 @@ test('of one caller at most 20 live, whichever replica has opened them', async (
     expect(await reasonOf(here.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
   }
   for (const name of names.slice(4)) await here.sessions.principalOf(callWith(name));
+});
+
+test('all sessions of one caller are ended at once, at every replica, and no others', async () => {
+  const [here, there] = [await replica(), await replica()];
+  const open = async () => (await here.sessions.open(byProvider)).name;
+  const names = [await open(), await open()];
+  const { name: other } = await here.sessions.open(byToken);
+  const seen = await there.sessions.principalOf(callWith(names[0] ?? ''));
+  let isEnded = false;
+  there.sessions.onEnd(seen?.session ?? '', () => (isEnded = true));
+  expect(await endSessionsOf(here.store, 'oidc:ann')).toBe(2);
+  for (const { sessions } of [here, there]) {
+    for (const name of names) {
+      expect(await reasonOf(sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
+    }
+    expect(await sessions.principalOf(callWith(other))).toMatchObject({ actor: 'token:ci' });
+  }
+  await untilTrue(() => isEnded);
+  expect(await endSessionsOf(there.store, 'oidc:ann')).toBe(0);
 });
 
 test('guessed names cost the store little, and keep out nobody who is signed in', async () => {

@@ -292,6 +292,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     GetToken: looks(fleet, admin),
     ListTokens: looks(fleet, admin),
     DeleteToken: ofFleet,
+    EndSessions: ofFleet,
     WhoAmI: looks(self),
   }),
   // Join tokens and registered keys are its own proofs.

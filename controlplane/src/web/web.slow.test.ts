@@ -245,6 +245,21 @@ describe('a session by a token', () => {
     }
   });
 
+  test('ends, in every browser, when an administrator signs its person out', async () => {
+    const made = await fixture.access.createToken({
+      tokenId: 'left',
+      token: { role: 1, expireTime: { seconds: soonSeconds() } },
+    });
+    const cookies = [await signInByToken(made.secret), await signInByToken(made.secret)];
+    const endAll = (actor: string) => fixture.access.endSessions({ actor, reason: 'has left' });
+    await expect(endAll('ann')).rejects.toThrow('is "ann"; it must name somebody');
+    expect((await endAll('token:left')).ended).toBe(2);
+    for (const cookie of cookies) {
+      const answer = await ask('POST', whoAmI, { ...own(), cookie }, '{}');
+      expect([answer.status, reasonIn(answer)]).toEqual([401, 'SESSION_OVER']);
+    }
+  });
+
   test('is not opened by what is no token of ours', async () => {
     const wrong = await ask('POST', '/auth/token', own(), '{"token":"rwo1.x.y"}');
     expect([wrong.status, wrong.headers['set-cookie']]).toEqual([401, undefined]);

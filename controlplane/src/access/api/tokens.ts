@@ -16,6 +16,7 @@ import {
   bind,
   type CreateTokenRequest,
   type DeleteTokenRequest,
+  type EndSessionsRequest,
   failedPrecondition,
   type ListTokensRequest,
   notFound,
@@ -31,7 +32,7 @@ import { pageSizeOf } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../../call/position.ts';
 import { checkReason } from '../../call/texts.ts';
-import { Violations } from '../../call/violations.ts';
+import { quote, Violations } from '../../call/violations.ts';
 import {
   answered,
   appliedId,
@@ -43,6 +44,7 @@ import {
 } from '../../records/index.ts';
 import { controlPlaneVersion } from '../../version.ts';
 import {
+  endSessionsOf,
   firstTokenId,
   isOver,
   isUnscoped,
@@ -55,6 +57,8 @@ import {
 import { checkToken, requireTokenName } from './token-spec.ts';
 
 const schema = wire.TokenRecordSchema;
+/** As those of whom tokens and the identity provider tell. */
+const actorShape = /^(oidc|token|user):[^\s\p{Cc}]{1,128}$/u;
 /** Tokens that are kept at once, those that are over included. */
 const tokensMax = 2_000;
 
@@ -73,6 +77,7 @@ export function createAccessService(deps: RpcDependencies): BoundService {
     },
     listTokens: (request) => listTokens(deps, request),
     deleteToken: (request) => deleteToken(deps, request),
+    endSessions: (request) => endSessions(deps, request),
     whoAmI: () => {
       const { actor, role, scope, token, issuer, expireMs } = deps.principal;
       return {
@@ -232,6 +237,19 @@ async function deleteToken(
     deps.log.info({ token: name, actor: deps.actor, reason }, 'token revoked');
     return present(deps, next, written.revision);
   });
+}
+
+async function endSessions(deps: RpcDependencies, { actor, reason }: EndSessionsRequest) {
+  const violations = new Violations();
+  if (!actorShape.test(actor)) {
+    const right = 'it must name somebody as `audit list` does, as "oidc:ann" or "token:ci"';
+    violations.add('actor', actor === '' ? `is missing; ${right}` : `is ${quote(actor)}; ${right}`);
+  }
+  checkReason('reason', reason, violations);
+  violations.throwIfAny();
+  const ended = await endSessionsOf(deps.store, actor);
+  deps.log.info({ of: actor, ended, actor: deps.actor, reason }, 'sessions of browsers ended');
+  return { ended };
 }
 
 /** Said of the very text of the token, for as long as there is a store. */

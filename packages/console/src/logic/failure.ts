@@ -75,6 +75,7 @@ const reasonAdvice: Readonly<Record<string, string>> = {
   PROVIDER_ISSUER_WITHOUT_BROWSER: 'Sign in with a token.',
   PROVIDER_NOT_FOUND: 'Sign in with a token.',
   PROVIDER_ISSUER_UNAVAILABLE: 'Sign in again in a moment, or with a token.',
+  PROVIDER_SIGN_IN_BUSY: 'Sign in again in a moment.',
   PROVIDER_SECRETS_UNAVAILABLE: 'Sign in with a token, and look at the control plane’s log.',
   PROVIDER_STORE_UNAVAILABLE: 'Sign in again in a moment.',
   NOTHING_TO_APPROVE: 'Nothing waits for an approval now. Load the page again.',

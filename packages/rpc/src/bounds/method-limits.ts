@@ -97,6 +97,7 @@ const tables: ReadonlyMap<string, Rows> = new Map([
     getToken: 'small',
     listTokens: 'small',
     deleteToken: 'small',
+    endSessions: 'small',
     whoAmI: 'small',
   }),
   table<typeof AuditService>('rackwright.v1.AuditService', {

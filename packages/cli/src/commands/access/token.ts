@@ -8,6 +8,8 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AccessService,
   CreateTokenResponseSchema,
+  counted,
+  EndSessionsResponseSchema,
   ListTokensResponseSchema,
   Role,
   type Scope,
@@ -185,6 +187,41 @@ const deleteToken = buildCommand({
   },
 });
 
+const endSessions = buildCommand({
+  docs: {
+    brief: 'Sign somebody out of the web console, in every browser',
+    fullDescription:
+      'Signs somebody out of the web console, in every browser. Whoever is still let in may sign ' +
+      'in again: take the role away at the identity provider first, or delete the token.',
+  },
+  parameters: {
+    flags: {
+      ...shared,
+      reason: {
+        kind: 'parsed',
+        parse: String,
+        default: '',
+        brief: 'Why, for the audit stream',
+        placeholder: 'why',
+      },
+    },
+    positional: idArgument('actor', 'Who, as `audit list` names them: "oidc:ann", "token:ci"'),
+    aliases,
+  },
+  async func(this: CliContext, flags: SharedFlags & { reason: string }, actor: string) {
+    const { reason } = flags;
+    const answer = await withAccess(this.world, flags, (access) =>
+      access.endSessions({ actor, reason }),
+    );
+    if (isForPrograms(flags.output)) {
+      printAs(this.world, flags.output, EndSessionsResponseSchema, answer);
+    } else {
+      const what = counted(answer.ended, 'session');
+      printLines(this.world, [`${actor} was signed out of ${what}`]);
+    }
+  },
+});
+
 /** `rackwright whoami`. */
 export const whoAmI = buildCommand({
   docs: { brief: briefs.whoami },
@@ -210,7 +247,12 @@ export const whoAmI = buildCommand({
 
 /** All commands on tokens. */
 export const tokenRoutes = buildRouteMap({
-  routes: { create: createToken, list: listTokens, delete: deleteToken },
+  routes: {
+    create: createToken,
+    list: listTokens,
+    delete: deleteToken,
+    'end-sessions': endSessions,
+  },
   docs: { brief: briefs.token },
 });
 

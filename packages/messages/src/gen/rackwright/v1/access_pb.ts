@@ -13,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/access.proto.
  */
 export const file_rackwright_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChpyYWNrd3JpZ2h0L3YxL2FjY2Vzcy5wcm90bxINcmFja3dyaWdodC52MSIlCgVTY29wZRINCgVyYWNrcxgBIAMoCRINCgVwb29scxgCIAMoCSLEAgoFVG9rZW4SDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiEKBHJvbGUYBiABKA4yEy5yYWNrd3JpZ2h0LnYxLlJvbGUSIwoFc2NvcGUYByABKAsyFC5yYWNrd3JpZ2h0LnYxLlNjb3BlEhIKCmNyZWF0ZWRfYnkYCCABKAkSMgoObGFzdF91c2VkX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3B1cnBvc2UYCiABKAkSDwoHd2FybmluZxgLIAEoCSKNAQoSQ3JlYXRlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJEiMKBXRva2VuGAIgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJKChNDcmVhdGVUb2tlblJlc3BvbnNlEiMKBXRva2VuGAEgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIOCgZzZWNyZXQYAiABKAkiHwoPR2V0VG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkiTQoRTGlzdFRva2Vuc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCUIMCgpfcGFnZV9zaXplIlMKEkxpc3RUb2tlbnNSZXNwb25zZRIkCgZ0b2tlbnMYASADKAsyFC5yYWNrd3JpZ2h0LnYxLlRva2VuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJAChJEZWxldGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCSIPCg1XaG9BbUlSZXF1ZXN0IuABCg5XaG9BbUlSZXNwb25zZRINCgVhY3RvchgBIAEoCRIhCgRyb2xlGAIgASgOMhMucmFja3dyaWdodC52MS5Sb2xlEiMKBXNjb3BlGAMgASgLMhQucmFja3dyaWdodC52MS5TY29wZRINCgV0b2tlbhgEIAEoCRIOCgZpc3N1ZXIYBSABKAkSLwoLZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnNlcnZlcl92ZXJzaW9uGAcgASgJEg8KB21ldGhvZHMYCCADKAkqUAoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9WSUVXRVIQARIRCg1ST0xFX09QRVJBVE9SEAISDgoKUk9MRV9BRE1JThADMpgDCg1BY2Nlc3NTZXJ2aWNlElQKC0NyZWF0ZVRva2VuEiEucmFja3dyaWdodC52MS5DcmVhdGVUb2tlblJlcXVlc3QaIi5yYWNrd3JpZ2h0LnYxLkNyZWF0ZVRva2VuUmVzcG9uc2USRQoIR2V0VG9rZW4SHi5yYWNrd3JpZ2h0LnYxLkdldFRva2VuUmVxdWVzdBoULnJhY2t3cmlnaHQudjEuVG9rZW4iA5ACARJWCgpMaXN0VG9rZW5zEiAucmFja3dyaWdodC52MS5MaXN0VG9rZW5zUmVxdWVzdBohLnJhY2t3cmlnaHQudjEuTGlzdFRva2Vuc1Jlc3BvbnNlIgOQAgESRgoLRGVsZXRlVG9rZW4SIS5yYWNrd3JpZ2h0LnYxLkRlbGV0ZVRva2VuUmVxdWVzdBoULnJhY2t3cmlnaHQudjEuVG9rZW4SSgoGV2hvQW1JEhwucmFja3dyaWdodC52MS5XaG9BbUlSZXF1ZXN0Gh0ucmFja3dyaWdodC52MS5XaG9BbUlSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChpyYWNrd3JpZ2h0L3YxL2FjY2Vzcy5wcm90bxINcmFja3dyaWdodC52MSIlCgVTY29wZRINCgVyYWNrcxgBIAMoCRINCgVwb29scxgCIAMoCSLEAgoFVG9rZW4SDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSDAoEZXRhZxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiEKBHJvbGUYBiABKA4yEy5yYWNrd3JpZ2h0LnYxLlJvbGUSIwoFc2NvcGUYByABKAsyFC5yYWNrd3JpZ2h0LnYxLlNjb3BlEhIKCmNyZWF0ZWRfYnkYCCABKAkSMgoObGFzdF91c2VkX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3B1cnBvc2UYCiABKAkSDwoHd2FybmluZxgLIAEoCSKNAQoSQ3JlYXRlVG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJEiMKBXRva2VuGAIgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIaCg12YWxpZGF0ZV9vbmx5GAMgASgISACIAQESEgoKcmVxdWVzdF9pZBgEIAEoCUIQCg5fdmFsaWRhdGVfb25seSJKChNDcmVhdGVUb2tlblJlc3BvbnNlEiMKBXRva2VuGAEgASgLMhQucmFja3dyaWdodC52MS5Ub2tlbhIOCgZzZWNyZXQYAiABKAkiHwoPR2V0VG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkiTQoRTGlzdFRva2Vuc1JlcXVlc3QSFgoJcGFnZV9zaXplGAEgASgNSACIAQESEgoKcGFnZV90b2tlbhgCIAEoCUIMCgpfcGFnZV9zaXplIlMKEkxpc3RUb2tlbnNSZXNwb25zZRIkCgZ0b2tlbnMYASADKAsyFC5yYWNrd3JpZ2h0LnYxLlRva2VuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJAChJEZWxldGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgRldGFnGAIgASgJEg4KBnJlYXNvbhgDIAEoCSIzChJFbmRTZXNzaW9uc1JlcXVlc3QSDQoFYWN0b3IYASABKAkSDgoGcmVhc29uGAIgASgJIiQKE0VuZFNlc3Npb25zUmVzcG9uc2USDQoFZW5kZWQYASABKA0iDwoNV2hvQW1JUmVxdWVzdCLgAQoOV2hvQW1JUmVzcG9uc2USDQoFYWN0b3IYASABKAkSIQoEcm9sZRgCIAEoDjITLnJhY2t3cmlnaHQudjEuUm9sZRIjCgVzY29wZRgDIAEoCzIULnJhY2t3cmlnaHQudjEuU2NvcGUSDQoFdG9rZW4YBCABKAkSDgoGaXNzdWVyGAUgASgJEi8KC2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zZXJ2ZXJfdmVyc2lvbhgHIAEoCRIPCgdtZXRob2RzGAggAygJKlAKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfVklFV0VSEAESEQoNUk9MRV9PUEVSQVRPUhACEg4KClJPTEVfQURNSU4QAzLuAwoNQWNjZXNzU2VydmljZRJUCgtDcmVhdGVUb2tlbhIhLnJhY2t3cmlnaHQudjEuQ3JlYXRlVG9rZW5SZXF1ZXN0GiIucmFja3dyaWdodC52MS5DcmVhdGVUb2tlblJlc3BvbnNlEkUKCEdldFRva2VuEh4ucmFja3dyaWdodC52MS5HZXRUb2tlblJlcXVlc3QaFC5yYWNrd3JpZ2h0LnYxLlRva2VuIgOQAgESVgoKTGlzdFRva2VucxIgLnJhY2t3cmlnaHQudjEuTGlzdFRva2Vuc1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLkxpc3RUb2tlbnNSZXNwb25zZSIDkAIBEkYKC0RlbGV0ZVRva2VuEiEucmFja3dyaWdodC52MS5EZWxldGVUb2tlblJlcXVlc3QaFC5yYWNrd3JpZ2h0LnYxLlRva2VuElQKC0VuZFNlc3Npb25zEiEucmFja3dyaWdodC52MS5FbmRTZXNzaW9uc1JlcXVlc3QaIi5yYWNrd3JpZ2h0LnYxLkVuZFNlc3Npb25zUmVzcG9uc2USSgoGV2hvQW1JEhwucmFja3dyaWdodC52MS5XaG9BbUlSZXF1ZXN0Gh0ucmFja3dyaWdodC52MS5XaG9BbUlSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Scope is where a role holds. A host is in it when its rack and its pool are; empty: everywhere.
@@ -287,6 +287,55 @@ export const DeleteTokenRequestSchema: GenMessage<DeleteTokenRequest> = /*@__PUR
   messageDesc(file_rackwright_v1_access, 7);
 
 /**
+ * EndSessionsRequest is what EndSessions takes.
+ *
+ * @generated from message rackwright.v1.EndSessionsRequest
+ */
+export type EndSessionsRequest = Message<"rackwright.v1.EndSessionsRequest"> & {
+  /**
+   * Whose, as WhoAmI and the audit stream name them: "oidc:SUBJECT", "token:NAME" or "user:NAME".
+   *
+   * @generated from field: string actor = 1;
+   */
+  actor: string;
+
+  /**
+   * Why, for the audit stream.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message rackwright.v1.EndSessionsRequest.
+ * Use `create(EndSessionsRequestSchema)` to create a new message.
+ */
+export const EndSessionsRequestSchema: GenMessage<EndSessionsRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_access, 8);
+
+/**
+ * EndSessionsResponse is what EndSessions answers.
+ *
+ * @generated from message rackwright.v1.EndSessionsResponse
+ */
+export type EndSessionsResponse = Message<"rackwright.v1.EndSessionsResponse"> & {
+  /**
+   * How many sessions there were; 0: nobody of that name was signed in.
+   *
+   * @generated from field: uint32 ended = 1;
+   */
+  ended: number;
+};
+
+/**
+ * Describes the message rackwright.v1.EndSessionsResponse.
+ * Use `create(EndSessionsResponseSchema)` to create a new message.
+ */
+export const EndSessionsResponseSchema: GenMessage<EndSessionsResponse> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_access, 9);
+
+/**
  * WhoAmIRequest is what WhoAmI takes.
  *
  * @generated from message rackwright.v1.WhoAmIRequest
@@ -299,7 +348,7 @@ export type WhoAmIRequest = Message<"rackwright.v1.WhoAmIRequest"> & {
  * Use `create(WhoAmIRequestSchema)` to create a new message.
  */
 export const WhoAmIRequestSchema: GenMessage<WhoAmIRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_access, 8);
+  messageDesc(file_rackwright_v1_access, 10);
 
 /**
  * WhoAmIResponse is what WhoAmI answers.
@@ -366,7 +415,7 @@ export type WhoAmIResponse = Message<"rackwright.v1.WhoAmIResponse"> & {
  * Use `create(WhoAmIResponseSchema)` to create a new message.
  */
 export const WhoAmIResponseSchema: GenMessage<WhoAmIResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_access, 9);
+  messageDesc(file_rackwright_v1_access, 11);
 
 /**
  * Role is what a caller may do; each may do what the one before it may.
@@ -459,6 +508,17 @@ export const AccessService: GenService<{
     methodKind: "unary";
     input: typeof DeleteTokenRequestSchema;
     output: typeof TokenSchema;
+  },
+  /**
+   * EndSessions signs somebody out of every browser: the next call of each of their sessions is
+   * refused, and open streams end within seconds. Whoever is still let in may sign in again.
+   *
+   * @generated from rpc rackwright.v1.AccessService.EndSessions
+   */
+  endSessions: {
+    methodKind: "unary";
+    input: typeof EndSessionsRequestSchema;
+    output: typeof EndSessionsResponseSchema;
   },
   /**
    * WhoAmI tells the caller how it is known, and what it may do.
