@@ -10,9 +10,12 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../lab/processes.ts';
 import { processesOf } from './leftovers.ts';
@@ -90,6 +93,16 @@ function ports(): number[] {
   return Array.from(text.matchAll(/"port": (\d+)/g), ([, port]) => Number(port));
 }
 
+/** What the control plane of the running demo shows a browser first. */
+async function frontPage(): Promise<string> {
+  const [demo = ''] = readdirSync(folder).filter((name) => name.startsWith('rackwright-demo-'));
+  const file = readFileSync(join(folder, demo, 'rackwright.json'), 'utf8');
+  const { server } = JSON.parse(file) as { server: string };
+  const asked = get(`https://${server}/`, { rejectUnauthorized: false, agent: false });
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  return text(response);
+}
+
 async function isFree(port: number): Promise<boolean> {
   const server = createServer().listen(port, '127.0.0.1');
   const outcome = await Promise.race([
@@ -152,6 +165,8 @@ test(
     const killed = startDemo('--check', '--hosts', '1', '--racks', '1');
     await until('an inspection', waitMs, () => killed.said().includes('inspecting'));
     const used = ports();
+    // It has bundled its programs itself: the console stands beside them.
+    expect(await frontPage()).toContain('<!doctype html>');
     killed.child.kill('SIGKILL');
     await killed.ended;
     const isGone = () => processes().length === 0 && readdirSync(folder).length === 0;

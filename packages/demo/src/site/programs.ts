@@ -2,7 +2,7 @@
  * The programs of this repository as one file each, in the demo's folder: they start four times
  * as fast as their sources, and run where the clone cannot be written to.
  */
-import { existsSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildConsoleInto, consoleFolderName } from '@rackwright/console/build';
 import { build } from 'esbuild';
@@ -51,11 +51,18 @@ export async function bundlePrograms(folder: string, bundled: string | undefined
     platform: 'node',
     format: 'esm',
     target: 'node24',
+    // A program that is one file looks for what belongs to it beside itself, the console say.
+    define: { RACKWRIGHT_PACKAGE_VERSION: JSON.stringify(versionOfClone()) },
     banner: { js: banner },
     legalComments: 'none',
     logLevel: 'silent',
   });
   await putConsole(programs, bundled);
+}
+
+function versionOfClone(): string {
+  const about = readFileSync(join(root, 'package.json'), 'utf8');
+  return (JSON.parse(about) as { readonly version: string }).version;
 }
 
 /** The files of the console stand beside the control plane, as in its package. */
