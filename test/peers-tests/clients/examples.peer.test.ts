@@ -1,5 +1,5 @@
 /** The examples as a stranger runs them: in a clean folder, with code generated from proto/. */
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -169,6 +169,8 @@ test('by curl, with JSON', async (self) => {
   };
   const { hosts } = (await call('ListHosts', '{}')) as { hosts: { name: string }[] };
   expect(hosts.map(({ name }) => name)).toEqual(['hosts/h1', 'hosts/h2']);
+  const watched = framesIn(await watchByReadMe(url));
+  expect(watched.map(({ host }) => host?.name)).toEqual(['hosts/h1', 'hosts/h2', undefined]);
   const cleaned = await call('CleanHost', '{"name": "hosts/h1", "reason": "an example"}');
   expect(cleaned).toMatchObject({ name: 'hosts/h1', status: { run: expect.anything() } });
   expect(await call('CreateHost', '{"hostId": "H", "host": {"spec": {}}}')).toMatchObject({
@@ -178,6 +180,40 @@ test('by curl, with JSON', async (self) => {
     ]),
   });
 });
+
+/** What the README's command to watch is sent, up to the mark that all that is there was told. */
+async function watchByReadMe(url: string): Promise<Buffer> {
+  const script = scriptOf('curl').slice(scriptOf('curl').indexOf('printf'));
+  const told = script.replace('https://CONTROL-PLANE:7440', url);
+  expect(told).not.toBe(script);
+  const env = { PATH: process.env['PATH'], TOKEN: fixture.token };
+  const child = spawn('sh', ['-c', told], { cwd: folder, env, detached: true });
+  let sent = Buffer.alloc(0);
+  for await (const part of child.stdout) {
+    sent = Buffer.concat([sent, part as Buffer]);
+    if (framesIn(sent).some(({ kind }) => kind === 'KIND_SYNCED')) break;
+  }
+  // The shell waits for its pipe.
+  if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+  return sent;
+}
+
+interface Watched {
+  readonly kind?: string;
+  readonly host?: { readonly name: string };
+}
+
+/** The messages of whole frames: a byte of flags, four of length, JSON (Connect protocol). */
+function framesIn(bytes: Buffer): Watched[] {
+  const frames: Watched[] = [];
+  for (let at = 0; at + 5 <= bytes.length; ) {
+    const end = at + 5 + bytes.readUInt32BE(at + 1);
+    if (end > bytes.length) break;
+    frames.push(JSON.parse(bytes.toString('utf8', at + 5, end)) as Watched);
+    at = end;
+  }
+  return frames;
+}
 
 /** What Debian would have to install, or undefined. */
 function missingPeer(): string | undefined {
