@@ -41,6 +41,7 @@ describe('a list of interfaces', () => {
 
   test.each([
     ['an address beside it', 'serverAddress: 10.0.0.1', 'serverAddress has to stand in each of'],
+    ['IPv6 beside it', 'serverAddress6: "fd00::1"', 'serverAddress6 has to stand in each of'],
     ['DHCP beside it', 'dhcp: {mode: off}', 'dhcp has to stand in each of interfaces instead'],
     ['one address for TFTP', 'tftp: {address: 10.77.0.1}', 'tftp.address has to be 0.0.0.0'],
     ['one address for HTTP', 'http: {address: 10.77.0.1}', 'http.address has to be 0.0.0.0'],
@@ -59,6 +60,10 @@ describe('a list of interfaces', () => {
     ['an address as it is written', '{name: eth3, serverAddress: 10.0.0.03}', 'an IPv4 address'],
     ['an address to answer at', '{name: eth3, serverAddress: 0.0.0.0}', 'an IPv4 address'],
     ['an address of its own', '{name: eth3, serverAddress: 224.0.0.1}', 'an IPv4 address'],
+    ['IPv6 as it is written', '{name: eth3, serverAddress6: "fd00:0::1"}', 'an IPv6 address'],
+    ['IPv6 beyond the link', '{name: eth3, serverAddress6: "fe80::1"}', 'an IPv6 address'],
+    ['IPv6 of its own', '{name: eth3, serverAddress6: "::1"}', 'an IPv6 address'],
+    ['no IPv4 as IPv6', '{name: eth3, serverAddress6: "::ffff:a00:1"}', 'an IPv6 address'],
     ['keys that there are', '{name: eth3, serverAddres: 10.0.0.1}', 'did you mean serverAddress?'],
   ])('needs of each %s', (_what, entry, words) => {
     expect(() => parseConfig(`${two}  - ${entry}\n`)).toThrow(words);

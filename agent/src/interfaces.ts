@@ -9,6 +9,7 @@
  *    waiting: the others are served, and it is once the agent starts again.
  */
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import { optional } from '@rackwright/platform/config';
 import type { BootInterface } from './boot/index.ts';
 import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
 
@@ -18,6 +19,8 @@ export interface AgentInterface {
   readonly name: string;
   /** This machine's IPv4 address there. */
   readonly serverAddress: string;
+  /** Its IPv6 address there; absent: hosts boot by IPv4 alone. */
+  readonly serverAddress6?: string;
   readonly dhcp: AgentDhcpConfig;
 }
 
@@ -25,6 +28,8 @@ export interface AgentInterface {
 export interface InterfaceSettings {
   /** IPv4 address that hosts on the provisioning network reach this agent at. */
   readonly serverAddress?: string;
+  /** IPv6 address that they may reach it at. */
+  readonly serverAddress6?: string;
   readonly dhcp?: AgentDhcpConfig;
   readonly interfaces: readonly AgentInterface[];
 }
@@ -39,11 +44,13 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
   const interfaces = reader.sections('interfaces', (one) => ({
     name: one.textThat('name', (text) => interfaceName.test(text), 'the name of an interface'),
     serverAddress: readAddress(one),
+    ...readAddress6(one),
     dhcp: one.section('dhcp', readDhcp),
   }));
   if (interfaces.length === 0) {
     return {
       serverAddress: readAddress(reader),
+      ...readAddress6(reader),
       dhcp: reader.section('dhcp', readDhcp),
       interfaces,
     };
@@ -54,6 +61,7 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
   // Asked for, so that it is told why they are wrong, and not that they are no keys.
   const both = [
     ...(reader.optionalText('serverAddress') === undefined ? [] : ['serverAddress']),
+    ...(reader.optionalText('serverAddress6') === undefined ? [] : ['serverAddress6']),
     ...(reader.optionalSection('dhcp', () => true) === undefined ? [] : ['dhcp']),
   ];
   if (both.length > 0) {
@@ -69,11 +77,14 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
  * list finds there the leases that were given before.
  */
 export function bootInterfaces(
-  { serverAddress = '', dhcp = { mode: 'off' }, interfaces }: InterfaceSettings,
+  { serverAddress = '', serverAddress6, dhcp = { mode: 'off' }, interfaces }: InterfaceSettings,
   stateFolder: string,
 ): readonly BootInterface[] {
   const leases = `${stateFolder}/dhcp-leases`;
-  if (interfaces.length === 0) return [{ serverAddress, dhcp: withLeases(dhcp, leases) }];
+  if (interfaces.length === 0) {
+    const by6 = serverAddress6 === undefined ? {} : { serverAddress6 };
+    return [{ serverAddress, ...by6, dhcp: withLeases(dhcp, leases) }];
+  }
   return interfaces.map((one) => {
     return { ...one, dhcp: withLeases(one.dhcp, `${leases}-${one.name}`, leases) };
   });
@@ -164,6 +175,12 @@ function readAddress(reader: ConfigReader): string {
   );
 }
 
+function readAddress6(reader: ConfigReader): { readonly serverAddress6?: string } {
+  const form =
+    'an IPv6 address of this machine that is not of the link alone, written like fd00::3';
+  return optional('serverAddress6', reader.optionalTextThat('serverAddress6', isOwnIpv6, form));
+}
+
 function refuseTwice(all: readonly AgentInterface[], key: 'name' | 'serverAddress'): void {
   for (const [index, one] of all.entries()) {
     const before = all.findIndex((other) => other[key] === one[key]);
@@ -194,6 +211,14 @@ function isOwnIpv4(text: string): boolean {
   const [first = 0] = parts.map(Number);
   // What a host cannot be reached at: "any", groups, broadcast.
   return isAddress && first > 0 && first < 224;
+}
+
+/** Likewise: as RFC 5952 says. */
+function isOwnIpv6(text: string): boolean {
+  if (!/^[0-9a-f:]+$/.test(text) || !URL.canParse(`http://[${text}]/`)) return false;
+  const isCanonical = new URL(`http://[${text}]/`).hostname === `[${text}]`;
+  // What a host cannot be reached at: "any", loopback, groups, the link's own, IPv4 in disguise.
+  return isCanonical && !/^(::|ff|fe[89ab])/.test(text);
 }
 
 function isByte(text: string): boolean {

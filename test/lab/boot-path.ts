@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { hasVirtualDrive, isSecure, type LabFirmware } from './firmware.ts';
+import { hasVirtualDrive, isSecure, type LabFirmware, speaksIpv6 } from './firmware.ts';
 import { runProgram } from './processes.ts';
 import type { LabMachine } from './qemu.ts';
 import type { Site } from './site.ts';
@@ -54,7 +54,7 @@ function checkAddress({ lab, findings }: Site, { mac }: LabMachine): void {
   const ofSite = readOrEmpty(join(lab.folder, 'dnsmasq.leases')).includes(mac);
   const { dhcp } = lab.boot;
   const detail = `agent: ${ofAgent}, site: ${ofSite}`;
-  if (dhcp === 'proxy') {
+  if (dhcp !== 'reservation') {
     findings.check("the address is from the site's own server", ofSite && !ofAgent, detail);
   } else findings.check('the address is from the agent', ofAgent && !ofSite, detail);
 }
@@ -87,6 +87,7 @@ function checkLoader(site: Site, machine: LabMachine, data: number, acks: number
 function bootOption(firmware: Exclude<LabFirmware, 'bios'>): string {
   // EDK2's word for whatever is on USB and can be read in blocks, a drive for CDs too.
   if (hasVirtualDrive(firmware)) return 'UEFI QEMU QEMU USB HARDDRIVE';
+  if (speaksIpv6(firmware)) return 'UEFI HTTPv6';
   return firmware === 'uefi-http' ? 'UEFI HTTPv4' : 'UEFI PXEv4';
 }
 

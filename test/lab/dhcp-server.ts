@@ -11,16 +11,40 @@ export interface DirectBoot {
   readonly scriptUrl: string;
 }
 
+/** What it says of booting beside its leases. */
+export interface SiteWords {
+  /** The address that it names with each lease (`siaddr`, RFC 2131 §2), without a file's name. */
+  readonly nextServer?: string;
+  /** It gives IPv6 addresses as well, and these URLs with them (RFC 5970). */
+  readonly boot6?: { readonly loaderUrl: string; readonly scriptUrl: string };
+}
+
 /**
- * Starts dnsmasq in the site's namespace. `nextServer`: the address that it names beside each lease
- * (`siaddr`, RFC 2131 §2), without the name of a file.
+ * For option 16 (vendor class). UEFI takes a URL for its own only where "HTTPClient" stands behind
+ * six bytes, enterprise number and length; dnsmasq writes a length of its own into the first two.
+ */
+const HTTP_CLIENT = '0000HTTPClient';
+
+/** As OPERATING.md says: the same two URLs for every host. */
+function dhcp6Lines({ loaderUrl, scriptUrl }: NonNullable<SiteWords['boot6']>): string[] {
+  return [
+    'dhcp-range=fd77::100,fd77::1ff,64,1h',
+    'dhcp-userclass=set:ipxe,iPXE',
+    `dhcp-option-force=tag:!ipxe,option6:16,${HTTP_CLIENT}`,
+    `dhcp-option=tag:!ipxe,option6:bootfile-url,${loaderUrl}`,
+    `dhcp-option=tag:ipxe,option6:bootfile-url,${scriptUrl}`,
+  ];
+}
+
+/**
+ * Starts dnsmasq in the site's namespace.
  */
 export function startDhcpServer(
   undo: Undo,
   network: LabNetwork,
   folder: string,
   boot?: DirectBoot,
-  nextServer?: string,
+  { nextServer, boot6 }: SiteWords = {},
 ): Started {
   const lines = [
     'port=0',
@@ -33,6 +57,7 @@ export function startDhcpServer(
     `pid-file=${join(folder, 'dnsmasq.pid')}`,
     'user=root',
     ...(boot === undefined ? [] : [`dhcp-boot=${boot.scriptUrl}`]),
+    ...(boot6 === undefined ? [] : dhcp6Lines(boot6)),
     ...(nextServer === undefined ? [] : [`dhcp-boot=,,${nextServer}`]),
   ];
   const config = join(folder, 'dnsmasq.conf');

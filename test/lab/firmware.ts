@@ -5,19 +5,25 @@
 import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { UNPACKED } from '../peers-tests/peer.ts';
+import type { SiteWords } from './dhcp-server.ts';
 import { LAB_ADDRESS } from './netns.ts';
 
 /**
  * `bios`: SeaBIOS with the network card's iPXE. `uefi`: OVMF with its own PXE, which asks port
- * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot. `uefi-media`: OVMF from the CD
- * that the machine's BMC feeds by Redfish. `uefi-secure`: OVMF's PXE under Secure Boot, with
- * Debian's signed shim, GRUB and kernel.
+ * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot; `uefi-http6`: over IPv6.
+ * `uefi-media`: OVMF from the CD that the machine's BMC feeds by Redfish. `uefi-secure`: OVMF's PXE
+ * under Secure Boot, with Debian's signed shim, GRUB and kernel.
  */
-export const firmwares = ['bios', 'uefi', 'uefi-http', 'uefi-media', 'uefi-secure'] as const;
+export const firmwares = [
+  ...['bios', 'uefi', 'uefi-http', 'uefi-http6', 'uefi-media', 'uefi-secure'],
+] as const;
 export type LabFirmware = (typeof firmwares)[number];
 
-/** `proxy`: the site's own server gives addresses. `reservation`: the agent alone does. */
-export const dhcpModes = ['proxy', 'reservation'] as const;
+/**
+ * `proxy`: the site's own server gives addresses. `reservation`: the agent alone does. `off`: the
+ * site's server says all, the agent nothing.
+ */
+export const dhcpModes = ['proxy', 'reservation', 'off'] as const;
 export type LabDhcp = (typeof dhcpModes)[number];
 
 /** How the machines of a lab boot. */
@@ -26,6 +32,11 @@ export interface BootWay {
   readonly dhcp: LabDhcp;
   /** `unsigned`: what Secure Boot has to refuse; absent: what fits the firmware. */
   readonly loader?: 'unsigned';
+}
+
+/** Whether both go together: where the agent speaks no DHCP, the site's server boots by IPv6. */
+export function isBootWay({ firmware, dhcp }: BootWay): boolean {
+  return speaksIpv6(firmware) === (dhcp === 'off');
 }
 
 /** What a scenario gets that asks for nothing else. */
@@ -69,6 +80,21 @@ export function isSecure(firmware: LabFirmware): boolean {
 /** Whether the BMC has a Redfish face and a virtual drive, and the host boots from that. */
 export function hasVirtualDrive(firmware: LabFirmware): boolean {
   return firmware === 'uefi-media';
+}
+
+/** Whether the firmware boots by HTTP over IPv6. */
+export function speaksIpv6(firmware: LabFirmware): boolean {
+  return firmware === 'uefi-http6';
+}
+
+/** What the site's own server says to machines with this firmware. */
+export function siteWords(firmware: LabFirmware): SiteWords {
+  // GRUB looks for its server there alone, and knows nothing of what a proxy offers.
+  if (isSecure(firmware)) return { nextServer: LAB_ADDRESS.agent };
+  if (!speaksIpv6(firmware)) return {};
+  const root = `http://[${LAB_ADDRESS.agent6}]:8080`;
+  const scriptUrl = `${root}/boot/\${mac:hexhyp}/script.ipxe`;
+  return { boot6: { loaderUrl: `${root}/files/${UEFI_LOADER}`, scriptUrl } };
 }
 
 /**
@@ -136,6 +162,7 @@ export function agentBootConfig({ firmware, dhcp, loader }: BootWay): object {
     ? [{ name: MEDIUM_LOADER, path: MEDIUM_LOADER_PATH }]
     : [];
   return {
+    ...(speaksIpv6(firmware) ? { serverAddress6: LAB_ADDRESS.agent6 } : {}),
     dhcp: { mode: dhcp, ...(dhcp === 'reservation' ? reservation : {}) },
     ...(firmware === 'bios'
       ? {}

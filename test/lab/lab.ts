@@ -9,10 +9,17 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
-import { type BootWay, hasVirtualDrive, isSecure, USUAL_BOOT } from './firmware.ts';
+import {
+  type BootWay,
+  hasVirtualDrive,
+  isSecure,
+  siteWords,
+  speaksIpv6,
+  USUAL_BOOT,
+} from './firmware.ts';
 import { addRedfishFace, type LabBmc, startBmc } from './ipmi-sim.ts';
 import { chooseAccelerator } from './kvm.ts';
-import { bmcAddress, LAB_ADDRESS, type LabNetwork, makeNetwork } from './netns.ts';
+import { bmcAddress, type LabNetwork, makeNetwork } from './netns.ts';
 import { type LabMachine, type MachineSpec, makeMachine } from './qemu.ts';
 import { startRouter } from './radvd.ts';
 import { createUndo, type Undo } from './undo.ts';
@@ -63,12 +70,12 @@ export async function startLab(options: {
     const isEmulated = options.vmlinuz === undefined || isSecure(boot.firmware);
     const accelerator = isEmulated ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
     const network = await makeNetwork(undo, options.machines.length);
-    startRouter(undo, { namespace: network.siteNamespace, interface: 'site0', folder });
+    const managed = speaksIpv6(boot.firmware) ? { managedPrefix: 'fd77::/64' } : {};
+    const router = { namespace: network.siteNamespace, interface: 'site0', folder };
+    startRouter(undo, { ...router, ...managed });
     // Were it there in reservation mode, the agent would keep silent beside it.
-    if (boot.dhcp === 'proxy') {
-      // GRUB looks for its server there alone, and knows nothing of what a proxy offers.
-      const nextServer = isSecure(boot.firmware) ? LAB_ADDRESS.agent : undefined;
-      startDhcpServer(undo, network, folder, options.directBoot, nextServer);
+    if (boot.dhcp !== 'reservation') {
+      startDhcpServer(undo, network, folder, options.directBoot, siteWords(boot.firmware));
     }
     const machines: LabMachine[] = [];
     const bmcs: LabBmc[] = [];

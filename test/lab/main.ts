@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildRamdisk } from '@rackwright/runner/ramdisk';
 import { packagesScenario } from '../packages/scenario.ts';
-import { type BootWay, dhcpModes, firmwares, USUAL_BOOT } from './firmware.ts';
+import { type BootWay, dhcpModes, firmwares, isBootWay, USUAL_BOOT } from './firmware.ts';
 import { startLab } from './lab.ts';
 import { agentAwayScenario } from './scenarios/agent-away.ts';
 import { badDiskScenario } from './scenarios/bad-disk.ts';
@@ -58,7 +58,8 @@ const WITH_BOOTS = '--check, --matrix or --deploy-one';
 const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join(' ')}
   --firmware LIST of ${firmwares.join(', ')}:
                   with ${WITH_BOOTS}, a run with each; default bios, of a matrix all
-  --dhcp LIST     of proxy, reservation: likewise; default proxy, of a matrix both
+  --dhcp LIST     of ${dhcpModes.join(', ')}: likewise; default proxy, of a matrix all;
+                  off is for uefi-http6 alone: the site's DHCPv6 names what it boots
   --rebuild       with --deploy-one: rescue, and the image anew with a disk kept
   --netboot       with --deploy-one: the image is booted over the network, without a disk
   --silent        with --deploy-one: the image never phones home
@@ -218,7 +219,10 @@ function bootsOf(set: ReadonlyMap<string, unknown>) {
   const modes = chosenOf('dhcp', dhcpModes, mode);
   const named = set.get('firmware') ?? usual?.firmware ?? firmwares.join(',');
   const all = chosenOf('firmware', firmwares, named);
-  return all.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp })));
+  const boots = all.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp })));
+  const ways = boots.filter(isBootWay);
+  if (ways.length === 0) throw new Error('uefi-http6 goes with --dhcp off, and with nothing else');
+  return ways;
 }
 
 /** What `--option a,b` names, each once. */

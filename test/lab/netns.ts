@@ -13,6 +13,9 @@ import type { Undo } from './undo.ts';
 export const LAB_ADDRESS = {
   agent: '10.77.0.1',
   site: '10.77.0.2',
+  /** Of agent and site by IPv6, in fd77::/64. */
+  agent6: 'fd77::1',
+  site6: 'fd77::2',
   network: '10.77.0.0',
   leasesFrom: '10.77.0.100',
   leasesTo: '10.77.0.199',
@@ -45,6 +48,7 @@ export async function makeNetwork(undo: Undo, machines: number): Promise<LabNetw
   await ip('link set lo up');
   await ip('link add br0 type bridge');
   await ip(`addr add ${LAB_ADDRESS.agent}/${LAB_ADDRESS.prefix} dev br0`);
+  await ip(`addr add ${LAB_ADDRESS.agent6}/64 dev br0 nodad`);
   for (let index = 0; index < machines; index += 1) {
     await ip(`addr add ${bmcAddress(index)}/32 dev br0`);
     await ip(`tuntap add tap${index} mode tap`);
@@ -58,7 +62,7 @@ export async function makeNetwork(undo: Undo, machines: number): Promise<LabNetw
   await site('link set lo up');
   await site('link set site0 up');
   await site(`addr add ${LAB_ADDRESS.site}/${LAB_ADDRESS.prefix} dev site0`);
-  await site('addr add fd77::2/64 dev site0 nodad');
+  await site(`addr add ${LAB_ADDRESS.site6}/64 dev site0 nodad`);
   return { namespace, siteNamespace };
 }
 

@@ -13,11 +13,13 @@ export interface RouterPlace {
   readonly interface: string;
   /** For its files. */
   readonly folder: string;
+  /** Says that this network is on the link, and that its addresses come by DHCPv6. */
+  readonly managedPrefix?: string;
 }
 
 /** Starts radvd in that namespace. */
 export function startRouter(undo: Undo, place: RouterPlace): Started {
-  const { namespace, interface: name, folder } = place;
+  const { namespace, interface: name, folder, managedPrefix } = place;
   const file = (suffix: string): string => join(folder, `radvd-${name}.${suffix}`);
   const config = file('conf');
   writeFileSync(
@@ -29,6 +31,7 @@ export function startRouter(undo: Undo, place: RouterPlace): Started {
       '  MinRtrAdvInterval 3;',
       '  MaxRtrAdvInterval 4;',
       '  MinDelayBetweenRAs 3;',
+      ...(managedPrefix === undefined ? [] : managed(managedPrefix)),
       '};',
       '',
     ].join('\n'),
@@ -40,4 +43,9 @@ export function startRouter(undo: Undo, place: RouterPlace): Started {
     logFile: file('log'),
     namespace,
   });
+}
+
+function managed(prefix: string): string[] {
+  const flags = ['  AdvManagedFlag on;', '  AdvOtherConfigFlag on;'];
+  return [...flags, `  prefix ${prefix} {`, '    AdvOnLink on;', '    AdvAutonomous off;', '  };'];
 }

@@ -59,6 +59,8 @@ export interface BootInterface {
   readonly name?: string;
   /** Our IPv4 address as hosts there reach it: in offers and URLs, and what transfers come from. */
   readonly serverAddress: string;
+  /** Our IPv6 address there, as Node writes it: HTTP is served at it too. Absent: IPv4 only. */
+  readonly serverAddress6?: string;
   readonly dhcp: DhcpConfig;
 }
 
@@ -129,6 +131,8 @@ const safeArgument = /^[A-Za-z0-9._:,=@%+/-]+$/;
 const portMax = 65_535;
 /** Every address of this machine. */
 export const everywhere = '0.0.0.0';
+/** The same, by IPv4 and IPv6. */
+const everywhere6 = '::';
 const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /** What can be told to be wrong before it is started. */
@@ -165,6 +169,7 @@ export function bootProblems(config: BootSettings): readonly string[] {
   const fileNames = new Set(config.files.map(({ name }) => name));
   return [
     ...interfaceProblems(config),
+    ...listen6Problems(config),
     ...fileProblems(config),
     ...loaderProblems('loaders', config.loaders, loaderNames),
     ...bootProfiles.flatMap((one, index) => {
@@ -221,6 +226,13 @@ export function addressAsked(
 ): string | undefined {
   const [first, ...others] = addresses;
   return others.length === 0 ? first : addresses.find((address) => address === localAddress);
+}
+
+/** Where HTTP listens: by IPv6 too if any interface has such an address. */
+export function httpListen({ http, interfaces }: Pick<BootConfig, 'http' | 'interfaces'>) {
+  const { port } = http;
+  const by6 = interfaces.some(({ serverAddress6 }) => serverAddress6 !== undefined);
+  return { address: by6 ? everywhere6 : http.address, port };
 }
 
 function fileProblems({ loaderFiles, files }: BootSettings): string[] {
@@ -282,6 +294,17 @@ function meetingProblems(
       ...unless(away === undefined, what, `without the address of interface ${away?.name}`),
     ];
   });
+}
+
+/** One socket hears both. */
+function listen6Problems({ interfaces, http }: BootSettings): string[] {
+  const by6 = interfaces.map(({ serverAddress6 }) => serverAddress6).filter((one) => one);
+  const areOwn = new Set(by6).size === by6.length;
+  const isEverywhere = by6.length === 0 || http.address === everywhere;
+  return [
+    ...unless(areOwn, 'interfaces', 'with a serverAddress6 each, or none'),
+    ...unless(isEverywhere, 'http.address', `${everywhere}, the default, with serverAddress6`),
+  ];
 }
 
 /** DHCP, PXE and TFTP are three ports of one interface. */

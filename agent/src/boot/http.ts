@@ -117,7 +117,7 @@ class BootPages {
   #isOurs(host: string, localAddress: string): boolean {
     const isAddress = /^[\d.]+$|^\[/.test(host);
     const told = this.#urls(localAddress)?.serverAddress;
-    return !isAddress || host === localAddress || host === told;
+    return !isAddress || host === localAddress || host === `[${localAddress}]` || host === told;
   }
 
   #told(request: HttpRequest, response: HttpResponse, what: BootTarget['kind']): HttpResponse {

@@ -13,6 +13,7 @@ import {
   checkBootConfig,
   everywhere,
   httpLimitsOf,
+  httpListen,
   keptFileBytesMaxDefault,
   tftpLimitsOf,
 } from './config.ts';
@@ -30,7 +31,7 @@ import { type BootChoice, chooseBoot, type Loaders, unknownProfile } from './pro
 import { BootScripts } from './scripts.ts';
 import { type BootSight, BootSights } from './sights.ts';
 import { startTftp, type TftpListen } from './tftp.ts';
-import { type BootUrls, bootUrls } from './urls.ts';
+import { type BootUrls, bootUrls, bootUrls6 } from './urls.ts';
 
 export interface BootDependencies {
   readonly udp: Udp;
@@ -124,11 +125,12 @@ export async function startBoot(
       limits: httpLimitsOf(config),
     };
     const urlsAt = (localAddress: string): BootUrls | undefined => {
+      if (localAddress.includes(':')) return urlsAt6(config, localAddress, httpShell.port);
       const address = addressAsked(addresses, localAddress);
       if (address === undefined) return undefined;
       return bootUrls(address, httpShell.port, config.http.filesPort);
     };
-    const httpShell = await startHttp(http, config.http, pages, urlsAt);
+    const httpShell = await startHttp(http, httpListen(config), pages, urlsAt);
     closers.push(() => httpShell.close());
     const own = dependencies.ownAddresses;
     const bytesMax = config.tftp.keptFileBytesMax ?? keptFileBytesMaxDefault;
@@ -153,6 +155,16 @@ export async function startBoot(
     await close();
     throw error;
   }
+}
+
+/** Undefined: it is no address that hosts are told of, such as one of the link only. */
+function urlsAt6(
+  { interfaces }: BootConfig,
+  localAddress: string,
+  httpPort: number,
+): BootUrls | undefined {
+  const found = interfaces.find(({ serverAddress6 }) => serverAddress6 === localAddress);
+  return found && bootUrls6(localAddress, found.serverAddress, httpPort);
 }
 
 function mediumUrl(

@@ -2,6 +2,7 @@
 import { canonicalMac, hyphenatedMac, type Mac } from '@rackwright/dhcp';
 
 export interface BootUrls {
+  /** Our IPv4 address: runners dial it. */
   readonly serverAddress: string;
   /** "http://ADDRESS:PORT" */
   readonly root: string;
@@ -14,7 +15,21 @@ export interface BootUrls {
 
 /** `filesPort`: of another server, which serves the hosts' files by our leave; 0: we do. */
 export function bootUrls(serverAddress: string, httpPort: number, filesPort = 0): BootUrls {
-  const rootAt = (port: number) => `http://${serverAddress}${port === 80 ? '' : `:${port}`}`;
+  return urlsOf(serverAddress, serverAddress, httpPort, filesPort);
+}
+
+/** The same for a host that speaks IPv6 with us; the other server serves nothing by that. */
+export function bootUrls6(address6: string, serverAddress: string, httpPort: number): BootUrls {
+  return urlsOf(`[${address6}]`, serverAddress, httpPort, 0);
+}
+
+function urlsOf(
+  ours: string,
+  serverAddress: string,
+  httpPort: number,
+  filesPort: number,
+): BootUrls {
+  const rootAt = (port: number) => `http://${ours}${port === 80 ? '' : `:${port}`}`;
   const root = rootAt(httpPort);
   const filesRoot = rootAt(filesPort === 0 ? httpPort : filesPort);
   return {

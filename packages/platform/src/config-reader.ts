@@ -71,6 +71,10 @@ export class ConfigReader {
     );
   }
 
+  optionalTextThat(key: string, fits: (text: string) => boolean, what: string): string | undefined {
+    return this.#has(key) ? this.textThat(key, fits, what) : undefined;
+  }
+
   optionalText(key: string): string | undefined {
     return this.#has(key) ? this.text(key) : undefined;
   }

@@ -3,6 +3,7 @@ export interface HttpRequest {
   readonly method: string;
   /** Path and query exactly as sent. */
   readonly target: string;
+  /** As dotted IPv4 or IPv6; so is our own. */
   readonly remoteAddress: string;
   /** Which of this machine's addresses it was sent to. */
   readonly localAddress: string;

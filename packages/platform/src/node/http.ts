@@ -107,9 +107,9 @@ function limitCallers(server: Server, callers: Callers): Speak {
   };
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    const from = socket.remoteAddress;
+    const from = ownForm(socket.remoteAddress);
     // Without an address it is gone already.
-    const caller = from === undefined ? undefined : callers.admit(from);
+    const caller = from === '' ? undefined : callers.admit(from);
     if (caller === undefined) {
       socket.destroy();
       return;
@@ -321,10 +321,15 @@ function readRequest(request: IncomingMessage): HttpRequest {
   return {
     method: request.method ?? '',
     target: request.url ?? '',
-    remoteAddress: request.socket.remoteAddress ?? '',
-    localAddress: request.socket.localAddress ?? '',
+    remoteAddress: ownForm(request.socket.remoteAddress),
+    localAddress: ownForm(request.socket.localAddress),
     headers,
   };
+}
+
+/** A socket for IPv6 and IPv4 shows an IPv4 address as one of IPv6 (RFC 4291 §2.5.5.2). */
+function ownForm(address = ''): string {
+  return address.replace(/^::ffff:(?=[\d.]+$)/i, '');
 }
 
 const noBody = { 'content-length': 0 } as const;
