@@ -126,14 +126,24 @@ beforeAll(async () => {
   await many.start();
 });
 
+/** What all works have come to. */
+const whole: Cost = { rows: 0, bytes: 0, written: 0 };
+
 test.each(works)('%s costs the same with ten times the hosts', async (_, work) => {
   const [least, most] = [await few.costOf(work), await many.costOf(work)];
+  for (const each of ['rows', 'bytes', 'written'] as const) whole[each] += least[each];
   expect(least.rows, 'nothing was counted').toBeGreaterThan(0);
   expect(most).toEqual(least);
 });
 
 test('the host has gone all the way', () => {
   for (const { rig } of [few, many]) expect(rig.status().state).toBe(HostState.AVAILABLE);
+});
+
+test('a host takes 71 reads and 21 writes at most from its verify to available', () => {
+  expect(whole.written, 'nothing was counted').toBeGreaterThan(0);
+  expect(whole.rows).toBeLessThanOrEqual(71);
+  expect(whole.written).toBeLessThanOrEqual(21);
 });
 
 test('a pass that looks at all hosts is seen', async () => {
