@@ -31,6 +31,7 @@ export {
   type WantedHostImage,
 } from './images/index.ts';
 export { Journal, type JournalOptions } from './journal/index.ts';
+export { defaultNetworkFaultLimits, NetworkFaults } from './network-faults.ts';
 export { nginxSite } from './nginx-site.ts';
 export { type Platform, type RunningAgent, startAgent } from './program.ts';
 export {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BootConfig, BootInterface } from '@rackwright/agent';
 import { asMac } from '@rackwright/dhcp';
+import { RackFaultType } from '@rackwright/messages';
 import { afterEach, beforeEach, describe, expect, type TestContext, test } from 'vitest';
 import { runProgram, type Started, startProcess, until } from '../../lab/processes.ts';
 import { createUndo, type Undo } from '../../lab/undo.ts';
@@ -63,6 +64,8 @@ interface Server {
   readonly process: Started;
   /** Lines that it told, of one kind. */
   told(kind: string): object[];
+  /** Of the rack, as they stand. */
+  faults(): object[];
   leases(): { mac: string; address: string; state: string }[];
 }
 
@@ -136,7 +139,11 @@ async function startServer(
   await until('the start of the server', waitMs, () => told('ready').length > 0, logFile);
   const leases = () =>
     existsSync(leasesPath) ? JSON.parse(readFileSync(leasesPath, 'utf8')).leases : [];
-  return { process: process_, told, leases };
+  const faults = (): object[] => {
+    const last = told('faults').at(-1) as { faults: object[] } | undefined;
+    return last?.faults ?? [];
+  };
+  return { process: process_, told, faults, leases };
 }
 
 async function plugIn({ undo, folder, wire }: Site, name: string, whose: string) {
@@ -272,10 +279,14 @@ describe('udhcpc', () => {
     await until('a lease', 3 * waitMs, isBound, running.logFile);
     expect(client.reports('bound')[0]?.['ip']).toMatch(/^10\.77\.0\.10[5-9]$/);
     expect(server.told('declined')[0]).toMatchObject({ mac: mac.one, address: '10.77.0.102' });
+    const fault = { type: RackFaultType.ADDRESS_DECLINED, mac: mac.one, address: '10.77.0.102' };
+    expect(server.faults()).toContainEqual(fault);
   });
 });
 
 describe('dnsmasq as another server', () => {
+  const foreignServer = { type: RackFaultType.FOREIGN_DHCP_SERVER, mac: '', address: '10.77.0.2' };
+
   function startOther({ undo, folder }: Site, path: string, namespace: string): Started {
     const logFile = join(folder, 'dnsmasq.log');
     writeFileSync(logFile, '');
@@ -298,6 +309,8 @@ describe('dnsmasq as another server', () => {
     const isFound = () => server.told('otherServer').length > 0;
     await until('the discovery', waitMs, isFound, other.logFile);
     expect(server.told('otherServer')).toMatchObject([{ serverAddress: '10.77.0.2' }]);
+    await until('the fault', waitMs, () => server.faults().length > 0);
+    expect(server.faults()).toEqual([foreignServer]);
     await other.stop();
     const client = await plugIn(here, 'one', mac.one);
     const output = await client.dhclient(dhclient.path, [], 'timeout 3;');
@@ -324,5 +337,6 @@ describe('dnsmasq as another server', () => {
     await until('the return', 2 * waitMs, lease);
     await client.dhclient(dhclient.path, ['-x']);
     expect(server.told('otherServer')).toHaveLength(1);
+    expect(server.told('faults')).toMatchObject([{ faults: [foreignServer] }, { faults: [] }]);
   });
 });

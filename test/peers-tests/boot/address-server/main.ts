@@ -3,7 +3,12 @@
  * sockets that it is handed, if any. What happens is one JSON line each on standard output. Ends
  * with SIGTERM.
  */
-import { type BootConfig, startBoot } from '@rackwright/agent';
+import {
+  type BootConfig,
+  defaultNetworkFaultLimits,
+  NetworkFaults,
+  startBoot,
+} from '@rackwright/agent';
 import {
   inheritedDescriptors,
   nodeClock,
@@ -32,6 +37,16 @@ const grants = hosts.map(({ hostUid }) => ({
 }));
 const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
 const tell = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
+/** As the agent tells the control plane of them, at once. */
+const networkFaults = new NetworkFaults({
+  clock: nodeClock(),
+  tell: ({ faults }) =>
+    tell({
+      kind: 'faults',
+      faults: faults.map(({ type, mac, address }) => ({ type, mac, address })),
+    }),
+  limits: { ...defaultNetworkFaultLimits, spacingMs: 0 },
+});
 const services = await startBoot(config, {
   udp: nodeUdp(inherited),
   http: nodeHttp(),
@@ -40,9 +55,14 @@ const services = await startBoot(config, {
   log: nodeLog('debug', 2),
   memory: () => ({ snapshot: { generation: 1, hosts }, grants: granted ? grants : [] }),
   onNetboot: () => {},
-  onDhcpFault: (fault) => tell(fault),
+  onDhcpFault: (fault) => {
+    tell(fault);
+    networkFaults.dhcp(fault);
+  },
+  onDhcpServerGone: (address) => networkFaults.serverGone(address),
 });
 tell({ kind: 'ready' });
 process.once('SIGTERM', () => {
+  networkFaults.stop();
   void services.close().then(() => process.exit(0));
 });
