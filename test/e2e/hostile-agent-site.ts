@@ -160,6 +160,7 @@ export class HostileSite {
    * them, once a minute, that it is up.
    */
   async records(): Promise<Map<string, string>> {
+    await this.#lookedAtMachines();
     const { entries } = await this.fixture.store.list('');
     const isOwn = (key: string) => /^audit|^secrets\.readers\.|alpha/.test(key);
     return new Map(
@@ -167,6 +168,22 @@ export class HostileSite {
         .filter(({ key }) => !isOwn(key))
         .map(({ key, value }) => [key, Buffer.from(value).toString('latin1')]),
     );
+  }
+
+  /** What was said may change what becomes of listed machines: all of them have been looked at. */
+  async #lookedAtMachines(): Promise<void> {
+    const { discovery } = this.fixture.controlPlane;
+    discovery.wake();
+    // It comes to this one's turn when that look is over.
+    const nobody = {
+      hostId: 'nobody',
+      labels: {},
+      spec: undefined,
+      by: '',
+      requestId: '',
+      actor: '',
+    };
+    await discovery.accept('nobody', nobody, true);
   }
 
   async stop(): Promise<void> {

@@ -78,6 +78,21 @@ test('takes no machine that is a host by a MAC, by its inventory or by its BMC',
   expect(judge(machine(), world({ hosts: [host], expected })).kind).toBe('accept');
 });
 
+test('takes a machine off the list of its rack for no host of another rack', () => {
+  const byMac = { ...host, bootMacs: [mac], rack: 'racks/r2' };
+  expect(judge(machine(), world({ hosts: [byMac] }))).toEqual({
+    kind: 'wait',
+    fits: true,
+    words: 'it is hosts/h9 of racks/r2',
+  });
+  // What the agent of that rack says of its host says nothing of this machine.
+  const bySight = { ...host, traits: machine().traits, rack: 'racks/r2' };
+  const expected = [line('h1', { serial: 'SW-1' })];
+  expect(judge(machine(), world({ hosts: [bySight], expected })).kind).toBe('accept');
+  const here = { ...bySight, hostId: 'h8', name: 'hosts/h8', rack: 'racks/r1' } as const;
+  expect(judge(machine(), world({ hosts: [bySight, here], expected })).kind).toBe('host');
+});
+
 test('takes a machine for a line only when all that the line names fits', () => {
   const accepted = judge(machine(), world({ expected: [line('h1', { serial: 'sw-1', mac })] }));
   expect(accepted).toMatchObject({

@@ -7,6 +7,8 @@
  * J3 The first rule that fits takes the machine, or says what it lacks.
  * J4 A BMC's credential goes only where a person has said: to an address that the line or rule
  *    names, or to one that the machine says and that lies in a network which its rack names.
+ * J5 Only a host of its own rack takes a machine off the list and learns its inventory. Of hosts
+ *    of other racks the boot MACs count, which a person gave; what their agents say does not.
  */
 
 import { create } from '@bufbuild/protobuf';
@@ -56,8 +58,14 @@ export type Decision =
 
 /** Whose machine it is, or who takes it. */
 export function judge(kept: KeptMachine, world: DiscoverySnapshot): Decision {
-  const known = hostOf(kept, world.hosts);
-  if (known !== undefined) return { kind: 'host', ...known };
+  const { rack } = kept.machine;
+  const known = hostOf(
+    kept,
+    world.hosts.filter((host) => host.rack === rack || bootMacOf(kept, host) !== undefined),
+  );
+  if (known !== undefined) {
+    return known.host.rack === rack ? { kind: 'host', ...known } : waiting(known.words);
+  }
   const near = linesNear(kept, world.expected);
   const fitting = near.filter((line) => matchOf(line.expected, kept).kind === 'fits');
   const [line] = fitting;
@@ -88,9 +96,8 @@ export function hostOf(
 ): { readonly host: KnownHost; readonly words: string } | undefined {
   const { machine, traits } = kept;
   for (const host of hostsNear(kept, hosts)) {
-    const shared = traits.macs.find((mac) => host.bootMacs.includes(mac));
     const isIt =
-      shared !== undefined ||
+      bootMacOf(kept, host) !== undefined ||
       (host.traits !== undefined && isSameMachine(traits, host.traits)) ||
       (host.traits === undefined && isProvedBy(machine.inventory?.system, host));
     if (!isIt) continue;
@@ -99,7 +106,13 @@ export function hostOf(
   return undefined;
 }
 
+/** A boot MAC of the host that the machine has. */
+function bootMacOf({ traits }: KeptMachine, { bootMacs }: KnownHost): string | undefined {
+  return traits.macs.find((mac) => bootMacs.includes(mac));
+}
+
 function wordsOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string {
+  if (host.rack !== rack) return `it is ${host.name} of ${host.rack}`;
   if (!host.bootMacs.includes(bootMac)) {
     // The flag gives all of them: what is not named again would be gone.
     const macs = [...host.bootMacs, bootMac].map((mac) => `--mac ${mac}`).join(' ');
@@ -109,7 +122,7 @@ function wordsOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string 
       'or let the machine boot from another interface'
     );
   }
-  return host.rack === rack ? `it is ${host.name}` : `it is ${host.name} of ${host.rack}`;
+  return `it is ${host.name}`;
 }
 
 /** Whether the agent of this rack should have known the machine by its MAC. */
