@@ -24,7 +24,7 @@ import {
 const problem = browserProblem();
 /** For what takes a machine its time, on a busy one. */
 const patience = { timeout: 240_000 };
-const ofHost = ['hosts/h1', 'hosts/h1?tab=boots'];
+const ofHost = ['', '?tab=inventory', '?tab=disks', '?tab=boots'].map((tab) => `hosts/h1${tab}`);
 /** Colour scheme and width in pixels of a wide screen and a phone: all that come together. */
 const looks = (['dark', 'light'] as const).flatMap((scheme) =>
   [1280, 390].map((width) => [scheme, width] as const),
@@ -316,7 +316,7 @@ test('no page has a violation of WCAG 2.2 AA, light or dark, wide or narrow', as
   for (const [colorScheme, width] of looks) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 844 });
-    for (const path of [...pages, '', 'hosts', ...ofHost, 'pools/web', 'racks/r1']) {
+    for (const path of [...pages, '', 'hosts', ...ofHost, 'pools/web', 'racks/r1', 'racks/none']) {
       await go(`#/${path}`);
       await page.locator('h1').waitFor();
       await page.locator('main [role=status].nothing').first().waitFor({ state: 'detached' });

@@ -8,8 +8,8 @@ import { type Verification, verifyStatement } from '../browser/verify.ts';
 import { hex, idOf } from '../logic/format.ts';
 import { routeOf } from '../logic/route.ts';
 import { readStatement, resultOf, sectionsOf } from '../logic/statement.ts';
-import { Badge, Loading, PageHead } from '../parts/basics.tsx';
-import { FailureBox } from '../parts/errors.tsx';
+import { Badge, PageHead } from '../parts/basics.tsx';
+import { Unread } from '../parts/unread.tsx';
 import { PowerCycle } from './host-disks.tsx';
 
 export function CertificatePage({ name }: { readonly name: string }) {
@@ -22,10 +22,8 @@ export function CertificatePage({ name }: { readonly name: string }) {
     ]);
     return { certificate, trust };
   });
-  if (failure !== undefined) {
-    return <FailureBox what={`${name} cannot be shown`} failure={failure} retry={reload} />;
-  }
-  return value === undefined ? <Loading what="Reading the certificate" /> : <Sheet {...value} />;
+  if (value !== undefined && failure === undefined) return <Sheet {...value} />;
+  return <Unread name={name} kind="certificate" failure={failure} retry={reload} />;
 }
 
 interface SheetProps {

@@ -14,11 +14,11 @@ import { useEvents, useLive, useRoute, useTopic } from '../browser/hooks.ts';
 import { idOf, shortImage } from '../logic/format.ts';
 import { hostTone, stateTone, stateWord } from '../logic/host-tones.ts';
 import { formatRoute, routeOf } from '../logic/route.ts';
-import { Badge, Fields, Loading, PageHead, Panel, Resource, Time } from '../parts/basics.tsx';
-import { FailureBox } from '../parts/errors.tsx';
+import { Badge, Fields, PageHead, Panel, Resource, Time } from '../parts/basics.tsx';
 import { ExplanationPanel } from '../parts/explanation.tsx';
 import { RunView } from '../parts/run.tsx';
 import { Tabs } from '../parts/tabs.tsx';
+import { Unread } from '../parts/unread.tsx';
 import { HostActions } from './host-actions.tsx';
 import { HostBoots } from './host-boots.tsx';
 import { HostDisks } from './host-disks.tsx';
@@ -53,16 +53,7 @@ export function HostPage({ name }: { readonly name: string }) {
   const { failure } = loaded;
   const above = <a href={formatRoute(['hosts'])}>Hosts</a>;
   if (host === undefined) {
-    return (
-      <>
-        <PageHead title={idOf(name)} above={above} />
-        {failure === undefined ? (
-          <Loading what="Reading the host" />
-        ) : (
-          <FailureBox what={`${name} cannot be shown`} failure={failure} retry={loaded.reload} />
-        )}
-      </>
-    );
+    return <Unread name={name} kind="host" above={above} failure={failure} retry={loaded.reload} />;
   }
   const chosen = query['tab'] ?? 'now';
   return (

@@ -18,22 +18,13 @@ import { poolHostTone } from '../logic/host-tones.ts';
 import { isOffered } from '../logic/offers.ts';
 import { statesOf } from '../logic/rollout.ts';
 import { formatRoute, routeOf } from '../logic/route.ts';
-import {
-  Badge,
-  Fields,
-  Loading,
-  Mark,
-  Nothing,
-  PageHead,
-  Panel,
-  Resource,
-  Time,
-} from '../parts/basics.tsx';
+import { Badge, Fields, Mark, Nothing, PageHead, Panel, Resource, Time } from '../parts/basics.tsx';
 import { useAction } from '../parts/dialog.tsx';
 import { FailureBox } from '../parts/errors.tsx';
 import { ExplanationPanel } from '../parts/explanation.tsx';
 import { Shares } from '../parts/shares.tsx';
 import { Table } from '../parts/table.tsx';
+import { Unread } from '../parts/unread.tsx';
 import { PoolState } from './pools.tsx';
 
 const historyMax = 50;
@@ -59,19 +50,16 @@ export function PoolPage({ name }: { readonly name: string }) {
     (signal) => clients.pools.explainPool({ name }, { signal }),
     options,
   );
+  const above = <a href={formatRoute(['pools'])}>Pools</a>;
   if (value === undefined) {
-    return failure === undefined ? (
-      <Loading what="Reading the pool" />
-    ) : (
-      <FailureBox what={`${name} cannot be shown`} failure={failure} retry={reload} />
-    );
+    return <Unread name={name} kind="pool" above={above} failure={failure} retry={reload} />;
   }
   const { pool, hosts, history } = value;
   return (
     <>
       <PageHead
         title={idOf(name)}
-        above={<a href={formatRoute(['pools'])}>Pools</a>}
+        above={above}
         actions={<PoolActions pool={pool} reload={reload} />}
       >
         <p class="host-line">

@@ -10,10 +10,10 @@ import { useLive, useTopic } from '../browser/hooks.ts';
 import { grouped, idOf } from '../logic/format.ts';
 import { hostStates, stateWord, toneOfWord } from '../logic/host-tones.ts';
 import { formatRoute } from '../logic/route.ts';
-import { Badge, Fields, Loading, PageHead, Panel, Resource, Time } from '../parts/basics.tsx';
-import { FailureBox } from '../parts/errors.tsx';
+import { Badge, Fields, PageHead, Panel, Resource, Time } from '../parts/basics.tsx';
 import { ExplanationPanel } from '../parts/explanation.tsx';
 import { Shares } from '../parts/shares.tsx';
+import { Unread } from '../parts/unread.tsx';
 import { AgentState } from './overview.tsx';
 
 export function RackPage({ name }: { readonly name: string }) {
@@ -38,18 +38,15 @@ export function RackPage({ name }: { readonly name: string }) {
     (signal) => clients.racks.explainRack({ name }, { signal }),
     options,
   );
+  const above = <a href={formatRoute([])}>Fleet</a>;
   if (value === undefined) {
-    return failure === undefined ? (
-      <Loading what="Reading the rack" />
-    ) : (
-      <FailureBox what={`${name} cannot be shown`} failure={failure} retry={reload} />
-    );
+    return <Unread name={name} kind="rack" above={above} failure={failure} retry={reload} />;
   }
   return (
     <>
       <PageHead
         title={id}
-        above={<a href={formatRoute([])}>Fleet</a>}
+        above={above}
         actions={
           <a class="button" href={formatRoute(['hosts'], { rack: id })}>
             Its hosts

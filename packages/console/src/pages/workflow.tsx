@@ -15,12 +15,13 @@ import { idOf } from '../logic/format.ts';
 import { workflowTone } from '../logic/host-tones.ts';
 import { isOffered } from '../logic/offers.ts';
 import { routeOf } from '../logic/route.ts';
-import { Badge, Fields, Loading, PageHead, Panel, Time } from '../parts/basics.tsx';
+import { Badge, Fields, PageHead, Panel, Time } from '../parts/basics.tsx';
 import { AskDialog, useAction } from '../parts/dialog.tsx';
 import { FailureBox } from '../parts/errors.tsx';
 import { ExplanationPanel } from '../parts/explanation.tsx';
 import { RunView } from '../parts/run.tsx';
 import { StepLog } from '../parts/step-log.tsx';
+import { Unread } from '../parts/unread.tsx';
 
 export function WorkflowPage({ name }: { readonly name: string }) {
   const { clients } = useConsole();
@@ -37,19 +38,16 @@ export function WorkflowPage({ name }: { readonly name: string }) {
     (signal) => clients.workflows.explainWorkflow({ name }, { signal }),
     options,
   );
+  const above = <a href={routeOf(host)}>{idOf(host)}</a>;
   if (value === undefined) {
-    return failure === undefined ? (
-      <Loading what="Reading the workflow" />
-    ) : (
-      <FailureBox what={`${name} cannot be shown`} failure={failure} retry={reload} />
-    );
+    return <Unread name={name} kind="workflow" above={above} failure={failure} retry={reload} />;
   }
   const run = value.status?.run;
   return (
     <>
       <PageHead
         title={idOf(name)}
-        above={<a href={routeOf(host)}>{idOf(host)}</a>}
+        above={above}
         actions={<WorkflowActions workflow={value} reload={reload} />}
       />
       <ExplanationPanel title="Now" what="What the workflow waits for" explained={explained} />
