@@ -208,7 +208,7 @@ test.each(unsupported)('%s is refused twice in the same words', async (name) => 
     return refused instanceof ApiFailure ? refused.error.message : undefined;
   };
   const first = await words();
-  expect(first).toContain('does not know deploy.await_image');
+  expect(first).toContain('does not know deploy.fetch_image');
   await restart();
   expect(await words()).toBe(first);
 });
