@@ -204,6 +204,10 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   'rackwright.v1.SanitizeFacts': { '*': 'free' },
   'rackwright.v1.StorageSign': { '*': 'free' },
   'rackwright.v1.BmcDriveList': { '*': 'free' },
+  'rackwright.v1.BmcParts': { '*': 'free' },
+  'rackwright.v1.MemoryModule': { '*': 'free' },
+  'rackwright.v1.FirmwareVersion': { '*': 'free' },
+  'rackwright.v1.LldpNeighbor': { '*': 'free' },
   'rackwright.v1.HardwareHealth': { '*': 'free' },
   // Shown to whoever asked, and kept nowhere.
   'rackwright.v1.BmcReading': { '*': 'free' },

@@ -17,6 +17,7 @@ const host: House = {
   floors: [
     'turn',
     'bmc',
+    'hardware',
     'deployment',
     'operation',
     'erasure',

@@ -40,7 +40,8 @@ function setUp(readDrives: ReadDrives | undefined, serial = 'HOST-1') {
             asked.push(parts.join());
             const read = await readDrives(signal);
             if (read.kind !== 'ok') return read;
-            return ok({ processors: [], memory: [], drives: read.value, complete: true });
+            const lists = { processors: [], memory: [], interfaces: [], firmware: [] };
+            return ok({ ...lists, drives: read.value, complete: true });
           },
         }),
   };
@@ -67,14 +68,17 @@ describe('the list of drives', () => {
   test('is read once for a boot, for a while, and anew for the next one', async () => {
     const { driveLists, context, asked, clock } = setUp(async () => ok([drive]));
     const read = (boot: string) => clock.settle(driveLists.during('uid', request(boot), context));
-    expect(await read('boot')).toMatchObject({ available: true, drives: [{ serial: 'A' }] });
+    expect(await read('boot')).toMatchObject({
+      bmcDrives: { available: true, drives: [{ serial: 'A' }] },
+      bmcParts: { complete: true },
+    });
     await read('boot');
-    expect(asked).toEqual(['drives']);
+    expect(asked).toEqual(['drives', 'memory,interfaces,firmware']);
     await read('next');
-    expect(asked).toHaveLength(2);
+    expect(asked).toHaveLength(4);
     await clock.settle(new Promise<void>((resolve) => void clock.after(300_000, resolve)));
     await read('next');
-    expect(asked).toHaveLength(3);
+    expect(asked).toHaveLength(6);
   });
 
   test('of another BMC, of a broken one or of none is not available', async () => {
@@ -83,13 +87,15 @@ describe('the list of drives', () => {
     expect(
       await clock.settle(other.driveLists.during('uid', request(), other.context)),
     ).toMatchObject({
-      available: false,
-      unavailableReason: expect.stringContaining('another BMC answers'),
+      bmcDrives: {
+        available: false,
+        unavailableReason: expect.stringContaining('another BMC answers'),
+      },
     });
     const broken = setUp(() => Promise.reject(new Error('broken')));
     expect(
       await broken.clock.settle(broken.driveLists.during('uid', request(), broken.context)),
-    ).toMatchObject({ available: false, unavailableReason: 'broken' });
+    ).toMatchObject({ bmcDrives: { available: false, unavailableReason: 'broken' } });
     const ipmi = setUp(undefined);
     expect(await ipmi.driveLists.during('uid', request(), ipmi.context)).toBeUndefined();
   });
@@ -112,6 +118,7 @@ describe('the list of drives', () => {
       observations: {
         inventory: { bootId: 'b' },
         bmcDrives: { available: false, unavailableReason: 'given up' },
+        bmcParts: { complete: false },
       },
     });
   });

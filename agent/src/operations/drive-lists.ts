@@ -1,5 +1,6 @@
 /**
- * What BMCs say of the drives in their machines, for a comparison with what the runner sees.
+ * What BMCs say of the drives in their machines, for a comparison with what the runner sees; with
+ * an inspection also of other parts (`part-lists.ts`).
  *
  * D1 Nothing depends on the answer: a BMC that gives no list is told of as such, and ends nothing.
  * D2 Only the BMC that is expected is believed: another one lists another machine's drives.
@@ -12,6 +13,7 @@ import {
   type agent,
   type BmcDriveList,
   BmcDriveListSchema,
+  type BmcParts,
   type HostUid,
   type OperationId,
   StorageSignKind,
@@ -23,6 +25,7 @@ import { boundText } from '@rackwright/results';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { type BmcDrivers, openBmc } from './bmc-access.ts';
 import { openExpectedBmc } from './expected-bmc.ts';
+import { partsOf, partsReadingMsMax } from './part-lists.ts';
 import { timeLimit } from './time-limit.ts';
 
 /** Longest reading of one list; an operation whose time is short gives it half of that. */
@@ -34,10 +37,16 @@ const reasonBytesMax = 512;
 
 type Context = Pick<OperationContext, 'credential' | 'remainingMs' | 'signal'>;
 
+/** What a BMC lists beside an inspection. */
+export interface BmcLists {
+  readonly bmcDrives: BmcDriveList;
+  readonly bmcParts?: BmcParts;
+}
+
 interface Kept {
   readonly bootOperationId: OperationId;
   readonly atMs: number;
-  readonly list: BmcDriveList;
+  readonly lists: BmcLists;
 }
 
 export class DriveLists {
@@ -62,25 +71,25 @@ export class DriveLists {
     }
   }
 
-  /** The list for an inspection; never rejects. Undefined as above, or when nobody is asked. */
+  /** The lists for an inspection; never rejects. Undefined as above, or when nobody is asked. */
   async during(
     hostUid: HostUid,
     request: agent.Inspect,
     context: OperationContext,
-  ): Promise<BmcDriveList | undefined> {
+  ): Promise<BmcLists | undefined> {
     if (request.bmc === undefined) return undefined;
     const { bootOperationId } = request;
     const kept = this.#kept.get(hostUid);
     const ageMs = this.#clock.suspendAwareMs() - (kept?.atMs ?? 0);
-    if (kept?.bootOperationId === bootOperationId && ageMs < freshMs) return kept.list;
+    if (kept?.bootOperationId === bootOperationId && ageMs < freshMs) return kept.lists;
     const limit = this.#limit(context);
     try {
-      const list = await this.#listOfExpected(request, { ...context, signal: limit.signal });
-      if (list?.available === true) this.#keep(hostUid, bootOperationId, list);
-      return list;
+      const lists = await this.#listsOfExpected(request, { ...context, signal: limit.signal });
+      if (lists?.bmcDrives.available === true) this.#keep(hostUid, bootOperationId, lists);
+      return lists;
     } catch (error) {
       const why = error instanceof AttemptEnd ? endText(error) : errorText(error);
-      return unavailable(why);
+      return { bmcDrives: unavailable(why) };
     } finally {
       limit.end();
     }
@@ -90,16 +99,28 @@ export class DriveLists {
     this.#kept.delete(hostUid);
   }
 
-  async #listOfExpected(
+  async #listsOfExpected(
     request: agent.Inspect,
     context: OperationContext,
-  ): Promise<BmcDriveList | undefined> {
+  ): Promise<BmcLists | undefined> {
     const { bmc, expectedIdentity } = request;
     const driver = await openBmc(this.#drivers, bmc, context, expectedIdentity);
     if (driver.readInventory === undefined) return undefined;
     const opened = await openExpectedBmc(this.#drivers, request, context);
-    if ('kind' in opened) return unavailable(messageOf(opened));
-    return listOf(opened.driver, context.signal);
+    if ('kind' in opened) return { bmcDrives: unavailable(messageOf(opened)) };
+    const bmcDrives = await listOf(opened.driver, context.signal);
+    if (bmcDrives === undefined) return undefined;
+    const bmcParts = await this.#partsOf(opened.driver, context);
+    return { bmcDrives, ...(bmcParts === undefined ? {} : { bmcParts }) };
+  }
+
+  async #partsOf(driver: BmcDriver, { signal }: Context): Promise<BmcParts | undefined> {
+    const limit = timeLimit(this.#clock, { remainingMs: () => partsReadingMsMax, signal });
+    try {
+      return await partsOf(driver, limit.signal);
+    } finally {
+      limit.end();
+    }
   }
 
   #limit({ remainingMs, signal }: Context) {
@@ -107,9 +128,9 @@ export class DriveLists {
     return timeLimit(this.#clock, { remainingMs: readingMs, signal });
   }
 
-  #keep(hostUid: HostUid, bootOperationId: OperationId, list: BmcDriveList): void {
+  #keep(hostUid: HostUid, bootOperationId: OperationId, lists: BmcLists): void {
     this.#kept.delete(hostUid);
-    this.#kept.set(hostUid, { bootOperationId, atMs: this.#clock.suspendAwareMs(), list });
+    this.#kept.set(hostUid, { bootOperationId, atMs: this.#clock.suspendAwareMs(), lists });
     const [oldest] = this.#kept.keys();
     if (oldest !== undefined && this.#kept.size > listsMax) this.#kept.delete(oldest);
   }
@@ -137,6 +158,7 @@ function signOf({ name, model, serial, capacityBytes = 0, ...drive }: BmcDrive) 
     serial: serial ?? '',
     sizeBytes: BigInt(sizeBytes),
     detail: words.join(', '),
+    firmware: drive.firmware ?? '',
   });
 }
 

@@ -1,10 +1,10 @@
 /** The inventory of a host: what its runner sees, and beside it what its BMC lists. */
 import { create } from '@bufbuild/protobuf';
-import { agent, type BmcDriveList } from '@rackwright/messages';
+import { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrder, RunnerOrders } from '../runner-gateway/index.ts';
 import type { OperationContext } from '../session/index.ts';
-import type { DriveLists } from './drive-lists.ts';
+import type { BmcLists, DriveLists } from './drive-lists.ts';
 
 export interface InspectParts {
   readonly orders: RunnerOrders;
@@ -18,10 +18,10 @@ export async function inspect(
   request: agent.Inspect,
   context: OperationContext,
 ): Promise<FinalResult> {
-  const beside = askForDrives(parts, operation, request, context);
+  const beside = askBmc(parts, operation, request, context);
   try {
     const result = await parts.orders.run(orderOf(operation, request), context);
-    return await withDrives(result, beside.drives);
+    return await withLists(result, beside.lists);
   } finally {
     beside.end();
   }
@@ -34,10 +34,10 @@ export async function resumeInspect(
   request: agent.Inspect,
   context: OperationContext,
 ): Promise<FinalResult | 'interrupted'> {
-  const beside = askForDrives(parts, operation, request, context);
+  const beside = askBmc(parts, operation, request, context);
   try {
     const result = await parts.orders.resume(orderOf(operation, request), context);
-    return result === 'interrupted' ? result : await withDrives(result, beside.drives);
+    return result === 'interrupted' ? result : await withLists(result, beside.lists);
   } finally {
     beside.end();
   }
@@ -51,25 +51,23 @@ function orderOf(operation: agent.Operation, request: agent.Inspect): RunnerOrde
 }
 
 /** The BMC is asked while the runner looks; `end` gives up what is not needed any more. */
-function askForDrives(
+function askBmc(
   { driveLists }: InspectParts,
   { hostUid }: agent.Operation,
   request: agent.Inspect,
   context: OperationContext,
-): { readonly drives: Promise<BmcDriveList | undefined>; end(): void } {
+): { readonly lists: Promise<BmcLists | undefined>; end(): void } {
   const ended = new AbortController();
   const signal = AbortSignal.any([context.signal, ended.signal]);
-  const drives = driveLists.during(hostUid, request, { ...context, signal });
-  return { drives, end: () => ended.abort() };
+  const lists = driveLists.during(hostUid, request, { ...context, signal });
+  return { lists, end: () => ended.abort() };
 }
 
 /** An inspection that has failed waits for no list. */
-async function withDrives(
+async function withLists(
   result: FinalResult,
-  drives: Promise<BmcDriveList | undefined>,
+  lists: Promise<BmcLists | undefined>,
 ): Promise<FinalResult> {
   if (result.kind !== 'complete' || result.observations === undefined) return result;
-  const bmcDrives = await drives;
-  if (bmcDrives === undefined) return result;
-  return { ...result, observations: { ...result.observations, bmcDrives } };
+  return { ...result, observations: { ...result.observations, ...(await lists) } };
 }

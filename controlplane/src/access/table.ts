@@ -136,6 +136,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ExplainHost: looks(host()),
     ListCleanSteps: looks(host()),
     ListHostRevisions: looks(host()),
+    GetHostInventory: looks(host()),
     // Asks a BMC, with a password that is sent to the agent for it.
     ReadHostBmc: looks(host(), operator),
     // A console may show secrets of what runs there.

@@ -43,6 +43,9 @@ const naturalKeys: Readonly<Record<string, readonly string[]>> = {
   'rackwright.v1.StorageDevice': ['serial', 'wwn', 'device'],
   'rackwright.v1.StorageRegion': ['name'],
   'rackwright.v1.NetworkInterface': ['mac', 'name'],
+  'rackwright.v1.LldpNeighbor': ['port_id'],
+  'rackwright.v1.MemoryModule': ['slot'],
+  'rackwright.v1.FirmwareVersion': ['name'],
 };
 
 /** All differences, in the order of the fields; the last one says when there were too many. */

@@ -174,6 +174,26 @@ export interface BmcProcessor {
 export interface BmcMemoryModule {
   readonly capacityMiB: number;
   readonly serial?: string;
+  /** As the BMC calls its slot: "DIMM A1". */
+  readonly slot?: string;
+  readonly manufacturer?: string;
+  /** Part number. */
+  readonly model?: string;
+}
+
+export interface BmcInterface {
+  /** As the BMC calls it: "NIC.Slot.1". */
+  readonly name?: string;
+  /** As the BMC writes it. */
+  readonly mac: string;
+  readonly speedMbps?: number;
+  readonly linkUp?: boolean;
+}
+
+/** Firmware that stands in what is read anyway, beside the list of `readFirmware`. */
+export interface BmcFirmwareVersion {
+  readonly name: 'BIOS' | 'BMC';
+  readonly version: string;
 }
 
 export interface BmcDrive {
@@ -187,17 +207,21 @@ export interface BmcDrive {
   readonly media?: string;
   /** "NVMe", "SATA" and so on. */
   readonly protocol?: string;
+  /** Version of its firmware. */
+  readonly firmware?: string;
 }
 
 export interface BmcInventory {
   readonly processors: readonly BmcProcessor[];
   readonly memory: readonly BmcMemoryModule[];
   readonly drives: readonly BmcDrive[];
+  readonly interfaces: readonly BmcInterface[];
+  readonly firmware: readonly BmcFirmwareVersion[];
   /** False: there were more parts than we ask for, or some could not be read. */
   readonly complete: boolean;
 }
 
-export type BmcPart = 'processors' | 'memory' | 'drives';
+export type BmcPart = 'processors' | 'memory' | 'drives' | 'interfaces' | 'firmware';
 
 /**
  * Reads that not every protocol, and not every BMC, has. An absent method is `unsupported`, as is

@@ -87,6 +87,14 @@ export * from './gen/rackwright/v1/secrets_pb.ts';
 export * from './gen/rackwright/v1/template_pb.ts';
 export * from './gen/rackwright/v1/workflow_pb.ts';
 export * as googleRpc from './google-rpc.ts';
+export {
+  type Cable,
+  cablesOf,
+  partKindText,
+  partMatchText,
+  partText,
+  switchText,
+} from './hardware-text.ts';
 export type * from './ids.ts';
 export { Masking, maskText } from './masking.ts';
 export * as runner from './runner.ts';

@@ -128,6 +128,7 @@ async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
     text('init', 0o755, await readFile(join(HERE, 'init'))),
     text('etc/group', 0o644, 'root:x:0:\n'),
     text('etc/hosts', 0o644, '127.0.0.1 localhost\n::1 localhost\n'),
+    text('etc/lldp.sh', 0o755, await readFile(join(HERE, 'lldp.sh'))),
     text('etc/modules', 0o644, `${MODULES_AT_BOOT.join('\n')}\n`),
     text('etc/passwd', 0o644, 'root:x:0:0:root:/root:/bin/sh\n'),
     text('etc/rackwright/ramdisk.json', 0o644, `${JSON.stringify(about)}\n`),

@@ -20,6 +20,7 @@ export const TOOL_PACKAGES = [
   'sdparm',
   'sg3-utils',
   'smartmontools',
+  'tcpdump',
   'util-linux',
   'xz-utils',
 ] as const;
@@ -44,6 +45,7 @@ export const PROGRAMS = [
   'sg_requests',
   'sg_sanitize',
   'smartctl',
+  'tcpdump',
   'unshare',
   'wipefs',
   'xz',

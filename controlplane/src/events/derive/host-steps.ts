@@ -7,6 +7,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import { runTrace, traceparentOf } from '@rackwright/trace';
+import { sameMessage } from '../../records/index.ts';
 import { added, type EventContent, type Step, type Told } from './told.ts';
 
 /** The host with all that it is told by; of one that is gone, as it was. */
@@ -33,6 +34,7 @@ export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): T
     ...stateSteps(was, is),
     ...useSteps(was, is),
     ...troubleSteps(was, is, actor ?? ''),
+    ...hardwareSteps(was, is),
     ...runs.started,
   ];
   return { ...about, contents };
@@ -74,6 +76,15 @@ function useSteps(was: HostStatus | undefined, is: HostStatus | undefined): Even
     contents.push({ case: 'deletionWithdrawn', value: {} });
   }
   return contents;
+}
+
+function hardwareSteps(was: HostStatus | undefined, is: HostStatus | undefined): EventContent[] {
+  const { hardwareChange } = is ?? {};
+  const known = was?.hardwareChange;
+  if (hardwareChange === undefined) return [];
+  if (known !== undefined && sameMessage(known, hardwareChange)) return [];
+  const { changes, further } = hardwareChange;
+  return [{ case: 'hardwareChanged', value: { changes: [...changes], further } }];
 }
 
 function troubleSteps(

@@ -18,6 +18,7 @@ import { readRecord } from '../../records/index.ts';
 import { awaitedSlots, withAwaitedSlots } from '../../workflow/index.ts';
 import { planOf } from '../index.ts';
 import { createHost } from './create-host.ts';
+import { getHostInventory } from './host-inventory.ts';
 import { hostRequests } from './host-requests.ts';
 import { countHosts, listHosts } from './list-hosts.ts';
 import { readHostBmc } from './read-bmc.ts';
@@ -45,6 +46,7 @@ export function createHostService(deps: RpcDependencies): BoundService {
       return withItsPool(deps, told);
     },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
+    getHostInventory: ({ name }) => getHostInventory(deps, name),
     readHostBmc: (request, context) => readHostBmc(deps, request, context),
     watchHostConsole: (request, context) => watchHostConsole(deps, request, context),
     listHostRevisions: (request) => listHostRevisions(deps, request),

@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type agent,
   BmcDriveListSchema,
+  BmcPartsSchema,
   BmcProtocol,
   HostGoal,
   StorageSignKind,
@@ -59,6 +60,27 @@ test('a Redfish BMC is asked with the inspection, as the one that was proved', (
     facts: { bmcDrives: expect.objectContaining({ available: true }) },
   });
   expect(known(host)).toMatchObject(listed('A', 'B'));
+});
+
+test('other parts that it lists are kept within bounds, and dropped when told no more', () => {
+  const withParts = (parts?: MessageInitShape<typeof BmcPartsSchema>) => {
+    const result = withDrives(inspected(), listed('A'));
+    if (result.case === 'complete' && result.value.observations !== undefined && parts) {
+      result.value.observations.bmcParts = create(BmcPartsSchema, parts);
+    }
+    return result;
+  };
+  const host = toInspection(redfish, listed('A'));
+  const memoryModules = Array.from({ length: 65 }, () => ({ slot: 'S'.repeat(500) }));
+  host.report(withParts({ complete: true, memoryModules, firmware: [{ name: 'BIOS' }] }));
+  const { bmcParts: kept } = host.context.facts;
+  expect(kept).toMatchObject({ complete: false, firmware: [{ name: 'BIOS' }] });
+  expect(kept?.memoryModules).toHaveLength(64);
+  expect(kept?.memoryModules[0]?.slot.length).toBeLessThan(100);
+  const again = toInspection(redfish, listed('A'));
+  again.context = { ...again.context, facts: { ...again.context.facts, bmcParts: kept } };
+  again.report(withParts());
+  expect(again.context.facts.bmcParts).toBeUndefined();
 });
 
 test('a BMC that gives no list fails nothing', () => {

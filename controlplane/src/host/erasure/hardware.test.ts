@@ -1,5 +1,5 @@
 /** Hardware that changes in a host that is available: a pure comparison, and what follows of it. */
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { clone, create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
   BmcDriveListSchema,
@@ -7,11 +7,14 @@ import {
   HostState,
   type Inventory,
   InventorySchema,
+  PartKind,
   RunKind,
   StorageSignKind,
   StorageSource,
+  store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { hostSteps } from '../../events/derive/host-steps.ts';
 import { explainHost } from '../explain/explain.ts';
 import {
   availableHost,
@@ -21,7 +24,7 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import { driveChanges, inventoryChanges, unknownBootMacs } from './hardware.ts';
+import { driveChanges, unknownBootMacs } from './hardware.ts';
 
 const mac = '52:54:00:00:00:01';
 const disk = (serial: string) => ({ ...virtioDisk, serial });
@@ -40,16 +43,6 @@ function listed(serials: readonly string[], more: object = {}) {
   const drives = serials.map((serial) => ({ source: StorageSource.BMC, kind, serial }));
   return create(BmcDriveListSchema, { available: true, complete: true, drives, ...more });
 }
-
-test('two inventories differ by the disks and interfaces that came and went', () => {
-  const before = inventory(['A1', 'B1'], [mac, '52:54:00:00:00:02']);
-  expect(inventoryChanges(before, before)).toEqual([]);
-  expect(inventoryChanges(before, inventory(['B1', 'C1'], [mac.toUpperCase()]))).toEqual([
-    'disk A1 is gone',
-    'disk C1 is new',
-    'interface 52:54:00:00:00:02 is gone',
-  ]);
-});
 
 test('a boot MAC is known when an interface has it, in whatever letters', () => {
   const now = inventory([], ['52:54:00:00:00:0A']);
@@ -138,6 +131,29 @@ test('a disk that the BMC lists anew takes a host out of available until it is i
   expect(faultsOf(host)).toEqual(['hardwareChanged']);
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.INSPECT });
   driveToInspect(host);
+  const before = clone(store.HostRecordSchema, host.record);
   host.report(inspectedAs(inventory(['DISK-1', 'FOREIGN-2'])));
   expect(faultsOf(host)).toEqual([]);
+  const change = { kind: PartKind.DRIVE, part: 'FOREIGN-2', before: '', after: 'disk' };
+  expect(statusOf(host).hardwareChange).toMatchObject({ changes: [change], further: 0 });
+  const segments = ['hosts', 'h1'];
+  const changesTold = (was: store.HostRecord) =>
+    hostSteps({ segments, before: was, after: host.record }).contents.flatMap((each) =>
+      each.case === 'hardwareChanged' ? [each.value] : [],
+    );
+  expect(changesTold(before)).toMatchObject([{ changes: [change], further: 0 }]);
+  expect(changesTold(host.record)).toEqual([]);
+});
+
+test('a host keeps the first changes of an inspection, each cut to its bound', () => {
+  const known = inventory(['DISK-1']);
+  const host = ready(known);
+  host.request({ kind: 'inspect' });
+  driveToInspect(host);
+  const many = Array.from({ length: 40 }, (_, at) => `${at}`.padEnd(200, 'X'));
+  host.report(inspectedAs(inventory(['DISK-1'], [mac, ...many])));
+  const { changes = [], further } = statusOf(host).hardwareChange ?? {};
+  expect([changes.length, further]).toEqual([32, 8]);
+  for (const { part } of changes) expect(part.length).toBeLessThan(160);
+  expect(host.record.change?.cause.length).toBeLessThan(1_200);
 });

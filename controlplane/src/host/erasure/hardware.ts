@@ -3,6 +3,7 @@
  * boot MAC of the spec that no interface has. Such a host is not available: what was certified may
  * not be what is in it, and it may never boot again from where it is waited for (DESIGN §5).
  */
+import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   compareBmcDrives,
@@ -14,6 +15,7 @@ import {
 import {
   type BmcDriveList,
   type Fault,
+  HardwareChangeSchema,
   type HostSpec,
   HostState,
   type HostStatus,
@@ -21,21 +23,15 @@ import {
   RunKind,
   RunOutcome,
 } from '@rackwright/messages';
+import { type PartChange, partChanges, partChangeText } from '../hardware/changes.ts';
 import { clearFault, setFault } from '../turn/fault.ts';
-import { causedBy, type Turn } from '../turn/turn.ts';
+import { cut } from '../turn/step-failure.ts';
+import { causedBy, type Turn, now as timeNow } from '../turn/turn.ts';
 
 /** What the BMC or a runner saw is not what the last inventory has. */
 export const hardwareChanged = 'hardwareChanged';
 /** A boot MAC of the spec is on no interface of the inventory. */
 export const bootMacUnknown = 'bootMacUnknown';
-
-/** What came and what went between two inventories, one text each. Pure. */
-export function inventoryChanges(before: Inventory, now: Inventory): string[] {
-  return [
-    ...changes('disk', disksOf(before), disksOf(now)),
-    ...changes('interface', macsOf(before), macsOf(now)),
-  ];
-}
 
 /** Boot MACs that no interface of the inventory has; none where it lists no interface. Pure. */
 export function unknownBootMacs({ bootMacs }: Pick<HostSpec, 'bootMacs'>, now: Inventory) {
@@ -77,8 +73,25 @@ export function noteDriveChanges(turn: Turn, now: BmcDriveList | undefined): voi
 export function settleHardware(turn: Turn, now: Inventory): void {
   clearFault(turn, hardwareChanged);
   const { inventory: before } = turn.context.facts;
-  const texts = before === undefined ? [] : inventoryChanges(before, now);
-  if (texts.length > 0) causedBy(turn, 'agent', `hardware changed: ${texts.join(', ')}`);
+  const changes = before === undefined ? [] : partChanges(before, now);
+  if (changes.length === 0) return;
+  const texts = changes.slice(0, changesMax).map(partChangeText);
+  causedBy(turn, 'agent', cut(`hardware changed: ${texts.join(', ')}`, causeMax));
+  turn.status.hardwareChange = create(HardwareChangeSchema, {
+    time: timeNow(turn),
+    changes: changes.slice(0, changesMax).map(shortened),
+    further: Math.max(0, changes.length - changesMax),
+  });
+}
+
+/** Changes of one inspection that are kept; the host's record is bounded. */
+const changesMax = 32;
+const partTextMax = 128;
+const causeMax = 1_024;
+
+function shortened({ kind, part, before, after }: PartChange): PartChange {
+  const [name, was, is] = [part, before, after].map((text) => cut(text, partTextMax));
+  return { kind, part: name ?? '', before: was ?? '', after: is ?? '' };
 }
 
 /** Compares the boot MACs with the inventory, as far as this turn knows it. */
@@ -117,18 +130,6 @@ const byInspection = 'an inspection';
 function knownInventory({ effects, context }: Turn): Inventory | undefined {
   const told = effects.findLast((effect) => effect.kind === 'facts' && 'inventory' in effect.facts);
   return told?.kind === 'facts' ? told.facts.inventory : context.facts.inventory;
-}
-
-function changes(what: string, before: ReadonlySet<string>, now: ReadonlySet<string>): string[] {
-  return [
-    ...[...before].filter((each) => !now.has(each)).map((each) => `${what} ${each} is gone`),
-    ...[...now].filter((each) => !before.has(each)).map((each) => `${what} ${each} is new`),
-  ];
-}
-
-function disksOf({ devices }: Inventory): ReadonlySet<string> {
-  const fixed = devices.filter(({ removable }) => !removable);
-  return new Set(fixed.map((disk) => deviceIdentity(disk) || disk.device));
 }
 
 function macsOf({ interfaces }: Inventory): ReadonlySet<string> {

@@ -31,6 +31,7 @@ import { noteDriveChanges } from '../erasure/hardware.ts';
 import { ownerOf } from '../erasure/identity.ts';
 import { nameOfNotProved, noteNotProved } from '../erasure/power-cycle.ts';
 import { noteSpeedsOfFailed } from '../erasure/speeds.ts';
+import { noteParts } from '../hardware/parts.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
@@ -191,6 +192,7 @@ function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete
     noteDriveChanges(turn, result.observations?.bmcDrives);
   }
   noteDrives(turn, result.observations);
+  noteParts(turn, result.observations);
   const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
   if (failure === undefined) {
     // What takes over from our runner may have something to lose.

@@ -154,6 +154,8 @@ const changes: Readonly<Record<string, [(host: Bench) => void, string]>> = {
           mac: '52:54:00:00:00:09',
           speedMbps: 1,
           linkUp: true,
+          neighbors: [],
+          listenedSeconds: 0,
         },
       ];
       host.context = { ...host.context, facts };

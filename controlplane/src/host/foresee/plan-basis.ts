@@ -107,8 +107,10 @@ export function stable(inventory: Inventory): Inventory {
   kept.memoryBytes = installedMemory(kept.memoryBytes);
   kept.devices = kept.devices.filter(({ transport }) => !passing.has(transport));
   for (const device of kept.devices) forgetNames(device);
-  for (const card of kept.interfaces)
-    Object.assign(card, { name: '', linkUp: false, speedMbps: 0 });
+  const link = { name: '', linkUp: false, speedMbps: 0, neighbors: [], listenedSeconds: 0 };
+  for (const card of kept.interfaces) Object.assign(card, link);
+  kept.memoryModules = [];
+  kept.firmware = [];
   kept.devices.sort(byText(({ serial, wwn, model }) => `${serial} ${wwn} ${model}`));
   kept.interfaces.sort(byText(({ mac }) => mac));
   kept.undrivenStorage.sort();

@@ -276,10 +276,11 @@ test('identity of a Dell is its service tag', async () => {
   expect(read).toMatchObject({ value: { serial: 'ABC1234', boardSerial: 'HOST-0001' } });
 });
 
-test('inventory lists processors, memory and drives', async () => {
+test('inventory lists processors, memory, drives, interfaces and firmware', async () => {
   const inventory = {
     processors: [{ manufacturer: 'Maker', model: 'Fast', cores: 8, threads: 16 }],
     memory: [{ capacityMiB: 8_192, serial: 'MEM-1' }],
+    interfaces: [{ mac: '52:54:00:00:00:01', speedMbps: 1_000 }, { mac: '52:54:00:00:00:02' }],
     drives: [
       {
         serial: 'DRV-1',
@@ -288,17 +289,28 @@ test('inventory lists processors, memory and drives', async () => {
         capacityBytes: 1_000_000_000,
         media: 'SSD',
         protocol: 'NVMe',
+        firmware: 'FW-2',
       },
     ],
   } as const;
   const { driver } = await setUp({}, {}, { inventory: { ...inventory, emptyBays: 2 } });
   const drives = inventory.drives.map((drive) => ({ ...drive, name: 'Drive 1' }));
-  expect(await driver.readInventory(['processors', 'memory', 'drives'])).toEqual({
+  const memory = inventory.memory.map((module) => ({ ...module, slot: 'DIMM 1' }));
+  const interfaces = [
+    { name: '1', mac: '52:54:00:00:00:01', speedMbps: 1_000, linkUp: true },
+    { name: '2', mac: '52:54:00:00:00:02', linkUp: false },
+  ];
+  const firmware = [
+    { name: 'BIOS', version: '1.0.0' },
+    { name: 'BMC', version: '1.0.0' },
+  ];
+  const all = ['processors', 'memory', 'drives', 'interfaces', 'firmware'] as const;
+  expect(await driver.readInventory(all)).toEqual({
     kind: 'ok',
-    value: { ...inventory, drives, complete: true },
+    value: { ...inventory, drives, memory, interfaces, firmware, complete: true },
   });
   expect(await driver.readInventory(['drives'])).toEqual({
     kind: 'ok',
-    value: { processors: [], memory: [], drives, complete: true },
+    value: { processors: [], memory: [], drives, interfaces: [], firmware: [], complete: true },
   });
 });

@@ -235,7 +235,7 @@ describe('an answer', () => {
           await driver.readIdentity(),
           await driver.setPower('off'),
           await driver.setBootOverride({ device: 'disk', firmware: 'bios' }),
-          await driver.readInventory(['processors', 'memory', 'drives']),
+          await driver.readInventory(['processors', 'memory', 'drives', 'interfaces', 'firmware']),
         ]) {
           expect(JSON.stringify(result)).not.toContain(password);
         }

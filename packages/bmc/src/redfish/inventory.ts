@@ -1,6 +1,11 @@
-/** The parts of a system as its BMC lists them (DSP0268: Processor, Memory, Drive). Bounded. */
+/**
+ * The parts of a system as its BMC lists them (DSP0268: Processor, Memory, Drive,
+ * EthernetInterface, and the versions in ComputerSystem and Manager). Bounded.
+ */
 import {
   type BmcDrive,
+  type BmcFirmwareVersion,
+  type BmcInterface,
   type BmcInventory,
   type BmcMemoryModule,
   type BmcPart,
@@ -35,11 +40,22 @@ export async function readInventory(
   const storages = await reader.members(path('drives', 'Storage'), storagesMax);
   const drivePaths = storages.flatMap((storage) => pathsAt(storage, 'Drives'));
   const drives = await reader.all([...new Set(drivePaths)], partsMax);
+  const interfaces = await reader.members(path('interfaces', 'EthernetInterfaces'));
+  const managers = wanted.includes('firmware')
+    ? await reader.all(pathsAt(objectAt(system.body, 'Links'), 'ManagedBy').slice(0, 1), 1)
+    : [];
   if (reader.stopped !== undefined) return reader.stopped;
   return ok({
     processors: processors.filter(isProcessor).map(processorOf),
     memory: memory.flatMap(memoryModuleOf),
     drives: drives.filter(isThere).map(driveOf),
+    interfaces: interfaces.flatMap(interfaceOf),
+    firmware: wanted.includes('firmware')
+      ? [
+          ...versionOf('BIOS', textAt(system.body, 'BiosVersion')),
+          ...managers.flatMap((body) => versionOf('BMC', textAt(body, 'FirmwareVersion'))),
+        ]
+      : [],
     complete: reader.complete,
   });
 }
@@ -97,7 +113,37 @@ function processorOf(body: JsonObject): BmcProcessor {
 function memoryModuleOf(body: JsonObject): readonly BmcMemoryModule[] {
   const capacityMiB = numberAt(body, 'CapacityMiB') ?? 0;
   if (capacityMiB <= 0) return [];
-  return [{ capacityMiB, ...text('serial', textAt(body, 'SerialNumber')) }];
+  return [
+    {
+      capacityMiB,
+      ...text('serial', textAt(body, 'SerialNumber')),
+      ...text('slot', textAt(body, 'DeviceLocator') ?? textAt(body, 'Name')),
+      ...text('manufacturer', textAt(body, 'Manufacturer')),
+      ...text('model', textAt(body, 'PartNumber')),
+    },
+  ];
+}
+
+/** The address that is burnt in, which the system sees too. Without one it is no card of ours. */
+function interfaceOf(body: JsonObject): readonly BmcInterface[] {
+  const mac = textAt(body, 'PermanentMACAddress') ?? textAt(body, 'MACAddress') ?? '';
+  const link = textAt(body, 'LinkStatus');
+  if (mac === '' || !isThere(body)) return [];
+  return [
+    {
+      mac,
+      ...text('name', textAt(body, 'Id') ?? textAt(body, 'Name')),
+      ...count('speedMbps', numberAt(body, 'SpeedMbps')),
+      ...(link === undefined ? {} : { linkUp: link === 'LinkUp' }),
+    },
+  ];
+}
+
+function versionOf(
+  name: BmcFirmwareVersion['name'],
+  version: string | undefined,
+): readonly BmcFirmwareVersion[] {
+  return version === undefined || version === '' ? [] : [{ name, version }];
 }
 
 function driveOf(body: JsonObject): BmcDrive {
@@ -109,6 +155,7 @@ function driveOf(body: JsonObject): BmcDrive {
     ...count('capacityBytes', numberAt(body, 'CapacityBytes')),
     ...text('media', textAt(body, 'MediaType')),
     ...text('protocol', textAt(body, 'Protocol')),
+    ...text('firmware', textAt(body, 'Revision')),
   };
 }
 

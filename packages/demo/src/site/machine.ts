@@ -79,7 +79,11 @@ export async function houseMachine(
       bootTargets: form === 'uefiHttp' ? ['None', 'UefiHttp', 'Hdd'] : ['None', 'Pxe', 'Hdd'],
       onceReadsBackAs: plan.seed % 2 === 0 ? 'Once' : 'Continuous',
     },
-    inventory: () => ({ drives: disks.map(driveOf), emptyBays: 1 }),
+    inventory: () => ({
+      drives: disks.map(driveOf),
+      emptyBays: 1,
+      interfaces: [{ mac, speedMbps: 1_000 }],
+    }),
     seed: plan.seed,
   });
   const housed = { plan, folder, disks, power, bmc, bootsWith };

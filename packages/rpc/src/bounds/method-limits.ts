@@ -189,6 +189,7 @@ const tables: ReadonlyMap<string, Rows> = new Map([
     explainHost: 'small',
     listCleanSteps: 'small',
     listHostRevisions: 'small',
+    getHostInventory: 'small',
     readHostBmc: 'small',
     watchHostConsole: 'small',
   }),

@@ -3,7 +3,9 @@ import { create } from '@bufbuild/protobuf';
 import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Exec } from '@rackwright/platform';
 import type { Machine, MachineHardware } from '../machine/machine.ts';
+import { heardOn } from './lldp-folder.ts';
 import { ownArchitecture } from './own-architecture.ts';
+import { memoryModulesIn } from './smbios.ts';
 import { cleanText } from './sys-block.ts';
 import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-files.ts';
 import { realRoots, type SysRoots } from './sys-roots.ts';
@@ -98,7 +100,21 @@ async function readHardware(roots: SysRoots): Promise<MachineHardware> {
     cpus: readCpus(await readText(roots.proc, 'cpuinfo')),
     memoryBytes: BigInt(memory?.[1] ?? 0) * 1024n,
     interfaces: await readInterfaces(roots),
+    memoryModules: memoryModulesIn(await readBytes(roots.sys, 'firmware/dmi/tables/DMI')),
+    firmware: await readFirmware(roots),
   };
+}
+
+/** The BMC's version is as its driver reads it (IPMI 2.0 §20.1). */
+async function readFirmware({ sys }: SysRoots): Promise<MachineHardware['firmware'] & {}> {
+  const bios = cleanText(await readText(sys, 'class/dmi/id/bios_version'));
+  const [card = ''] = await namesIn(sys, 'class/ipmi');
+  const bmc = cleanText(await readText(sys, 'class/ipmi', card, 'device/bmc/firmware_revision'));
+  const all = [
+    { name: 'BIOS', version: bios },
+    { name: 'BMC', version: card === '' ? '' : bmc },
+  ];
+  return all.filter(({ version }) => version !== '');
 }
 
 /** One entry per socket. A machine that does not say its sockets has one. */
@@ -126,15 +142,20 @@ export function readCpus(cpuinfo: string): MachineHardware['cpus'] {
 /** Network cards: interfaces that have a device behind them. */
 async function readInterfaces(roots: SysRoots): Promise<MachineHardware['interfaces']> {
   const found: MachineHardware['interfaces'] = [];
+  const cards: string[] = [];
   for (const name of await namesIn(roots.sys, 'class/net')) {
+    if ((await resolvePath(roots.sys, 'class/net', name, 'device')) !== '') cards.push(name);
+  }
+  const heard = await heardOn(cards, roots);
+  for (const name of cards) {
     const folder = `${roots.sys}/class/net/${name}`;
-    if ((await resolvePath(folder, 'device')) === '') continue;
     found.push({
       name,
       mac: await readText(folder, 'address'),
       // -1 without a link reads as 0.
       speedMbps: await readNumber(folder, 'speed'),
       linkUp: (await readText(folder, 'carrier')) === '1',
+      ...heard.get(name),
     });
   }
   return found;

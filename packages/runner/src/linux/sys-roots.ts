@@ -4,6 +4,8 @@ export interface SysRoots {
   readonly proc: string;
   /** Unset: /dev. */
   readonly dev?: string;
+  /** Unset: /run. */
+  readonly run?: string;
 }
 
 export const realRoots: SysRoots = { sys: '/sys', proc: '/proc' };

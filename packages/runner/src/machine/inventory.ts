@@ -48,6 +48,8 @@ export async function takeInventory(
     memoryBytes: hardware.memoryBytes,
     devices: listed.map(storageDeviceOf),
     interfaces: hardware.interfaces,
+    memoryModules: hardware.memoryModules ?? [],
+    firmware: hardware.firmware ?? [],
     runnerSession,
     bootId,
     storageSigns: listing.signs.map(storageSignToWire),
@@ -57,9 +59,12 @@ export async function takeInventory(
 }
 
 function mustFit(inventory: Inventory): void {
-  const { devices, interfaces, cpus, storageSigns } = inventory;
+  const { devices, interfaces, cpus, storageSigns, memoryModules } = inventory;
   const lists = { 'block devices': devices, 'network cards': interfaces, processors: cpus };
-  const all = { ...lists, 'other signs of storage': storageSigns };
+  const all = {
+    ...{ ...lists, 'other signs of storage': storageSigns },
+    'memory modules': memoryModules,
+  };
   for (const [what, { length }] of Object.entries(all)) {
     if (length <= inventoryEntriesMax) continue;
     throw new InventoryTooLarge(

@@ -1,6 +1,12 @@
 /** The machine that the runner runs on, apart from its disks. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { CpuSchema, NetworkInterfaceSchema, SystemIdentity } from '@rackwright/messages';
+import type {
+  CpuSchema,
+  FirmwareVersionSchema,
+  MemoryModuleSchema,
+  NetworkInterfaceSchema,
+  SystemIdentity,
+} from '@rackwright/messages';
 import type { Architecture } from '@rackwright/oci';
 
 export interface Machine {
@@ -23,4 +29,7 @@ export interface MachineHardware {
   readonly cpus: MessageInitShape<typeof CpuSchema>[];
   readonly memoryBytes: bigint;
   readonly interfaces: MessageInitShape<typeof NetworkInterfaceSchema>[];
+  /** Unset, as the next: the machine does not say. */
+  readonly memoryModules?: MessageInitShape<typeof MemoryModuleSchema>[];
+  readonly firmware?: MessageInitShape<typeof FirmwareVersionSchema>[];
 }

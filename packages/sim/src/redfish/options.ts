@@ -54,7 +54,10 @@ export interface RedfishInventory {
     readonly capacityBytes: number;
     readonly media: 'SSD' | 'HDD';
     readonly protocol: 'NVMe' | 'SATA' | 'SAS';
+    readonly firmware?: string;
   }[];
+  /** One without a speed has no link. Unset: it lists none. */
+  readonly interfaces?: readonly { readonly mac: string; readonly speedMbps?: number }[];
   /** Bays that are listed after the drives, as absent. */
   readonly emptyBays?: number;
 }

@@ -134,6 +134,9 @@ function system(state: ServiceState): JsonObject {
     Processors: link(`${systemPath}/Processors`),
     Memory: link(`${systemPath}/Memory`),
     Storage: link(storagePath),
+    ...(inventory.interfaces === undefined
+      ? {}
+      : { EthernetInterfaces: link(`${systemPath}/EthernetInterfaces`) }),
     ...mediaLink('system', habits),
     Links: { Chassis: [link(chassisPath)], ManagedBy: [link(bmcPath)] },
     Actions: {
@@ -236,11 +239,11 @@ export function sessionResource({ id, user }: Session): JsonObject {
   return { ...resource('Session.v1_2_1.Session', path, id, 'Session'), UserName: user };
 }
 
-/** Processors, memory modules, storage and its drives. */
+/** Processors, memory modules, interfaces, storage and its drives. */
 function partAt(path: string, inventory: RedfishInventory): JsonObject | undefined {
   if (!path.startsWith(`${systemPath}/`)) return undefined;
   const [kind, id, below, drive] = path.slice(systemPath.length + 1).split('/');
-  const { processors = [], memory = [], drives = [], emptyBays = 0 } = inventory;
+  const { processors = [], memory = [], drives = [], interfaces = [], emptyBays = 0 } = inventory;
   const members = (count: number): string[] =>
     Array.from({ length: count }, (_, index) => `${path}/${index + 1}`);
   switch (kind) {
@@ -250,6 +253,11 @@ function partAt(path: string, inventory: RedfishInventory): JsonObject | undefin
     case 'Memory':
       if (id === undefined) return collection('Memory', path, members(memory.length));
       return memoryModule(path, id, memory[Number(id) - 1]);
+    case 'EthernetInterfaces':
+      if (id === undefined) {
+        return collection('EthernetInterface', path, members(interfaces.length));
+      }
+      return ethernetInterface(path, id, interfaces[Number(id) - 1]);
     case 'Storage':
       if (id === undefined) return collection('Storage', path, members(1));
       if (id !== '1') return undefined;
@@ -262,7 +270,7 @@ function partAt(path: string, inventory: RedfishInventory): JsonObject | undefin
   }
 }
 
-type Part<K extends 'processors' | 'memory' | 'drives'> =
+type Part<K extends 'processors' | 'memory' | 'drives' | 'interfaces'> =
   | NonNullable<RedfishInventory[K]>[number]
   | undefined;
 
@@ -288,6 +296,22 @@ function memoryModule(path: string, id: string, part: Part<'memory'>): JsonObjec
     CapacityMiB: part.capacityMiB,
     SerialNumber: part.serial,
     MemoryDeviceType: 'DDR4',
+    Status: working,
+  };
+}
+
+function ethernetInterface(
+  path: string,
+  id: string,
+  part: Part<'interfaces'>,
+): JsonObject | undefined {
+  if (part === undefined) return undefined;
+  return {
+    ...resource('EthernetInterface.v1_6_0.EthernetInterface', path, id, `NIC ${id}`),
+    PermanentMACAddress: part.mac,
+    MACAddress: part.mac,
+    ...(part.speedMbps === undefined ? {} : { SpeedMbps: part.speedMbps }),
+    LinkStatus: part.speedMbps === undefined ? 'LinkDown' : 'LinkUp',
     Status: working,
   };
 }
@@ -325,6 +349,7 @@ function driveResource(path: string, id: string, part: Part<'drives'>): JsonObje
     CapacityBytes: part.capacityBytes,
     MediaType: part.media,
     Protocol: part.protocol,
+    ...(part.firmware === undefined ? {} : { Revision: part.firmware }),
     BlockSizeBytes: 512,
     Status: working,
   };

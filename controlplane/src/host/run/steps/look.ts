@@ -15,6 +15,7 @@ import { planDevices } from '../../erasure/device-plan.ts';
 import { noteElsewhere } from '../../erasure/elsewhere.ts';
 import { settleHardware } from '../../erasure/hardware.ts';
 import { inspectTimeoutMs } from '../../erasure/times.ts';
+import { withEarlierNeighbors } from '../../hardware/neighbors.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { invalidResult } from '../../turn/step-failure.ts';
 import { move } from '../../turn/transitions.ts';
@@ -65,8 +66,10 @@ function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined
     );
   }
   noteElsewhere(turn, inventory);
-  settleHardware(turn, inventory);
-  turn.effects.push({ kind: 'facts', facts: { inventory } });
+  const { inventory: before } = turn.context.facts;
+  const whole = withEarlierNeighbors(before, inventory, inventoryBytesMax);
+  settleHardware(turn, whole);
+  turn.effects.push({ kind: 'facts', facts: { inventory: whole } });
   return undefined;
 }
 

@@ -28,6 +28,7 @@ import { cancelDelete, deleteHost, releaseHold } from './deletion.ts';
 import { provisionHost, reimageHost } from './deploy.ts';
 import { eachHost } from './each.ts';
 import { diffHost, hostHistory } from './history.ts';
+import { hostInventory } from './inventory.ts';
 import { findHosts, listHosts } from './list.ts';
 import { planRoutes, startPlan } from './plan.ts';
 import { powerRoutes } from './power.ts';
@@ -190,6 +191,7 @@ export const hostRoutes = buildRouteMap({
     console: hostConsole,
     explain: explainHost,
     boots: hostBoots,
+    inventory: hostInventory,
     delete: deleteHost,
     'cancel-delete': cancelDelete,
   },

@@ -15,6 +15,8 @@ import type { FailureType } from "./failure_pb.ts";
 import { file_rackwright_v1_failure } from "./failure_pb.ts";
 import type { DeletionMode, FaultSeverity, HoldScope, HostState } from "./host_pb.ts";
 import { file_rackwright_v1_host } from "./host_pb.ts";
+import type { PartChange } from "./inventory_pb.ts";
+import { file_rackwright_v1_inventory } from "./inventory_pb.ts";
 import type { RunKind, RunOutcome } from "./run_pb.ts";
 import { file_rackwright_v1_run } from "./run_pb.ts";
 import type { WorkflowRunState } from "./workflow_pb.ts";
@@ -25,7 +27,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/event.proto.
  */
 export const file_rackwright_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2V2ZW50LnByb3RvEg1yYWNrd3JpZ2h0LnYxIvASCgVFdmVudBIKCgJpZBgBIAEoCRImCgR0eXBlGAIgASgOMhgucmFja3dyaWdodC52MS5FdmVudFR5cGUSDwoHc3ViamVjdBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgFIAEoCRINCgVjYXVzZRgGIAEoCRIUCgx0cmFjZV9wYXJlbnQYByABKAkSDAoEcmFjaxgIIAEoCRIQCghzZXF1ZW5jZRgJIAEoCRIhCgNnYXAYFCABKAsyEi5yYWNrd3JpZ2h0LnYxLkdhcEgAEjIKDGhvc3RfY3JlYXRlZBgVIAEoCzIaLnJhY2t3cmlnaHQudjEuSG9zdENyZWF0ZWRIABIyCgxob3N0X3JlbW92ZWQYFiABKAsyGi5yYWNrd3JpZ2h0LnYxLkhvc3RSZW1vdmVkSAASPQoSaG9zdF9zdGF0ZV9jaGFuZ2VkGBcgASgLMh8ucmFja3dyaWdodC52MS5Ib3N0U3RhdGVDaGFuZ2VkSAASMAoLcnVuX3N0YXJ0ZWQYGCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1blN0YXJ0ZWRIABIsCglydW5fZW5kZWQYGSABKAsyFy5yYWNrd3JpZ2h0LnYxLlJ1bkVuZGVkSAASMgoMZmF1bHRfcmFpc2VkGBogASgLMhoucmFja3dyaWdodC52MS5GYXVsdFJhaXNlZEgAEjQKDWZhdWx0X2NsZWFyZWQYGyABKAsyGy5yYWNrd3JpZ2h0LnYxLkZhdWx0Q2xlYXJlZEgAEjAKC2hvbGRfcGxhY2VkGBwgASgLMhkucmFja3dyaWdodC52MS5Ib2xkUGxhY2VkSAASMAoLaG9sZF9saWZ0ZWQYHSABKAsyGS5yYWNrd3JpZ2h0LnYxLkhvbGRMaWZ0ZWRIABI0Cg1jbGFpbV9jaGFuZ2VkGB4gASgLMhsucmFja3dyaWdodC52MS5DbGFpbUNoYW5nZWRIABI0Cg1wb3dlcl9jaGFuZ2VkGB8gASgLMhsucmFja3dyaWdodC52MS5Qb3dlckNoYW5nZWRIABI0Cg1pbWFnZV9jaGFuZ2VkGCAgASgLMhsucmFja3dyaWdodC52MS5JbWFnZUNoYW5nZWRIABI+ChJkZWxldGlvbl9yZXF1ZXN0ZWQYISABKAsyIC5yYWNrd3JpZ2h0LnYxLkRlbGV0aW9uUmVxdWVzdGVkSAASPgoSZGVsZXRpb25fd2l0aGRyYXduGCIgASgLMiAucmFja3dyaWdodC52MS5EZWxldGlvbldpdGhkcmF3bkgAEjMKDWdvYWxfZ2l2ZW5fdXAYIyABKAsyGi5yYWNrd3JpZ2h0LnYxLkdvYWxHaXZlblVwSAASMgoMcmFja19jcmVhdGVkGCQgASgLMhoucmFja3dyaWdodC52MS5SYWNrQ3JlYXRlZEgAEjIKDHJhY2tfcmVtb3ZlZBglIAEoCzIaLnJhY2t3cmlnaHQudjEuUmFja1JlbW92ZWRIABI4Cg9hZ2VudF9jb25uZWN0ZWQYJiABKAsyHS5yYWNrd3JpZ2h0LnYxLkFnZW50Q29ubmVjdGVkSAASLgoKYWdlbnRfbG9zdBgnIAEoCzIYLnJhY2t3cmlnaHQudjEuQWdlbnRMb3N0SAASMgoMYWdlbnRfam9pbmVkGCggASgLMhoucmFja3dyaWdodC52MS5BZ2VudEpvaW5lZEgAEjQKDWFnZW50X3Jldm9rZWQYKSABKAsyGy5yYWNrd3JpZ2h0LnYxLkFnZW50UmV2b2tlZEgAEjYKDmZyZWV6ZV9zdGFydGVkGCogASgLMhwucmFja3dyaWdodC52MS5GcmVlemVTdGFydGVkSAASMgoMZnJlZXplX2VuZGVkGCsgASgLMhoucmFja3dyaWdodC52MS5GcmVlemVFbmRlZEgAEkEKFHJlc3RvcmVkX3N0b3JlX2ZvdW5kGCwgASgLMiEucmFja3dyaWdodC52MS5SZXN0b3JlZFN0b3JlRm91bmRIABIyCgxwb29sX2NyZWF0ZWQYLSABKAsyGi5yYWNrd3JpZ2h0LnYxLlBvb2xDcmVhdGVkSAASMgoMcG9vbF9yZW1vdmVkGC4gASgLMhoucmFja3dyaWdodC52MS5Qb29sUmVtb3ZlZEgAEjgKD3JvbGxvdXRfc3RhcnRlZBgvIAEoCzIdLnJhY2t3cmlnaHQudjEuUm9sbG91dFN0YXJ0ZWRIABI2Cg5yb2xsb3V0X2hhbHRlZBgwIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9sbG91dEhhbHRlZEgAEjwKEXJvbGxvdXRfY29tcGxldGVkGDEgASgLMh8ucmFja3dyaWdodC52MS5Sb2xsb3V0Q29tcGxldGVkSAASNgoOcm9sbG91dF9wYXVzZWQYMiABKAsyHC5yYWNrd3JpZ2h0LnYxLlJvbGxvdXRQYXVzZWRIABI4Cg9yb2xsb3V0X3Jlc3VtZWQYMyABKAsyHS5yYWNrd3JpZ2h0LnYxLlJvbGxvdXRSZXN1bWVkSAASPwoTcm9sbG91dF9ob3N0X2ZhaWxlZBg0IAEoCzIgLnJhY2t3cmlnaHQudjEuUm9sbG91dEhvc3RGYWlsZWRIABI9ChJ3b3JrZmxvd19ydW5fZW5kZWQYNSABKAsyHy5yYWNrd3JpZ2h0LnYxLldvcmtmbG93UnVuRW5kZWRIABI+ChJtYWNoaW5lX2Rpc2NvdmVyZWQYNiABKAsyIC5yYWNrd3JpZ2h0LnYxLk1hY2hpbmVEaXNjb3ZlcmVkSAASPgoSY2VydGlmaWNhdGVfaXNzdWVkGDcgASgLMiAucmFja3dyaWdodC52MS5DZXJ0aWZpY2F0ZUlzc3VlZEgAEkcKF2VyYXN1cmVfZG9jdW1lbnRfaXNzdWVkGDggASgLMiQucmFja3dyaWdodC52MS5FcmFzdXJlRG9jdW1lbnRJc3N1ZWRIABI+ChJyZXNvdXJjZV9hYmFuZG9uZWQYOSABKAsyIC5yYWNrd3JpZ2h0LnYxLlJlc291cmNlQWJhbmRvbmVkSAASTwobYWJhbmRvbmVkX3Jlc291cmNlX3Jlc29sdmVkGDogASgLMigucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZVJlc29sdmVkSABCBgoEZGF0YSIvCgNHYXASKAoGcmVhc29uGAEgASgOMhgucmFja3dyaWdodC52MS5HYXBSZWFzb24igQEKC0hvc3RDcmVhdGVkEgsKA3VpZBgBIAEoCRI2CgZsYWJlbHMYAiADKAsyJi5yYWNrd3JpZ2h0LnYxLkhvc3RDcmVhdGVkLkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiGgoLSG9zdFJlbW92ZWQSCwoDdWlkGAEgASgJImAKEEhvc3RTdGF0ZUNoYW5nZWQSJgoEZnJvbRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEiQKAnRvGAIgASgOMhgucmFja3dyaWdodC52MS5Ib3N0U3RhdGUibgoKUnVuU3RhcnRlZBIkCgRraW5kGAEgASgOMhYucmFja3dyaWdodC52MS5SdW5LaW5kEg4KBm51bWJlchgCIAEoBBIUCgxyZXF1ZXN0ZWRfYnkYAyABKAkSFAoMd29ya2Zsb3dfcnVuGAQgASgJIp4CCghSdW5FbmRlZBIkCgRraW5kGAEgASgOMhYucmFja3dyaWdodC52MS5SdW5LaW5kEg4KBm51bWJlchgCIAEoBBIqCgdvdXRjb21lGAMgASgOMhkucmFja3dyaWdodC52MS5SdW5PdXRjb21lEisKB2ZhaWx1cmUYBCABKA4yGi5yYWNrd3JpZ2h0LnYxLkZhaWx1cmVUeXBlEg8KB21lc3NhZ2UYBSABKAkSLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHdvcmtmbG93X3J1bhgIIAEoCSJxCgtGYXVsdFJhaXNlZBINCgVmYXVsdBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEi4KCHNldmVyaXR5GAMgASgOMhwucmFja3dyaWdodC52MS5GYXVsdFNldmVyaXR5EhIKCmNsZWFyZWRfYnkYBCABKAkiHQoMRmF1bHRDbGVhcmVkEg0KBWZhdWx0GAEgASgJIlEKCkhvbGRQbGFjZWQSJwoFc2NvcGUYASABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvbGRTY29wZRIKCgJieRgCIAEoCRIOCgZyZWFzb24YAyABKAkiUQoKSG9sZExpZnRlZBInCgVzY29wZRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9sZFNjb3BlEgoKAmJ5GAIgASgJEg4KBnJlYXNvbhgDIAEoCSI4CgxDbGFpbUNoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIOCgZyZWFzb24YAyABKAkiIgoMUG93ZXJDaGFuZ2VkEhIKCnBvd2VyZWRfb24YASABKAgiKAoMSW1hZ2VDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiWgoRRGVsZXRpb25SZXF1ZXN0ZWQSKQoEbW9kZRgBIAEoDjIbLnJhY2t3cmlnaHQudjEuRGVsZXRpb25Nb2RlEgoKAmJ5GAIgASgJEg4KBnJlYXNvbhgDIAEoCSITChFEZWxldGlvbldpdGhkcmF3biIdCgtHb2FsR2l2ZW5VcBIOCgZyZWFzb24YASABKAkiGgoLUmFja0NyZWF0ZWQSCwoDdWlkGAEgASgJIhoKC1JhY2tSZW1vdmVkEgsKA3VpZBgBIAEoCSInCg5BZ2VudENvbm5lY3RlZBIVCg1hZ2VudF92ZXJzaW9uGAEgASgJIj8KCUFnZW50TG9zdBIyCg5sYXN0X3NlZW5fdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiIQoLQWdlbnRKb2luZWQSEgoKa2V5X3NoYTI1NhgBIAEoCSJQCgxBZ2VudFJldm9rZWQSEgoKa2V5X3NoYTI1NhgBIAEoCRIKCgJieRgCIAEoCRIOCgZyZWFzb24YAyABKAkSEAoIcmVwbGFjZWQYBCABKAgiKwoNRnJlZXplU3RhcnRlZBIKCgJieRgBIAEoCRIOCgZyZWFzb24YAiABKAkiDQoLRnJlZXplRW5kZWQiPQoSUmVzdG9yZWRTdG9yZUZvdW5kEhUKDXNlZW5fcmV2aXNpb24YASABKAQSEAoIcmV2aXNpb24YAiABKAQiGgoLUG9vbENyZWF0ZWQSCwoDdWlkGAEgASgJIhoKC1Bvb2xSZW1vdmVkEgsKA3VpZBgBIAEoCSJxCg5Sb2xsb3V0U3RhcnRlZBINCgVpbWFnZRgBIAEoCRIRCglyZWZlcmVuY2UYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRISCgpmcm9tX2ltYWdlGAQgASgJEhgKEHJvbGxlZF9iYWNrX2Zyb20YBSABKAkiLwoNUm9sbG91dEhhbHRlZBINCgVpbWFnZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIjIKEFJvbGxvdXRDb21wbGV0ZWQSDQoFaW1hZ2UYASABKAkSDwoHdmVyc2lvbhgCIAEoCSIPCg1Sb2xsb3V0UGF1c2VkIhAKDlJvbGxvdXRSZXN1bWVkIkEKEVJvbGxvdXRIb3N0RmFpbGVkEgwKBGhvc3QYASABKAkSDQoFaW1hZ2UYAiABKAkSDwoHbWVzc2FnZRgDIAEoCSKWAQoQV29ya2Zsb3dSdW5FbmRlZBIUCgx3b3JrZmxvd19ydW4YASABKAkSLgoFc3RhdGUYAiABKA4yHy5yYWNrd3JpZ2h0LnYxLldvcmtmbG93UnVuU3RhdGUSKwoHZmFpbHVyZRgDIAEoDjIaLnJhY2t3cmlnaHQudjEuRmFpbHVyZVR5cGUSDwoHbWVzc2FnZRgEIAEoCSIkChFNYWNoaW5lRGlzY292ZXJlZBIPCgdtYWNoaW5lGAEgASgJIigKEUNlcnRpZmljYXRlSXNzdWVkEhMKC2NlcnRpZmljYXRlGAEgASgJInEKFUVyYXN1cmVEb2N1bWVudElzc3VlZBIQCghkb2N1bWVudBgBIAEoCRIwCgRraW5kGAIgASgOMiIucmFja3dyaWdodC52MS5FcmFzdXJlRG9jdW1lbnRLaW5kEhQKDGNlcnRpZmljYXRlcxgDIAMoCSI6ChFSZXNvdXJjZUFiYW5kb25lZBIQCghyZXNvdXJjZRgBIAEoCRITCgtsZWZ0X2JlaGluZBgCIAMoCSJcChlBYmFuZG9uZWRSZXNvdXJjZVJlc29sdmVkEhAKCHJlc291cmNlGAEgASgJEi0KCnJlc29sdXRpb24YAiABKAsyGS5yYWNrd3JpZ2h0LnYxLlJlc29sdXRpb24iNgoSV2F0Y2hFdmVudHNSZXF1ZXN0EhAKCHBvc2l0aW9uGAEgASgJEg4KBmZpbHRlchgCIAEoCSLDAQoTV2F0Y2hFdmVudHNSZXNwb25zZRI1CgRraW5kGAEgASgOMicucmFja3dyaWdodC52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlLktpbmQSIwoFZXZlbnQYAiABKAsyFC5yYWNrd3JpZ2h0LnYxLkV2ZW50EhAKCHBvc2l0aW9uGAMgASgJIj4KBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEg4KCktJTkRfRVZFTlQQARIQCgxLSU5EX1NUQVJURUQQAiJuChFMaXN0RXZlbnRzUmVxdWVzdBIPCgdzdWJqZWN0GAEgASgJEhYKCXBhZ2Vfc2l6ZRgCIAEoDUgAiAEBEhIKCnBhZ2VfdG9rZW4YAyABKAkSDgoGZmlsdGVyGAQgASgJQgwKCl9wYWdlX3NpemUiUwoSTGlzdEV2ZW50c1Jlc3BvbnNlEiQKBmV2ZW50cxgBIAMoCzIULnJhY2t3cmlnaHQudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKu4JCglFdmVudFR5cGUSGgoWRVZFTlRfVFlQRV9VTlNQRUNJRklFRBAAEhIKDkVWRU5UX1RZUEVfR0FQEAESGwoXRVZFTlRfVFlQRV9IT1NUX0NSRUFURUQQAhIbChdFVkVOVF9UWVBFX0hPU1RfUkVNT1ZFRBADEiEKHUVWRU5UX1RZUEVfSE9TVF9TVEFURV9DSEFOR0VEEAQSGgoWRVZFTlRfVFlQRV9SVU5fU1RBUlRFRBAFEhgKFEVWRU5UX1RZUEVfUlVOX0VOREVEEAYSGwoXRVZFTlRfVFlQRV9GQVVMVF9SQUlTRUQQBxIcChhFVkVOVF9UWVBFX0ZBVUxUX0NMRUFSRUQQCBIaChZFVkVOVF9UWVBFX0hPTERfUExBQ0VEEAkSGgoWRVZFTlRfVFlQRV9IT0xEX0xJRlRFRBAKEhwKGEVWRU5UX1RZUEVfQ0xBSU1fQ0hBTkdFRBALEhwKGEVWRU5UX1RZUEVfUE9XRVJfQ0hBTkdFRBAMEhwKGEVWRU5UX1RZUEVfSU1BR0VfQ0hBTkdFRBANEiEKHUVWRU5UX1RZUEVfREVMRVRJT05fUkVRVUVTVEVEEA4SIQodRVZFTlRfVFlQRV9ERUxFVElPTl9XSVRIRFJBV04QDxIcChhFVkVOVF9UWVBFX0dPQUxfR0lWRU5fVVAQEBIbChdFVkVOVF9UWVBFX1JBQ0tfQ1JFQVRFRBAREhsKF0VWRU5UX1RZUEVfUkFDS19SRU1PVkVEEBISHgoaRVZFTlRfVFlQRV9BR0VOVF9DT05ORUNURUQQExIZChVFVkVOVF9UWVBFX0FHRU5UX0xPU1QQFBIbChdFVkVOVF9UWVBFX0FHRU5UX0pPSU5FRBAVEhwKGEVWRU5UX1RZUEVfQUdFTlRfUkVWT0tFRBAWEh0KGUVWRU5UX1RZUEVfRlJFRVpFX1NUQVJURUQQFxIbChdFVkVOVF9UWVBFX0ZSRUVaRV9FTkRFRBAYEiMKH0VWRU5UX1RZUEVfUkVTVE9SRURfU1RPUkVfRk9VTkQQGRIbChdFVkVOVF9UWVBFX1BPT0xfQ1JFQVRFRBAaEhsKF0VWRU5UX1RZUEVfUE9PTF9SRU1PVkVEEBsSHgoaRVZFTlRfVFlQRV9ST0xMT1VUX1NUQVJURUQQHBIdChlFVkVOVF9UWVBFX1JPTExPVVRfSEFMVEVEEB0SIAocRVZFTlRfVFlQRV9ST0xMT1VUX0NPTVBMRVRFRBAeEh0KGUVWRU5UX1RZUEVfUk9MTE9VVF9QQVVTRUQQHxIeChpFVkVOVF9UWVBFX1JPTExPVVRfUkVTVU1FRBAgEiIKHkVWRU5UX1RZUEVfUk9MTE9VVF9IT1NUX0ZBSUxFRBAhEiEKHUVWRU5UX1RZUEVfV09SS0ZMT1dfUlVOX0VOREVEECISIQodRVZFTlRfVFlQRV9NQUNISU5FX0RJU0NPVkVSRUQQIxIhCh1FVkVOVF9UWVBFX0NFUlRJRklDQVRFX0lTU1VFRBAkEiYKIkVWRU5UX1RZUEVfRVJBU1VSRV9ET0NVTUVOVF9JU1NVRUQQJRIhCh1FVkVOVF9UWVBFX1JFU09VUkNFX0FCQU5ET05FRBAmEioKJkVWRU5UX1RZUEVfQUJBTkRPTkVEX1JFU09VUkNFX1JFU09MVkVEECcqdQoJR2FwUmVhc29uEhoKFkdBUF9SRUFTT05fVU5TUEVDSUZJRUQQABIYChRHQVBfUkVBU09OX0NPTVBBQ1RFRBABEhcKE0dBUF9SRUFTT05fUkVTVE9SRUQQAhIZChVHQVBfUkVBU09OX1VOUkVBREFCTEUQAzLDAQoMRXZlbnRTZXJ2aWNlElsKC1dhdGNoRXZlbnRzEiEucmFja3dyaWdodC52MS5XYXRjaEV2ZW50c1JlcXVlc3QaIi5yYWNrd3JpZ2h0LnYxLldhdGNoRXZlbnRzUmVzcG9uc2UiA5ACATABElYKCkxpc3RFdmVudHMSIC5yYWNrd3JpZ2h0LnYxLkxpc3RFdmVudHNSZXF1ZXN0GiEucmFja3dyaWdodC52MS5MaXN0RXZlbnRzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rackwright_v1_abandoned, file_rackwright_v1_erasure, file_rackwright_v1_failure, file_rackwright_v1_host, file_rackwright_v1_run, file_rackwright_v1_workflow]);
+  fileDesc("ChlyYWNrd3JpZ2h0L3YxL2V2ZW50LnByb3RvEg1yYWNrd3JpZ2h0LnYxIqwTCgVFdmVudBIKCgJpZBgBIAEoCRImCgR0eXBlGAIgASgOMhgucmFja3dyaWdodC52MS5FdmVudFR5cGUSDwoHc3ViamVjdBgDIAEoCRIoCgR0aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgFIAEoCRINCgVjYXVzZRgGIAEoCRIUCgx0cmFjZV9wYXJlbnQYByABKAkSDAoEcmFjaxgIIAEoCRIQCghzZXF1ZW5jZRgJIAEoCRIhCgNnYXAYFCABKAsyEi5yYWNrd3JpZ2h0LnYxLkdhcEgAEjIKDGhvc3RfY3JlYXRlZBgVIAEoCzIaLnJhY2t3cmlnaHQudjEuSG9zdENyZWF0ZWRIABIyCgxob3N0X3JlbW92ZWQYFiABKAsyGi5yYWNrd3JpZ2h0LnYxLkhvc3RSZW1vdmVkSAASPQoSaG9zdF9zdGF0ZV9jaGFuZ2VkGBcgASgLMh8ucmFja3dyaWdodC52MS5Ib3N0U3RhdGVDaGFuZ2VkSAASMAoLcnVuX3N0YXJ0ZWQYGCABKAsyGS5yYWNrd3JpZ2h0LnYxLlJ1blN0YXJ0ZWRIABIsCglydW5fZW5kZWQYGSABKAsyFy5yYWNrd3JpZ2h0LnYxLlJ1bkVuZGVkSAASMgoMZmF1bHRfcmFpc2VkGBogASgLMhoucmFja3dyaWdodC52MS5GYXVsdFJhaXNlZEgAEjQKDWZhdWx0X2NsZWFyZWQYGyABKAsyGy5yYWNrd3JpZ2h0LnYxLkZhdWx0Q2xlYXJlZEgAEjAKC2hvbGRfcGxhY2VkGBwgASgLMhkucmFja3dyaWdodC52MS5Ib2xkUGxhY2VkSAASMAoLaG9sZF9saWZ0ZWQYHSABKAsyGS5yYWNrd3JpZ2h0LnYxLkhvbGRMaWZ0ZWRIABI0Cg1jbGFpbV9jaGFuZ2VkGB4gASgLMhsucmFja3dyaWdodC52MS5DbGFpbUNoYW5nZWRIABI0Cg1wb3dlcl9jaGFuZ2VkGB8gASgLMhsucmFja3dyaWdodC52MS5Qb3dlckNoYW5nZWRIABI0Cg1pbWFnZV9jaGFuZ2VkGCAgASgLMhsucmFja3dyaWdodC52MS5JbWFnZUNoYW5nZWRIABI+ChJkZWxldGlvbl9yZXF1ZXN0ZWQYISABKAsyIC5yYWNrd3JpZ2h0LnYxLkRlbGV0aW9uUmVxdWVzdGVkSAASPgoSZGVsZXRpb25fd2l0aGRyYXduGCIgASgLMiAucmFja3dyaWdodC52MS5EZWxldGlvbldpdGhkcmF3bkgAEjMKDWdvYWxfZ2l2ZW5fdXAYIyABKAsyGi5yYWNrd3JpZ2h0LnYxLkdvYWxHaXZlblVwSAASMgoMcmFja19jcmVhdGVkGCQgASgLMhoucmFja3dyaWdodC52MS5SYWNrQ3JlYXRlZEgAEjIKDHJhY2tfcmVtb3ZlZBglIAEoCzIaLnJhY2t3cmlnaHQudjEuUmFja1JlbW92ZWRIABI4Cg9hZ2VudF9jb25uZWN0ZWQYJiABKAsyHS5yYWNrd3JpZ2h0LnYxLkFnZW50Q29ubmVjdGVkSAASLgoKYWdlbnRfbG9zdBgnIAEoCzIYLnJhY2t3cmlnaHQudjEuQWdlbnRMb3N0SAASMgoMYWdlbnRfam9pbmVkGCggASgLMhoucmFja3dyaWdodC52MS5BZ2VudEpvaW5lZEgAEjQKDWFnZW50X3Jldm9rZWQYKSABKAsyGy5yYWNrd3JpZ2h0LnYxLkFnZW50UmV2b2tlZEgAEjYKDmZyZWV6ZV9zdGFydGVkGCogASgLMhwucmFja3dyaWdodC52MS5GcmVlemVTdGFydGVkSAASMgoMZnJlZXplX2VuZGVkGCsgASgLMhoucmFja3dyaWdodC52MS5GcmVlemVFbmRlZEgAEkEKFHJlc3RvcmVkX3N0b3JlX2ZvdW5kGCwgASgLMiEucmFja3dyaWdodC52MS5SZXN0b3JlZFN0b3JlRm91bmRIABIyCgxwb29sX2NyZWF0ZWQYLSABKAsyGi5yYWNrd3JpZ2h0LnYxLlBvb2xDcmVhdGVkSAASMgoMcG9vbF9yZW1vdmVkGC4gASgLMhoucmFja3dyaWdodC52MS5Qb29sUmVtb3ZlZEgAEjgKD3JvbGxvdXRfc3RhcnRlZBgvIAEoCzIdLnJhY2t3cmlnaHQudjEuUm9sbG91dFN0YXJ0ZWRIABI2Cg5yb2xsb3V0X2hhbHRlZBgwIAEoCzIcLnJhY2t3cmlnaHQudjEuUm9sbG91dEhhbHRlZEgAEjwKEXJvbGxvdXRfY29tcGxldGVkGDEgASgLMh8ucmFja3dyaWdodC52MS5Sb2xsb3V0Q29tcGxldGVkSAASNgoOcm9sbG91dF9wYXVzZWQYMiABKAsyHC5yYWNrd3JpZ2h0LnYxLlJvbGxvdXRQYXVzZWRIABI4Cg9yb2xsb3V0X3Jlc3VtZWQYMyABKAsyHS5yYWNrd3JpZ2h0LnYxLlJvbGxvdXRSZXN1bWVkSAASPwoTcm9sbG91dF9ob3N0X2ZhaWxlZBg0IAEoCzIgLnJhY2t3cmlnaHQudjEuUm9sbG91dEhvc3RGYWlsZWRIABI9ChJ3b3JrZmxvd19ydW5fZW5kZWQYNSABKAsyHy5yYWNrd3JpZ2h0LnYxLldvcmtmbG93UnVuRW5kZWRIABI+ChJtYWNoaW5lX2Rpc2NvdmVyZWQYNiABKAsyIC5yYWNrd3JpZ2h0LnYxLk1hY2hpbmVEaXNjb3ZlcmVkSAASPgoSY2VydGlmaWNhdGVfaXNzdWVkGDcgASgLMiAucmFja3dyaWdodC52MS5DZXJ0aWZpY2F0ZUlzc3VlZEgAEkcKF2VyYXN1cmVfZG9jdW1lbnRfaXNzdWVkGDggASgLMiQucmFja3dyaWdodC52MS5FcmFzdXJlRG9jdW1lbnRJc3N1ZWRIABI+ChJyZXNvdXJjZV9hYmFuZG9uZWQYOSABKAsyIC5yYWNrd3JpZ2h0LnYxLlJlc291cmNlQWJhbmRvbmVkSAASTwobYWJhbmRvbmVkX3Jlc291cmNlX3Jlc29sdmVkGDogASgLMigucmFja3dyaWdodC52MS5BYmFuZG9uZWRSZXNvdXJjZVJlc29sdmVkSAASOgoQaGFyZHdhcmVfY2hhbmdlZBg7IAEoCzIeLnJhY2t3cmlnaHQudjEuSGFyZHdhcmVDaGFuZ2VkSABCBgoEZGF0YSIvCgNHYXASKAoGcmVhc29uGAEgASgOMhgucmFja3dyaWdodC52MS5HYXBSZWFzb24igQEKC0hvc3RDcmVhdGVkEgsKA3VpZBgBIAEoCRI2CgZsYWJlbHMYAiADKAsyJi5yYWNrd3JpZ2h0LnYxLkhvc3RDcmVhdGVkLkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiGgoLSG9zdFJlbW92ZWQSCwoDdWlkGAEgASgJImAKEEhvc3RTdGF0ZUNoYW5nZWQSJgoEZnJvbRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9zdFN0YXRlEiQKAnRvGAIgASgOMhgucmFja3dyaWdodC52MS5Ib3N0U3RhdGUibgoKUnVuU3RhcnRlZBIkCgRraW5kGAEgASgOMhYucmFja3dyaWdodC52MS5SdW5LaW5kEg4KBm51bWJlchgCIAEoBBIUCgxyZXF1ZXN0ZWRfYnkYAyABKAkSFAoMd29ya2Zsb3dfcnVuGAQgASgJIp4CCghSdW5FbmRlZBIkCgRraW5kGAEgASgOMhYucmFja3dyaWdodC52MS5SdW5LaW5kEg4KBm51bWJlchgCIAEoBBIqCgdvdXRjb21lGAMgASgOMhkucmFja3dyaWdodC52MS5SdW5PdXRjb21lEisKB2ZhaWx1cmUYBCABKA4yGi5yYWNrd3JpZ2h0LnYxLkZhaWx1cmVUeXBlEg8KB21lc3NhZ2UYBSABKAkSLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHdvcmtmbG93X3J1bhgIIAEoCSJxCgtGYXVsdFJhaXNlZBINCgVmYXVsdBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEi4KCHNldmVyaXR5GAMgASgOMhwucmFja3dyaWdodC52MS5GYXVsdFNldmVyaXR5EhIKCmNsZWFyZWRfYnkYBCABKAkiHQoMRmF1bHRDbGVhcmVkEg0KBWZhdWx0GAEgASgJIlEKCkhvbGRQbGFjZWQSJwoFc2NvcGUYASABKA4yGC5yYWNrd3JpZ2h0LnYxLkhvbGRTY29wZRIKCgJieRgCIAEoCRIOCgZyZWFzb24YAyABKAkiUQoKSG9sZExpZnRlZBInCgVzY29wZRgBIAEoDjIYLnJhY2t3cmlnaHQudjEuSG9sZFNjb3BlEgoKAmJ5GAIgASgJEg4KBnJlYXNvbhgDIAEoCSI4CgxDbGFpbUNoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIOCgZyZWFzb24YAyABKAkiIgoMUG93ZXJDaGFuZ2VkEhIKCnBvd2VyZWRfb24YASABKAgiKAoMSW1hZ2VDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiWgoRRGVsZXRpb25SZXF1ZXN0ZWQSKQoEbW9kZRgBIAEoDjIbLnJhY2t3cmlnaHQudjEuRGVsZXRpb25Nb2RlEgoKAmJ5GAIgASgJEg4KBnJlYXNvbhgDIAEoCSITChFEZWxldGlvbldpdGhkcmF3biIdCgtHb2FsR2l2ZW5VcBIOCgZyZWFzb24YASABKAkiTgoPSGFyZHdhcmVDaGFuZ2VkEioKB2NoYW5nZXMYASADKAsyGS5yYWNrd3JpZ2h0LnYxLlBhcnRDaGFuZ2USDwoHZnVydGhlchgCIAEoDSIaCgtSYWNrQ3JlYXRlZBILCgN1aWQYASABKAkiGgoLUmFja1JlbW92ZWQSCwoDdWlkGAEgASgJIicKDkFnZW50Q29ubmVjdGVkEhUKDWFnZW50X3ZlcnNpb24YASABKAkiPwoJQWdlbnRMb3N0EjIKDmxhc3Rfc2Vlbl90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIhCgtBZ2VudEpvaW5lZBISCgprZXlfc2hhMjU2GAEgASgJIlAKDEFnZW50UmV2b2tlZBISCgprZXlfc2hhMjU2GAEgASgJEgoKAmJ5GAIgASgJEg4KBnJlYXNvbhgDIAEoCRIQCghyZXBsYWNlZBgEIAEoCCIrCg1GcmVlemVTdGFydGVkEgoKAmJ5GAEgASgJEg4KBnJlYXNvbhgCIAEoCSINCgtGcmVlemVFbmRlZCI9ChJSZXN0b3JlZFN0b3JlRm91bmQSFQoNc2Vlbl9yZXZpc2lvbhgBIAEoBBIQCghyZXZpc2lvbhgCIAEoBCIaCgtQb29sQ3JlYXRlZBILCgN1aWQYASABKAkiGgoLUG9vbFJlbW92ZWQSCwoDdWlkGAEgASgJInEKDlJvbGxvdXRTdGFydGVkEg0KBWltYWdlGAEgASgJEhEKCXJlZmVyZW5jZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhIKCmZyb21faW1hZ2UYBCABKAkSGAoQcm9sbGVkX2JhY2tfZnJvbRgFIAEoCSIvCg1Sb2xsb3V0SGFsdGVkEg0KBWltYWdlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiMgoQUm9sbG91dENvbXBsZXRlZBINCgVpbWFnZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJIg8KDVJvbGxvdXRQYXVzZWQiEAoOUm9sbG91dFJlc3VtZWQiQQoRUm9sbG91dEhvc3RGYWlsZWQSDAoEaG9zdBgBIAEoCRINCgVpbWFnZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIpYBChBXb3JrZmxvd1J1bkVuZGVkEhQKDHdvcmtmbG93X3J1bhgBIAEoCRIuCgVzdGF0ZRgCIAEoDjIfLnJhY2t3cmlnaHQudjEuV29ya2Zsb3dSdW5TdGF0ZRIrCgdmYWlsdXJlGAMgASgOMhoucmFja3dyaWdodC52MS5GYWlsdXJlVHlwZRIPCgdtZXNzYWdlGAQgASgJIiQKEU1hY2hpbmVEaXNjb3ZlcmVkEg8KB21hY2hpbmUYASABKAkiKAoRQ2VydGlmaWNhdGVJc3N1ZWQSEwoLY2VydGlmaWNhdGUYASABKAkicQoVRXJhc3VyZURvY3VtZW50SXNzdWVkEhAKCGRvY3VtZW50GAEgASgJEjAKBGtpbmQYAiABKA4yIi5yYWNrd3JpZ2h0LnYxLkVyYXN1cmVEb2N1bWVudEtpbmQSFAoMY2VydGlmaWNhdGVzGAMgAygJIjoKEVJlc291cmNlQWJhbmRvbmVkEhAKCHJlc291cmNlGAEgASgJEhMKC2xlZnRfYmVoaW5kGAIgAygJIlwKGUFiYW5kb25lZFJlc291cmNlUmVzb2x2ZWQSEAoIcmVzb3VyY2UYASABKAkSLQoKcmVzb2x1dGlvbhgCIAEoCzIZLnJhY2t3cmlnaHQudjEuUmVzb2x1dGlvbiI2ChJXYXRjaEV2ZW50c1JlcXVlc3QSEAoIcG9zaXRpb24YASABKAkSDgoGZmlsdGVyGAIgASgJIsMBChNXYXRjaEV2ZW50c1Jlc3BvbnNlEjUKBGtpbmQYASABKA4yJy5yYWNrd3JpZ2h0LnYxLldhdGNoRXZlbnRzUmVzcG9uc2UuS2luZBIjCgVldmVudBgCIAEoCzIULnJhY2t3cmlnaHQudjEuRXZlbnQSEAoIcG9zaXRpb24YAyABKAkiPgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9FVkVOVBABEhAKDEtJTkRfU1RBUlRFRBACIm4KEUxpc3RFdmVudHNSZXF1ZXN0Eg8KB3N1YmplY3QYASABKAkSFgoJcGFnZV9zaXplGAIgASgNSACIAQESEgoKcGFnZV90b2tlbhgDIAEoCRIOCgZmaWx0ZXIYBCABKAlCDAoKX3BhZ2Vfc2l6ZSJTChJMaXN0RXZlbnRzUmVzcG9uc2USJAoGZXZlbnRzGAEgAygLMhQucmFja3dyaWdodC52MS5FdmVudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqjwoKCUV2ZW50VHlwZRIaChZFVkVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASEgoORVZFTlRfVFlQRV9HQVAQARIbChdFVkVOVF9UWVBFX0hPU1RfQ1JFQVRFRBACEhsKF0VWRU5UX1RZUEVfSE9TVF9SRU1PVkVEEAMSIQodRVZFTlRfVFlQRV9IT1NUX1NUQVRFX0NIQU5HRUQQBBIaChZFVkVOVF9UWVBFX1JVTl9TVEFSVEVEEAUSGAoURVZFTlRfVFlQRV9SVU5fRU5ERUQQBhIbChdFVkVOVF9UWVBFX0ZBVUxUX1JBSVNFRBAHEhwKGEVWRU5UX1RZUEVfRkFVTFRfQ0xFQVJFRBAIEhoKFkVWRU5UX1RZUEVfSE9MRF9QTEFDRUQQCRIaChZFVkVOVF9UWVBFX0hPTERfTElGVEVEEAoSHAoYRVZFTlRfVFlQRV9DTEFJTV9DSEFOR0VEEAsSHAoYRVZFTlRfVFlQRV9QT1dFUl9DSEFOR0VEEAwSHAoYRVZFTlRfVFlQRV9JTUFHRV9DSEFOR0VEEA0SIQodRVZFTlRfVFlQRV9ERUxFVElPTl9SRVFVRVNURUQQDhIhCh1FVkVOVF9UWVBFX0RFTEVUSU9OX1dJVEhEUkFXThAPEhwKGEVWRU5UX1RZUEVfR09BTF9HSVZFTl9VUBAQEhsKF0VWRU5UX1RZUEVfUkFDS19DUkVBVEVEEBESGwoXRVZFTlRfVFlQRV9SQUNLX1JFTU9WRUQQEhIeChpFVkVOVF9UWVBFX0FHRU5UX0NPTk5FQ1RFRBATEhkKFUVWRU5UX1RZUEVfQUdFTlRfTE9TVBAUEhsKF0VWRU5UX1RZUEVfQUdFTlRfSk9JTkVEEBUSHAoYRVZFTlRfVFlQRV9BR0VOVF9SRVZPS0VEEBYSHQoZRVZFTlRfVFlQRV9GUkVFWkVfU1RBUlRFRBAXEhsKF0VWRU5UX1RZUEVfRlJFRVpFX0VOREVEEBgSIwofRVZFTlRfVFlQRV9SRVNUT1JFRF9TVE9SRV9GT1VORBAZEhsKF0VWRU5UX1RZUEVfUE9PTF9DUkVBVEVEEBoSGwoXRVZFTlRfVFlQRV9QT09MX1JFTU9WRUQQGxIeChpFVkVOVF9UWVBFX1JPTExPVVRfU1RBUlRFRBAcEh0KGUVWRU5UX1RZUEVfUk9MTE9VVF9IQUxURUQQHRIgChxFVkVOVF9UWVBFX1JPTExPVVRfQ09NUExFVEVEEB4SHQoZRVZFTlRfVFlQRV9ST0xMT1VUX1BBVVNFRBAfEh4KGkVWRU5UX1RZUEVfUk9MTE9VVF9SRVNVTUVEECASIgoeRVZFTlRfVFlQRV9ST0xMT1VUX0hPU1RfRkFJTEVEECESIQodRVZFTlRfVFlQRV9XT1JLRkxPV19SVU5fRU5ERUQQIhIhCh1FVkVOVF9UWVBFX01BQ0hJTkVfRElTQ09WRVJFRBAjEiEKHUVWRU5UX1RZUEVfQ0VSVElGSUNBVEVfSVNTVUVEECQSJgoiRVZFTlRfVFlQRV9FUkFTVVJFX0RPQ1VNRU5UX0lTU1VFRBAlEiEKHUVWRU5UX1RZUEVfUkVTT1VSQ0VfQUJBTkRPTkVEECYSKgomRVZFTlRfVFlQRV9BQkFORE9ORURfUkVTT1VSQ0VfUkVTT0xWRUQQJxIfChtFVkVOVF9UWVBFX0hBUkRXQVJFX0NIQU5HRUQQKCp1CglHYXBSZWFzb24SGgoWR0FQX1JFQVNPTl9VTlNQRUNJRklFRBAAEhgKFEdBUF9SRUFTT05fQ09NUEFDVEVEEAESFwoTR0FQX1JFQVNPTl9SRVNUT1JFRBACEhkKFUdBUF9SRUFTT05fVU5SRUFEQUJMRRADMsMBCgxFdmVudFNlcnZpY2USWwoLV2F0Y2hFdmVudHMSIS5yYWNrd3JpZ2h0LnYxLldhdGNoRXZlbnRzUmVxdWVzdBoiLnJhY2t3cmlnaHQudjEuV2F0Y2hFdmVudHNSZXNwb25zZSIDkAIBMAESVgoKTGlzdEV2ZW50cxIgLnJhY2t3cmlnaHQudjEuTGlzdEV2ZW50c1JlcXVlc3QaIS5yYWNrd3JpZ2h0LnYxLkxpc3RFdmVudHNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp, file_rackwright_v1_abandoned, file_rackwright_v1_erasure, file_rackwright_v1_failure, file_rackwright_v1_host, file_rackwright_v1_inventory, file_rackwright_v1_run, file_rackwright_v1_workflow]);
 
 /**
  * Event is one change. It holds no secrets. Outside this API it is a CloudEvent: its type is the
@@ -331,6 +333,12 @@ export type Event = Message<"rackwright.v1.Event"> & {
      */
     value: AbandonedResourceResolved;
     case: "abandonedResourceResolved";
+  } | {
+    /**
+     * @generated from field: rackwright.v1.HardwareChanged hardware_changed = 59;
+     */
+    value: HardwareChanged;
+    case: "hardwareChanged";
   } | { case: undefined; value?: undefined };
 };
 
@@ -777,6 +785,34 @@ export const GoalGivenUpSchema: GenMessage<GoalGivenUp> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_event, 16);
 
 /**
+ * HardwareChanged says how an inspection found other hardware than the one before it.
+ *
+ * @generated from message rackwright.v1.HardwareChanged
+ */
+export type HardwareChanged = Message<"rackwright.v1.HardwareChanged"> & {
+  /**
+   * The first 32.
+   *
+   * @generated from field: repeated rackwright.v1.PartChange changes = 1;
+   */
+  changes: PartChange[];
+
+  /**
+   * How many more there were.
+   *
+   * @generated from field: uint32 further = 2;
+   */
+  further: number;
+};
+
+/**
+ * Describes the message rackwright.v1.HardwareChanged.
+ * Use `create(HardwareChangedSchema)` to create a new message.
+ */
+export const HardwareChangedSchema: GenMessage<HardwareChanged> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_event, 17);
+
+/**
  * RackCreated says that a rack is known now.
  *
  * @generated from message rackwright.v1.RackCreated
@@ -793,7 +829,7 @@ export type RackCreated = Message<"rackwright.v1.RackCreated"> & {
  * Use `create(RackCreatedSchema)` to create a new message.
  */
 export const RackCreatedSchema: GenMessage<RackCreated> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 17);
+  messageDesc(file_rackwright_v1_event, 18);
 
 /**
  * RackRemoved says that a rack is gone.
@@ -812,7 +848,7 @@ export type RackRemoved = Message<"rackwright.v1.RackRemoved"> & {
  * Use `create(RackRemovedSchema)` to create a new message.
  */
 export const RackRemovedSchema: GenMessage<RackRemoved> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 18);
+  messageDesc(file_rackwright_v1_event, 19);
 
 /**
  * AgentConnected says that the rack's agent has a session.
@@ -831,7 +867,7 @@ export type AgentConnected = Message<"rackwright.v1.AgentConnected"> & {
  * Use `create(AgentConnectedSchema)` to create a new message.
  */
 export const AgentConnectedSchema: GenMessage<AgentConnected> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 19);
+  messageDesc(file_rackwright_v1_event, 20);
 
 /**
  * AgentLost says that the session has ended. A control plane that dies does not say so; its successor
@@ -851,7 +887,7 @@ export type AgentLost = Message<"rackwright.v1.AgentLost"> & {
  * Use `create(AgentLostSchema)` to create a new message.
  */
 export const AgentLostSchema: GenMessage<AgentLost> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 20);
+  messageDesc(file_rackwright_v1_event, 21);
 
 /**
  * AgentJoined says that a key is the rack's agent now.
@@ -872,7 +908,7 @@ export type AgentJoined = Message<"rackwright.v1.AgentJoined"> & {
  * Use `create(AgentJoinedSchema)` to create a new message.
  */
 export const AgentJoinedSchema: GenMessage<AgentJoined> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 21);
+  messageDesc(file_rackwright_v1_event, 22);
 
 /**
  * AgentRevoked says that a key is the rack's agent no more.
@@ -908,7 +944,7 @@ export type AgentRevoked = Message<"rackwright.v1.AgentRevoked"> & {
  * Use `create(AgentRevokedSchema)` to create a new message.
  */
 export const AgentRevokedSchema: GenMessage<AgentRevoked> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 22);
+  messageDesc(file_rackwright_v1_event, 23);
 
 /**
  * FreezeStarted says that no new destructive work begins in the rack, or in the fleet.
@@ -932,7 +968,7 @@ export type FreezeStarted = Message<"rackwright.v1.FreezeStarted"> & {
  * Use `create(FreezeStartedSchema)` to create a new message.
  */
 export const FreezeStartedSchema: GenMessage<FreezeStarted> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 23);
+  messageDesc(file_rackwright_v1_event, 24);
 
 /**
  * FreezeEnded says that it may again.
@@ -947,7 +983,7 @@ export type FreezeEnded = Message<"rackwright.v1.FreezeEnded"> & {
  * Use `create(FreezeEndedSchema)` to create a new message.
  */
 export const FreezeEndedSchema: GenMessage<FreezeEnded> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 24);
+  messageDesc(file_rackwright_v1_event, 25);
 
 /**
  * RestoredStoreFound says that the rack's agent has seen more than the store has: it destroys nothing
@@ -972,7 +1008,7 @@ export type RestoredStoreFound = Message<"rackwright.v1.RestoredStoreFound"> & {
  * Use `create(RestoredStoreFoundSchema)` to create a new message.
  */
 export const RestoredStoreFoundSchema: GenMessage<RestoredStoreFound> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 25);
+  messageDesc(file_rackwright_v1_event, 26);
 
 /**
  * PoolCreated says that a pool is known now.
@@ -991,7 +1027,7 @@ export type PoolCreated = Message<"rackwright.v1.PoolCreated"> & {
  * Use `create(PoolCreatedSchema)` to create a new message.
  */
 export const PoolCreatedSchema: GenMessage<PoolCreated> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 26);
+  messageDesc(file_rackwright_v1_event, 27);
 
 /**
  * PoolRemoved says that a pool is gone.
@@ -1010,7 +1046,7 @@ export type PoolRemoved = Message<"rackwright.v1.PoolRemoved"> & {
  * Use `create(PoolRemovedSchema)` to create a new message.
  */
 export const PoolRemovedSchema: GenMessage<PoolRemoved> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 27);
+  messageDesc(file_rackwright_v1_event, 28);
 
 /**
  * RolloutStarted says that the pool leads its hosts to an image.
@@ -1057,7 +1093,7 @@ export type RolloutStarted = Message<"rackwright.v1.RolloutStarted"> & {
  * Use `create(RolloutStartedSchema)` to create a new message.
  */
 export const RolloutStartedSchema: GenMessage<RolloutStarted> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 28);
+  messageDesc(file_rackwright_v1_event, 29);
 
 /**
  * RolloutHalted says that no host is taken any more before a person acts.
@@ -1081,7 +1117,7 @@ export type RolloutHalted = Message<"rackwright.v1.RolloutHalted"> & {
  * Use `create(RolloutHaltedSchema)` to create a new message.
  */
 export const RolloutHaltedSchema: GenMessage<RolloutHalted> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 29);
+  messageDesc(file_rackwright_v1_event, 30);
 
 /**
  * RolloutCompleted says that the rollout of an image has come to its end.
@@ -1105,7 +1141,7 @@ export type RolloutCompleted = Message<"rackwright.v1.RolloutCompleted"> & {
  * Use `create(RolloutCompletedSchema)` to create a new message.
  */
 export const RolloutCompletedSchema: GenMessage<RolloutCompleted> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 30);
+  messageDesc(file_rackwright_v1_event, 31);
 
 /**
  * RolloutPaused says that a person has paused the pool.
@@ -1120,7 +1156,7 @@ export type RolloutPaused = Message<"rackwright.v1.RolloutPaused"> & {
  * Use `create(RolloutPausedSchema)` to create a new message.
  */
 export const RolloutPausedSchema: GenMessage<RolloutPaused> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 31);
+  messageDesc(file_rackwright_v1_event, 32);
 
 /**
  * RolloutResumed says that the pause is over.
@@ -1135,7 +1171,7 @@ export type RolloutResumed = Message<"rackwright.v1.RolloutResumed"> & {
  * Use `create(RolloutResumedSchema)` to create a new message.
  */
 export const RolloutResumedSchema: GenMessage<RolloutResumed> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 32);
+  messageDesc(file_rackwright_v1_event, 33);
 
 /**
  * RolloutHostFailed says that a host failed on its way to an image.
@@ -1166,7 +1202,7 @@ export type RolloutHostFailed = Message<"rackwright.v1.RolloutHostFailed"> & {
  * Use `create(RolloutHostFailedSchema)` to create a new message.
  */
 export const RolloutHostFailedSchema: GenMessage<RolloutHostFailed> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 33);
+  messageDesc(file_rackwright_v1_event, 34);
 
 /**
  * WorkflowRunEnded says how a run of a workflow ended, also one that never started.
@@ -1202,7 +1238,7 @@ export type WorkflowRunEnded = Message<"rackwright.v1.WorkflowRunEnded"> & {
  * Use `create(WorkflowRunEndedSchema)` to create a new message.
  */
 export const WorkflowRunEndedSchema: GenMessage<WorkflowRunEnded> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 34);
+  messageDesc(file_rackwright_v1_event, 35);
 
 /**
  * MachineDiscovered says that a machine netbooted that is no host.
@@ -1223,7 +1259,7 @@ export type MachineDiscovered = Message<"rackwright.v1.MachineDiscovered"> & {
  * Use `create(MachineDiscoveredSchema)` to create a new message.
  */
 export const MachineDiscoveredSchema: GenMessage<MachineDiscovered> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 35);
+  messageDesc(file_rackwright_v1_event, 36);
 
 /**
  * CertificateIssued says that an erasure was signed.
@@ -1244,7 +1280,7 @@ export type CertificateIssued = Message<"rackwright.v1.CertificateIssued"> & {
  * Use `create(CertificateIssuedSchema)` to create a new message.
  */
 export const CertificateIssuedSchema: GenMessage<CertificateIssued> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 36);
+  messageDesc(file_rackwright_v1_event, 37);
 
 /**
  * ErasureDocumentIssued says that something was signed about erasures, a revocation say.
@@ -1277,7 +1313,7 @@ export type ErasureDocumentIssued = Message<"rackwright.v1.ErasureDocumentIssued
  * Use `create(ErasureDocumentIssuedSchema)` to create a new message.
  */
 export const ErasureDocumentIssuedSchema: GenMessage<ErasureDocumentIssued> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 37);
+  messageDesc(file_rackwright_v1_event, 38);
 
 /**
  * ResourceAbandoned says that a forced removal has left something behind.
@@ -1303,7 +1339,7 @@ export type ResourceAbandoned = Message<"rackwright.v1.ResourceAbandoned"> & {
  * Use `create(ResourceAbandonedSchema)` to create a new message.
  */
 export const ResourceAbandonedSchema: GenMessage<ResourceAbandoned> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 38);
+  messageDesc(file_rackwright_v1_event, 39);
 
 /**
  * AbandonedResourceResolved says that it is settled.
@@ -1327,7 +1363,7 @@ export type AbandonedResourceResolved = Message<"rackwright.v1.AbandonedResource
  * Use `create(AbandonedResourceResolvedSchema)` to create a new message.
  */
 export const AbandonedResourceResolvedSchema: GenMessage<AbandonedResourceResolved> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 39);
+  messageDesc(file_rackwright_v1_event, 40);
 
 /**
  * WatchEventsRequest is what WatchEvents takes.
@@ -1357,7 +1393,7 @@ export type WatchEventsRequest = Message<"rackwright.v1.WatchEventsRequest"> & {
  * Use `create(WatchEventsRequestSchema)` to create a new message.
  */
 export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 40);
+  messageDesc(file_rackwright_v1_event, 41);
 
 /**
  * WatchEventsResponse is what WatchEvents answers.
@@ -1388,7 +1424,7 @@ export type WatchEventsResponse = Message<"rackwright.v1.WatchEventsResponse"> &
  * Use `create(WatchEventsResponseSchema)` to create a new message.
  */
 export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 41);
+  messageDesc(file_rackwright_v1_event, 42);
 
 /**
  * @generated from enum rackwright.v1.WatchEventsResponse.Kind
@@ -1421,7 +1457,7 @@ export type WatchEventsResponse_Kind = (typeof WatchEventsResponse_Kind)[keyof t
  * Describes the enum rackwright.v1.WatchEventsResponse.Kind.
  */
 export const WatchEventsResponse_KindSchema: GenEnum<WatchEventsResponse_Kind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_event, 41, 0);
+  enumDesc(file_rackwright_v1_event, 42, 0);
 
 /**
  * ListEventsRequest is what ListEvents takes.
@@ -1461,7 +1497,7 @@ export type ListEventsRequest = Message<"rackwright.v1.ListEventsRequest"> & {
  * Use `create(ListEventsRequestSchema)` to create a new message.
  */
 export const ListEventsRequestSchema: GenMessage<ListEventsRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 42);
+  messageDesc(file_rackwright_v1_event, 43);
 
 /**
  * ListEventsResponse is what ListEvents answers.
@@ -1485,7 +1521,7 @@ export type ListEventsResponse = Message<"rackwright.v1.ListEventsResponse"> & {
  * Use `create(ListEventsResponseSchema)` to create a new message.
  */
 export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_event, 43);
+  messageDesc(file_rackwright_v1_event, 44);
 
 /**
  * EventType says what kind of change an event tells. Each value has the data of the same name.
@@ -1692,6 +1728,11 @@ export const EventType = {
    * @generated from enum value: EVENT_TYPE_ABANDONED_RESOURCE_RESOLVED = 39;
    */
   ABANDONED_RESOURCE_RESOLVED: 39,
+
+  /**
+   * @generated from enum value: EVENT_TYPE_HARDWARE_CHANGED = 40;
+   */
+  HARDWARE_CHANGED: 40,
 } as const;
 
 /**

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/inventory.proto.
  */
 export const file_rackwright_v1_inventory: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yYWNrd3JpZ2h0L3YxL2ludmVudG9yeS5wcm90bxINcmFja3dyaWdodC52MSL+AgoJSW52ZW50b3J5EjAKDGNvbGxlY3RlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoGc3lzdGVtGAIgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgCgRjcHVzGAMgAygLMhIucmFja3dyaWdodC52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAQgASgEEi0KB2RldmljZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMwoKaW50ZXJmYWNlcxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuTmV0d29ya0ludGVyZmFjZRIWCg5ydW5uZXJfc2Vzc2lvbhgHIAEoCRIPCgdib290X2lkGAggASgJEhgKEHVuZHJpdmVuX3N0b3JhZ2UYCSADKAkSMQoNc3RvcmFnZV9zaWducxgKIAMoCzIaLnJhY2t3cmlnaHQudjEuU3RvcmFnZVNpZ24iywEKC1N0b3JhZ2VTaWduEiwKBnNvdXJjZRgBIAEoDjIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZVNvdXJjZRIsCgRraW5kGAIgASgOMh4ucmFja3dyaWdodC52MS5TdG9yYWdlU2lnbktpbmQSDAoEbmFtZRgDIAEoCRINCgVtb2RlbBgEIAEoCRIOCgZzZXJpYWwYBSABKAkSEgoKc2l6ZV9ieXRlcxgGIAEoBBIOCgZkZXRhaWwYByABKAkSDwoHZGV2aWNlcxgIIAMoCSJ7CgxCbWNEcml2ZUxpc3QSEQoJYXZhaWxhYmxlGAEgASgIEhoKEnVuYXZhaWxhYmxlX3JlYXNvbhgCIAEoCRIQCghjb21wbGV0ZRgDIAEoCBIqCgZkcml2ZXMYBCADKAsyGi5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VTaWduIokBCg1DYXBhY2l0eUZhY3RzEhAKCGV4YW1pbmVkGAEgASgIEhsKE25vdF9leGFtaW5lZF9yZWFzb24YAiABKAkSFAoMbmF0aXZlX2J5dGVzGAMgASgEEhwKFGhvc3RfcHJvdGVjdGVkX2J5dGVzGAQgASgEEhUKDW92ZXJsYXlfYnl0ZXMYBSABKAQi3AIKDERldmljZUhlYWx0aBITCgZwYXNzZWQYASABKAhIAIgBARIbCg5wb3dlcl9vbl9ob3VycxgCIAEoBEgBiAEBEiAKE3JlYWxsb2NhdGVkX3NlY3RvcnMYAyABKARIAogBARIcCg9wZW5kaW5nX3NlY3RvcnMYBCABKARIA4gBARIZCgxtZWRpYV9lcnJvcnMYBSABKARIBIgBARIZCgxwZXJjZW50X3VzZWQYBiABKA1IBYgBARIgChN0ZW1wZXJhdHVyZV9jZWxzaXVzGAcgASgFSAaIAQFCCQoHX3Bhc3NlZEIRCg9fcG93ZXJfb25faG91cnNCFgoUX3JlYWxsb2NhdGVkX3NlY3RvcnNCEgoQX3BlbmRpbmdfc2VjdG9yc0IPCg1fbWVkaWFfZXJyb3JzQg8KDV9wZXJjZW50X3VzZWRCFgoUX3RlbXBlcmF0dXJlX2NlbHNpdXMivAEKDVNhbml0aXplRmFjdHMSEwoLYmxvY2tfZXJhc2UYASABKAgSFwoPY3J5cHRvX3NjcmFtYmxlGAIgASgIEhEKCW92ZXJ3cml0ZRgDIAEoCBIaChJhdGFfc2VjdXJpdHlfZXJhc2UYBCABKAgSGgoSYXRhX2VuaGFuY2VkX2VyYXNlGAUgASgIEjIKDGF0YV9zZWN1cml0eRgGIAEoDjIcLnJhY2t3cmlnaHQudjEuU2VjdXJpdHlTdGF0ZSKoAQoOU3lzdGVtSWRlbnRpdHkSFAoMbWFudWZhY3R1cmVyGAEgASgJEg8KB3Byb2R1Y3QYAiABKAkSDgoGc2VyaWFsGAMgASgJEgwKBHV1aWQYBCABKAwSEAoIYm1jX2d1aWQYBSABKAwSFgoOY2hhc3Npc19zZXJpYWwYBiABKAkSFAoMYm9hcmRfc2VyaWFsGAcgASgJEhEKCWFzc2V0X3RhZxgIIAEoCSK2AQoLQm1jSWRlbnRpdHkSDAoEZ3VpZBgBIAEoDBIOCgZzZXJpYWwYAiABKAkSFAoMbWFudWZhY3R1cmVyGAMgASgJEg8KB3Byb2R1Y3QYBCABKAkSGAoQZmlybXdhcmVfdmVyc2lvbhgFIAEoCRIWCg5jaGFzc2lzX3NlcmlhbBgGIAEoCRIUCgxib2FyZF9zZXJpYWwYByABKAkSGgoSY2VydGlmaWNhdGVfc2hhMjU2GAggASgJIjQKA0NwdRINCgVtb2RlbBgBIAEoCRINCgVjb3JlcxgCIAEoDRIPCgd0aHJlYWRzGAMgASgNIvMFCg1TdG9yYWdlRGV2aWNlEg4KBmRldmljZRgBIAEoCRIrCgl0cmFuc3BvcnQYAiABKA4yGC5yYWNrd3JpZ2h0LnYxLlRyYW5zcG9ydBINCgVtb2RlbBgDIAEoCRIOCgZzZXJpYWwYBCABKAkSCwoDd3duGAUgASgJEhAKCGZpcm13YXJlGAYgASgJEhIKCnNpemVfYnl0ZXMYByABKAQSEgoKcm90YXRpb25hbBgIIAEoCBIRCglyZWFkX29ubHkYCSABKAgSEQoJcmVtb3ZhYmxlGAogASgIEhkKEWRpc2NhcmRfc3VwcG9ydGVkGAsgASgIEhMKC3JhaWRfdm9sdW1lGAwgASgIEg8KB2hvbGRlcnMYDSADKAkSLQoHcmVnaW9ucxgOIAMoCzIcLnJhY2t3cmlnaHQudjEuU3RvcmFnZVJlZ2lvbhIrCgRudm1lGA8gASgLMh0ucmFja3dyaWdodC52MS5Odm1lQ29udHJvbGxlchIzCgpwYXJ0aXRpb25zGBAgAygLMh8ucmFja3dyaWdodC52MS5TdG9yYWdlUGFydGl0aW9uEhsKDmRpc2NhcmRfemVyb2VzGBEgASgISACIAQESFAoMbWFudWZhY3R1cmVyGBIgASgJEiwKCm1lZGlhX3R5cGUYEyABKA4yGC5yYWNrd3JpZ2h0LnYxLk1lZGlhVHlwZRIuCghjYXBhY2l0eRgUIAEoCzIcLnJhY2t3cmlnaHQudjEuQ2FwYWNpdHlGYWN0cxIuCgt3cml0ZV9jYWNoZRgVIAEoDjIZLnJhY2t3cmlnaHQudjEuV3JpdGVDYWNoZRIrCgZoZWFsdGgYFiABKAsyGy5yYWNrd3JpZ2h0LnYxLkRldmljZUhlYWx0aBIuCghzYW5pdGl6ZRgXIAEoCzIcLnJhY2t3cmlnaHQudjEuU2FuaXRpemVGYWN0cxIWCg5jb250ZW50X3NoYTI1NhgYIAEoCUIRCg9fZGlzY2FyZF96ZXJvZXMicQoNU3RvcmFnZVJlZ2lvbhIMCgRuYW1lGAEgASgJEhIKCnNpemVfYnl0ZXMYAiABKAQSGwoTbG9naWNhbF9ibG9ja19ieXRlcxgDIAEoDRIhChlkaXNjYXJkX2dyYW51bGFyaXR5X2J5dGVzGAQgASgEIkwKEFN0b3JhZ2VQYXJ0aXRpb24SDgoGcmVnaW9uGAEgASgJEhQKDG9mZnNldF9ieXRlcxgCIAEoBBISCgpzaXplX2J5dGVzGAMgASgEIowCCg5Odm1lQ29udHJvbGxlchIYChBmb3JtYXRfc3VwcG9ydGVkGAEgASgIEh4KFmNyeXB0b19lcmFzZV9zdXBwb3J0ZWQYAiABKAgSHgoWZm9ybWF0c19hbGxfbmFtZXNwYWNlcxgDIAEoCBIdChBkZWFsbG9jYXRlZF9ieXRlGAQgASgNSACIAQESGQoRaGlkZGVuX25hbWVzcGFjZXMYBSADKA0SGwoTbmFtZXNwYWNlc191bmxpc3RlZBgGIAEoCBIeChF1bmFsbG9jYXRlZF9ieXRlcxgHIAEoBEgBiAEBQhMKEV9kZWFsbG9jYXRlZF9ieXRlQhQKEl91bmFsbG9jYXRlZF9ieXRlcyJSChBOZXR3b3JrSW50ZXJmYWNlEgwKBG5hbWUYASABKAkSCwoDbWFjGAIgASgJEhIKCnNwZWVkX21icHMYAyABKA0SDwoHbGlua191cBgEIAEoCCqXAQoNU3RvcmFnZVNvdXJjZRIeChpTVE9SQUdFX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFVNUT1JBR0VfU09VUkNFX0tFUk5FTBABEhYKElNUT1JBR0VfU09VUkNFX0JVUxACEhsKF1NUT1JBR0VfU09VUkNFX0ZJUk1XQVJFEAMSFgoSU1RPUkFHRV9TT1VSQ0VfQk1DEAQq7AIKD1N0b3JhZ2VTaWduS2luZBIhCh1TVE9SQUdFX1NJR05fS0lORF9VTlNQRUNJRklFRBAAEi8KK1NUT1JBR0VfU0lHTl9LSU5EX0NPTlRST0xMRVJfV0lUSE9VVF9EUklWRVIQARIkCiBTVE9SQUdFX1NJR05fS0lORF9SRU1BUFBFRF9EUklWRRACEicKI1NUT1JBR0VfU0lHTl9LSU5EX1BFUlNJU1RFTlRfTUVNT1JZEAMSIAocU1RPUkFHRV9TSUdOX0tJTkRfRkxBU0hfQ0hJUBAEEisKJ1NUT1JBR0VfU0lHTl9LSU5EX0RFVklDRV9XSVRIT1VUX0JMT0NLUxAFEiYKIlNUT1JBR0VfU0lHTl9LSU5EX1JFUExBWV9QUk9URUNURUQQBhIiCh5TVE9SQUdFX1NJR05fS0lORF9FTVBUWV9SRUFERVIQBxIbChdTVE9SQUdFX1NJR05fS0lORF9EUklWRRAIKrwBCglNZWRpYVR5cGUSGgoWTUVESUFfVFlQRV9VTlNQRUNJRklFRBAAEhIKDk1FRElBX1RZUEVfSEREEAESEgoOTUVESUFfVFlQRV9TU0QQAhIZChVNRURJQV9UWVBFX0ZMQVNIX0NBUkQQAxIgChxNRURJQV9UWVBFX1BFUlNJU1RFTlRfTUVNT1JZEAQSFgoSTUVESUFfVFlQRV9PUFRJQ0FMEAUSFgoSTUVESUFfVFlQRV9WSVJUVUFMEAYqggEKCldyaXRlQ2FjaGUSGwoXV1JJVEVfQ0FDSEVfVU5TUEVDSUZJRUQQABIUChBXUklURV9DQUNIRV9OT05FEAESEgoOV1JJVEVfQ0FDSEVfT04QAhITCg9XUklURV9DQUNIRV9PRkYQAxIYChRXUklURV9DQUNIRV9GSVhFRF9PThAEKp4BCg1TZWN1cml0eVN0YXRlEh4KGlNFQ1VSSVRZX1NUQVRFX1VOU1BFQ0lGSUVEEAASGwoXU0VDVVJJVFlfU1RBVEVfRElTQUJMRUQQARIZChVTRUNVUklUWV9TVEFURV9GUk9aRU4QAhIZChVTRUNVUklUWV9TVEFURV9MT0NLRUQQAxIaChZTRUNVUklUWV9TVEFURV9FTkFCTEVEEAQqkQMKCVRyYW5zcG9ydBIZChVUUkFOU1BPUlRfVU5TUEVDSUZJRUQQABISCg5UUkFOU1BPUlRfU0FUQRABEhIKDlRSQU5TUE9SVF9OVk1FEAISEQoNVFJBTlNQT1JUX1NBUxADEhQKEFRSQU5TUE9SVF9WSVJUSU8QBBIRCg1UUkFOU1BPUlRfTU1DEAUSEQoNVFJBTlNQT1JUX1VTQhAGEhsKF1RSQU5TUE9SVF9GSUJSRV9DSEFOTkVMEAcSEwoPVFJBTlNQT1JUX0lTQ1NJEAgSGgoWVFJBTlNQT1JUX05WTUVfRkFCUklDUxAJEhcKE1RSQU5TUE9SVF9NVUxUSVBBVEgQChIbChdUUkFOU1BPUlRfVklSVFVBTF9NRURJQRALEhUKEVRSQU5TUE9SVF9PUFRJQ0FMEAwSFAoQVFJBTlNQT1JUX0tFUk5FTBANEhUKEVRSQU5TUE9SVF9VTktOT1dOEA4SFgoSVFJBTlNQT1JUX01NQ19CT09UEA8SEgoOVFJBTlNQT1JUX1BNRU0QEGIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Ch1yYWNrd3JpZ2h0L3YxL2ludmVudG9yeS5wcm90bxINcmFja3dyaWdodC52MSLlAwoJSW52ZW50b3J5EjAKDGNvbGxlY3RlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoGc3lzdGVtGAIgASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgCgRjcHVzGAMgAygLMhIucmFja3dyaWdodC52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAQgASgEEi0KB2RldmljZXMYBSADKAsyHC5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VEZXZpY2USMwoKaW50ZXJmYWNlcxgGIAMoCzIfLnJhY2t3cmlnaHQudjEuTmV0d29ya0ludGVyZmFjZRIWCg5ydW5uZXJfc2Vzc2lvbhgHIAEoCRIPCgdib290X2lkGAggASgJEhgKEHVuZHJpdmVuX3N0b3JhZ2UYCSADKAkSMQoNc3RvcmFnZV9zaWducxgKIAMoCzIaLnJhY2t3cmlnaHQudjEuU3RvcmFnZVNpZ24SMwoObWVtb3J5X21vZHVsZXMYCyADKAsyGy5yYWNrd3JpZ2h0LnYxLk1lbW9yeU1vZHVsZRIwCghmaXJtd2FyZRgMIAMoCzIeLnJhY2t3cmlnaHQudjEuRmlybXdhcmVWZXJzaW9uImUKDE1lbW9yeU1vZHVsZRIMCgRzbG90GAEgASgJEhQKDG1hbnVmYWN0dXJlchgCIAEoCRINCgVtb2RlbBgDIAEoCRIOCgZzZXJpYWwYBCABKAkSEgoKc2l6ZV9ieXRlcxgFIAEoBCIwCg9GaXJtd2FyZVZlcnNpb24SDAoEbmFtZRgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJIvIBCgxMbGRwTmVpZ2hib3ISEgoKY2hhc3Npc19pZBgBIAEoCRIPCgdwb3J0X2lkGAIgASgJEhMKC3N5c3RlbV9uYW1lGAMgASgJEhgKEHBvcnRfZGVzY3JpcHRpb24YBCABKAkSGgoSc3lzdGVtX2Rlc2NyaXB0aW9uGAUgASgJEhwKFG1hbmFnZW1lbnRfYWRkcmVzc2VzGAYgAygJEhYKCXBvcnRfdmxhbhgHIAEoDUgAiAEBEi4KCmhlYXJkX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgwKCl9wb3J0X3ZsYW4iuAEKCEJtY1BhcnRzEhAKCGNvbXBsZXRlGAEgASgIEjMKDm1lbW9yeV9tb2R1bGVzGAIgAygLMhsucmFja3dyaWdodC52MS5NZW1vcnlNb2R1bGUSMwoKaW50ZXJmYWNlcxgDIAMoCzIfLnJhY2t3cmlnaHQudjEuTmV0d29ya0ludGVyZmFjZRIwCghmaXJtd2FyZRgEIAMoCzIeLnJhY2t3cmlnaHQudjEuRmlybXdhcmVWZXJzaW9uImoKCVBhcnRGYWN0cxIMCgRuYW1lGAEgASgJEg0KBW1vZGVsGAIgASgJEg4KBnNlcmlhbBgDIAEoCRILCgNtYWMYBCABKAkSEgoKc2l6ZV9ieXRlcxgFIAEoBBIPCgd2ZXJzaW9uGAYgASgJIsIBCgxDb21wYXJlZFBhcnQSJQoEa2luZBgBIAEoDjIXLnJhY2t3cmlnaHQudjEuUGFydEtpbmQSJwoFbWF0Y2gYAiABKA4yGC5yYWNrd3JpZ2h0LnYxLlBhcnRNYXRjaBImCgRob3N0GAMgASgLMhgucmFja3dyaWdodC52MS5QYXJ0RmFjdHMSJQoDYm1jGAQgASgLMhgucmFja3dyaWdodC52MS5QYXJ0RmFjdHMSEwoLZGlmZmVyZW5jZXMYBSADKAkiYAoKUGFydENoYW5nZRIlCgRraW5kGAEgASgOMhcucmFja3dyaWdodC52MS5QYXJ0S2luZBIMCgRwYXJ0GAIgASgJEg4KBmJlZm9yZRgDIAEoCRINCgVhZnRlchgEIAEoCSLdAQoLU3RvcmFnZVNpZ24SLAoGc291cmNlGAEgASgOMhwucmFja3dyaWdodC52MS5TdG9yYWdlU291cmNlEiwKBGtpbmQYAiABKA4yHi5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VTaWduS2luZBIMCgRuYW1lGAMgASgJEg0KBW1vZGVsGAQgASgJEg4KBnNlcmlhbBgFIAEoCRISCgpzaXplX2J5dGVzGAYgASgEEg4KBmRldGFpbBgHIAEoCRIPCgdkZXZpY2VzGAggAygJEhAKCGZpcm13YXJlGAkgASgJInsKDEJtY0RyaXZlTGlzdBIRCglhdmFpbGFibGUYASABKAgSGgoSdW5hdmFpbGFibGVfcmVhc29uGAIgASgJEhAKCGNvbXBsZXRlGAMgASgIEioKBmRyaXZlcxgEIAMoCzIaLnJhY2t3cmlnaHQudjEuU3RvcmFnZVNpZ24iiQEKDUNhcGFjaXR5RmFjdHMSEAoIZXhhbWluZWQYASABKAgSGwoTbm90X2V4YW1pbmVkX3JlYXNvbhgCIAEoCRIUCgxuYXRpdmVfYnl0ZXMYAyABKAQSHAoUaG9zdF9wcm90ZWN0ZWRfYnl0ZXMYBCABKAQSFQoNb3ZlcmxheV9ieXRlcxgFIAEoBCLcAgoMRGV2aWNlSGVhbHRoEhMKBnBhc3NlZBgBIAEoCEgAiAEBEhsKDnBvd2VyX29uX2hvdXJzGAIgASgESAGIAQESIAoTcmVhbGxvY2F0ZWRfc2VjdG9ycxgDIAEoBEgCiAEBEhwKD3BlbmRpbmdfc2VjdG9ycxgEIAEoBEgDiAEBEhkKDG1lZGlhX2Vycm9ycxgFIAEoBEgEiAEBEhkKDHBlcmNlbnRfdXNlZBgGIAEoDUgFiAEBEiAKE3RlbXBlcmF0dXJlX2NlbHNpdXMYByABKAVIBogBAUIJCgdfcGFzc2VkQhEKD19wb3dlcl9vbl9ob3Vyc0IWChRfcmVhbGxvY2F0ZWRfc2VjdG9yc0ISChBfcGVuZGluZ19zZWN0b3JzQg8KDV9tZWRpYV9lcnJvcnNCDwoNX3BlcmNlbnRfdXNlZEIWChRfdGVtcGVyYXR1cmVfY2Vsc2l1cyK8AQoNU2FuaXRpemVGYWN0cxITCgtibG9ja19lcmFzZRgBIAEoCBIXCg9jcnlwdG9fc2NyYW1ibGUYAiABKAgSEQoJb3ZlcndyaXRlGAMgASgIEhoKEmF0YV9zZWN1cml0eV9lcmFzZRgEIAEoCBIaChJhdGFfZW5oYW5jZWRfZXJhc2UYBSABKAgSMgoMYXRhX3NlY3VyaXR5GAYgASgOMhwucmFja3dyaWdodC52MS5TZWN1cml0eVN0YXRlIqgBCg5TeXN0ZW1JZGVudGl0eRIUCgxtYW51ZmFjdHVyZXIYASABKAkSDwoHcHJvZHVjdBgCIAEoCRIOCgZzZXJpYWwYAyABKAkSDAoEdXVpZBgEIAEoDBIQCghibWNfZ3VpZBgFIAEoDBIWCg5jaGFzc2lzX3NlcmlhbBgGIAEoCRIUCgxib2FyZF9zZXJpYWwYByABKAkSEQoJYXNzZXRfdGFnGAggASgJIrYBCgtCbWNJZGVudGl0eRIMCgRndWlkGAEgASgMEg4KBnNlcmlhbBgCIAEoCRIUCgxtYW51ZmFjdHVyZXIYAyABKAkSDwoHcHJvZHVjdBgEIAEoCRIYChBmaXJtd2FyZV92ZXJzaW9uGAUgASgJEhYKDmNoYXNzaXNfc2VyaWFsGAYgASgJEhQKDGJvYXJkX3NlcmlhbBgHIAEoCRIaChJjZXJ0aWZpY2F0ZV9zaGEyNTYYCCABKAkiNAoDQ3B1Eg0KBW1vZGVsGAEgASgJEg0KBWNvcmVzGAIgASgNEg8KB3RocmVhZHMYAyABKA0i8wUKDVN0b3JhZ2VEZXZpY2USDgoGZGV2aWNlGAEgASgJEisKCXRyYW5zcG9ydBgCIAEoDjIYLnJhY2t3cmlnaHQudjEuVHJhbnNwb3J0Eg0KBW1vZGVsGAMgASgJEg4KBnNlcmlhbBgEIAEoCRILCgN3d24YBSABKAkSEAoIZmlybXdhcmUYBiABKAkSEgoKc2l6ZV9ieXRlcxgHIAEoBBISCgpyb3RhdGlvbmFsGAggASgIEhEKCXJlYWRfb25seRgJIAEoCBIRCglyZW1vdmFibGUYCiABKAgSGQoRZGlzY2FyZF9zdXBwb3J0ZWQYCyABKAgSEwoLcmFpZF92b2x1bWUYDCABKAgSDwoHaG9sZGVycxgNIAMoCRItCgdyZWdpb25zGA4gAygLMhwucmFja3dyaWdodC52MS5TdG9yYWdlUmVnaW9uEisKBG52bWUYDyABKAsyHS5yYWNrd3JpZ2h0LnYxLk52bWVDb250cm9sbGVyEjMKCnBhcnRpdGlvbnMYECADKAsyHy5yYWNrd3JpZ2h0LnYxLlN0b3JhZ2VQYXJ0aXRpb24SGwoOZGlzY2FyZF96ZXJvZXMYESABKAhIAIgBARIUCgxtYW51ZmFjdHVyZXIYEiABKAkSLAoKbWVkaWFfdHlwZRgTIAEoDjIYLnJhY2t3cmlnaHQudjEuTWVkaWFUeXBlEi4KCGNhcGFjaXR5GBQgASgLMhwucmFja3dyaWdodC52MS5DYXBhY2l0eUZhY3RzEi4KC3dyaXRlX2NhY2hlGBUgASgOMhkucmFja3dyaWdodC52MS5Xcml0ZUNhY2hlEisKBmhlYWx0aBgWIAEoCzIbLnJhY2t3cmlnaHQudjEuRGV2aWNlSGVhbHRoEi4KCHNhbml0aXplGBcgASgLMhwucmFja3dyaWdodC52MS5TYW5pdGl6ZUZhY3RzEhYKDmNvbnRlbnRfc2hhMjU2GBggASgJQhEKD19kaXNjYXJkX3plcm9lcyJxCg1TdG9yYWdlUmVnaW9uEgwKBG5hbWUYASABKAkSEgoKc2l6ZV9ieXRlcxgCIAEoBBIbChNsb2dpY2FsX2Jsb2NrX2J5dGVzGAMgASgNEiEKGWRpc2NhcmRfZ3JhbnVsYXJpdHlfYnl0ZXMYBCABKAQiTAoQU3RvcmFnZVBhcnRpdGlvbhIOCgZyZWdpb24YASABKAkSFAoMb2Zmc2V0X2J5dGVzGAIgASgEEhIKCnNpemVfYnl0ZXMYAyABKAQijAIKDk52bWVDb250cm9sbGVyEhgKEGZvcm1hdF9zdXBwb3J0ZWQYASABKAgSHgoWY3J5cHRvX2VyYXNlX3N1cHBvcnRlZBgCIAEoCBIeChZmb3JtYXRzX2FsbF9uYW1lc3BhY2VzGAMgASgIEh0KEGRlYWxsb2NhdGVkX2J5dGUYBCABKA1IAIgBARIZChFoaWRkZW5fbmFtZXNwYWNlcxgFIAMoDRIbChNuYW1lc3BhY2VzX3VubGlzdGVkGAYgASgIEh4KEXVuYWxsb2NhdGVkX2J5dGVzGAcgASgESAGIAQFCEwoRX2RlYWxsb2NhdGVkX2J5dGVCFAoSX3VuYWxsb2NhdGVkX2J5dGVzIpwBChBOZXR3b3JrSW50ZXJmYWNlEgwKBG5hbWUYASABKAkSCwoDbWFjGAIgASgJEhIKCnNwZWVkX21icHMYAyABKA0SDwoHbGlua191cBgEIAEoCBIuCgluZWlnaGJvcnMYBSADKAsyGy5yYWNrd3JpZ2h0LnYxLkxsZHBOZWlnaGJvchIYChBsaXN0ZW5lZF9zZWNvbmRzGAYgASgNKpkBCghQYXJ0S2luZBIZChVQQVJUX0tJTkRfVU5TUEVDSUZJRUQQABITCg9QQVJUX0tJTkRfRFJJVkUQARIXChNQQVJUX0tJTkRfSU5URVJGQUNFEAISFAoQUEFSVF9LSU5EX01FTU9SWRADEhYKElBBUlRfS0lORF9GSVJNV0FSRRAEEhYKElBBUlRfS0lORF9ORUlHSEJPUhAFKocBCglQYXJ0TWF0Y2gSGgoWUEFSVF9NQVRDSF9VTlNQRUNJRklFRBAAEhMKD1BBUlRfTUFUQ0hfU0FNRRABEhYKElBBUlRfTUFUQ0hfRElGRkVSUxACEhgKFFBBUlRfTUFUQ0hfT05MWV9IT1NUEAMSFwoTUEFSVF9NQVRDSF9PTkxZX0JNQxAEKpcBCg1TdG9yYWdlU291cmNlEh4KGlNUT1JBR0VfU09VUkNFX1VOU1BFQ0lGSUVEEAASGQoVU1RPUkFHRV9TT1VSQ0VfS0VSTkVMEAESFgoSU1RPUkFHRV9TT1VSQ0VfQlVTEAISGwoXU1RPUkFHRV9TT1VSQ0VfRklSTVdBUkUQAxIWChJTVE9SQUdFX1NPVVJDRV9CTUMQBCrsAgoPU3RvcmFnZVNpZ25LaW5kEiEKHVNUT1JBR0VfU0lHTl9LSU5EX1VOU1BFQ0lGSUVEEAASLworU1RPUkFHRV9TSUdOX0tJTkRfQ09OVFJPTExFUl9XSVRIT1VUX0RSSVZFUhABEiQKIFNUT1JBR0VfU0lHTl9LSU5EX1JFTUFQUEVEX0RSSVZFEAISJwojU1RPUkFHRV9TSUdOX0tJTkRfUEVSU0lTVEVOVF9NRU1PUlkQAxIgChxTVE9SQUdFX1NJR05fS0lORF9GTEFTSF9DSElQEAQSKwonU1RPUkFHRV9TSUdOX0tJTkRfREVWSUNFX1dJVEhPVVRfQkxPQ0tTEAUSJgoiU1RPUkFHRV9TSUdOX0tJTkRfUkVQTEFZX1BST1RFQ1RFRBAGEiIKHlNUT1JBR0VfU0lHTl9LSU5EX0VNUFRZX1JFQURFUhAHEhsKF1NUT1JBR0VfU0lHTl9LSU5EX0RSSVZFEAgqvAEKCU1lZGlhVHlwZRIaChZNRURJQV9UWVBFX1VOU1BFQ0lGSUVEEAASEgoOTUVESUFfVFlQRV9IREQQARISCg5NRURJQV9UWVBFX1NTRBACEhkKFU1FRElBX1RZUEVfRkxBU0hfQ0FSRBADEiAKHE1FRElBX1RZUEVfUEVSU0lTVEVOVF9NRU1PUlkQBBIWChJNRURJQV9UWVBFX09QVElDQUwQBRIWChJNRURJQV9UWVBFX1ZJUlRVQUwQBiqCAQoKV3JpdGVDYWNoZRIbChdXUklURV9DQUNIRV9VTlNQRUNJRklFRBAAEhQKEFdSSVRFX0NBQ0hFX05PTkUQARISCg5XUklURV9DQUNIRV9PThACEhMKD1dSSVRFX0NBQ0hFX09GRhADEhgKFFdSSVRFX0NBQ0hFX0ZJWEVEX09OEAQqngEKDVNlY3VyaXR5U3RhdGUSHgoaU0VDVVJJVFlfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdTRUNVUklUWV9TVEFURV9ESVNBQkxFRBABEhkKFVNFQ1VSSVRZX1NUQVRFX0ZST1pFThACEhkKFVNFQ1VSSVRZX1NUQVRFX0xPQ0tFRBADEhoKFlNFQ1VSSVRZX1NUQVRFX0VOQUJMRUQQBCqRAwoJVHJhbnNwb3J0EhkKFVRSQU5TUE9SVF9VTlNQRUNJRklFRBAAEhIKDlRSQU5TUE9SVF9TQVRBEAESEgoOVFJBTlNQT1JUX05WTUUQAhIRCg1UUkFOU1BPUlRfU0FTEAMSFAoQVFJBTlNQT1JUX1ZJUlRJTxAEEhEKDVRSQU5TUE9SVF9NTUMQBRIRCg1UUkFOU1BPUlRfVVNCEAYSGwoXVFJBTlNQT1JUX0ZJQlJFX0NIQU5ORUwQBxITCg9UUkFOU1BPUlRfSVNDU0kQCBIaChZUUkFOU1BPUlRfTlZNRV9GQUJSSUNTEAkSFwoTVFJBTlNQT1JUX01VTFRJUEFUSBAKEhsKF1RSQU5TUE9SVF9WSVJUVUFMX01FRElBEAsSFQoRVFJBTlNQT1JUX09QVElDQUwQDBIUChBUUkFOU1BPUlRfS0VSTkVMEA0SFQoRVFJBTlNQT1JUX1VOS05PV04QDhIWChJUUkFOU1BPUlRfTU1DX0JPT1QQDxISCg5UUkFOU1BPUlRfUE1FTRAQYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Inventory is what the runner saw in band.
@@ -77,6 +77,20 @@ export type Inventory = Message<"rackwright.v1.Inventory"> & {
    * @generated from field: repeated rackwright.v1.StorageSign storage_signs = 10;
    */
   storageSigns: StorageSign[];
+
+  /**
+   * Modules that SMBIOS lists (type 17); empty slots are left out. At most 256.
+   *
+   * @generated from field: repeated rackwright.v1.MemoryModule memory_modules = 11;
+   */
+  memoryModules: MemoryModule[];
+
+  /**
+   * Firmware of the board as the system sees it: BIOS and BMC. That of a disk stands with the disk.
+   *
+   * @generated from field: repeated rackwright.v1.FirmwareVersion firmware = 12;
+   */
+  firmware: FirmwareVersion[];
 };
 
 /**
@@ -85,6 +99,318 @@ export type Inventory = Message<"rackwright.v1.Inventory"> & {
  */
 export const InventorySchema: GenMessage<Inventory> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_inventory, 0);
+
+/**
+ * MemoryModule is a module in a slot. What its source does not say is empty or 0.
+ *
+ * @generated from message rackwright.v1.MemoryModule
+ */
+export type MemoryModule = Message<"rackwright.v1.MemoryModule"> & {
+  /**
+   * As its source calls the slot: "DIMM_A1".
+   *
+   * @generated from field: string slot = 1;
+   */
+  slot: string;
+
+  /**
+   * @generated from field: string manufacturer = 2;
+   */
+  manufacturer: string;
+
+  /**
+   * Part number.
+   *
+   * @generated from field: string model = 3;
+   */
+  model: string;
+
+  /**
+   * @generated from field: string serial = 4;
+   */
+  serial: string;
+
+  /**
+   * @generated from field: uint64 size_bytes = 5;
+   */
+  sizeBytes: bigint;
+};
+
+/**
+ * Describes the message rackwright.v1.MemoryModule.
+ * Use `create(MemoryModuleSchema)` to create a new message.
+ */
+export const MemoryModuleSchema: GenMessage<MemoryModule> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 1);
+
+/**
+ * FirmwareVersion is a part of a machine and the version of its firmware.
+ *
+ * @generated from message rackwright.v1.FirmwareVersion
+ */
+export type FirmwareVersion = Message<"rackwright.v1.FirmwareVersion"> & {
+  /**
+   * "BIOS", "BMC"
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message rackwright.v1.FirmwareVersion.
+ * Use `create(FirmwareVersionSchema)` to create a new message.
+ */
+export const FirmwareVersionSchema: GenMessage<FirmwareVersion> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 2);
+
+/**
+ * LldpNeighbor is who says at the other end of a cable that it is there (IEEE 802.1AB). Whoever is on
+ * the cable can forge it, so nothing is decided by it.
+ *
+ * @generated from message rackwright.v1.LldpNeighbor
+ */
+export type LldpNeighbor = Message<"rackwright.v1.LldpNeighbor"> & {
+  /**
+   * The id of a switch: a MAC address, an IP address, or a name.
+   *
+   * @generated from field: string chassis_id = 1;
+   */
+  chassisId: string;
+
+  /**
+   * The id of its port, likewise: "Ethernet7".
+   *
+   * @generated from field: string port_id = 2;
+   */
+  portId: string;
+
+  /**
+   * @generated from field: string system_name = 3;
+   */
+  systemName: string;
+
+  /**
+   * @generated from field: string port_description = 4;
+   */
+  portDescription: string;
+
+  /**
+   * @generated from field: string system_description = 5;
+   */
+  systemDescription: string;
+
+  /**
+   * IP addresses, or MAC addresses; at most 4.
+   *
+   * @generated from field: repeated string management_addresses = 6;
+   */
+  managementAddresses: string[];
+
+  /**
+   * The VLAN that untagged frames of the port belong to, 1–4094; unset: it does not say.
+   *
+   * @generated from field: optional uint32 port_vlan = 7;
+   */
+  portVlan?: number | undefined;
+
+  /**
+   * When it was heard last, by the host's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp heard_time = 8;
+   */
+  heardTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rackwright.v1.LldpNeighbor.
+ * Use `create(LldpNeighborSchema)` to create a new message.
+ */
+export const LldpNeighborSchema: GenMessage<LldpNeighbor> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 3);
+
+/**
+ * BmcParts is what a BMC says of the parts of its machine beside the drives.
+ *
+ * @generated from message rackwright.v1.BmcParts
+ */
+export type BmcParts = Message<"rackwright.v1.BmcParts"> & {
+  /**
+   * False: it was not read, or there are more than are asked for, or some could not be read.
+   *
+   * @generated from field: bool complete = 1;
+   */
+  complete: boolean;
+
+  /**
+   * At most 64.
+   *
+   * @generated from field: repeated rackwright.v1.MemoryModule memory_modules = 2;
+   */
+  memoryModules: MemoryModule[];
+
+  /**
+   * At most 64; their names are those of the BMC.
+   *
+   * @generated from field: repeated rackwright.v1.NetworkInterface interfaces = 3;
+   */
+  interfaces: NetworkInterface[];
+
+  /**
+   * "BIOS", "BMC"
+   *
+   * @generated from field: repeated rackwright.v1.FirmwareVersion firmware = 4;
+   */
+  firmware: FirmwareVersion[];
+};
+
+/**
+ * Describes the message rackwright.v1.BmcParts.
+ * Use `create(BmcPartsSchema)` to create a new message.
+ */
+export const BmcPartsSchema: GenMessage<BmcParts> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 4);
+
+/**
+ * PartFacts is what one side says of a part. What it does not say is empty or 0.
+ *
+ * @generated from message rackwright.v1.PartFacts
+ */
+export type PartFacts = Message<"rackwright.v1.PartFacts"> & {
+  /**
+   * As this side calls it: "sda", "eno1", "DIMM_A1", "BIOS".
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string model = 2;
+   */
+  model: string;
+
+  /**
+   * @generated from field: string serial = 3;
+   */
+  serial: string;
+
+  /**
+   * Of an interface.
+   *
+   * @generated from field: string mac = 4;
+   */
+  mac: string;
+
+  /**
+   * Of a drive or a memory module.
+   *
+   * @generated from field: uint64 size_bytes = 5;
+   */
+  sizeBytes: bigint;
+
+  /**
+   * Of its firmware.
+   *
+   * @generated from field: string version = 6;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message rackwright.v1.PartFacts.
+ * Use `create(PartFactsSchema)` to create a new message.
+ */
+export const PartFactsSchema: GenMessage<PartFacts> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 5);
+
+/**
+ * ComparedPart is a part as host and BMC see it. A difference is information, no fault.
+ *
+ * @generated from message rackwright.v1.ComparedPart
+ */
+export type ComparedPart = Message<"rackwright.v1.ComparedPart"> & {
+  /**
+   * @generated from field: rackwright.v1.PartKind kind = 1;
+   */
+  kind: PartKind;
+
+  /**
+   * @generated from field: rackwright.v1.PartMatch match = 2;
+   */
+  match: PartMatch;
+
+  /**
+   * Unset: this side does not list it.
+   *
+   * @generated from field: rackwright.v1.PartFacts host = 3;
+   */
+  host?: PartFacts | undefined;
+
+  /**
+   * @generated from field: rackwright.v1.PartFacts bmc = 4;
+   */
+  bmc?: PartFacts | undefined;
+
+  /**
+   * Names of the fields of PartFacts that differ.
+   *
+   * @generated from field: repeated string differences = 5;
+   */
+  differences: string[];
+};
+
+/**
+ * Describes the message rackwright.v1.ComparedPart.
+ * Use `create(ComparedPartSchema)` to create a new message.
+ */
+export const ComparedPartSchema: GenMessage<ComparedPart> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 6);
+
+/**
+ * PartChange is one way in which the hardware of a host has changed.
+ *
+ * @generated from message rackwright.v1.PartChange
+ */
+export type PartChange = Message<"rackwright.v1.PartChange"> & {
+  /**
+   * @generated from field: rackwright.v1.PartKind kind = 1;
+   */
+  kind: PartKind;
+
+  /**
+   * The serial number, MAC address or name that the part is known by. Of a neighbour: the MAC address
+   * of the interface.
+   *
+   * @generated from field: string part = 2;
+   */
+  part: string;
+
+  /**
+   * Empty: it was not there, or nothing was known of it.
+   *
+   * @generated from field: string before = 3;
+   */
+  before: string;
+
+  /**
+   * Empty: it is not there any more.
+   *
+   * @generated from field: string after = 4;
+   */
+  after: string;
+};
+
+/**
+ * Describes the message rackwright.v1.PartChange.
+ * Use `create(PartChangeSchema)` to create a new message.
+ */
+export const PartChangeSchema: GenMessage<PartChange> = /*@__PURE__*/
+  messageDesc(file_rackwright_v1_inventory, 7);
 
 /**
  * StorageSign is storage, or a sign of it, beside the block devices of the inventory. One that no
@@ -140,6 +466,13 @@ export type StorageSign = Message<"rackwright.v1.StorageSign"> & {
    * @generated from field: repeated string devices = 8;
    */
   devices: string[];
+
+  /**
+   * Version of its firmware; empty: its source does not say.
+   *
+   * @generated from field: string firmware = 9;
+   */
+  firmware: string;
 };
 
 /**
@@ -147,7 +480,7 @@ export type StorageSign = Message<"rackwright.v1.StorageSign"> & {
  * Use `create(StorageSignSchema)` to create a new message.
  */
 export const StorageSignSchema: GenMessage<StorageSign> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 1);
+  messageDesc(file_rackwright_v1_inventory, 8);
 
 /**
  * BmcDriveList is what the BMC says of the drives in its machine.
@@ -189,7 +522,7 @@ export type BmcDriveList = Message<"rackwright.v1.BmcDriveList"> & {
  * Use `create(BmcDriveListSchema)` to create a new message.
  */
 export const BmcDriveListSchema: GenMessage<BmcDriveList> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 2);
+  messageDesc(file_rackwright_v1_inventory, 9);
 
 /**
  * CapacityFacts is what a device says of capacity behind that which can be addressed.
@@ -238,7 +571,7 @@ export type CapacityFacts = Message<"rackwright.v1.CapacityFacts"> & {
  * Use `create(CapacityFactsSchema)` to create a new message.
  */
 export const CapacityFactsSchema: GenMessage<CapacityFacts> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 3);
+  messageDesc(file_rackwright_v1_inventory, 10);
 
 /**
  * DeviceHealth is what a device says of its own health (SMART, NVMe health log).
@@ -291,7 +624,7 @@ export type DeviceHealth = Message<"rackwright.v1.DeviceHealth"> & {
  * Use `create(DeviceHealthSchema)` to create a new message.
  */
 export const DeviceHealthSchema: GenMessage<DeviceHealth> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 4);
+  messageDesc(file_rackwright_v1_inventory, 11);
 
 /**
  * SanitizeFacts is what a device offers to erase itself with, beside NVMe format.
@@ -337,7 +670,7 @@ export type SanitizeFacts = Message<"rackwright.v1.SanitizeFacts"> & {
  * Use `create(SanitizeFactsSchema)` to create a new message.
  */
 export const SanitizeFactsSchema: GenMessage<SanitizeFacts> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 5);
+  messageDesc(file_rackwright_v1_inventory, 12);
 
 /**
  * SystemIdentity is the SMBIOS type 1 structure, raw.
@@ -397,7 +730,7 @@ export type SystemIdentity = Message<"rackwright.v1.SystemIdentity"> & {
  * Use `create(SystemIdentitySchema)` to create a new message.
  */
 export const SystemIdentitySchema: GenMessage<SystemIdentity> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 6);
+  messageDesc(file_rackwright_v1_inventory, 13);
 
 /**
  * BmcIdentity is what the BMC says of itself out of band.
@@ -457,7 +790,7 @@ export type BmcIdentity = Message<"rackwright.v1.BmcIdentity"> & {
  * Use `create(BmcIdentitySchema)` to create a new message.
  */
 export const BmcIdentitySchema: GenMessage<BmcIdentity> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 7);
+  messageDesc(file_rackwright_v1_inventory, 14);
 
 /**
  * Cpu is one kind of processor of a host.
@@ -486,7 +819,7 @@ export type Cpu = Message<"rackwright.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 8);
+  messageDesc(file_rackwright_v1_inventory, 15);
 
 /**
  * StorageDevice is one disk, or one NVMe controller with all its namespaces.
@@ -636,7 +969,7 @@ export type StorageDevice = Message<"rackwright.v1.StorageDevice"> & {
  * Use `create(StorageDeviceSchema)` to create a new message.
  */
 export const StorageDeviceSchema: GenMessage<StorageDevice> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 9);
+  messageDesc(file_rackwright_v1_inventory, 16);
 
 /**
  * StorageRegion is one addressable range of blocks: a disk, or one namespace.
@@ -672,7 +1005,7 @@ export type StorageRegion = Message<"rackwright.v1.StorageRegion"> & {
  * Use `create(StorageRegionSchema)` to create a new message.
  */
 export const StorageRegionSchema: GenMessage<StorageRegion> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 10);
+  messageDesc(file_rackwright_v1_inventory, 17);
 
 /**
  * StoragePartition is a partition of a disk.
@@ -701,7 +1034,7 @@ export type StoragePartition = Message<"rackwright.v1.StoragePartition"> & {
  * Use `create(StoragePartitionSchema)` to create a new message.
  */
 export const StoragePartitionSchema: GenMessage<StoragePartition> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 11);
+  messageDesc(file_rackwright_v1_inventory, 18);
 
 /**
  * NvmeController is the controller of an NVMe disk.
@@ -760,7 +1093,7 @@ export type NvmeController = Message<"rackwright.v1.NvmeController"> & {
  * Use `create(NvmeControllerSchema)` to create a new message.
  */
 export const NvmeControllerSchema: GenMessage<NvmeController> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 12);
+  messageDesc(file_rackwright_v1_inventory, 19);
 
 /**
  * NetworkInterface is a network card, or one port of it.
@@ -787,6 +1120,21 @@ export type NetworkInterface = Message<"rackwright.v1.NetworkInterface"> & {
    * @generated from field: bool link_up = 4;
    */
   linkUp: boolean;
+
+  /**
+   * Who was heard on its cable; at most 4. Of a host: also who was heard before, as long as no later
+   * inspection has listened for long enough to say that nobody is there.
+   *
+   * @generated from field: repeated rackwright.v1.LldpNeighbor neighbors = 5;
+   */
+  neighbors: LldpNeighbor[];
+
+  /**
+   * How long the runner has listened on it; 0: it has not, and nothing is known of its neighbours.
+   *
+   * @generated from field: uint32 listened_seconds = 6;
+   */
+  listenedSeconds: number;
 };
 
 /**
@@ -794,7 +1142,108 @@ export type NetworkInterface = Message<"rackwright.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rackwright_v1_inventory, 13);
+  messageDesc(file_rackwright_v1_inventory, 20);
+
+/**
+ * PartKind is a kind of part that is compared, and whose changes are told.
+ *
+ * @generated from enum rackwright.v1.PartKind
+ */
+export const PartKind = {
+  /**
+   * @generated from enum value: PART_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: PART_KIND_DRIVE = 1;
+   */
+  DRIVE: 1,
+
+  /**
+   * @generated from enum value: PART_KIND_INTERFACE = 2;
+   */
+  INTERFACE: 2,
+
+  /**
+   * @generated from enum value: PART_KIND_MEMORY = 3;
+   */
+  MEMORY: 3,
+
+  /**
+   * @generated from enum value: PART_KIND_FIRMWARE = 4;
+   */
+  FIRMWARE: 4,
+
+  /**
+   * What a network interface is cabled to. Only the host hears it.
+   *
+   * @generated from enum value: PART_KIND_NEIGHBOR = 5;
+   */
+  NEIGHBOR: 5,
+} as const;
+
+/**
+ * PartKind is a kind of part that is compared, and whose changes are told.
+ *
+ * @generated from enum rackwright.v1.PartKind
+ */
+export type PartKind = (typeof PartKind)[keyof typeof PartKind] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.PartKind.
+ */
+export const PartKindSchema: GenEnum<PartKind> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_inventory, 0);
+
+/**
+ * PartMatch is what host and BMC make of a part.
+ *
+ * @generated from enum rackwright.v1.PartMatch
+ */
+export const PartMatch = {
+  /**
+   * It is not compared: one side lists none of this kind, or not all of them.
+   *
+   * @generated from enum value: PART_MATCH_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: PART_MATCH_SAME = 1;
+   */
+  SAME: 1,
+
+  /**
+   * Both list it, and say different things of it.
+   *
+   * @generated from enum value: PART_MATCH_DIFFERS = 2;
+   */
+  DIFFERS: 2,
+
+  /**
+   * @generated from enum value: PART_MATCH_ONLY_HOST = 3;
+   */
+  ONLY_HOST: 3,
+
+  /**
+   * @generated from enum value: PART_MATCH_ONLY_BMC = 4;
+   */
+  ONLY_BMC: 4,
+} as const;
+
+/**
+ * PartMatch is what host and BMC make of a part.
+ *
+ * @generated from enum rackwright.v1.PartMatch
+ */
+export type PartMatch = (typeof PartMatch)[keyof typeof PartMatch] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.PartMatch.
+ */
+export const PartMatchSchema: GenEnum<PartMatch> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_inventory, 1);
 
 /**
  * StorageSource is who shows storage.
@@ -841,7 +1290,7 @@ export type StorageSource = (typeof StorageSource)[keyof typeof StorageSource] |
  * Describes the enum rackwright.v1.StorageSource.
  */
 export const StorageSourceSchema: GenEnum<StorageSource> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_inventory, 0);
+  enumDesc(file_rackwright_v1_inventory, 2);
 
 /**
  * @generated from enum rackwright.v1.StorageSignKind
@@ -918,7 +1367,7 @@ export type StorageSignKind = (typeof StorageSignKind)[keyof typeof StorageSignK
  * Describes the enum rackwright.v1.StorageSignKind.
  */
 export const StorageSignKindSchema: GenEnum<StorageSignKind> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_inventory, 1);
+  enumDesc(file_rackwright_v1_inventory, 3);
 
 /**
  * @generated from enum rackwright.v1.MediaType
@@ -973,7 +1422,7 @@ export type MediaType = (typeof MediaType)[keyof typeof MediaType] | UnknownEnum
  * Describes the enum rackwright.v1.MediaType.
  */
 export const MediaTypeSchema: GenEnum<MediaType> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_inventory, 2);
+  enumDesc(file_rackwright_v1_inventory, 4);
 
 /**
  * @generated from enum rackwright.v1.WriteCache
@@ -1020,7 +1469,7 @@ export type WriteCache = (typeof WriteCache)[keyof typeof WriteCache] | UnknownE
  * Describes the enum rackwright.v1.WriteCache.
  */
 export const WriteCacheSchema: GenEnum<WriteCache> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_inventory, 3);
+  enumDesc(file_rackwright_v1_inventory, 5);
 
 /**
  * @generated from enum rackwright.v1.SecurityState
@@ -1061,7 +1510,7 @@ export type SecurityState = (typeof SecurityState)[keyof typeof SecurityState] |
  * Describes the enum rackwright.v1.SecurityState.
  */
 export const SecurityStateSchema: GenEnum<SecurityState> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_inventory, 4);
+  enumDesc(file_rackwright_v1_inventory, 6);
 
 /**
  * @generated from enum rackwright.v1.Transport
@@ -1166,5 +1615,5 @@ export type Transport = (typeof Transport)[keyof typeof Transport] | UnknownEnum
  * Describes the enum rackwright.v1.Transport.
  */
 export const TransportSchema: GenEnum<Transport> = /*@__PURE__*/
-  enumDesc(file_rackwright_v1_inventory, 5);
+  enumDesc(file_rackwright_v1_inventory, 7);
 

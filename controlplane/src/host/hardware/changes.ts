@@ -1,0 +1,122 @@
+/**
+ * What changed of a host's hardware between two inventories. Pure.
+ *
+ * H1 What one of them cannot know is no change: an older runner lists no memory modules, and who is
+ *    at a cable is known only after listening for long enough.
+ */
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { deviceIdentity } from '@rackwright/erasure';
+import {
+  type Inventory,
+  type LldpNeighbor,
+  type MemoryModule,
+  type PartChangeSchema,
+  PartKind,
+  type StorageDevice,
+} from '@rackwright/messages';
+import { isSilenceKnown } from './neighbors.ts';
+
+export type PartChange = Required<
+  Omit<MessageInitShape<typeof PartChangeSchema>, '$typeName' | '$unknown'>
+>;
+
+/** Of each kind what went, then what came, then what became another. */
+export function partChanges(before: Inventory, now: Inventory): PartChange[] {
+  return [
+    ...comeAndGone(PartKind.DRIVE, disksOf(before), disksOf(now)),
+    ...comeAndGone(PartKind.INTERFACE, interfacesOf(before), interfacesOf(now)),
+    ...memoryChanges(before, now),
+    ...changed(PartKind.FIRMWARE, versionsOf(before), versionsOf(now)),
+    ...changed(PartKind.NEIGHBOR, neighborsOf(before), neighborsOf(now)),
+  ];
+}
+
+/** "disk S1 is gone", "firmware BIOS: 1.0 is now 1.1" */
+export function partChangeText({ kind, part, before, after }: PartChange): string {
+  const what = `${kindWords[kind]} ${part}`;
+  if (kind === PartKind.NEIGHBOR) {
+    const [was, is] = [before, after].map((each) => each || 'nothing');
+    return `${what} is cabled to ${is}, and was to ${was}`;
+  }
+  if (after === '') return `${what} is gone`;
+  return before === '' ? `${what} is new` : `${what}: ${before} is now ${after}`;
+}
+
+const kindWords: Readonly<Record<PartKind, string>> = {
+  [PartKind.UNSPECIFIED]: 'part',
+  [PartKind.DRIVE]: 'disk',
+  [PartKind.INTERFACE]: 'interface',
+  [PartKind.MEMORY]: 'memory module',
+  [PartKind.FIRMWARE]: 'firmware',
+  [PartKind.NEIGHBOR]: 'interface',
+};
+
+/** What each part is known by, and what is said of it: never empty of one that is there. */
+type Parts = ReadonlyMap<string, string>;
+
+function comeAndGone(kind: PartKind, before: Parts, now: Parts): PartChange[] {
+  const gone = [...before].filter(([part]) => !now.has(part));
+  const come = [...now].filter(([part]) => !before.has(part));
+  return [
+    ...gone.map(([part, said]) => ({ kind, part, before: said, after: '' })),
+    ...come.map(([part, said]) => ({ kind, part, before: '', after: said })),
+  ];
+}
+
+/** Of parts that both know. */
+function changed(kind: PartKind, before: Parts, now: Parts): PartChange[] {
+  return [...now].flatMap(([part, after]) => {
+    const earlier = before.get(part);
+    if (earlier === undefined || earlier === after) return [];
+    return [{ kind, part, before: earlier, after }];
+  });
+}
+
+function disksOf({ devices }: Inventory): Parts {
+  const fixed = devices.filter(({ removable }) => !removable);
+  return new Map(fixed.map((device) => [diskKey(device), device.model || 'disk']));
+}
+
+function diskKey(device: StorageDevice): string {
+  return deviceIdentity(device) || device.device;
+}
+
+function interfacesOf({ interfaces }: Inventory): Parts {
+  const named = interfaces.filter(({ mac }) => mac !== '');
+  return new Map(named.map(({ mac, name }) => [mac.toLowerCase(), name || 'interface']));
+}
+
+function memoryChanges(before: Inventory, now: Inventory): PartChange[] {
+  // H1: a machine without any memory inspects nothing.
+  if (before.memoryModules.length === 0 || now.memoryModules.length === 0) return [];
+  const partsOf = (modules: readonly MemoryModule[]) => new Map(modules.map(moduleEntry));
+  return comeAndGone(PartKind.MEMORY, partsOf(before.memoryModules), partsOf(now.memoryModules));
+}
+
+/** Serial numbers of modules are not always unique, nor always there; a slot holds one. */
+function moduleEntry({ slot, serial, sizeBytes }: MemoryModule): [string, string] {
+  const part = [serial, slot].filter((each) => each !== '').join(' in ');
+  return [part, `${Number(sizeBytes >> 20n)} MiB`];
+}
+
+function versionsOf({ firmware, devices }: Inventory): Parts {
+  const disks = devices.filter(({ removable, firmware: version }) => !removable && version !== '');
+  return new Map([
+    ...firmware.map(({ name, version }): [string, string] => [name, version]),
+    ...disks.map((device): [string, string] => [diskKey(device), device.firmware]),
+  ]);
+}
+
+function neighborsOf({ interfaces }: Inventory): Parts {
+  const known = interfaces.filter((each) => each.mac !== '' && isSilenceKnown(each));
+  return new Map(
+    known.map(({ mac, neighbors }) => [
+      mac.toLowerCase(),
+      neighbors.map(neighborText).toSorted().join(', '),
+    ]),
+  );
+}
+
+function neighborText({ systemName, chassisId, portId }: LldpNeighbor): string {
+  return `${systemName || chassisId} ${portId}`;
+}

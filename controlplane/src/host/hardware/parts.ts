@@ -1,0 +1,55 @@
+/** What a host's BMC lists beside its drives, as facts. They are shown, and decide nothing. */
+import { create } from '@bufbuild/protobuf';
+import {
+  type agent,
+  type BmcParts,
+  BmcPartsSchema,
+  FirmwareVersionSchema,
+  MemoryModuleSchema,
+  NetworkInterfaceSchema,
+} from '@rackwright/messages';
+import { cut } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+
+/** Of each list that is kept; facts are one bounded record. */
+const partsMax = 64;
+const textMax = 64;
+
+/** As of the drives: without an answer what was listed before is dropped. */
+export function noteParts(turn: Turn, observations: agent.Observations | undefined): void {
+  if (turn.record.operation?.operation?.kind.case !== 'inspect') return;
+  const told = observations?.bmcParts;
+  if (told === undefined && turn.context.facts.bmcParts === undefined) return;
+  const bmcParts = told === undefined ? undefined : bounded(told);
+  turn.effects.push({ kind: 'facts', facts: { bmcParts } });
+}
+
+function bounded({ complete, memoryModules, interfaces, firmware }: BmcParts): BmcParts {
+  const lists = [memoryModules, interfaces, firmware];
+  return create(BmcPartsSchema, {
+    complete: complete && lists.every(({ length }) => length <= partsMax),
+    memoryModules: memoryModules.slice(0, partsMax).map((each) =>
+      create(MemoryModuleSchema, {
+        slot: cut(each.slot, textMax),
+        manufacturer: cut(each.manufacturer, textMax),
+        model: cut(each.model, textMax),
+        serial: cut(each.serial, textMax),
+        sizeBytes: each.sizeBytes,
+      }),
+    ),
+    interfaces: interfaces.slice(0, partsMax).map(({ name, mac, speedMbps, linkUp }) =>
+      create(NetworkInterfaceSchema, {
+        name: cut(name, textMax),
+        mac: cut(mac, textMax),
+        speedMbps,
+        linkUp,
+      }),
+    ),
+    firmware: firmware.slice(0, partsMax).map(({ name, version }) =>
+      create(FirmwareVersionSchema, {
+        name: cut(name, textMax),
+        version: cut(version, textMax),
+      }),
+    ),
+  });
+}
