@@ -29,6 +29,7 @@ export { staysAsItIs } from './foresee/devices.ts';
 export type { PlannableRequest } from './foresee/foresee.ts';
 export type { DraftPlan } from './foresee/plan-basis.ts';
 export { planChangedText } from './foresee/plan-check.ts';
+export { partChangeText } from './hardware/changes.ts';
 export { comparedParts, gapsOfBmc } from './hardware/compare.ts';
 export { isPerson } from './life/ends-use.ts';
 export { lookFirstReason, wantsAvailable } from './life/goal.ts';

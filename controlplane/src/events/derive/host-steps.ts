@@ -7,6 +7,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import { runTrace, traceparentOf } from '@rackwright/trace';
+import { partChangeText } from '../../host/index.ts';
 import { sameMessage } from '../../records/index.ts';
 import { added, type EventContent, type Step, type Told } from './told.ts';
 
@@ -84,7 +85,8 @@ function hardwareSteps(was: HostStatus | undefined, is: HostStatus | undefined):
   if (hardwareChange === undefined) return [];
   if (known !== undefined && sameMessage(known, hardwareChange)) return [];
   const { changes, further } = hardwareChange;
-  return [{ case: 'hardwareChanged', value: { changes: [...changes], further } }];
+  const message = changes.map(partChangeText).join(', ');
+  return [{ case: 'hardwareChanged', value: { changes: [...changes], further, message } }];
 }
 
 function troubleSteps(

@@ -141,7 +141,8 @@ test('a disk that the BMC lists anew takes a host out of available until it is i
     hostSteps({ segments, before: was, after: host.record }).contents.flatMap((each) =>
       each.case === 'hardwareChanged' ? [each.value] : [],
     );
-  expect(changesTold(before)).toMatchObject([{ changes: [change], further: 0 }]);
+  const message = 'disk FOREIGN-2 is new';
+  expect(changesTold(before)).toMatchObject([{ changes: [change], further: 0, message }]);
   expect(changesTold(host.record)).toEqual([]);
 });
 
