@@ -209,6 +209,9 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   'rackwright.v1.FirmwareVersion': { '*': 'free' },
   'rackwright.v1.LldpNeighbor': { '*': 'free' },
   'rackwright.v1.HardwareHealth': { '*': 'free' },
+  // Its parts are told apart within their host only.
+  'rackwright.v1.BurnIn': { '*': 'free' },
+  'rackwright.v1.BurnInPart': { '*': 'free' },
   // Shown to whoever asked, and kept nowhere.
   'rackwright.v1.BmcReading': { '*': 'free' },
   'rackwright.v1.BmcSensor': { '*': 'free' },

@@ -78,6 +78,7 @@ export function presentHost(
   if (facts?.hostUid === host.uid) {
     if (facts.inventory) host.status.inventory = facts.inventory;
     host.status.boots = facts.boots;
+    host.status.burnIns = facts.burnIns;
   }
   const rackId = parseName('racks', host.spec?.rack ?? '');
   if (rackId !== undefined) host.status.agentConnected = deps.hosts.agentConnected(rackId);

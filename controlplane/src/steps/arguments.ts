@@ -120,7 +120,7 @@ function isWithin({ minimum, maximum }: StepArgument, value: bigint): boolean {
 const unitSeconds = { s: 1n, m: 60n, h: 3_600n } as const;
 
 /** Seconds of "90s", "5m" or "2h"; undefined for anything else. */
-function secondsOf(text: string): bigint | undefined {
+export function secondsOf(text: string): bigint | undefined {
   const found = /^(\d{1,9})([smh])$/.exec(text);
   if (found?.[1] === undefined) return undefined;
   return BigInt(found[1]) * unitSeconds[found[2] as keyof typeof unitSeconds];

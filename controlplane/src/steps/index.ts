@@ -2,6 +2,7 @@
 export {
   type ArgumentProblem,
   argumentProblems,
+  secondsOf,
   withDefaults,
 } from './arguments.ts';
 export { controlSteps } from './controls.ts';

@@ -5,6 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  burnInDiskStep,
   type CleaningPolicy,
   type CleanStep,
   CleanStepSchema,
@@ -19,7 +20,9 @@ import {
 import { describedArguments, isMandatory } from './arguments.ts';
 
 /** Interfaces from first to last among steps of the same priority. */
-const interfaceOrder = ['vendor', 'power', 'management', 'firmware', 'deploy', 'bios', 'raid'];
+const interfaceOrder = [
+  ...['vendor', 'power', 'management', 'firmware', 'burnin', 'deploy', 'bios', 'raid'],
+];
 
 /** The steps of the runner that comes with this control plane, known before any runner reports. */
 export const builtInSteps: readonly agent.StepDescription[] = Object.values(cleanSteps).map(
@@ -76,7 +79,7 @@ export function cleanPlan(input: PlanInput): CleanPlan {
       .map((name) => `${called} names ${name}, which is no known step`),
   );
   const byPriority = steps.filter((step) => step.enabled).sort(runsBefore);
-  const late = ownAfterErasure(byPriority);
+  const late = writersAfterErasure(byPriority);
   return {
     enabled: beforeErasure(byPriority, late),
     disabled: steps.filter((step) => !step.enabled).sort(runsBefore),
@@ -84,13 +87,18 @@ export function cleanPlan(input: PlanInput): CleanPlan {
   };
 }
 
-/** Programs of the site's own that their priority puts behind the first erasure. */
-function ownAfterErasure(byPriority: readonly CleanStep[]): readonly CleanStep[] {
+/** What may write to disks, and its priority puts behind the first erasure. */
+function writersAfterErasure(byPriority: readonly CleanStep[]): readonly CleanStep[] {
   const first = byPriority.findIndex(({ name }) => isErasure(name));
-  return first === -1 ? [] : byPriority.slice(first).filter(({ own }) => own !== undefined);
+  if (first === -1) return [];
+  return byPriority.slice(first).filter((step) => isOwn(step) || step.name === burnInDiskStep);
 }
 
-/** A program may write to any disk: what it left there must still be erased (DESIGN §5). */
+function isOwn({ own }: CleanStep): boolean {
+  return own !== undefined;
+}
+
+/** A program, or a burn-in, leaves what must still be erased (DESIGN §5). */
 function beforeErasure(
   byPriority: readonly CleanStep[],
   late: readonly CleanStep[],
@@ -101,11 +109,13 @@ function beforeErasure(
   return [...others.slice(0, first), ...late, ...others.slice(first)];
 }
 
-function lateWarning({ name, priority }: CleanStep): string {
-  return (
-    `${name} has priority ${priority}, behind the erasure: it runs right before that all the ` +
-    'same, for no program of your own runs on disks that are erased'
-  );
+function lateWarning(step: CleanStep): string {
+  const why = isOwn(step)
+    ? 'no program of your own runs on disks that are erased'
+    : 'what it writes is erased';
+  const { name, priority } = step;
+  const late = `${name} has priority ${priority}, behind the erasure`;
+  return `${late}: it runs right before that all the same, for ${why}`;
 }
 
 /** The first that names a step decides. */

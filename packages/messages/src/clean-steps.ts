@@ -4,10 +4,42 @@
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { StepDescriptionSchema } from './gen/rackwright/agent/v1/report_pb.ts';
-import { RerunClass } from './gen/rackwright/v1/run_pb.ts';
-import { eraseMetadataStep, eraseStep } from './step-names.ts';
+import { ArgumentType, RerunClass, type StepArgumentSchema } from './gen/rackwright/v1/run_pb.ts';
+import {
+  burnInCpuStep,
+  burnInDiskStep,
+  burnInMemoryStep,
+  eraseMetadataStep,
+  eraseStep,
+} from './step-names.ts';
 
 type Description = MessageInitShape<typeof StepDescriptionSchema>;
+type Argument = MessageInitShape<typeof StepArgumentSchema>;
+
+/** Longest that a burn-in may be asked to work, seconds. */
+const burnInSecondsMax = 72n * 3_600n;
+
+function durationOf(defaultValue: string, description: string): Argument {
+  const limits = { minimum: 1n, maximum: burnInSecondsMax };
+  return { name: 'duration', type: ArgumentType.DURATION, description, defaultValue, ...limits };
+}
+
+function wholeOf(
+  name: string,
+  [minimum, maximum]: readonly [bigint, bigint],
+  defaultValue: string,
+  description: string,
+): Argument {
+  const type = ArgumentType.INTEGER;
+  return { name, type, description, defaultValue, minimum, maximum };
+}
+
+const celsiusMax = wholeOf(
+  'celsius_max',
+  [0n, 150n],
+  '0',
+  'fails when a sensor of the machine says more; 0: no limit',
+);
 
 export const cleanSteps = {
   [eraseStep]: {
@@ -25,6 +57,48 @@ export const cleanSteps = {
     destructive: true,
     abortable: true,
     description: 'Overwrites partition tables and signatures only: a weaker level, not an erasure.',
+  },
+  [burnInCpuStep]: {
+    name: burnInCpuStep,
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+    abortable: true,
+    description: 'Has every processor calculate known results over and over, and compares them.',
+    typedArguments: [durationOf('10m', 'how long all processors calculate'), celsiusMax],
+  },
+  [burnInMemoryStep]: {
+    name: burnInMemoryStep,
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+    abortable: true,
+    description: 'Fills free memory with patterns, reads it back, and compares it.',
+    typedArguments: [
+      durationOf('10m', 'no pass begins after that; the first one is always whole'),
+      wholeOf('share', [1n, 90n], '75', 'percent of the free memory'),
+      wholeOf(
+        'corrected_max',
+        [0n, 1_000_000n],
+        '0',
+        'fails when the machine has corrected more errors meanwhile',
+      ),
+      celsiusMax,
+    ],
+  },
+  [burnInDiskStep]: {
+    name: burnInDiskStep,
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: true,
+    abortable: true,
+    description: 'Writes a pattern over a share of every disk, and reads it back. Data is lost.',
+    typedArguments: [
+      durationOf('1h', 'writing ends after half of it; what was written is read back whole'),
+      wholeOf('share', [1n, 100n], '10', 'percent of each disk, spread over all of it'),
+      wholeOf('rate_min', [0n, 100_000n], '0', 'MB/s that a disk must reach; 0: no limit'),
+      celsiusMax,
+    ],
   },
 } as const satisfies Readonly<Record<string, Description>>;
 

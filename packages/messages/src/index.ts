@@ -11,6 +11,7 @@ export {
   type SpokenProtocolId,
 } from './bmc-protocols.ts';
 export { bootLines, bootStageText, bootStepBy, bootText, missingBootStep } from './boot-trace.ts';
+export { burnInLines, burnInName, burnInText } from './burn-in.ts';
 export {
   type ApiError,
   type ApiErrorKind,
@@ -66,6 +67,7 @@ export * from './gen/rackwright/v1/audit_pb.ts';
 export * from './gen/rackwright/v1/authority_pb.ts';
 export * from './gen/rackwright/v1/bmc_pb.ts';
 export * from './gen/rackwright/v1/boot_pb.ts';
+export * from './gen/rackwright/v1/burn_in_pb.ts';
 export * from './gen/rackwright/v1/credential_pb.ts';
 export * from './gen/rackwright/v1/deploy_pb.ts';
 export * from './gen/rackwright/v1/discovery_pb.ts';
@@ -102,12 +104,16 @@ export { shownArguments } from './shown-arguments.ts';
 export { shutdownText } from './shutdown.ts';
 export {
   awaitImageStep,
+  burnInCpuStep,
+  burnInDiskStep,
+  burnInMemoryStep,
   checkSettingsStep,
   commandStep,
   eraseMetadataStep,
   eraseStep,
   fetchImageStep,
   fileStep,
+  isBurnIn,
   isErasure,
   ownPrefix,
   ownPriorityUsual,

@@ -19,6 +19,18 @@ export function isErasure(stepName: string): boolean {
   return stepName === eraseStep || stepName === eraseMetadataStep;
 }
 
+/** The runner works the hardware hard and compares what comes of it. */
+export const burnInCpuStep = 'burnin.cpu';
+export const burnInMemoryStep = 'burnin.memory';
+/** It writes over the disks of the plan: what is on them is lost. */
+export const burnInDiskStep = 'burnin.disk';
+
+const burnIns: ReadonlySet<string> = new Set([burnInCpuStep, burnInMemoryStep, burnInDiskStep]);
+
+export function isBurnIn(stepName: string): boolean {
+  return burnIns.has(stepName);
+}
+
 /** What names of the site's own programs begin with in lists of steps; nobody else's do. */
 export const ownPrefix = 'own.';
 /** Priority of such a program of which none is said. */

@@ -239,6 +239,15 @@ export const KERNEL_MODULES = [
   'ums_sddr09',
   'ums_sddr55',
   'ums_usbat',
+  // what burn-ins read: temperatures, and errors that ECC has corrected
+  'coretemp',
+  'k10temp',
+  'drivetemp',
+  'amd64_edac',
+  'i10nm_edac',
+  'ie31200_edac',
+  'sb_edac',
+  'skx_edac',
   // network protocols that udhcpc and the runner need
   'af_packet',
   'unix',

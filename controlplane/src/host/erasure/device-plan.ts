@@ -19,6 +19,7 @@ import {
 } from '@rackwright/erasure';
 import {
   agent,
+  burnInDiskStep,
   disabledStep,
   ErasureLevel,
   eraseMetadataStep,
@@ -43,7 +44,7 @@ import { disksElsewhere } from './elsewhere.ts';
 import { failingDisks, failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { checkMachine } from './identity.ts';
 import { scopePolicy, verificationPolicy } from './policy.ts';
-import { eraseTimeoutMs } from './times.ts';
+import { burnInMs, eraseTimeoutMs } from './times.ts';
 
 /** Kinds of run that look at the machine before they write onto it. */
 const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, RunKind.REIMAGE]);
@@ -118,7 +119,7 @@ function lengthenRun(turn: Turn, run: Run, erasures: readonly RunStep[]): void {
       timing.cleanStepTimeoutMs,
     ),
   );
-  const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs);
+  const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs + burnInMs(run.steps));
   run.deadline = later(turn, neededMs);
 }
 
@@ -135,9 +136,18 @@ export function rereadDelayMs(
 
 /**
  * What one step does to the devices of the run's plan: a list may erase metadata and whole devices,
- * each by a method of its own. Ordered, and judged, by this alone.
+ * each by a method of its own. Ordered, and judged, by this alone. A burn-in writes over them.
  */
 export function plansOfStep(plans: readonly agent.DevicePlan[], step: string): agent.DevicePlan[] {
+  if (step === burnInDiskStep) {
+    const overwrite = methodToWire('overwrite');
+    return plans.map(({ device, removeHiddenArea = false }) =>
+      create(agent.DevicePlanSchema, {
+        ...(device === undefined ? {} : { device }),
+        ...{ method: overwrite, removeHiddenArea },
+      }),
+    );
+  }
   if (step !== eraseMetadataStep) return [...plans];
   const method = methodToWire('metadataOnly');
   return plans.map(({ device }) =>

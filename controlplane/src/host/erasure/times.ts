@@ -12,7 +12,8 @@ import {
   orderedVerification,
   type Verification,
 } from '@rackwright/erasure';
-import type { agent, HostSpec } from '@rackwright/messages';
+import { type agent, type HostSpec, isBurnIn, type RunStep } from '@rackwright/messages';
+import { secondsOf } from '../../steps/index.ts';
 import { type KnownSpeeds, slowestSpeed } from './speeds.ts';
 
 /** Devices that a runner works on at the same time, at least. */
@@ -35,6 +36,17 @@ export function inspectTimeoutMs(cleaning: HostSpec['cleaning'], configuredMs: n
 
 /** However large disks say they are: nobody waits longer, and calendars end. */
 const longestMs = 1_000 * 24 * 3_600_000;
+
+/**
+ * Milliseconds that burn-ins among these steps are asked to work, twice over: what was begun in
+ * time is brought to its end.
+ */
+export function burnInMs(steps: readonly Pick<RunStep, 'name' | 'arguments'>[]): number {
+  const seconds = steps.map(({ name, arguments: given }) =>
+    isBurnIn(name) ? Number(secondsOf(given['duration'] ?? '') ?? 0n) : 0,
+  );
+  return seconds.reduce((sum, each) => sum + 2_000 * each, 0);
+}
 
 /** Milliseconds that the erase step of these devices may take at most. */
 export function eraseTimeoutMs(

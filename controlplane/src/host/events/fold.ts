@@ -33,6 +33,7 @@ import { nameOfNotProved, noteNotProved } from '../erasure/power-cycle.ts';
 import { noteSpeedsOfFailed } from '../erasure/speeds.ts';
 import { noteParts } from '../hardware/parts.ts';
 import { bootOperationId } from '../operation/boots.ts';
+import { noteBurnIn } from '../operation/burn-ins.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
 import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
@@ -99,6 +100,7 @@ function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined
   }
   noteWriteTold(turn, attempt.step, report);
   noteWritten(turn, attempt.step, report);
+  noteBurnIn(turn, attempt.step, report);
   if (endsAttempt(report)) causedBy(turn, 'agent', resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':

@@ -155,6 +155,11 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   settingUnknown: seeSettings,
   stillPending: seeSettings,
   updateFailed: seeToCause,
+  hardwareDefect: (named) => [
+    look(`see what the burn-in has found: rackwright host get ${named.host}`),
+    look('replace the part that is named, or see to its cooling'),
+    again(named),
+  ],
   mediaRefused: (named) => [
     look(`see that the BMC at ${named.place} can fetch from the agent, and has a licence for it`),
     overNetwork(named),

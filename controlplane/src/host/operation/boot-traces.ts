@@ -96,7 +96,7 @@ function boundedStep(step: BootStep): MessageInitShape<typeof BootStepSchema> {
 }
 
 /** A time that nobody could write down is left out. */
-function timeOf<N extends string>(name: N, time: Timestamp | undefined) {
+export function timeOf<N extends string>(name: N, time: Timestamp | undefined) {
   const isTime =
     time !== undefined &&
     time.seconds >= 0n &&

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import {
+  burnInDiskStep,
   ClaimSchema,
   type DeploySpec,
   HoldSchema,
@@ -64,10 +65,10 @@ export function workflow(
 
 /** A service leaves the host what it is: what erases it is a clean. */
 function refusalOfErasures(turn: Turn, steps: readonly RequestedStep[]): Refusal | undefined {
-  const index = steps.findIndex(({ step }) => isErasure(step));
+  const index = steps.findIndex(({ step }) => isErasure(step) || step === burnInDiskStep);
   if (index === -1) return undefined;
   const first = turn.status.state === HostState.PROVISIONED ? 'release it first, then' : 'for that';
-  const description = `is ${steps[index]?.step}, which erases disks; ${first} ask for a clean`;
+  const description = `is ${steps[index]?.step}, which writes over disks; ${first} ask for a clean`;
   return invalid(`steps[${index}].step`, description);
 }
 

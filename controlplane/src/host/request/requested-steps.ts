@@ -3,7 +3,7 @@
  * started. Pure.
  */
 
-import { isErasure } from '@rackwright/messages';
+import { burnInDiskStep, isErasure } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
 import { knownSteps, templateOnly } from '../run/known-steps.ts';
 import { describe, needsRunner } from '../run/render.ts';
@@ -22,6 +22,7 @@ export function refusalOfSteps(turn: Turn, steps: readonly RequestedStep[]): Ref
     ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),
     ...powerViolations(steps, known),
     ...ownViolations(steps, known),
+    ...burnInViolations(steps),
   ];
   if (fieldViolations.length === 0) return undefined;
   return { code: 'invalidArgument', message: 'the list of steps is not valid', fieldViolations };
@@ -62,6 +63,16 @@ function ownViolations(steps: readonly RequestedStep[], known: readonly KnownSte
     if (index < erased || describe(known, step)?.source !== 'fleet') return [];
     const why = `could write to what steps[${erased}] has erased`;
     const description = `${step} ${why}; put it before that`;
+    return [{ field: `steps[${index}].step`, description }];
+  });
+}
+
+/** What a burn-in writes to disks must still be erased by the same list (DESIGN §5). */
+function burnInViolations(steps: readonly RequestedStep[]): Violation[] {
+  const first = steps.findIndex(({ step }) => isErasure(step));
+  return steps.flatMap(({ step }, index) => {
+    if (step !== burnInDiskStep || index < first) return [];
+    const description = `${step} writes over disks; put it before a step that erases them`;
     return [{ field: `steps[${index}].step`, description }];
   });
 }

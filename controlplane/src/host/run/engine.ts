@@ -24,6 +24,7 @@ import { reachProblem } from '../../steps/index.ts';
 import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
 import { usedSinceErased } from '../erasure/certify.ts';
 import { dropUsed, stayDue } from '../erasure/power-cycle.ts';
+import { burnInMs } from '../erasure/times.ts';
 import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
 import { ensureCalled, putCall } from '../operation/calls.ts';
 import { leaveOpen } from '../operation/open-operations.ts';
@@ -102,7 +103,7 @@ export function enterRun(
     number: record.runCount,
     phase: RunPhase.RUNNING,
     startTime: now(turn),
-    deadline: later(turn, timeoutMs),
+    deadline: later(turn, timeoutMs + burnInMs(steps)),
     runnerVersion: context.facts.runnerVersion,
     ...more,
     steps,

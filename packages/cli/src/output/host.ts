@@ -4,6 +4,9 @@ import {
   type BmcEndpoint,
   bmcProtocolId,
   bootText,
+  burnInLines,
+  burnInName,
+  burnInText,
   byHand,
   counted,
   type Deletion,
@@ -133,6 +136,7 @@ export function hostFields(host: Host, clock: Clock): [string, string][] {
     ...stayFields(status?.afterFailure, clock),
     ...cleanedFields(status?.lastCleaned, clock),
     ...bootFields(host, clock),
+    ...burnInFields(host, clock),
     ...inventoryFields(host),
     ['created', instant(host.createTime)],
     ['changed', instant(host.updateTime)],
@@ -254,6 +258,15 @@ function bootFields({ status }: Host, clock: Clock): [string, string][] {
   return last === undefined
     ? []
     : [['last boot', `${ago(clock, last.startTime)}: ${bootText(last)}`]];
+}
+
+/** The last burn-in of each kind, and below it a line for each of its parts. */
+function burnInFields({ status }: Host, clock: Clock): [string, string][] {
+  return (status?.burnIns ?? []).flatMap((burnIn) => {
+    const name = burnInName(burnIn);
+    const all = [`${ago(clock, burnIn.endTime)}: ${burnInText(burnIn)}`, ...burnInLines(burnIn)];
+    return all.map((text): [string, string] => [name, text]);
+  });
 }
 
 function inventoryFields({ status }: Host): [string, string][] {

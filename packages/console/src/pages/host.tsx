@@ -21,6 +21,7 @@ import { Tabs } from '../parts/tabs.tsx';
 import { Unread } from '../parts/unread.tsx';
 import { HostActions } from './host-actions.tsx';
 import { HostBoots } from './host-boots.tsx';
+import { HostBurnIns } from './host-burn-ins.tsx';
 import { HostDisks } from './host-disks.tsx';
 import { powerWord } from './host-grid.tsx';
 import { HostInventory } from './host-inventory.tsx';
@@ -84,7 +85,12 @@ function HostTab({ host, tab }: { readonly host: Host; readonly tab: string }) {
     case 'timeline':
       return <HostTimeline host={host} />;
     case 'inventory':
-      return <HostInventory host={host} />;
+      return (
+        <>
+          <HostInventory host={host} />
+          <HostBurnIns host={host} />
+        </>
+      );
     case 'disks':
       return <HostDisks host={host} />;
     case 'boots':

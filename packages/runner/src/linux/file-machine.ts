@@ -22,6 +22,7 @@ import {
   textAt,
 } from '../machine/json-fields.ts';
 import type { Machine } from '../machine/machine.ts';
+import { softwareBurnIn } from './burn-in.ts';
 import { ownArchitecture } from './own-architecture.ts';
 
 const keys = [
@@ -75,6 +76,7 @@ export function fileMachine(path: string, clock: Clock): Machine {
       };
     },
     bmcAddress: async () => textAt(await read(), 'bmcAddress', ''),
+    burnIn: softwareBurnIn,
     bootId: async () => textAt(await read(), 'bootId', 'software-machine'),
     uptimeMs: async () => {
       const startedAtMs = numberAt(await read(), 'startedAtMs', clock.nowMs());

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { SystemIdentitySchema } from '@rackwright/messages';
 import type { Exec } from '@rackwright/platform';
 import type { Machine, MachineHardware } from '../machine/machine.ts';
+import { linuxBurnIn } from './burn-in.ts';
 import { heardOn } from './lldp-folder.ts';
 import { ownArchitecture } from './own-architecture.ts';
 import { memoryModulesIn } from './smbios.ts';
@@ -37,6 +38,7 @@ export function linuxMachine(exec: Exec, roots: SysRoots = realRoots): Machine {
     hardware: () => readHardware(roots),
     // Asked once in a boot: each answer takes the BMC a while.
     bmcAddress: () => (bmcAddress ??= readBmcAddress(exec, roots)),
+    burnIn: linuxBurnIn(roots),
     bootId: () => readText(roots.proc, 'sys/kernel/random/boot_id'),
     uptimeMs: async () => {
       const [seconds = '0'] = (await readText(roots.proc, 'uptime')).split(' ');

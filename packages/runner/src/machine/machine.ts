@@ -8,6 +8,7 @@ import type {
   SystemIdentity,
 } from '@rackwright/messages';
 import type { Architecture } from '@rackwright/oci';
+import type { BurnInMachine } from './burn-in-machine.ts';
 
 export interface Machine {
   /** SMBIOS identity, raw, and the BMC's GUID as seen in band. */
@@ -21,6 +22,8 @@ export interface Machine {
   bootId(): Promise<string>;
   /** Milliseconds since the kernel started. */
   uptimeMs(): Promise<number>;
+  /** Absent: it cannot be worked hard. */
+  readonly burnIn?: BurnInMachine;
   /** Program name → version, for certificates: kernel, node, nvme-cli. */
   toolVersions(): Promise<Record<string, string>>;
 }

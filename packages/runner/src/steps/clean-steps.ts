@@ -1,11 +1,24 @@
 /** How the runner carries out each step of a clean. One without a row does not compile. */
-import { type CleanStepName, eraseMetadataStep, eraseStep } from '@rackwright/messages';
+import {
+  burnInCpuStep,
+  burnInDiskStep,
+  burnInMemoryStep,
+  type CleanStepName,
+  eraseMetadataStep,
+  eraseStep,
+} from '@rackwright/messages';
+import { burnInCpu } from '../burn-in/cpu.ts';
+import { burnInDisk } from '../burn-in/disk.ts';
+import { burnInMemory } from '../burn-in/memory.ts';
 import { eraseDevices, eraseDevicesMetadata } from '../erase/step.ts';
 import type { Step } from './step.ts';
 
 const byName: Readonly<Record<CleanStepName, Step>> = {
   [eraseStep]: eraseDevices,
   [eraseMetadataStep]: eraseDevicesMetadata,
+  [burnInCpuStep]: burnInCpu,
+  [burnInMemoryStep]: burnInMemory,
+  [burnInDiskStep]: burnInDisk,
 };
 
 export const stepsOfCleans: readonly Step[] = Object.values(byName);

@@ -18,7 +18,8 @@ export const noDevices: BlockDevices = {
   unhide: () => Promise.reject(new Error('no device')),
 };
 
-const machine: Machine = {
+/** Absent: what burn-ins need. */
+export const machine: Machine = {
   identity: async () => create(SystemIdentitySchema, { uuid: guid, bmcGuid: guid }),
   hardware: async () => ({ cpus: [], memoryBytes: 0n, interfaces: [] }),
   bmcAddress: async () => '',

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  burnInDiskStep,
   isErasure,
   type Run,
   type RunStep,
@@ -16,7 +17,7 @@ import { challengeSeed } from '../../erasure/derive.ts';
 import { plansOfStep } from '../../erasure/device-plan.ts';
 import { machineIdentity } from '../../erasure/identity.ts';
 import { hasLooked, plansToProve, proveErased } from '../../erasure/power-cycle.ts';
-import { eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
+import { burnInMs, eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
 import { currentStep, inventoryNow, type Turn } from '../../turn/turn.ts';
@@ -37,8 +38,9 @@ export const runnerStep: OperationStep = {
   leftMs: (turn, run) => {
     const { cleanStepTimeoutMs } = turn.context.timing;
     const { devicePlan, diskSpeeds } = turn.record;
-    const name = currentStep(run)?.name ?? '';
-    if (!isErasure(name)) return cleanStepTimeoutMs;
+    const step = currentStep(run);
+    const name = step?.name ?? '';
+    if (!isErasure(name)) return cleanStepTimeoutMs + (step === undefined ? 0 : burnInMs([step]));
     return eraseTimeoutMs(diskSpeeds, plansOfStep(devicePlan, name), cleanStepTimeoutMs);
   },
 };
@@ -113,7 +115,9 @@ function modeOf({ name }: RunStep): agent.StepMode {
 function devicesOf(turn: Turn, run: Run, { name }: RunStep): agent.DevicePlan[] {
   if (name === verifyErasedStep) return plansToProve(turn, run);
   if (name === writeImageStep) return devicesSeen(turn, run);
-  return isErasure(name) ? plansOfStep(turn.record.devicePlan, name) : [];
+  return isErasure(name) || name === burnInDiskStep
+    ? plansOfStep(turn.record.devicePlan, name)
+    : [];
 }
 
 /**

@@ -1,0 +1,67 @@
+/**
+ * Burn-ins as runners told of them, kept for people: the last of each kind. What failed is told by
+ * the failure of its step, too; nothing else is decided by them.
+ */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type agent,
+  type BurnIn,
+  BurnInKind,
+  type BurnInPart,
+  type BurnInPartSchema,
+  BurnInSchema,
+  burnInCpuStep,
+  burnInDiskStep,
+  burnInMemoryStep,
+  type RunStep,
+} from '@rackwright/messages';
+import { cut } from '../turn/step-failure.ts';
+import type { Turn } from '../turn/turn.ts';
+import { timeOf } from './boot-traces.ts';
+
+/** Facts are one bounded record. */
+const partsMax = 32;
+const nameMax = 128;
+const findingMax = 256;
+const problemMax = 512;
+/** What a sensor can say. */
+const celsiusLimit = 1_000;
+
+const kinds: ReadonlyMap<string, BurnInKind> = new Map([
+  [burnInCpuStep, BurnInKind.CPU],
+  [burnInMemoryStep, BurnInKind.MEMORY],
+  [burnInDiskStep, BurnInKind.DISK],
+]);
+
+/** Takes in what a burn-in that was ordered says at its end, within bounds. */
+export function noteBurnIn(turn: Turn, { name }: RunStep, { result }: agent.Report): void {
+  const kind = kinds.get(name);
+  if (kind === undefined || (result.case !== 'complete' && result.case !== 'failed')) return;
+  const told = result.value.observations?.burnIn;
+  if (told === undefined) return;
+  // A step that failed has not passed, whatever is said beside that.
+  const latest = bounded(told, kind, result.case === 'complete' && told.passed);
+  const others = turn.context.facts.burnIns.filter((each) => each.kind !== kind);
+  const burnIns = [...others, latest].sort((a, b) => a.kind - b.kind);
+  turn.effects.push({ kind: 'facts', facts: { burnIns } });
+}
+
+function bounded(told: BurnIn, kind: BurnInKind, passed: boolean): BurnIn {
+  const { startTime, endTime, parts, celsiusMax, problem } = told;
+  const hasHeat = celsiusMax !== undefined && Math.abs(celsiusMax) < celsiusLimit;
+  return create(BurnInSchema, {
+    ...{ kind, passed, problem: cut(problem, problemMax) },
+    parts: parts.slice(0, partsMax).map(boundedPart),
+    ...timeOf('startTime', startTime),
+    ...timeOf('endTime', endTime),
+    ...(hasHeat ? { celsiusMax } : {}),
+  });
+}
+
+function boundedPart(part: BurnInPart): MessageInitShape<typeof BurnInPartSchema> {
+  const { bytes, passes, errors, correctedErrors, writtenPerSecond, readPerSecond } = part;
+  return {
+    ...{ bytes, passes, errors, correctedErrors, writtenPerSecond, readPerSecond },
+    ...{ name: cut(part.name, nameMax), finding: cut(part.finding, findingMax) },
+  };
+}

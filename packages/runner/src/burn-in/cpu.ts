@@ -1,0 +1,125 @@
+/**
+ * The step `burnin.cpu`: every processor calculates what is known, and each result is compared
+ * here, by another thread than the one that has calculated it.
+ */
+import { BurnInKind, burnInCpuStep, cleanSteps, counted } from '@rackwright/messages';
+import { pause } from '@rackwright/platform';
+import type { BurnInMachine } from '../machine/burn-in-machine.ts';
+import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import { readNumbers } from './arguments.ts';
+import { Heat } from './heat.ts';
+import { knownResults, roundBytes } from './known-results.ts';
+import { endOf, failedEnd, perSecond, stateWords } from './result.ts';
+
+/** Between two tellings of how far it is, milliseconds. */
+const tellEveryMs = 1_000;
+/** A thread that tells nothing for so long stands still, milliseconds; a round takes far less. */
+const silentMsMax = 120_000;
+
+export const burnInCpu: Step = {
+  description: cleanSteps[burnInCpuStep],
+  run: async (context) => {
+    const { burnIn } = context.machine;
+    if (burnIn === undefined) return failedEnd('unsupported', 'this machine cannot calculate');
+    const read = readNumbers(cleanSteps[burnInCpuStep], context.order.arguments);
+    if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
+    const { duration: seconds = 0, celsius_max: celsiusMax = 0 } = read.value;
+    return await calculateAll(context, burnIn, seconds * 1_000, celsiusMax);
+  },
+};
+
+/** What is known of one thread. */
+interface Thread {
+  rounds: number;
+  toldMs: number;
+  hasEnded: boolean;
+}
+
+/** What all threads have come to. */
+interface Found {
+  readonly threads: Thread[];
+  errors: number;
+  first: string;
+}
+
+async function calculateAll(
+  context: StepContext,
+  machine: BurnInMachine,
+  durationMs: number,
+  celsiusMax: number,
+): Promise<StepEnd> {
+  const { clock, signal } = context;
+  const startMs = clock.nowMs();
+  const beganMs = clock.suspendAwareMs();
+  const heat = new Heat(context, machine, celsiusMax);
+  const found: Found = { threads: [], errors: 0, first: '' };
+  const note = (problem: string): void => {
+    found.errors += 1;
+    if (found.first === '') found.first = problem;
+  };
+  const running = Array.from({ length: machine.threads }, (_, index) => {
+    const thread: Thread = { rounds: 0, toldMs: beganMs, hasEnded: false };
+    found.threads.push(thread);
+    return machine.calculate(
+      (results) => {
+        thread.rounds += 1;
+        thread.toldMs = clock.suspendAwareMs();
+        const wrong = wrongParts(results);
+        if (wrong !== '') note(`thread ${index} came to another result: ${wrong}`);
+      },
+      (problem) => {
+        thread.hasEnded = true;
+        note(`thread ${index} ended by itself: ${problem}`);
+      },
+    );
+  });
+  const elapsed = (): number => clock.suspendAwareMs() - beganMs;
+  try {
+    while (!signal.aborted && !isOver(found, elapsed(), durationMs) && !(await heat.look())) {
+      tell(context, found, heat, Math.floor((100 * elapsed()) / durationMs));
+      await pause(clock, Math.min(tellEveryMs, Math.max(1, durationMs - elapsed())), signal);
+    }
+  } finally {
+    await Promise.all(running.map((each) => each.stop()));
+  }
+  const tookMs = elapsed();
+  for (const [index, { hasEnded, toldMs }] of found.threads.entries()) {
+    if (hasEnded || signal.aborted || clock.suspendAwareMs() - toldMs < silentMsMax) continue;
+    note(`thread ${index} has told nothing for ${silentMsMax / 1_000} s`);
+  }
+  const rounds = roundsOf(found);
+  const part = {
+    name: counted(machine.threads, 'thread'),
+    bytes: BigInt(rounds * roundBytes),
+    passes: BigInt(Math.min(...found.threads.map((each) => each.rounds))),
+    errors: BigInt(found.errors),
+    writtenPerSecond: perSecond(rounds * roundBytes, tookMs),
+    finding: found.first,
+  };
+  const problems = found.errors === 0 ? [] : [`${counted(found.errors, 'error')}: ${found.first}`];
+  return endOf(context, { kind: BurnInKind.CPU, startMs, parts: [part], heat, problems });
+}
+
+/** Every thread ends at least one round, unless one stands still. */
+function isOver({ threads }: Found, elapsedMs: number, durationMs: number): boolean {
+  if (elapsedMs < durationMs) return false;
+  const haveTold = threads.every(({ rounds, hasEnded }) => rounds > 0 || hasEnded);
+  return haveTold || elapsedMs >= durationMs + silentMsMax;
+}
+
+/** The parts of a round that are wrong, as "SHA-256"; empty: none is. */
+function wrongParts(results: readonly string[]): string {
+  const wrong = knownResults.filter(([, result], index) => results[index] !== result);
+  return wrong.map(([part]) => part).join(', ');
+}
+
+function roundsOf({ threads }: Found): number {
+  return threads.reduce((sum, { rounds }) => sum + rounds, 0);
+}
+
+function tell(context: StepContext, found: Found, heat: Heat, percent: number): void {
+  const threads = counted(found.threads.length, 'thread');
+  const rounds = counted(roundsOf(found), 'round');
+  const state = stateWords(found.errors, heat);
+  context.progress(Math.min(99, percent), `${threads}, ${rounds}, ${state}`);
+}

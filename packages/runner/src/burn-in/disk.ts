@@ -1,0 +1,197 @@
+/**
+ * The step `burnin.disk`: writes a pattern over a share of every disk of the plan, and reads it
+ * back. It destroys, so the guards of erasures stand before it.
+ *
+ * Invariants:
+ * 1. Nothing is written before every guard has passed: this is the right machine (guard 0), and
+ *    the devices are exactly those of the order, each held before the first write to any.
+ * 2. Nothing is dismantled or written before the agent has said that it may begin, for each device
+ *    again (R11).
+ * 3. What was written is read back, however the writing ended, unless the disk is lost.
+ */
+import { deviceIdentity, type HealthFacts } from '@rackwright/erasure';
+import { agent, BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';
+import type { Failed } from '@rackwright/results';
+import { type Grip, holdTargets, releaseTargets } from '../erase/grip.ts';
+import { prepareDevices } from '../erase/prepare.ts';
+import { Slots } from '../erase/slots.ts';
+import { findTargets, type Target } from '../erase/targets.ts';
+import type { DeviceListing } from '../machine/block-devices.ts';
+import { guardIdentity } from '../steps/guard.ts';
+import type { Step, StepContext, StepEnd } from '../steps/step.ts';
+import { readNumbers } from './arguments.ts';
+import { type DiskFound, type DiskLimits, workDisk } from './disk-work.ts';
+import { Heat } from './heat.ts';
+import { endOf, failedEnd, type Part, perSecond, stateWords } from './result.ts';
+
+/** Disks at work at the same time: each has transfers of its own in memory. */
+const disksAtOnceMax = 16;
+
+export const burnInDisk: Step = {
+  description: cleanSteps[burnInDiskStep],
+  run: async (context) => {
+    const { order, devices } = context;
+    if (order.mode !== agent.StepMode.RUN) {
+      return failedEnd('invalidArgument', 'mode must be RUN: it always begins anew');
+    }
+    const read = readNumbers(cleanSteps[burnInDiskStep], order.arguments);
+    if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
+    const guard = await guardIdentity(context);
+    if (guard.kind === 'failed') return guard.end;
+    const may = await context.mayBegin();
+    if (may.kind === 'aborted') return failedEnd('cancelled', 'cancelled before it began');
+    if (may.kind === 'over') return failedEnd('cancelled', `not begun: ${may.reason}`);
+    const prepared = await prepareDevices(devices, order, 'write');
+    if (prepared.kind === 'failed') return failedEnd('ioError', prepared.message);
+    const found = findTargets(order.devices, prepared.listing, 'overwrite');
+    if (found.kind === 'changed') return failedEnd('deviceChanged', found.differences.join('; '));
+    if (found.kind === 'none') return failedEnd('noDevices', 'the order names no disk to work');
+    const grips = await holdTargets(devices, found.targets, 'write');
+    try {
+      return notHeld(grips) ?? (await workAll(context, grips.filter(isHeld), read.value));
+    } finally {
+      await releaseTargets(grips);
+    }
+  },
+};
+
+type HeldGrip = Grip & { readonly kind: 'held' };
+
+function isHeld(grip: Grip): grip is HeldGrip {
+  return grip.kind === 'held';
+}
+
+/** Why nothing begins: a disk that cannot be held. */
+function notHeld(grips: readonly Grip[]): StepEnd | undefined {
+  const problems = grips.flatMap((grip) => {
+    if (grip.kind === 'held') return [];
+    const reason = grip.kind === 'refused' ? grip.reason : grip.error.message;
+    return [`${grip.target.identity} (${grip.target.device.name}): ${reason}`];
+  });
+  if (problems.length === 0) return undefined;
+  const refused = grips.some(({ kind }) => kind === 'refused');
+  return failedEnd(refused ? 'deviceRefused' : 'ioError', problems.join('; '));
+}
+
+async function workAll(
+  context: StepContext,
+  grips: readonly HeldGrip[],
+  numbers: Readonly<Record<string, number>>,
+): Promise<StepEnd> {
+  const { duration = 0, share = 0, rate_min: rateMin = 0 } = numbers;
+  const startMs = context.clock.nowMs();
+  const heat = new Heat(context, context.machine.burnIn, numbers['celsius_max'] ?? 0);
+  const limits: DiskLimits = { share, writeMsMax: (duration * 1_000) / 2, heat };
+  const broken = new AbortController();
+  const inner = { ...context, signal: AbortSignal.any([context.signal, broken.signal]) };
+  const slots = new Slots(disksAtOnceMax);
+  const told = new Progress(context, grips.length, heat);
+  const found = await Promise.all(
+    grips.map(async ({ target, held }, index) => {
+      try {
+        return await slots.run(() =>
+          workDisk(inner, { target, held, limits, tell: (done) => told.tell(index, done) }),
+        );
+      } catch (error) {
+        // No failure of a disk: nothing writes any more when it is thrown on.
+        broken.abort(error);
+        return undefined;
+      }
+    }),
+  );
+  if (broken.signal.aborted) throw broken.signal.reason;
+  const notBegun = found.find((each) => each?.notBegun !== '')?.notBegun;
+  if (notBegun !== undefined && !found.some((each) => (each?.errors ?? 0) > 0)) {
+    return failedEnd('cancelled', `not begun: ${notBegun}`);
+  }
+  const after = await context.devices.list();
+  const leastRate = context.signal.aborted ? 0 : rateMin * 1_000_000;
+  const judged = grips.flatMap(({ target }, index) => {
+    const work = found[index];
+    return work === undefined ? [] : [judge(target, work, after, { heat, leastRate })];
+  });
+  return endOf(context, {
+    ...{ kind: BurnInKind.DISK, startMs, heat, parts: judged.map(({ part }) => part) },
+    problems: judged.flatMap(({ problem }) => (problem === '' ? [] : [problem])),
+    ...typeOf(judged.map(({ loss }) => loss)),
+  });
+}
+
+/** A disk that is lost outranks what was found on others: who reads it looks for it first. */
+function typeOf(losses: readonly DiskFound['loss'][]): { readonly type?: Failed['type'] } {
+  if (losses.includes('changed')) return { type: 'deviceChanged' };
+  return losses.includes('vanished') ? { type: 'deviceVanished' } : {};
+}
+
+interface Judged {
+  readonly part: Part;
+  /** Empty: the disk passes. */
+  readonly problem: string;
+  readonly loss: DiskFound['loss'];
+}
+
+function judge(
+  { identity, device }: Target,
+  work: DiskFound,
+  after: DeviceListing,
+  { heat, leastRate }: { readonly heat: Heat; readonly leastRate: number },
+): Judged {
+  const now = after.devices.find((each) => deviceIdentity(each) === identity);
+  heat.note(now?.health?.temperatureCelsius);
+  const { wrote, read, errors } = work;
+  const loss = work.loss ?? (now === undefined ? ('vanished' as const) : undefined);
+  const rates = [perSecond(wrote.bytes, wrote.ms), perSecond(read.bytes, read.ms)] as const;
+  const findings = [
+    ...(work.first === '' ? [] : [work.first]),
+    ...(loss === 'vanished' && work.first === '' ? ['it is gone'] : []),
+    ...worse(device.health, now?.health),
+    ...(Number(rates[0]) < leastRate ? [`writes ${rates[0] / 1_000_000n} MB/s`] : []),
+    ...(Number(rates[1]) < leastRate ? [`reads ${rates[1] / 1_000_000n} MB/s`] : []),
+  ];
+  const finding = findings.join(', ');
+  const part = {
+    ...{ name: identity, bytes: BigInt(wrote.bytes), passes: 1n, errors: BigInt(errors), finding },
+    ...{ writtenPerSecond: rates[0], readPerSecond: rates[1] },
+  };
+  const problem = finding === '' ? '' : `disk ${identity} (${device.name}): ${finding}`;
+  return { part, problem, loss };
+}
+
+/** What a disk says of its health that it did not say before. */
+export function worse(before: HealthFacts | undefined, after: HealthFacts | undefined): string[] {
+  const grown = (
+    [
+      ['reallocatedSectors', 'reallocated sectors'],
+      ['pendingSectors', 'pending sectors'],
+      ['mediaErrors', 'media errors'],
+    ] as const
+  ).flatMap(([field, words]) => {
+    const [was, is] = [before?.[field], after?.[field]];
+    return was !== undefined && is !== undefined && is > was ? [`${was} → ${is} ${words}`] : [];
+  });
+  return after?.passed === false ? [...grown, 'it says that it fails'] : grown;
+}
+
+/** How far all disks are together, told with what the last one does. */
+class Progress {
+  readonly #context: StepContext;
+  readonly #heat: Heat;
+  readonly #fractions: number[];
+  readonly #errors: number[];
+
+  constructor(context: StepContext, disks: number, heat: Heat) {
+    this.#context = context;
+    this.#heat = heat;
+    this.#fractions = Array.from({ length: disks }, () => 0);
+    this.#errors = Array.from({ length: disks }, () => 0);
+  }
+
+  tell(index: number, done: { fraction: number; errors: number; words: string }): void {
+    this.#fractions[index] = done.fraction;
+    this.#errors[index] = done.errors;
+    const sum = this.#fractions.reduce((all, each) => all + each, 0);
+    const errors = this.#errors.reduce((all, each) => all + each, 0);
+    const percent = Math.min(99, Math.floor((100 * sum) / this.#fractions.length));
+    this.#context.progress(percent, `${done.words}, ${stateWords(errors, this.#heat)}`);
+  }
+}

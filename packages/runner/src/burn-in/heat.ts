@@ -1,0 +1,56 @@
+/** How hot the machine is while it is worked. */
+import type { BurnInMachine } from '../machine/burn-in-machine.ts';
+import type { StepContext } from '../steps/step.ts';
+
+/** Between two looks at the sensors, milliseconds. */
+const lookEveryMs = 5_000;
+
+export class Heat {
+  readonly #clock: StepContext['clock'];
+  readonly #machine: Pick<BurnInMachine, 'celsius'> | undefined;
+  readonly #limit: number;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #max: number | undefined;
+
+  /** `limit` in degrees Celsius; 0: none. */
+  constructor(
+    { clock }: Pick<StepContext, 'clock'>,
+    machine: Pick<BurnInMachine, 'celsius'> | undefined,
+    limit: number,
+  ) {
+    this.#clock = clock;
+    this.#machine = machine;
+    this.#limit = limit;
+  }
+
+  /** Looks at the sensors now and then. Resolves with whether the machine is too hot to go on. */
+  async look(): Promise<boolean> {
+    const nowMs = this.#clock.suspendAwareMs();
+    if (nowMs - this.#lookedMs >= lookEveryMs) {
+      this.#lookedMs = nowMs;
+      this.note(await this.#machine?.celsius());
+    }
+    return this.problem !== undefined;
+  }
+
+  /** Takes in what another sensor says. */
+  note(celsius: number | undefined): void {
+    if (celsius !== undefined) this.#max = Math.max(celsius, this.#max ?? celsius);
+  }
+
+  /** The hottest of all looks; undefined: no sensor could be read. */
+  get max(): number | undefined {
+    return this.#max;
+  }
+
+  /** What is wrong with it; undefined: nothing. */
+  get problem(): string | undefined {
+    if (this.#limit === 0 || this.#max === undefined || this.#max <= this.#limit) return undefined;
+    return `${this.#max} °C; at most ${this.#limit} °C are allowed`;
+  }
+
+  /** ", 61 °C", or nothing. */
+  get words(): string {
+    return this.#max === undefined ? '' : `, at most ${this.#max} °C`;
+  }
+}

@@ -1,0 +1,78 @@
+/** What a burn-in has come to, as it is kept and told. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { agent, type BurnInKind, type BurnInPartSchema, counted } from '@rackwright/messages';
+import { boundText, type Failed } from '@rackwright/results';
+import type { StepContext, StepEnd } from '../steps/step.ts';
+import type { Heat } from './heat.ts';
+
+/** Disks that are told of; those with findings before the others. */
+export const partsMax = 32;
+const problemBytesMax = 512;
+const findingBytesMax = 256;
+
+export type Part = MessageInitShape<typeof BurnInPartSchema>;
+
+export interface Ended {
+  readonly kind: BurnInKind;
+  readonly startMs: number;
+  readonly parts: readonly Part[];
+  readonly heat: Heat;
+  /** Each that alone keeps it from passing, the worst first. */
+  readonly problems: readonly string[];
+  /** Why it failed, where that is no defect. */
+  readonly type?: Failed['type'];
+}
+
+/**
+ * The end of the step: complete only without a problem. Of one that was cancelled a result is kept
+ * only where something was found until then.
+ */
+export function endOf({ clock, signal }: StepContext, ended: Ended): StepEnd {
+  const { kind, startMs, parts, heat, problems } = ended;
+  const tooHot = heat.problem === undefined ? [] : [`the machine was too hot: ${heat.problem}`];
+  const problem = [...problems, ...tooHot].join('; ');
+  if (problem === '' && signal.aborted) {
+    return failedEnd('cancelled', 'cancelled; no error was found until then');
+  }
+  const burnIn = {
+    kind,
+    passed: problem === '',
+    startTime: timestampFromMs(startMs),
+    endTime: timestampFromMs(clock.nowMs()),
+    parts: [...parts].sort(worstFirst).slice(0, partsMax).map(bounded),
+    ...(heat.max === undefined ? {} : { celsiusMax: heat.max }),
+    problem: boundText(problem, problemBytesMax),
+  };
+  const observations = create(agent.ObservationsSchema, { burnIn });
+  if (problem === '') return { result: { kind: 'complete', observations } };
+  const type = ended.type ?? 'hardwareDefect';
+  return { result: { kind: 'failed', type, message: problem, observations } };
+}
+
+export function failedEnd(type: Failed['type'], message: string): StepEnd {
+  return { result: { kind: 'failed', type, message } };
+}
+
+function worstFirst(a: Part, b: Part): number {
+  return Number(b.finding !== '') - Number(a.finding !== '');
+}
+
+function bounded(part: Part): Part {
+  return { ...part, finding: boundText(part.finding ?? '', findingBytesMax) };
+}
+
+/** Bytes in a second. */
+export function perSecond(bytes: number, ms: number): bigint {
+  return BigInt(Math.round((bytes * 1_000) / Math.max(1, ms)));
+}
+
+/** "1234 MB/s" */
+export function speedWords(bytes: number, ms: number): string {
+  return `${Math.round(bytes / 1_000 / Math.max(1, ms))} MB/s`;
+}
+
+/** "no errors, at most 61 °C" */
+export function stateWords(errors: number, heat: Heat): string {
+  return `${counted(errors, 'error')}${heat.words}`;
+}

@@ -1,0 +1,32 @@
+/** What a machine offers to be worked hard by: processors, free memory, and what it counts. */
+
+export interface BurnInMachine {
+  /** Processors that calculate at the same time. */
+  readonly threads: number;
+  /**
+   * Starts one thread that calculates round after round. `told` gets the results of each round, as
+   * `knownResults` has them; `ended` is called once when the thread ends by itself.
+   */
+  calculate(
+    told: (results: readonly string[]) => void,
+    ended: (problem: string) => void,
+  ): Calculation;
+  /** Memory that programs could have now, bytes. */
+  availableBytes(): Promise<number>;
+  /** Memory of its own; undefined when there is none. What it holds is undefined. */
+  allocate(bytes: number): Uint8Array | undefined;
+  /** The hottest sensor, degrees Celsius; undefined when none can be read. */
+  celsius(): Promise<number | undefined>;
+  /** Errors of memory since the boot, as EDAC counts them; undefined when it does not. */
+  memoryErrors(): Promise<MemoryErrors | undefined>;
+}
+
+export interface Calculation {
+  /** Resolves when nothing of it runs any more. */
+  stop(): Promise<unknown>;
+}
+
+export interface MemoryErrors {
+  readonly corrected: number;
+  readonly uncorrected: number;
+}
