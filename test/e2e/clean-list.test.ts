@@ -1,11 +1,12 @@
 /**
  * Manual cleans by people, through the real programs: a list with a step of the agent, a hold, a
- * pause and a boot between; an abort in the last step, and going on after it.
+ * pause, a boot and a burn-in between; an abort in the last step, and going on after it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  BurnInKind,
   ErasureLevel,
   type Host,
   HostGoal,
@@ -15,7 +16,7 @@ import {
   RunPhase,
   StepState,
 } from '@rackwright/messages';
-import { type DiskPlan, holdsPattern } from '@rackwright/sim/machine';
+import { type DiskPlan, diskBytes, holdsPattern } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskLog, type MachineFolder, type MachinePlan, runnerStarts } from './machines.ts';
 import { eventually, Rack } from './rack.ts';
@@ -56,6 +57,9 @@ const runOf = ({ status }: Host): Run | undefined => status?.run;
 const hasEnded = (number: bigint) => (host: Host) =>
   runOf(host)?.number === number && runOf(host)?.phase === RunPhase.ENDED;
 
+/** All of the disk. */
+const burnt = { name: 'DISK-1', bytes: BigInt(diskBytes), errors: 0n, finding: '' };
+
 const plain = (step: string) => ({ step, arguments: {} });
 
 test(
@@ -72,6 +76,7 @@ test(
         plain('hold'),
         { step: 'wait', arguments: { seconds: '4' } },
         plain('reboot'),
+        { step: 'burnin.disk', arguments: { share: '100' } },
         plain('deploy.erase_devices'),
       ];
       await hosts.cleanHost({ name, steps });
@@ -107,6 +112,7 @@ test(
       expect(cleaned.status).toMatchObject({
         dirty: false,
         lastCleaned: { level: ErasureLevel.FULL, at: expect.anything() },
+        burnIns: [{ kind: BurnInKind.DISK, passed: true, parts: [burnt] }],
       });
       expect(runnerStarts(folder), 'once at the start, once for the reboot').toBe(2);
       const { revisions } = await hosts.listHostRevisions({ name, pageSize: 1_000 });
