@@ -33,13 +33,7 @@ import {
 } from '@rackwright/messages';
 import { BoundedQueue, type Clock, type Log } from '@rackwright/platform';
 import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
-import {
-  type BmcDrivers,
-  bmcEndpoint,
-  expectBmc,
-  failure,
-  resultOfBmc,
-} from './operations/index.ts';
+import { type BmcDrivers, bmcToAsk, expectBmc, failure, resultOfBmc } from './operations/index.ts';
 import type { AgentSession, BmcReadEars } from './session/index.ts';
 
 export interface BmcReadLimits {
@@ -126,18 +120,11 @@ export class BmcReads implements BmcReadEars {
 
   async #read(question: agent.ReadBmc, giveWay: () => void, signal: AbortSignal): Promise<Answer> {
     const { bmc, expectedIdentity } = question;
-    const session = this.#parts.session();
-    const credential = bmc && session.credential(bmc.credential, bmc.credentialVersion);
-    if (bmc === undefined || credential === undefined) {
-      return resultOfBmc(transient('busy', 'the agent has no credential of this BMC'));
-    }
-    const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
-    if (endpoint === undefined) {
-      return failure('unsupported', `this agent does not speak "${bmc.protocol}" to BMCs`);
-    }
-    const driver = this.#parts.drivers.driver(endpoint, { giveWay });
+    const asked = bmcToAsk(this.#parts.session(), bmc, expectedIdentity);
+    if (asked.kind !== 'ok') return asked;
+    const driver = this.#parts.drivers.driver(asked.endpoint, { giveWay });
     // (B2)
-    const expected = await expectBmc(driver, { bmc, expectedIdentity }, { signal });
+    const expected = await expectBmc(driver, asked, { signal });
     if (!('driver' in expected)) return expected;
     return readOf(driver, question, signal);
   }

@@ -16,13 +16,7 @@ import { agent, ConsoleState, FailureType, failureTypeOf } from '@rackwright/mes
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundText, type FinalResult, messageBytesMax } from '@rackwright/results';
 import { Scrollback, type SharedConsoles } from './console/index.ts';
-import {
-  type BmcDrivers,
-  bmcEndpoint,
-  expectBmc,
-  failure,
-  resultOfBmc,
-} from './operations/index.ts';
+import { type BmcDrivers, bmcToAsk, expectBmc, failure, resultOfBmc } from './operations/index.ts';
 import type { AgentSession, ConsoleEars } from './session/index.ts';
 
 export interface ConsoleViewLimits {
@@ -182,24 +176,17 @@ export class ConsoleViews implements ConsoleEars {
   async #open(view: View): Promise<BmcConsole | FinalResult> {
     const { drivers, consoles, session } = this.#parts;
     const { bmc, expectedIdentity, hostUid } = view.order;
-    const credential = bmc && session().credential(bmc.credential, bmc.credentialVersion);
-    if (bmc === undefined || credential === undefined) {
-      const message = 'the agent has no credential of this BMC';
-      return { kind: 'transientError', cause: 'busy', message };
-    }
-    const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
-    if (endpoint === undefined) {
-      return failure('unsupported', `this agent does not speak "${bmc.protocol}" to BMCs`);
-    }
+    const asked = bmcToAsk(session(), bmc, expectedIdentity);
+    if (asked.kind !== 'ok') return asked;
     const { signal } = view.abort;
     const breakOff = new AbortController();
-    const driver = drivers.driver(endpoint, { giveWay: () => breakOff.abort() });
+    const driver = drivers.driver(asked.endpoint, { giveWay: () => breakOff.abort() });
     if (driver.openConsole === undefined) {
       return failure('unsupported', 'the protocol of this BMC has no serial console');
     }
     // (V2)
     const both = AbortSignal.any([signal, breakOff.signal]);
-    const expected = await expectBmc(driver, { bmc, expectedIdentity }, { signal: both });
+    const expected = await expectBmc(driver, asked, { signal: both });
     if (!('driver' in expected)) return expected;
     this.#catchUp(view);
     const opened = await consoles.hear(

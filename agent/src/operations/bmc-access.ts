@@ -94,6 +94,30 @@ export function bmcEndpoint(
   return endpointOf(access, protocol, credential, expected);
 }
 
+/** A BMC that is asked beside all operations, as the control plane names it. */
+export interface AskedBmc {
+  readonly kind: 'ok';
+  readonly bmc: agent.BmcAccess;
+  readonly expectedIdentity: WireBmcIdentity | undefined;
+  readonly endpoint: BmcEndpoint;
+}
+
+/** The BMC with the secret that the session has of it, or why it cannot be asked. */
+export function bmcToAsk(
+  session: { credential(name: string, version: bigint): Credential | undefined },
+  bmc: agent.BmcAccess | undefined,
+  expectedIdentity: WireBmcIdentity | undefined,
+): AskedBmc | FinalResult {
+  const credential = bmc && session.credential(bmc.credential, bmc.credentialVersion);
+  if (bmc === undefined || credential === undefined) {
+    const message = 'the agent has no credential of this BMC';
+    return { kind: 'transientError', cause: 'busy', message };
+  }
+  const endpoint = bmcEndpoint(bmc, credential, expectedIdentity);
+  if (endpoint !== undefined) return { kind: 'ok', bmc, expectedIdentity, endpoint };
+  return failure('unsupported', `this agent does not speak "${bmc.protocol}" to BMCs`);
+}
+
 function endpointOf(
   access: agent.BmcAccess,
   protocol: SpokenProtocolId,

@@ -20,6 +20,7 @@ export {
   type BmcDrivers,
   type BmcEndpoint,
   bmcEndpoint,
+  bmcToAsk,
   failure,
   identityToWire,
   resultOfBmc,

@@ -41,8 +41,10 @@ import {
   readRecord,
   writeRecord,
 } from '../records/index.ts';
+import { Ends } from './ends.ts';
 import type { Principal } from './principal.ts';
 import { signInBusy } from './refusals.ts';
+import { repeated } from './repeated.ts';
 import {
   callerOf,
   createMsOf,
@@ -108,11 +110,10 @@ export class Sessions {
   /** What the store has, as it is followed, by the hash of the name. */
   readonly #known = new Map<string, Known>();
   /** What ends with a session, by the hash of its name. */
-  readonly #ends = new Map<string, Set<() => void>>();
+  readonly #ends = new Ends();
   readonly #followed: FollowedValues;
   readonly #unknown: Bucket;
   #cancelSweep: Cancel = () => undefined;
-  #isStopped = false;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -125,11 +126,10 @@ export class Sessions {
   /** Resolves once every session is known: none of them is taken for a guess. */
   async start(): Promise<void> {
     await this.#followed.start();
-    this.#armSweep();
+    this.#cancelSweep = repeated(this.#options.clock, sweepIntervalMs, () => this.sweep());
   }
 
   stop(): void {
-    this.#isStopped = true;
     this.#followed.stop();
     this.#cancelSweep();
   }
@@ -183,15 +183,10 @@ export class Sessions {
    * function is called. By the clock it ends as its principal does.
    */
   onEnd(hash: string, end: () => void): () => void {
-    const ends = this.#ends.get(hash) ?? new Set();
-    this.#ends.set(hash, ends);
-    ends.add(end);
+    const cancel = this.#ends.add(hash, end);
     // It may have ended after it was let in, and before this; or it is not followed yet.
     if (!this.#known.has(hash)) void this.#lookAgain(hash);
-    return () => {
-      ends.delete(end);
-      if (ends.size === 0) this.#ends.delete(hash);
-    };
+    return cancel;
   }
 
   /** Takes away what is over, and what has no room (invariant 3). */
@@ -229,14 +224,6 @@ export class Sessions {
       counts.set(caller, own + 1);
       count += 1;
       return false;
-    });
-  }
-
-  #armSweep(): void {
-    this.#cancelSweep = this.#options.clock.after(sweepIntervalMs, () => {
-      void this.sweep().finally(() => {
-        if (!this.#isStopped) this.#armSweep();
-      });
     });
   }
 
@@ -282,7 +269,7 @@ export class Sessions {
 
   #forget(hash: string): void {
     this.#known.delete(hash);
-    for (const end of [...(this.#ends.get(hash) ?? [])]) end();
+    this.#ends.tell(hash);
   }
 }
 

@@ -25,8 +25,10 @@ import {
 import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { Ends } from './ends.ts';
 import { everywhere, type Principal } from './principal.ts';
 import { signInBusy, tokenExpired, tokenRevoked, tokenUnknown } from './refusals.ts';
+import { repeated } from './repeated.ts';
 import { isSameHash, parseToken } from './token.ts';
 
 /** Id of the first token, whose text stands in a file. */
@@ -80,14 +82,13 @@ interface Used {
 /** See the header. */
 export class TokenBook {
   readonly #options: TokenBookOptions;
-  readonly #open = new Map<string, Set<() => void>>();
+  readonly #ends = new Ends();
   readonly #usedMs = new Map<string, number>();
   /** Hashes of secrets of tokens as they are followed, and whether they are over. */
   readonly #known = new Map<string, boolean>();
   /** The same hashes, by the key of their record. */
   readonly #proofs = new Map<string, string>();
   readonly #followed: FollowedValues;
-  #isStopped = false;
   #cancelSweep: Cancel = () => undefined;
   readonly #unknown: Bucket;
 
@@ -101,11 +102,10 @@ export class TokenBook {
   /** Resolves once every token is known: none of them is taken for a guess. */
   async start(): Promise<void> {
     await this.#followed.start();
-    this.#armSweep();
+    this.#cancelSweep = repeated(this.#options.clock, sweepIntervalMs, () => this.sweep());
   }
 
   stop(): void {
-    this.#isStopped = true;
     this.#followed.stop();
     this.#cancelSweep();
   }
@@ -167,9 +167,7 @@ export class TokenBook {
    */
   onEnd({ token, proofSha256, expireMs }: Principal, end: () => void): () => void {
     if (token === '') return this.#atExpiry(expireMs, end);
-    const ends = this.#open.get(proofSha256) ?? new Set();
-    this.#open.set(proofSha256, ends);
-    ends.add(end);
+    const forget = this.#ends.add(proofSha256, end);
     // It may have been revoked after it was let in, and before this.
     const over = this.#known.get(proofSha256);
     if (over === true) end();
@@ -177,8 +175,7 @@ export class TokenBook {
     const cancel = this.#atExpiry(expireMs, end);
     return () => {
       cancel();
-      ends.delete(end);
-      if (ends.size === 0) this.#open.delete(proofSha256);
+      forget();
     };
   }
 
@@ -189,7 +186,7 @@ export class TokenBook {
     try {
       const kept = await readRecord(store, schema, tokenKey(name.replace('tokens/', '')));
       const isIt = Buffer.from(kept?.record.secretSha256 ?? []).toString('hex') === proof;
-      if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#end(proof);
+      if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#ends.tell(proof);
     } catch (error) {
       // Once the store answers again, what has changed is told.
       log.warn({ token: name }, 'a token was not looked at again', error);
@@ -263,7 +260,7 @@ export class TokenBook {
     const before = this.#proofs.get(key);
     if (before !== undefined && before !== proof) {
       this.#known.delete(before);
-      if (before !== this.#options.firstTokenSha256) this.#end(before);
+      if (before !== this.#options.firstTokenSha256) this.#ends.tell(before);
     }
     if (record === undefined || proof === undefined) {
       this.#proofs.delete(key);
@@ -272,19 +269,7 @@ export class TokenBook {
     this.#proofs.set(key, proof);
     const over = isOver(record, this.#options.clock.nowMs());
     this.#known.set(proof, over);
-    if (over) this.#end(proof);
-  }
-
-  #end(proof: string): void {
-    for (const end of [...(this.#open.get(proof) ?? [])]) end();
-  }
-
-  #armSweep(): void {
-    this.#cancelSweep = this.#options.clock.after(sweepIntervalMs, () => {
-      void this.sweep().finally(() => {
-        if (!this.#isStopped) this.#armSweep();
-      });
-    });
+    if (over) this.#ends.tell(proof);
   }
 
   /** Takes away what has been over for long. The first token's own record stays. */

@@ -15,7 +15,7 @@ import { type StateStore, storeKey } from '@rackwright/store';
 import { readRecord } from '../records/index.ts';
 import { carrierOf, carries, presentRun } from './decide.ts';
 import { finishedRunKey, type WorkflowId, workflowRunName } from './names.ts';
-import { hostRunOf, isOpen, joined, keptRuns, latestRun } from './record.ts';
+import { hostRunOf, isOpen, joined, latestRun } from './record.ts';
 import { renderRun } from './rendering.ts';
 import { readTemplate } from './templates/index.ts';
 
@@ -79,15 +79,6 @@ async function finishedRun(
   const kept = await readRecord(store, wire.FinishedRunRecordSchema, key);
   const found = kept?.record.run;
   return found !== undefined && carries(found, run) ? found : undefined;
-}
-
-/** Every run that is kept, newest first. */
-export function presentRuns(
-  store: StateStore,
-  record: wire.WorkflowRecord,
-  host: wire.HostRecord | undefined,
-): Promise<WorkflowRun[]> {
-  return Promise.all(keptRuns(record).map((run) => presentRunOf(store, run, host)));
 }
 
 /** Why the template does not fit as it is now; empty: it does. */

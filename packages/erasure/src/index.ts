@@ -170,7 +170,6 @@ export {
   shareFound,
   type VerificationDescription,
   type VerificationPolicy,
-  verifiesAtLeast,
 } from './verification.ts';
 export {
   orderedVerification,

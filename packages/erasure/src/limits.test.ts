@@ -6,7 +6,6 @@ import { regionSeed, seedBytesMax, seedBytesMin } from './challenge.ts';
 import { startCoverage } from './coverage.ts';
 import { diskNames } from './disk-names.ts';
 import { boundDeviceLog } from './statement.ts';
-import { verifiesAtLeast } from './verification.ts';
 import { verificationPolicyProblem } from './verification-wire.ts';
 
 test('a seed may be as short and as long as it is said', () => {
@@ -44,12 +43,6 @@ test('only the beginning of a WWN may be the name of its kind', () => {
   expect(wwns('eui.0025385b71b0a3c1')).toEqual(['0025385B71B0A3C1']);
   expect(wwns('0025385b71b0a3c10x')).toEqual([]);
   expect(wwns('0025385b0x71b0a3c1a4')).toEqual([]);
-});
-
-test('as many places are at least as many', () => {
-  const sampled = (places: number) => ({ level: 'sampled', places }) as const;
-  expect(verifiesAtLeast(sampled(10), sampled(10))).toBe(true);
-  expect(verifiesAtLeast(sampled(9), sampled(10))).toBe(false);
 });
 
 test('a log that is too long keeps its ends, and says how much is between them', () => {

@@ -108,12 +108,6 @@ export function holeFound(places: number, sizeBytes: number, confidence: number)
   return (hole - 1) * blockBytes + 1;
 }
 
-/** Whether one way of reading back finds at least as much as another. */
-export function verifiesAtLeast(done: Verification, wanted: Verification): boolean {
-  if (done.level === 'full') return true;
-  return wanted.level === 'sampled' && done.places >= wanted.places;
-}
-
 /** The part of a device's verification that falls to one of its regions, by size. */
 export function regionVerification(
   whole: Verification,

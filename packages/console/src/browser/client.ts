@@ -1,5 +1,5 @@
 /** Clients of the services, by Connect over the page's own origin, and what their failures say. */
-import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect';
+import { type Client, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import {
   AccessService,
@@ -82,9 +82,4 @@ export function failureOf(caught: unknown): Failure {
     retryAfterMs: delay && Number(delay.seconds) * 1_000 + delay.nanos / 1_000_000,
     isUnreached: caught instanceof TypeError || error.cause instanceof TypeError,
   };
-}
-
-/** True of a call that the page itself has given up. */
-export function isOurEnd(caught: unknown, signal: AbortSignal): boolean {
-  return signal.aborted || ConnectError.from(caught).code === Code.Canceled;
 }

@@ -12,18 +12,6 @@ import type { World } from '../../world.ts';
 import type { HostClient } from '../host/client.ts';
 
 /** `--yes` and `--reason` of a command that destroys something. */
-export const destructionFlags = {
-  yes: { kind: 'boolean', default: false, withNegated: false, brief: 'Do not ask' },
-  reason: {
-    kind: 'parsed',
-    parse: String,
-    default: '',
-    brief: 'Why, one line, for the audit',
-    placeholder: 'text',
-  },
-} as const;
-
-/** Values of `destructionFlags`. */
 export interface DestructionFlags {
   readonly yes: boolean;
   readonly reason: string;

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { Ends } from './ends.ts';
+
+test('the end of a credential is told to whoever still asks, each once', () => {
+  const ends = new Ends();
+  const told: string[] = [];
+  const cancels = ['a', 'b', 'c'].map((name) => ends.add('one', () => told.push(name)));
+  ends.add('other', () => told.push('other'));
+  cancels[1]?.();
+  ends.tell('one');
+  expect(told).toEqual(['a', 'c']);
+  ends.tell('none');
+});
+
+test('an end may cancel itself and others while it is told', () => {
+  const ends = new Ends();
+  const told: string[] = [];
+  const cancel = ends.add('one', () => {
+    told.push('first');
+    cancel();
+  });
+  ends.add('one', () => told.push('second'));
+  ends.tell('one');
+  ends.tell('one');
+  expect(told).toEqual(['first', 'second', 'second']);
+});
