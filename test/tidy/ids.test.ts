@@ -40,4 +40,9 @@ test('finds an id that is declared as any text, and none that has its kind', () 
     [1, 'hostUid is any string; it is a HostUid'],
     [1, 'operationIds is any string; it is a OperationId'],
   ]);
+  const told = (path: string) => findPlainIds({ path, text: 'f(host: string, rack: string);' });
+  expect(told('controlplane/src/pool/a.ts')).toHaveLength(2);
+  expect(told('controlplane/src/rack/a.ts')).toHaveLength(1);
+  expect(told('controlplane/src/host/explain/advice.ts')).toEqual([]);
+  expect(told('controlplane/src/pool/a.test.ts')).toEqual([]);
 });

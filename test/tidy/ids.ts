@@ -7,14 +7,14 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Finding, SourceFile } from './sources.ts';
+import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
 interface Kind {
   readonly names: RegExp;
   readonly base: 'string' | 'bigint';
   readonly kind: string;
-  /** Our own code uses the name for other things, too. */
-  readonly onlyInMessages?: true;
+  /** Where it names nothing else in our own code; unset: everywhere. */
+  readonly within?: RegExp;
 }
 
 /** Kinds by names, whatever the message. */
@@ -23,9 +23,16 @@ const kinds: readonly Kind[] = [
   { names: /^(operationId|\w+OperationId)s?$/, base: 'string', kind: 'OperationId' },
   { names: /^(hostId|\w+HostId)s?$/, base: 'string', kind: 'HostId' },
   { names: /^hostNames?$/, base: 'string', kind: 'HostName' },
-  { names: /^hosts?$/, base: 'string', kind: 'HostName', onlyInMessages: true },
+  {
+    ...{ names: /^hosts?$/, base: 'string', kind: 'HostName' },
+    within: /^controlplane\/src\/(discovery|pool|workflow)\//,
+  },
   { names: /^(rackId|\w+RackId)s?$/, base: 'string', kind: 'RackId' },
-  { names: /^racks?$/, base: 'string', kind: 'RackName', onlyInMessages: true },
+  {
+    ...{ names: /^racks?$/, base: 'string', kind: 'RackName' },
+    // Advice puts ids into commands.
+    within: /^controlplane\/src\/(?!host\/explain|metrics)/,
+  },
   { names: /^deploymentId$/, base: 'string', kind: 'DeploymentId' },
   { names: /^(run|runNumber|hostRun)$/, base: 'bigint', kind: 'RunNumber' },
   { names: /^(revision|\w+Revision|lostRevisions\w*)$/, base: 'bigint', kind: 'Revision' },
@@ -85,6 +92,10 @@ export function typedCode(text: string, depth: number): string {
 const below =
   /^(packages\/(bmc|bytes|dhcp|disk-image|metrics|oci|platform|sim|store|tftp|trace)|test\/tidy)\//;
 
+function isMeant({ within }: Kind, path: string): boolean {
+  return within === undefined || (within.test(path) && !isTestCode(path));
+}
+
 /** Names of ids that are declared as any text or number (I2). */
 export function findPlainIds({ path, text }: SourceFile): Finding[] {
   if (below.test(path)) return [];
@@ -92,7 +103,7 @@ export function findPlainIds({ path, text }: SourceFile): Finding[] {
     [...line.matchAll(/\b(\w+)\??: (?:readonly )?(string|bigint)\b/g)].flatMap(
       ([, name = '', base = '']) => {
         const kind = kindOf(name, base);
-        if (kind === undefined || kind.onlyInMessages) return [];
+        if (kind === undefined || !isMeant(kind, path)) return [];
         return [{ path, line: index + 1, message: `${name} is any ${base}; it is a ${kind.kind}` }];
       },
     ),

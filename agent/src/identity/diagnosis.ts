@@ -2,7 +2,9 @@
  * Why the control plane cannot be reached as the one that this agent knows: another certificate
  * authority, or one of two clocks that is wrong. For a person, with what to do.
  */
+
 import { X509Certificate } from 'node:crypto';
+import type { RackName } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { ServerFace } from '@rackwright/rpc';
 import { certificatesIn, fingerprintsOf, signerOf } from './bundle.ts';
@@ -21,7 +23,7 @@ export interface DiagnosisParts {
   /** The agent's own certificate, if it has one yet. */
   readonly certificatePem?: string;
   /** "racks/RACK", as far as it is known. */
-  readonly rack: string;
+  readonly rack: RackName;
 }
 
 /** The sentence; undefined when nothing of the kind is wrong, or the server cannot be reached. */

@@ -4,6 +4,7 @@ import {
   ApiFailure,
   agent,
   parseJoinToken,
+  type RackName,
   signCertificateProof,
 } from '@rackwright/messages';
 import type { Clock, Random } from '@rackwright/platform';
@@ -58,7 +59,7 @@ interface Issue {
   readonly caPem: string;
   readonly joinToken: string;
   /** "racks/RACK" of a renewal. */
-  readonly rack: string;
+  readonly rack: RackName;
   readonly certificatePem?: string;
 }
 

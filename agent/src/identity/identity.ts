@@ -9,12 +9,14 @@
  *    what the control plane refuses changes nothing here.
  * 4. A file that others can read or own is not used: its key may be theirs.
  */
+
 import {
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
 } from 'node:crypto';
+import type { RackName } from '@rackwright/messages';
 import type { Disk, FileStat } from '@rackwright/platform';
 
 export interface AgentIdentity {
@@ -22,7 +24,7 @@ export interface AgentIdentity {
   readonly certificatePem: string;
   readonly caCertificatePem: string;
   /** "racks/RACK" */
-  readonly rack: string;
+  readonly rack: RackName;
   /** "host:port" where certificates are issued. */
   readonly enrolmentAddress: string;
   /** "host:port" of the session. */

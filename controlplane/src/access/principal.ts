@@ -6,7 +6,7 @@
  * 2. A host is in a scope when its rack and its pool are. A whole rack is in it only when the
  *    scope names the rack and no pools: what is done to a rack is done to every pool in it.
  */
-import { type Host, Role } from '@rackwright/messages';
+import { type Host, type RackName, Role } from '@rackwright/messages';
 
 /** The label of a host that says its pool. */
 export const poolLabel = 'pool';
@@ -14,7 +14,7 @@ export const poolLabel = 'pool';
 /** Where a role holds (invariant 1). */
 export interface Scope {
   /** "racks/RACK" */
-  readonly racks: readonly string[];
+  readonly racks: readonly RackName[];
   readonly pools: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export function isUnscoped({ racks, pools }: Scope): boolean {
 /** Where a host is or would be. */
 export interface Place {
   /** "racks/RACK" */
-  readonly rack: string;
+  readonly rack: RackName;
   readonly pool: string;
 }
 
@@ -75,7 +75,7 @@ export function includes({ racks, pools }: Scope, { rack, pool }: Place): boolea
 }
 
 /** Whether everything in the rack is in the scope (invariant 2). */
-export function includesRack({ racks, pools }: Scope, rack: string): boolean {
+export function includesRack({ racks, pools }: Scope, rack: RackName): boolean {
   return pools.length === 0 && (racks.length === 0 || racks.includes(rack));
 }
 

@@ -18,6 +18,7 @@ import {
   type BoundService,
   type CallContext,
   type Guard,
+  type RackName,
 } from '@rackwright/messages';
 import { failureOutcome } from './event.ts';
 import type { AuditTrail } from './trail.ts';
@@ -163,7 +164,7 @@ function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {
       peer: context.peerAddress,
     } as const;
     try {
-      const response = (await handler(input, context)) as { readonly rack: string };
+      const response = (await handler(input, context)) as { readonly rack: RackName };
       const { rack } = response;
       const how = joinToken === '' ? 'renewed by its key' : 'issued for a join token';
       const message = `agent certificate ${how}`;

@@ -1,5 +1,5 @@
 /** The rack that a list is limited to. */
-import { notFound, type RackId } from '@rackwright/messages';
+import { notFound, type RackId, type RackName } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { requireName } from './names.ts';
@@ -8,7 +8,7 @@ import { requireName } from './names.ts';
  * Refuses a filter by a rack that does not exist: without this a mistyped name and a rack without
  * hosts give the same empty list. Empty means every rack. Throws `invalidArgument` or `notFound`.
  */
-export async function checkRackFilter(store: StateStore, rack: string): Promise<void> {
+export async function checkRackFilter(store: StateStore, rack: RackName): Promise<void> {
   if (rack === '') return;
   if (!(await isRack(store, requireName('racks', rack, 'rack')))) throw notFound(rack);
 }

@@ -25,6 +25,7 @@ import {
   type HostSpec,
   type Rack,
   type RackId,
+  type RackName,
   type store as wire,
 } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
@@ -110,7 +111,7 @@ export class Discovery {
   }
 
   /** Machines of a rack ("racks/r1") that are listed and not accepted, as of the last look. */
-  listedIn(rack: string): number {
+  listedIn(rack: RackName): number {
     return this.#listed?.machines.countBy(rackKey(rack)) ?? 0;
   }
 
@@ -150,7 +151,7 @@ export class Discovery {
   }
 
   /** The policy of a rack, "racks/RACK", has changed: its machines are looked at soon. */
-  wakeRack(rack: string): void {
+  wakeRack(rack: RackName): void {
     this.wake([rackKey(rack)]);
   }
 
@@ -200,7 +201,7 @@ export class Discovery {
     return this.#controller.take('machines', act);
   }
 
-  async #takeIn(rack: string, finding: agent.Discovered): Promise<string> {
+  async #takeIn(rack: RackName, finding: agent.Discovered): Promise<string> {
     const problem = problemOf(finding);
     if (problem !== undefined) return problem;
     const seen = this.#intake.seen(rack, finding);
@@ -215,7 +216,7 @@ export class Discovery {
     return answer;
   }
 
-  async #worldOf(rack: string): Promise<DiscoverySnapshot> {
+  async #worldOf(rack: RackName): Promise<DiscoverySnapshot> {
     const { machines } = await this.#reader.listed();
     return await this.#reader.read({
       machines: havingKeys(machines, [rackKey(rack)]),

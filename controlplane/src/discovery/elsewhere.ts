@@ -2,6 +2,7 @@
  * Hosts and listed machines that were seen in racks that are not theirs; in memory only, and a
  * bounded number.
  */
+import type { RackName } from '@rackwright/messages';
 
 const seenMax = 256;
 /** Told of one rack. */
@@ -9,8 +10,8 @@ const remarksMax = 8;
 
 interface Seen {
   /** Its own rack. */
-  readonly rack: string;
-  readonly seenIn: string;
+  readonly rack: RackName;
+  readonly seenIn: RackName;
   readonly mac: string;
 }
 
@@ -30,7 +31,7 @@ export class SeenElsewhere {
   }
 
   /** For people, of the rack that it belongs to or was seen in. */
-  remarksOf(rack: string): string[] {
+  remarksOf(rack: RackName): string[] {
     return [...this.#seen]
       .filter(([, seen]) => seen.rack === rack || seen.seenIn === rack)
       .slice(0, remarksMax)

@@ -11,6 +11,7 @@ import {
   type DiscoveredMachine,
   DiscoveredMachineSchema,
   type HostId,
+  type RackName,
 } from '@rackwright/messages';
 import { type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
@@ -50,7 +51,7 @@ export class Intake {
   }
 
   /** What was found, as it would be listed; it has no name yet. */
-  seen(rack: string, finding: agent.Discovered): KeptMachine {
+  seen(rack: RackName, finding: agent.Discovered): KeptMachine {
     const machine = this.#machineOf(rack, finding);
     return { id: '', machine, traits: traitsOfMachine(machine), revision: 0 };
   }
@@ -104,7 +105,7 @@ export class Intake {
     return 'made';
   }
 
-  #machineOf(rack: string, finding: agent.Discovered): DiscoveredMachine {
+  #machineOf(rack: RackName, finding: agent.Discovered): DiscoveredMachine {
     const { clock, random } = this.#deps;
     const { bootMac, inventory, bmcAddress } = finding;
     return create(DiscoveredMachineSchema, {

@@ -1,7 +1,12 @@
 /** Machines that are listed and lines of the manifest, as they are kept and found. Pure. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { meaningfulSerial } from '@rackwright/erasure';
-import { type DiscoveredMachine, type ExpectedHost, store as wire } from '@rackwright/messages';
+import {
+  type DiscoveredMachine,
+  type ExpectedHost,
+  type RackName,
+  store as wire,
+} from '@rackwright/messages';
 import type { Entry, Revision } from '@rackwright/store';
 import {
   type CollectionKind,
@@ -83,7 +88,7 @@ export function keysOfLine({ match, host }: ExpectedHost): string[] {
 }
 
 /** Of the machines of a rack, "racks/RACK". */
-export function rackKey(rack: string): string {
+export function rackKey(rack: RackName): string {
   return `rack ${rack}`;
 }
 

@@ -1,6 +1,6 @@
 /** What is written of a line of the manifest: which host it has become, and who contests it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { type HostName, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../records/index.ts';
@@ -45,7 +45,7 @@ export async function markLine(
   deps: LineDependencies,
   id: string,
   uid: string,
-  host: string,
+  host: HostName,
 ): Promise<void> {
   await changeRecord(deps, schema, recordKey(id), (record) => {
     const line = record.expectedHost;

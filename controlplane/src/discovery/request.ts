@@ -4,6 +4,7 @@ import {
   type agent,
   type CreateHostRequest,
   CreateHostRequestSchema,
+  type HostName,
   type HostSpec,
   HostSpecSchema,
   type SystemIdentity,
@@ -108,7 +109,7 @@ export function acceptedBy(
 }
 
 /** What the audit stream says of a machine that was accepted without a person. */
-export function acceptanceEvent({ machine }: KeptMachine, host: string, by: string): AuditEvent {
+export function acceptanceEvent({ machine }: KeptMachine, host: HostName, by: string): AuditEvent {
   return {
     kind: 'acceptance',
     actor: discoveryActor,

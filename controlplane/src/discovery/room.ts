@@ -1,6 +1,6 @@
 /** Room in the list of a rack's discovered machines, and names there. Pure. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { counted } from '@rackwright/messages';
+import { counted, type RackName } from '@rackwright/messages';
 import { judge } from './judge.ts';
 import type { KeptMachine } from './kept.ts';
 import type { DiscoverySnapshot } from './snapshot.ts';
@@ -16,13 +16,13 @@ export function machinesMaxOf(
 }
 
 /** Why a machine is not listed where all places are wanted. */
-export function noRoomText(rack: string, listed: number, most: number): string {
+export function noRoomText(rack: RackName, listed: number, most: number): string {
   return `${rack} lists ${counted(listed, 'machine')} already, of ${most}: accept some`;
 }
 
 /** What leaves a full list first; a machine that is taken at once may drive out whatever waits. */
 export function leastWanted(
-  rack: string,
+  rack: RackName,
   world: DiscoverySnapshot,
   any: boolean,
 ): KeptMachine | undefined {

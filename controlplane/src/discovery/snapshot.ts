@@ -1,6 +1,12 @@
 /** What decisions about discovered machines rest on, as the store has it now. */
 import { create } from '@bufbuild/protobuf';
-import { type HostId, InventorySchema, type Rack, store as wire } from '@rackwright/messages';
+import {
+  type HostId,
+  InventorySchema,
+  type Rack,
+  type RackName,
+  store as wire,
+} from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import {
   type FleetView,
@@ -28,7 +34,7 @@ export interface KnownHost {
   readonly name: string;
   readonly uid: string;
   /** "racks/RACK" */
-  readonly rack: string;
+  readonly rack: RackName;
   readonly bootMacs: readonly string[];
   /** Of its last inventory, or of what it said when it was accepted; undefined before. */
   readonly traits: MachineTraits | undefined;
@@ -53,7 +59,7 @@ export interface DiscoverySnapshot {
   /** Those asked about, and those that share a trait or a line with one. */
   readonly machines: readonly KeptMachine[];
   /** Machines that a rack, "racks/RACK", lists. */
-  readonly listedIn: (rack: string) => number;
+  readonly listedIn: (rack: RackName) => number;
   /** The rack of the listed machine with this id. */
   readonly rackOf: (machineId: string) => string | undefined;
   /** Every line that shares a trait with one of the machines. */

@@ -6,7 +6,7 @@
  *    a machine that is listed twice is seen, one that is hidden behind another is not.
  */
 
-import { sha256Hex } from '@rackwright/messages';
+import { type RackName, sha256Hex } from '@rackwright/messages';
 import type { MachineTraits } from '../fleet-view/index.ts';
 
 /** What a machine is identified by. */
@@ -53,7 +53,7 @@ export function identitiesOf(
 /** A name that is of one rack alone: what another rack tells of takes no machine's place. */
 export function identityInRack(
   { macs }: MachineTraits,
-  rack: string,
+  rack: RackName,
 ): { readonly by: IdentifiedBy; readonly id: string } | undefined {
   const [lowest] = macs;
   if (lowest === undefined) return undefined;

@@ -17,7 +17,13 @@
  * Must not: be asked where a host is decided on. That is done by its own record.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type HostId, type HostState, unavailable, store as wire } from '@rackwright/messages';
+import {
+  type HostId,
+  type HostState,
+  type RackName,
+  unavailable,
+  store as wire,
+} from '@rackwright/messages';
 import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
 import {
@@ -68,7 +74,7 @@ export interface HostsWanted {
   /** "hosts/HOST" */
   readonly names: readonly string[];
   /** "racks/RACK"; empty: any. */
-  readonly rack: string;
+  readonly rack: RackName;
   readonly labels: Readonly<Record<string, string>>;
 }
 

@@ -7,6 +7,7 @@ import {
   type HostId,
   HostState,
   type HostUid,
+  type RackName,
   RunKind,
   RunPhase,
   store as wire,
@@ -23,7 +24,7 @@ export interface HostRow {
   readonly revision: Revision;
   readonly uid: HostUid;
   /** "racks/RACK" */
-  readonly rack: string;
+  readonly rack: RackName;
   /** "credentials/CREDENTIAL" */
   readonly credential: string;
   readonly labels: Readonly<Record<string, string>>;

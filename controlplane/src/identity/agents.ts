@@ -25,6 +25,7 @@ import {
   proofNonceBytesMax,
   proofNonceBytesMin,
   type RackId,
+  type RackName,
   readP256PublicKey,
   unauthenticated,
   store as wire,
@@ -86,7 +87,7 @@ export interface CertificateRequest {
   /** "<rack id>.<secret>", or empty for renewal by the registered key. */
   readonly joinToken: string;
   /** "racks/RACK" that a renewing agent believes to be its own; empty when it joins. */
-  readonly rack: string;
+  readonly rack: RackName;
 }
 
 /** Who revokes the key of a rack's agent, and why. */

@@ -13,6 +13,7 @@ import {
   type AuthorityWait,
   AuthorityWaitSchema,
   counted,
+  type RackName,
   Authority_Stage as Stage,
   store as wire,
 } from '@rackwright/messages';
@@ -52,7 +53,7 @@ const unwrittenLifeMs = 30 * dayMs;
 /** What a rack's record says of its agent's trust. */
 export interface RackTrust {
   /** "racks/RACK" */
-  readonly rack: string;
+  readonly rack: RackName;
   readonly isJoined: boolean;
   /** SHA-256 of the authorities that the agent believes. */
   readonly believes: readonly string[];
@@ -166,7 +167,7 @@ function waitsOfRetired(
   return waits;
 }
 
-function wait(rack: string, message: string, untilMs?: number): AuthorityWait {
+function wait(rack: RackName, message: string, untilMs?: number): AuthorityWait {
   const until = untilMs === undefined ? {} : { until: timestampFromMs(untilMs) };
   return create(AuthorityWaitSchema, { rack, message, ...until });
 }

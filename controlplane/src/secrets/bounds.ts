@@ -2,14 +2,14 @@
  * Where a credential may go, by what it says itself: to which BMCs, and for hosts of which racks.
  * Judged again each time that it goes out, for it and the host are two records, which change apart.
  */
-import type { Credential } from '@rackwright/messages';
+import type { Credential, RackName } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import { liesWithin } from './networks.ts';
 
 /** Where one goes. */
 export interface GivenFor {
   /** "racks/RACK", the one of the host that it is for. */
-  readonly rack: string;
+  readonly rack: RackName;
   /** Address of the BMC. Unset: it goes to a step, a registry or a webhook. */
   readonly bmcAddress?: string;
 }

@@ -10,6 +10,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type HostName,
   type HostUid,
   type WorkflowBatch,
   type WorkflowBatchHost,
@@ -41,7 +42,7 @@ const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRu
 export function foldBatch(
   record: wire.WorkflowBatchRecord,
   slots: ReadonlyMap<number, SlotState>,
-  isHeld: (host: string) => boolean,
+  isHeld: (host: HostName) => boolean,
   nowMs: number,
 ): wire.WorkflowBatchRecord {
   const draft = clone(wire.WorkflowBatchRecordSchema, record);
@@ -137,7 +138,7 @@ function whyStopped({ cancelled }: wire.WorkflowBatchRecord, { spec, status }: W
 }
 
 /** Hosts that nothing holds go first: one that is busy would only wait in its place. */
-function giveTurns({ spec, status }: WorkflowBatch, isHeld: (host: string) => boolean): void {
+function giveTurns({ spec, status }: WorkflowBatch, isHeld: (host: HostName) => boolean): void {
   const hosts = status?.hosts ?? [];
   const atTurn = hosts.filter(({ state }) => state === RUNNING).length;
   const free = Math.max(0, (spec?.maxParallel ?? 1) - atTurn);
@@ -176,7 +177,7 @@ function runNameOf({ spec }: WorkflowBatch, { host, run }: WorkflowBatchHost): s
 }
 
 /** The workflow that a batch runs on a host. */
-export function workflowIdOf(template: string, host: string): WorkflowId {
+export function workflowIdOf(template: string, host: HostName): WorkflowId {
   return {
     hostId: idOf(host),
     templateId: idOf(template),

@@ -6,7 +6,7 @@
  * another replica, gives no host a second one and lets no more go at once than may.
  */
 import { equals } from '@bufbuild/protobuf';
-import { ApiFailure, RunKind, store as wire } from '@rackwright/messages';
+import { ApiFailure, type HostName, RunKind, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
@@ -118,7 +118,7 @@ export class Batches {
       // Who is held matters only where a slot is to be given.
       const given = hostsWithSlot(first).some((index) => !slots.has(index));
       if (given) await this.#deps.fleetView.caughtUp();
-      const isHeld = (host: string) => this.#isHeld(host);
+      const isHeld = (host: HostName) => this.#isHeld(host);
       const next = given ? foldBatch(kept.record, slots, isHeld, nowMs) : first;
       if (equals(schema, kept.record, next)) {
         if (failure !== undefined) throw failure;
@@ -148,7 +148,7 @@ export class Batches {
   }
 
   /** Whether a run holds the host. It orders the slots; each host is asked by its own record. */
-  #isHeld(host: string): boolean {
+  #isHeld(host: HostName): boolean {
     const row = this.#deps.fleetView.row(idOf(host));
     return row?.kind === 'host' && row.runKind !== RunKind.UNSPECIFIED;
   }

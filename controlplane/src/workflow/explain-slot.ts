@@ -5,6 +5,7 @@ import {
   CauseSchema,
   type Explanation,
   ExplanationSchema,
+  type HostName,
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
@@ -34,7 +35,7 @@ export interface AwaitedSlot {
 /** The slot that the batch will give the host, if it goes on; none once it has stopped. Pure. */
 export function awaitedSlot(
   record: wire.WorkflowBatchRecord,
-  host: string,
+  host: HostName,
 ): AwaitedSlot | undefined {
   const { workflowBatch: batch, cancelled } = record;
   if (batch === undefined || cancelled !== undefined || isOver(record)) return undefined;
@@ -51,7 +52,7 @@ export function awaitedSlot(
 }
 
 /** All slots that the host awaits; only batches that are not over are read. */
-export async function awaitedSlots(source: SlotSource, host: string): Promise<AwaitedSlot[]> {
+export async function awaitedSlots(source: SlotSource, host: HostName): Promise<AwaitedSlot[]> {
   const slots: AwaitedSlot[] = [];
   for (const batchId of source.batches.openIds()) {
     const schema = wire.WorkflowBatchRecordSchema;

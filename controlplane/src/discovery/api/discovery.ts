@@ -16,6 +16,7 @@ import {
   type HostSpec,
   invalidArgument,
   notFound,
+  type RackName,
   type UpdateExpectedHostRequest,
   store as wire,
 } from '@rackwright/messages';
@@ -115,7 +116,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
 }
 
 /** The machines of one rack behind a key, whatever other racks list. */
-async function machinesOf({ store, fleetView }: RpcDependencies, rack: string) {
+async function machinesOf({ store, fleetView }: RpcDependencies, rack: RackName) {
   const listed = await fleetView.collection(listedMachines);
   return (after: string) => {
     const ids = [...listed.idsBy(rackKey(rack), after === '' ? '' : idOfKey(after))];

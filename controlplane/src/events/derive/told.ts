@@ -1,7 +1,7 @@
 /** What the derivation of events says of one change of a record. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { EventSchema } from '@rackwright/messages';
+import type { EventSchema, RackName } from '@rackwright/messages';
 
 /** The data of one event: a closed list, by the cases of `Event.data`. */
 export type EventContent = Exclude<
@@ -22,7 +22,7 @@ export interface Told {
   /** "hosts/HOST" */
   readonly subject: string;
   /** "racks/RACK"; empty: it is of none. */
-  readonly rack?: string;
+  readonly rack?: RackName;
   /** Labels of the host that it is about. */
   readonly labels?: Readonly<Record<string, string>>;
   /** When the record says that it was; unset: when the store took it. */

@@ -15,6 +15,8 @@ import {
   type HostId,
   HostSpecSchema,
   HostState,
+  type HostUid,
+  type RackName,
   type SystemIdentity,
   store as wire,
 } from '@rackwright/messages';
@@ -134,7 +136,7 @@ const takeBackRoundsMax = 16;
  * Removes a host that is refused after all, also when its first turn has written it already: while
  * it is new, nothing but a look at its BMC can have begun, and the agent is told to drop that.
  */
-async function takeBack(deps: CreationDependencies, hostId: HostId, uid: string): Promise<void> {
+async function takeBack(deps: CreationDependencies, hostId: HostId, uid: HostUid): Promise<void> {
   for (let round = 0; round < takeBackRoundsMax; round++) {
     const kept = await readHost(deps, hostId);
     if (kept?.host.uid !== uid) return;
@@ -163,7 +165,7 @@ export function takenFailure(outcome: Extract<ReserveOutcome, { kind: 'taken' }>
 export async function checkReferences(
   { store }: Pick<RpcDependencies, 'store'>,
   path: string,
-  spec: { readonly rack: string; readonly bmc?: { readonly credential: string } | undefined },
+  spec: { readonly rack: RackName; readonly bmc?: { readonly credential: string } | undefined },
   violations: Violations,
 ): Promise<void> {
   const rackId = parseName('racks', spec.rack);

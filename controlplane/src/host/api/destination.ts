@@ -18,6 +18,7 @@ import {
   type BmcEndpoint,
   BmcEndpointSchema,
   type Credential,
+  type RackName,
   Role,
   store as wire,
 } from '@rackwright/messages';
@@ -33,7 +34,7 @@ import { bmcPort, endpointText, readFleet } from '../index.ts';
 
 /** What decides where a credential is sent. */
 export interface Destination {
-  readonly rack: string;
+  readonly rack: RackName;
   /** Its address may be empty in a line of the manifest: then it is what the machine says. */
   readonly bmc?: BmcEndpoint | undefined;
   /** Address by which a line of the manifest knows its machine. */

@@ -18,6 +18,7 @@ import {
   invalidArgument,
   type ListHostsRequest,
   type ListHostsResponseSchema,
+  type RackName,
   store as wire,
 } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
@@ -165,7 +166,7 @@ function groupOf(name: string): Field<HostRow> {
 export interface Search {
   readonly filter: Filter<HostRow>;
   /** "racks/RACK"; undefined: everywhere. */
-  readonly rack?: string | undefined;
+  readonly rack?: RackName | undefined;
 }
 
 /**

@@ -20,6 +20,7 @@ import type {
   OperationId,
   PowerMismatchPolicy,
   RackFault,
+  RackName,
   RerunClass,
   Revision,
   ShutdownPolicy,
@@ -347,7 +348,7 @@ export type HostEffect =
       /** Wall time after which nobody waits for its answer any more. */
       readonly deadlineMs: number;
       /** Of the host: what its secrets are given for. */
-      readonly rack: string;
+      readonly rack: RackName;
     }
   /** What was observed anew, beside which all else stands; written only when it differs. */
   | { readonly kind: 'facts'; readonly facts: Partial<store.HostFacts> }

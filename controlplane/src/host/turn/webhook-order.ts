@@ -1,4 +1,5 @@
 /** What the host engine asks of whoever makes the calls of webhook steps. */
+import type { RackName } from '@rackwright/messages';
 import type { CallResult } from './types.ts';
 
 export interface WebhookOrder {
@@ -9,7 +10,7 @@ export interface WebhookOrder {
   /** Wall time after which nobody waits for the answer any more. */
   readonly deadlineMs: number;
   /** "racks/RACK" of the host: a secret that is not for its hosts does not go with the call. */
-  readonly rack: string;
+  readonly rack: RackName;
 }
 
 /**

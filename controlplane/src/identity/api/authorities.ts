@@ -9,6 +9,7 @@ import {
   bind,
   failedPrecondition,
   notFound,
+  type RackName,
   type RotateAuthorityRequest,
   Authority_Stage as Stage,
   type store as wire,
@@ -158,7 +159,7 @@ function checkGivenUp(
   );
 }
 
-function listed(racks: readonly string[]): string {
+function listed(racks: readonly RackName[]): string {
   const more = racks.length > racksNamedMax ? ` and ${racks.length - racksNamedMax} more` : '';
   return racks.slice(0, racksNamedMax).join(', ') + more;
 }

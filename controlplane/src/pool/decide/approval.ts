@@ -4,7 +4,12 @@
  *
  * Invariant: a person approves a digest: a slot for another one is never let through by it.
  */
-import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
+import {
+  type HostName,
+  type RolloutSlot,
+  RolloutSlotState,
+  type store as wire,
+} from '@rackwright/messages';
 import { digestOf } from '../policy/image-name.ts';
 import { wantsApproval } from './gate.ts';
 
@@ -32,7 +37,7 @@ export function gateWait(
 
 export interface Approval {
   /** "hosts/HOST"; empty: all that wait for an approval of the digest. */
-  readonly hosts: readonly string[];
+  readonly hosts: readonly HostName[];
   readonly digest: string;
   readonly by: string;
 }

@@ -8,7 +8,7 @@
  * 2. Whose slot is for its provision was never in service: it is not out before it runs an image
  *    and then is missed.
  */
-import { RolloutSlotState, RunKind } from '@rackwright/messages';
+import { type RackName, RolloutSlotState, RunKind } from '@rackwright/messages';
 import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
 import type { Survey } from '../facts/standing.ts';
 import { heldOf } from './held.ts';
@@ -19,7 +19,7 @@ export class Room {
   readonly #max: number;
   readonly #perRackMax: number | undefined;
   /** By uid. */
-  readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
+  readonly #out = new Map<string, { readonly name: string; readonly rack: RackName }>();
   readonly #isWanted: boolean;
 
   constructor(surveyed: Survey) {

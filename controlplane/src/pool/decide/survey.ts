@@ -14,7 +14,12 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, type RolloutSlot, type store as wire } from '@rackwright/messages';
+import {
+  HostState,
+  type RackName,
+  type RolloutSlot,
+  type store as wire,
+} from '@rackwright/messages';
 import { msOf } from '../../records/index.ts';
 import { compare, orderKey } from '../facts/members.ts';
 import {
@@ -164,7 +169,7 @@ export class Outage {
   #slots: number;
   #ofTarget: number;
   /** By uid. */
-  readonly #out = new Map<string, { readonly name: string; readonly rack: string }>();
+  readonly #out = new Map<string, { readonly name: string; readonly rack: RackName }>();
   readonly #racks = new Map<string, number>();
   /** Made once for all who wait, by rack. */
   readonly #names = new Map<string, string>();
@@ -188,7 +193,7 @@ export class Outage {
     return this.#out.size;
   }
 
-  inRack(rack: string): number {
+  inRack(rack: RackName): number {
     return this.#racks.get(rack) ?? 0;
   }
 

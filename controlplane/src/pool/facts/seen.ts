@@ -12,10 +12,13 @@ import {
   FaultSeverity,
   HoldScope,
   type Host,
+  type HostName,
   type HostSelector,
   type HostSpec,
   HostState,
   type HostStatus,
+  type HostUid,
+  type RackName,
   type Run,
   RunKind,
   RunOutcome,
@@ -47,8 +50,8 @@ export type Service = 'in' | 'unseen' | 'out';
 export interface SeenHost {
   /** "hosts/HOST" */
   readonly name: string;
-  readonly uid: string;
-  readonly rack: string;
+  readonly uid: HostUid;
+  readonly rack: RackName;
   readonly labels: Readonly<Record<string, string>>;
   readonly state: HostState;
   /** What its disk holds whole; empty: nothing that is known. */
@@ -260,7 +263,7 @@ function comesFirst(record: wire.HostRecord): string | undefined {
 }
 
 /** Nobody but a person writes over what a person saves. */
-export function rescueText(host: string): string {
+export function rescueText(host: HostName): string {
   return `it is in rescue; when all is saved: rackwright host retry ${idOf(host)}`;
 }
 

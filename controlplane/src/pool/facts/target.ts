@@ -14,6 +14,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type FailureName,
   failureTypeOf,
+  type HostName,
   type PoolStatus,
   type RolloutTarget,
   RolloutTargetSchema,
@@ -141,7 +142,7 @@ export function targetOf({ pool, previousTarget }: wire.PoolRecord): RolloutTarg
 }
 
 /** What a host shall run; undefined: it is not known. */
-export function wantedBy(record: wire.PoolRecord, host: string): Wanted | undefined {
+export function wantedBy(record: wire.PoolRecord, host: HostName): Wanted | undefined {
   const pin = record.pool?.spec?.pins[host];
   if (pin !== undefined) return { image: pin, digest: digestOf(pin) };
   const target = targetOf(record);
@@ -149,6 +150,6 @@ export function wantedBy(record: wire.PoolRecord, host: string): Wanted | undefi
 }
 
 /** Whether the host keeps to an image of its own. */
-export function isPinned({ pool }: wire.PoolRecord, host: string): boolean {
+export function isPinned({ pool }: wire.PoolRecord, host: HostName): boolean {
   return pool?.spec?.pins[host] !== undefined;
 }

@@ -6,7 +6,7 @@
  *    was written before the snapshot was asked for is found by what it was given.
  * 2. What is read grows with the hosts that the pool selects or holds, never with all hosts.
  */
-import { type ImageRegistry, type Pool, store as wire } from '@rackwright/messages';
+import { type ImageRegistry, type Pool, type RackName, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
 import { agentAway, fleetKey, whyNothingDestructive } from '../../host/index.ts';
@@ -127,9 +127,9 @@ function brakesOf(
   store: StateStore,
   fleet: wire.FleetRecord | undefined,
   nowMs: number,
-): (rack: string) => Promise<string> {
+): (rack: RackName) => Promise<string> {
   const known = new Map<string, Promise<string>>();
-  const read = async (rack: string) => {
+  const read = async (rack: RackName) => {
     const key = storeKey('racks', idOf(rack));
     const found = rack === '' ? undefined : await readShared(store, wire.RackRecordSchema, key);
     const stops = whyNothingDestructive(found?.record, fleet);

@@ -5,6 +5,7 @@ import {
   CauseSchema,
   type Explanation,
   ExplanationSchema,
+  type HostName,
   type RolloutSlot,
   RolloutSlotState,
   type store as wire,
@@ -221,7 +222,7 @@ function gateUrlOf({ pool }: wire.PoolRecord): string {
   return pool?.spec?.rollout?.gate?.webhookUrl ?? '';
 }
 
-function hostIdOf(named: { readonly name: string } | { readonly host: string }): string {
+function hostIdOf(named: { readonly name: string } | { readonly host: HostName }): string {
   return idOf('name' in named ? named.name : named.host);
 }
 

@@ -2,6 +2,7 @@
 import {
   type Host,
   type HostSelector,
+  type HostUid,
   type WorkflowBatchSpec,
   store as wire,
 } from '@rackwright/messages';
@@ -22,7 +23,7 @@ const hostsMax = 1_000;
 export interface SelectedHost {
   /** "hosts/HOST" */
   readonly name: string;
-  readonly uid: string;
+  readonly uid: HostUid;
   readonly use: wire.HostUse;
 }
 
