@@ -161,6 +161,7 @@ describe('assumptions about protocols and drivers', () => {
 describe('what no code may hold, tests included', () => {
   test.each([
     'export default function run() {}',
+    "export * from './a.ts';",
     "test.only('a', () => {});",
     "describe.skip('a', () => {});",
     "test.skipIf(slow)('a', () => {});",

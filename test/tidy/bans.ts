@@ -60,6 +60,14 @@ const codeBans: readonly Ban[] = [
   { pattern: /\bvi\.(mock|doMock)\(/, message: 'mocks our own code; pass a platform instead' },
 ];
 
+/** What others may use is named; generated code has the names of proto/. */
+const exportBans: readonly Ban[] = [
+  {
+    pattern: /^export \* from '(?!\.\/gen\/)/,
+    message: 'lets out whatever comes; name what is for others',
+  },
+];
+
 /**
  * T2 No text decides: a message is for people, and a failure has a type and details for programs.
  *    The output of foreign programs has no other form: it is parsed in these places, into a union.
@@ -152,6 +160,7 @@ export function findBans(file: SourceFile): Finding[] {
   const exemptFromDefault = /(^|\/)vitest\.config\.ts$/.test(file.path);
   return [
     ...match(file, codeOf(file.text), [...bans, ...codeBans.slice(exemptFromDefault ? 1 : 0)]),
+    ...match(file, file.text, exportBans),
     ...(mayRead ? [] : match(file, file.text, messageBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, logBans)),
     ...(mayMakeText(file.path) ? [] : match(file, file.text, caughtBans)),
