@@ -45,12 +45,29 @@ test('another program reads the archive: folders first, Debian’s places where 
 });
 
 test.each([
-  ['init', 'init'],
-  ['usr/lib/rackwright/runner.cjs', 'without usr/lib/rackwright/runner.cjs'],
-  ['usr/bin/node', "the runner's"],
-  ['etc/rackwright', 'etc/rackwright'],
-])('refuses %s, which is the runner’s', (path, words) => {
+  'init',
+  'usr/lib/rackwright/runner.cjs',
+  'usr/bin/node',
+  'etc/rackwright',
+  // What erases, and what everything is loaded by.
+  'usr/sbin/blkdiscard',
+  'bin/busybox',
+  'lib64/ld-linux-x86-64.so.2',
+  'lib/x86_64-linux-gnu/libc.so.6',
+  'etc/ld.so.preload',
+  'lib/firmware.d/a',
+])('refuses %s, which is neither firmware nor a driver', (path) => {
+  const words = `runner.overlay has to be a folder without ${path}; it may hold `;
   expect(() => extendedInitrd(new Uint8Array(), [file(path)])).toThrow(words);
+});
+
+test('takes what packages of firmware and drivers bring beside those', () => {
+  const beside = ['usr/share/doc/firmware-bnx2x/copyright', 'etc/modprobe.d/bnx2x.conf'];
+  const archive = extendedInitrd(
+    new Uint8Array(),
+    beside.map((path) => file(path)),
+  );
+  for (const path of beside) expect(Buffer.from(archive).toString('latin1')).toContain(path);
 });
 
 test('refuses two files for one place', () => {

@@ -5,7 +5,8 @@
  *
  * V1 It is made anew at each start, so that what is served is what lies in the folder. Where that
  *    changes nothing, the file stays untouched.
- * V2 Nothing of the runner is replaced: not its first process, not its program.
+ * V2 It brings firmware and drivers only. So nothing of the runner's is replaced: not its program,
+ *    and not the programs and libraries that erase.
  */
 import { createHash } from 'node:crypto';
 import { type CpioEntry, cpioArchive, foldersAbove } from '@rackwright/disk-image';
@@ -64,19 +65,21 @@ export function extendedInitrd(initrd: Uint8Array, tree: readonly TreeEntry[]): 
 }
 
 /** Debian puts these below /usr; the kernel of the ramdisk looks for them here alone. */
-const moved = /^usr\/(?=lib\/(firmware|modules)(\/|$))/;
-const ofRunner = /^(init|dev|usr\/bin\/node|(etc|usr\/lib)\/rackwright)(\/|$)/;
+const moved = /^usr\/(?=lib\/(firmware|modprobe\.d|modules)(\/|$))/;
+/** V2: documents of packages do no harm. */
+const allowed = /^(lib\/(firmware|modprobe\.d|modules)|etc\/modprobe\.d|usr\/share)(\/|$)/;
 
 function entriesOf(tree: readonly TreeEntry[]): CpioEntry[] {
   const files = new Map<string, CpioEntry>();
   for (const entry of tree) {
     const path = entry.path.replace(moved, '');
-    if (ofRunner.test(path)) {
+    if (entry.kind === 'folder') continue;
+    if (!allowed.test(path)) {
       throw new ConfigError(
-        `runner.overlay has to be a folder without ${path}, which is the runner's`,
+        `runner.overlay has to be a folder without ${path}; it may hold lib/firmware, ` +
+          'lib/modules, lib/modprobe.d, etc/modprobe.d and usr/share',
       );
     }
-    if (entry.kind === 'folder') continue;
     if (files.has(path)) {
       throw new ConfigError(`runner.overlay has to be a folder with one ${path}; it has it twice`);
     }
