@@ -146,6 +146,7 @@ test.each<[string, string, Change]>([
   ['another machine', 'identityMismatch', { order: { expectedIdentity: other() } }],
   ['a disk that is in no plan', 'deviceChanged', { afterPlan: () => addDisk('sdb') }],
   ['no disk', 'noDevices', { order: { devices: [] }, context: { devices: heldNone() } }],
+  ['an order without a seed', 'invalidArgument', { order: { challengeSeed: new Uint8Array() } }],
   ['a check', 'invalidArgument', { order: { mode: agent.StepMode.CHECK } }],
   [
     'an agent that does not let it begin',

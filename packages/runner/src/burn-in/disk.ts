@@ -13,6 +13,7 @@ import { deviceIdentity, type HealthFacts } from '@rackwright/erasure';
 import { agent, BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';
 import type { Failed } from '@rackwright/results';
 import { type Grip, holdTargets, releaseTargets } from '../erase/grip.ts';
+import { seedProblem } from '../erase/on-devices.ts';
 import { prepareDevices } from '../erase/prepare.ts';
 import { Slots } from '../erase/slots.ts';
 import { findTargets, type Target } from '../erase/targets.ts';
@@ -34,6 +35,8 @@ export const burnInDisk: Step = {
     if (order.mode !== agent.StepMode.RUN) {
       return failedEnd('invalidArgument', 'mode must be RUN: it always begins anew');
     }
+    const badSeed = seedProblem('challenge_seed', order.challengeSeed);
+    if (badSeed !== undefined) return failedEnd('invalidArgument', badSeed);
     const read = readNumbers(cleanSteps[burnInDiskStep], order.arguments);
     if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
     const guard = await guardIdentity(context);
