@@ -4,6 +4,12 @@ import { errorText } from './error-text.ts';
 const refused = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' });
 const circular = new Error('a');
 circular.cause = new Error('b', { cause: circular });
+const withBadCause = Object.defineProperty(new Error('no route'), 'cause', {
+  get: () => {
+    throw new Error('no');
+  },
+});
+const withBadMessage = Object.assign(new Error('x'), { message: { code: 7 } });
 const unspeakable = {
   toString: () => {
     throw new Error('no');
@@ -33,6 +39,8 @@ test.each<[string, unknown, string]>([
   ['a text', 'late', 'late'],
   ['nothing', undefined, 'undefined'],
   ['what has no text', unspeakable, 'no text can be made of it'],
+  ['an error whose cause cannot be read', withBadCause, 'no route'],
+  ['an error whose message is no text', withBadMessage, '[object Object]'],
 ])('tells %s', (_name, caught, text) => {
   expect(errorText(caught)).toBe(text || 'no list: fetch failed: ECONNREFUSED');
 });

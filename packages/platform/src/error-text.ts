@@ -19,13 +19,20 @@ export function errorText(caught: unknown): string {
 }
 
 function causeOf(caught: unknown): unknown {
-  return caught instanceof Error ? caught.cause : undefined;
+  try {
+    return caught instanceof Error ? caught.cause : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function messageOf(caught: unknown): string {
   try {
+    if (!(caught instanceof Error)) return String(caught);
+    // Whoever threw it may have put anything there.
+    const message: unknown = caught.message;
     // An error without a message has its name at least: an AggregateError of a failed connection.
-    return caught instanceof Error ? caught.message || codeOf(caught) : String(caught);
+    return String(message) || codeOf(caught);
   } catch {
     return 'no text can be made of it';
   }
