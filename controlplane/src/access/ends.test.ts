@@ -24,3 +24,14 @@ test('an end may cancel itself and others while it is told', () => {
   ends.tell('one');
   expect(told).toEqual(['first', 'second', 'second']);
 });
+
+test('who takes its end back twice takes nobody else away', () => {
+  const ends = new Ends();
+  const told: string[] = [];
+  const takeBack = ends.add('h', () => told.push('first'));
+  takeBack();
+  ends.add('h', () => told.push('second'));
+  takeBack();
+  ends.tell('h');
+  expect(told).toEqual(['second']);
+});

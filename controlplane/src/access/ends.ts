@@ -11,7 +11,8 @@ export class Ends {
     ends.add(end);
     return () => {
       ends.delete(end);
-      if (ends.size === 0) this.#byHash.delete(hash);
+      // Called twice, it must not forget those who were added meanwhile.
+      if (ends.size === 0 && this.#byHash.get(hash) === ends) this.#byHash.delete(hash);
     };
   }
 
