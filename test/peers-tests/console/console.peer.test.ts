@@ -171,6 +171,14 @@ test('the last boot over the network is shown step by step', async (context) => 
   expect(await steps.locator('svg rect.fill').count()).toBeGreaterThan(3);
 });
 
+test('disks are shown as the host and its BMC list them, side by side', async (context) => {
+  if (problem !== undefined) return context.skip(problem);
+  await page.getByRole('link', { name: 'Inventory' }).click();
+  const parts = page.getByRole('region', { name: 'Parts as host and BMC list them' });
+  const disk = parts.getByRole('row').filter({ hasText: 'h1-NVME' });
+  await disk.filter({ hasText: 'h1-nvme' }).getByText('same', { exact: true }).waitFor();
+});
+
 test('a certificate is opened, and its signature is verified in the browser', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   await page.getByRole('link', { name: 'Disks and certificates' }).click();
