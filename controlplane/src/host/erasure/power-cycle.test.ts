@@ -314,6 +314,32 @@ describe('data that has come back', () => {
     host.report(done);
     expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, faults: [] });
   });
+
+  test('is erased again, and read again, by a clean that goes on after it', () => {
+    const host = available();
+    host.request({ kind: 'inspect' });
+    boot(host);
+    host.report(inspected());
+    fails(host, 'notErased');
+    host.request({ kind: 'clean', steps: [] });
+    const eraseAndBoot = (bootId: string) => {
+      boot(host);
+      host.report(inspected());
+      brings(host, erased(virtioDisk), { bootId });
+      host.report(inspected());
+      boot(host);
+      expect(stepAt(host)).toBe(again);
+    };
+    eraseAndBoot('b3');
+    fails(host, 'notErased');
+    expect(statusOf(host).state).toBe(HostState.MANAGEABLE);
+    host.request({ kind: 'resume', reason: '' });
+    expect(statusOf(host).state).toBe(HostState.MANAGEABLE);
+    eraseAndBoot('b5');
+    proves(host, 'b6');
+    host.report(done);
+    expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, faults: [] });
+  });
 });
 
 describe('a reading that shows nothing', () => {

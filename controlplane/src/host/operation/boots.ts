@@ -44,16 +44,18 @@ export function bootOnceMore(turn: Turn, run: Run): void {
 
 /**
  * Back to a boot from which everything is done again that another use of the machine could have
- * undone: nobody saw what ran since its runner was last heard.
+ * undone: nobody saw what ran since its runner was last heard. `isErasedAgain`: also what a reading
+ * after it would show, for that has shown that the erasure is undone.
  */
-export function bootAfterLoss(turn: Turn, run: Run): void {
+export function bootAfterLoss(turn: Turn, run: Run, { isErasedAgain = false } = {}): void {
   turn.record.inRunner = false;
   const erased = run.steps.findIndex(
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
   );
   const here = startOfBoot(run, run.currentStep);
   // What the reading after a power cycle is to show is shown by another boot as well.
-  if (erased === -1 || readsAtEnd(run, here)) return rewind(turn, run, here);
+  const isShown = !isErasedAgain && readsAtEnd(run, here);
+  if (erased === -1 || isShown) return rewind(turn, run, here);
   rewind(turn, run, startOfBoot(run, Math.min(erased, run.currentStep)));
 }
 

@@ -8,6 +8,7 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/messages';
+import { contentReturned } from '../erasure/power-cycle.ts';
 import { claimOfUse } from '../life/claim.ts';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
@@ -61,7 +62,11 @@ export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal
   if (plannedErasure !== undefined) record.plannedErasure = plannedErasure;
   const step = run.steps[run.currentStep];
   const isBooting = step?.name === engineSteps.awaitRunner || isBootStep(step?.name ?? '');
-  if (runner === undefined || isBooting) bootAfterLoss(turn, run);
+  // Where content came back, no erasure of the failed run counts: its reading would have none to
+  // look at, and the host would be available as it is.
+  const isErasedAgain = status.faults.some(({ type }) => type === contentReturned);
+  const bootsAgain = runner === undefined || isBooting || isErasedAgain;
+  if (bootsAgain) bootAfterLoss(turn, run, { isErasedAgain });
   else record.runner = runner;
   const why = reason === '' ? '' : `: ${reason}`;
   causedBy(turn, by.actor, `${runName(failed)} resumed as ${runName(run)}${why}`);
