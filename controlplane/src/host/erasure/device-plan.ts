@@ -119,7 +119,8 @@ function lengthenRun(turn: Turn, run: Run, erasures: readonly RunStep[]): void {
       timing.cleanStepTimeoutMs,
     ),
   );
-  const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs + burnInMs(run.steps));
+  const burnedInMs = burnInMs(run.steps, turn.record.devicePlan.length);
+  const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs + burnedInMs);
   run.deadline = later(turn, neededMs);
 }
 

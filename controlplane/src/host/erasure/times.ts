@@ -12,7 +12,13 @@ import {
   orderedVerification,
   type Verification,
 } from '@rackwright/erasure';
-import { type agent, type HostSpec, isBurnIn, type RunStep } from '@rackwright/messages';
+import {
+  type agent,
+  burnInDiskStep,
+  type HostSpec,
+  isBurnIn,
+  type RunStep,
+} from '@rackwright/messages';
 import { secondsOf } from '../../steps/index.ts';
 import { type KnownSpeeds, slowestSpeed } from './speeds.ts';
 
@@ -39,13 +45,20 @@ const longestMs = 1_000 * 24 * 3_600_000;
 
 /**
  * Milliseconds that burn-ins among these steps are asked to work, twice over: what was begun in
- * time is brought to its end.
+ * time is brought to its end. Of more disks than a runner works on at once, some wait for others.
  */
-export function burnInMs(steps: readonly Pick<RunStep, 'name' | 'arguments'>[]): number {
-  const seconds = steps.map(({ name, arguments: given }) =>
-    isBurnIn(name) ? Number(secondsOf(given['duration'] ?? '') ?? 0n) : 0,
+export function burnInMs(
+  steps: readonly Pick<RunStep, 'name' | 'arguments'>[],
+  disks: number,
+): number {
+  const seconds = steps.map(({ name, arguments: given }) => {
+    const rounds = name === burnInDiskStep ? Math.max(1, Math.ceil(disks / lanes)) : 1;
+    return isBurnIn(name) ? rounds * Number(secondsOf(given['duration'] ?? '') ?? 0n) : 0;
+  });
+  return Math.min(
+    longestMs,
+    seconds.reduce((sum, each) => sum + 2_000 * each, 0),
   );
-  return seconds.reduce((sum, each) => sum + 2_000 * each, 0);
 }
 
 /** Milliseconds that the erase step of these devices may take at most. */

@@ -152,6 +152,27 @@ test('a step has the time that it is asked to work, and so has its run', () => {
   expect(hours('50h')).toEqual([step + 100, run + 100]);
 });
 
+test('disks that wait for others have time of their own, and so has the run', () => {
+  const hours = (disks: number) => {
+    const host = manageable();
+    const step = ['burnin.disk', { duration: '10h' }] as const;
+    host.request({ kind: 'clean', steps: asList([step, 'deploy.erase_devices']) });
+    driveToInspect(host);
+    const devices = Array.from({ length: disks }, (_, n) => ({
+      ...virtioDisk,
+      serial: `DISK-${1_000 + n}`,
+    }));
+    host.report(inspected(devices));
+    const deadlines = [host.operation().deadline, statusOf(host).run?.deadline];
+    return deadlines.map((each = timestampFromMs(0)) => {
+      return Math.floor((timestampMs(each) - host.nowMs) / 3_600_000);
+    });
+  };
+  const [few, many] = [hours(4), hours(60)];
+  expect(many[0]).toBe((few[0] ?? 0) + 14 * 20);
+  expect(many[1]).toBeGreaterThanOrEqual((few[1] ?? 0) + 14 * 20);
+});
+
 test('the last burn-in of each kind is kept, within bounds, by the step that was ordered', () => {
   const host = started('burnin.memory', 'burnin.cpu', 'burnin.cpu');
   const long = 'x'.repeat(10_000);

@@ -103,7 +103,7 @@ export function enterRun(
     number: record.runCount,
     phase: RunPhase.RUNNING,
     startTime: now(turn),
-    deadline: later(turn, timeoutMs + burnInMs(steps)),
+    deadline: later(turn, timeoutMs + burnInMs(steps, 0)),
     runnerVersion: context.facts.runnerVersion,
     ...more,
     steps,

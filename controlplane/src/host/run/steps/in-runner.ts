@@ -40,7 +40,9 @@ export const runnerStep: OperationStep = {
     const { devicePlan, diskSpeeds } = turn.record;
     const step = currentStep(run);
     const name = step?.name ?? '';
-    if (!isErasure(name)) return cleanStepTimeoutMs + (step === undefined ? 0 : burnInMs([step]));
+    if (!isErasure(name)) {
+      return cleanStepTimeoutMs + burnInMs(step === undefined ? [] : [step], devicePlan.length);
+    }
     return eraseTimeoutMs(diskSpeeds, plansOfStep(devicePlan, name), cleanStepTimeoutMs);
   },
 };
