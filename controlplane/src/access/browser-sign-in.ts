@@ -233,7 +233,7 @@ function notBegun(): ApiFailure {
 function busy(): ApiFailure {
   return unavailable(
     'SIGN_IN_BUSY',
-    'Too many come back from the identity provider at once. Begin again in a moment.',
+    'Too many sign-ins are being completed at once. Sign in again in a moment.',
     busyRetryAfterMs,
   );
 }

@@ -31,7 +31,7 @@ const causes: Readonly<Record<string, Cause>> = {
   ISSUER_WITHOUT_BROWSER: out('The identity provider offers no sign-in by a browser'),
   NOT_FOUND: out('No identity provider is configured for browsers'),
   ISSUER_UNAVAILABLE: away('The identity provider does not answer as it should'),
-  SIGN_IN_BUSY: away('Too many people come back from the identity provider at once'),
+  SIGN_IN_BUSY: away('Too many sign-ins are being completed at once'),
   SECRETS_UNAVAILABLE: away('The control plane cannot use its secrets key now'),
   STORE_UNAVAILABLE: away('The control plane’s store does not answer now'),
 };
