@@ -44,3 +44,7 @@ test('each beginning of it is spread as well', () => {
     .map((at, n, all) => at - (all[n - 1] ?? 0));
   expect(Math.max(...gaps)).toBeLessThan(sizeBytes / 40);
 });
+
+test('a region without any bytes has no place to be written', () => {
+  expect([...spread(0, 10)]).toEqual([]);
+});

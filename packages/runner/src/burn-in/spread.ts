@@ -15,6 +15,7 @@ const goldenPart = 0.618_033_988_75;
 
 /** `share` in percent, 1–100. Spans do not overlap; each begins at a multiple of 4096. */
 export function* spread(sizeBytes: number, share: number): Generator<Span> {
+  if (sizeBytes <= 0) return;
   const wanted = Math.ceil(sizeBytes / stretchesWanted / mib) * mib;
   const stretchBytes = Math.min(stretchBytesMax, wanted);
   const count = Math.ceil(sizeBytes / stretchBytes);
