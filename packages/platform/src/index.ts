@@ -4,6 +4,7 @@
  */
 export { BoundedQueue, type QueueLimits } from './bounded-queue.ts';
 export { Bucket, type BucketRate, Buckets } from './bucket.ts';
+export { networkOf } from './caller-network.ts';
 export type { Cancel, Clock } from './clock.ts';
 export {
   ConfigError,

@@ -39,6 +39,17 @@ test('one address has at most half of all, for however many hosts it speaks', ()
   expect(callers.admit('two')).toBeDefined();
 });
 
+test('addresses of one IPv6 network have at most half of all together', () => {
+  const callers = new Callers(limits);
+  const at = (n: number, network = '2001:db8:1:2') => `${network}::${n}`;
+  const all = Array.from({ length: 10 }, (_, n) => admitted(callers, at(n + 1)));
+  expect(callers.admit(at(11))).toBeUndefined();
+  expect(callers.admit(at(1, '2001:db8:1:3'))).toBeDefined();
+  expect(callers.admit('192.0.2.7')).toBeDefined();
+  for (const one of all) callers.leave(one);
+  expect(callers.admit(at(11))).toBeDefined();
+});
+
 test('what is closed makes room, and a connection stays with its first host', () => {
   const callers = new Callers(limits);
   const [first, second] = [admitted(callers, 'nat'), admitted(callers, 'nat')];

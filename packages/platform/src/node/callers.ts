@@ -5,8 +5,10 @@
  *
  * C1 A host's name is no secret. So it gives room at the caller's own address only: nobody takes
  *    the connections of a host that calls from elsewhere.
- * C2 One address never has more than half of all connections, whomever it speaks for.
+ * C2 One address, or one IPv6 network of 64 bits, never has more than half of all connections,
+ *    whomever it speaks for: any host of such a network can take all of its addresses.
  */
+import { networkOf } from '../caller-network.ts';
 
 export interface CallerLimits {
   readonly connectionsMax: number;
@@ -28,20 +30,22 @@ export class Callers {
   readonly #unnamed = new Map<string, number>();
   /** By "ADDRESS HOST". */
   readonly #named = new Map<string, number>();
+  /** By network (C2). */
   readonly #all = new Map<string, number>();
 
   constructor(limits: CallerLimits) {
     this.#limits = limits;
   }
 
-  /** A new connection; undefined when its address has as many as it may have. */
+  /** A new connection; undefined when its address or network has as many as it may have. */
   admit(address: string): Caller | undefined {
     const { connectionsMax, connectionsPerAddressMax } = this.#limits;
     const shareMax = Math.max(connectionsPerAddressMax, Math.ceil(connectionsMax / 2));
     if ((this.#unnamed.get(address) ?? 0) >= connectionsPerAddressMax) return undefined;
-    if ((this.#all.get(address) ?? 0) >= shareMax) return undefined;
+    const network = networkOf(address);
+    if ((this.#all.get(network) ?? 0) >= shareMax) return undefined;
     count(this.#unnamed, address, 1);
-    count(this.#all, address, 1);
+    count(this.#all, network, 1);
     return { address };
   }
 
@@ -58,7 +62,7 @@ export class Callers {
 
   /** It is closed. To be called once. */
   leave({ address, host }: Caller): void {
-    count(this.#all, address, -1);
+    count(this.#all, networkOf(address), -1);
     if (host === undefined) count(this.#unnamed, address, -1);
     else count(this.#named, `${address} ${host}`, -1);
   }

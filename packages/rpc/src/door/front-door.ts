@@ -21,8 +21,7 @@ import {
   type Server as Speaker,
   type TLSSocket,
 } from 'node:tls';
-import type { Clock } from '@rackwright/platform';
-import { networkOf } from '../wire/caller-address.ts';
+import { type Clock, networkOf } from '@rackwright/platform';
 import type { RpcLimits } from '../wire/limits.ts';
 import {
   type KeyAndChain,
