@@ -191,8 +191,8 @@ const endSessions = buildCommand({
   docs: {
     brief: 'Sign somebody out of the web console, in every browser',
     fullDescription:
-      'Signs somebody out of the web console, in every browser. Whoever is still let in may sign ' +
-      'in again: take the role away at the identity provider first, or delete the token.',
+      'Signs somebody out of the web console, in every browser. Take the role away at the ' +
+      'identity provider first, or delete the token: who still has one may sign in again.',
   },
   parameters: {
     flags: {

@@ -511,7 +511,8 @@ export const AccessService: GenService<{
   },
   /**
    * EndSessions signs somebody out of every browser: the next call of each of their sessions is
-   * refused, and open streams end within seconds. Whoever is still let in may sign in again.
+   * refused, and open streams end within seconds. Who still has a role, or a token, may sign in
+   * again.
    *
    * @generated from rpc rackwright.v1.AccessService.EndSessions
    */

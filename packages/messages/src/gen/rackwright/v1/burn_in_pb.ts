@@ -15,7 +15,7 @@ export const file_rackwright_v1_burn_in: GenFile = /*@__PURE__*/
   fileDesc("ChtyYWNrd3JpZ2h0L3YxL2J1cm5faW4ucHJvdG8SDXJhY2t3cmlnaHQudjEihAIKBkJ1cm5JbhInCgRraW5kGAEgASgOMhkucmFja3dyaWdodC52MS5CdXJuSW5LaW5kEg4KBnBhc3NlZBgCIAEoCBIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoFcGFydHMYBSADKAsyGS5yYWNrd3JpZ2h0LnYxLkJ1cm5JblBhcnQSGAoLY2Vsc2l1c19tYXgYBiABKBFIAIgBARIPCgdwcm9ibGVtGAcgASgJQg4KDF9jZWxzaXVzX21heCKpAQoKQnVybkluUGFydBIMCgRuYW1lGAEgASgJEg0KBWJ5dGVzGAIgASgEEg4KBnBhc3NlcxgDIAEoBBIOCgZlcnJvcnMYBCABKAQSGAoQY29ycmVjdGVkX2Vycm9ycxgFIAEoBBIaChJ3cml0dGVuX3Blcl9zZWNvbmQYBiABKAQSFwoPcmVhZF9wZXJfc2Vjb25kGAcgASgEEg8KB2ZpbmRpbmcYCCABKAkqcAoKQnVybkluS2luZBIcChhCVVJOX0lOX0tJTkRfVU5TUEVDSUZJRUQQABIUChBCVVJOX0lOX0tJTkRfQ1BVEAESFwoTQlVSTl9JTl9LSU5EX01FTU9SWRACEhUKEUJVUk5fSU5fS0lORF9ESVNLEANiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
- * BurnIn is what a burn-in of a host has come to: the last one of each kind is kept.
+ * BurnIn is the result of a burn-in of a host. The last one of each kind is kept.
  *
  * @generated from message rackwright.v1.BurnIn
  */
@@ -26,7 +26,7 @@ export type BurnIn = Message<"rackwright.v1.BurnIn"> & {
   kind: BurnInKind;
 
   /**
-   * No error was found, and no limit was passed.
+   * No error was found, and no limit was exceeded.
    *
    * @generated from field: bool passed = 2;
    */
@@ -52,7 +52,8 @@ export type BurnIn = Message<"rackwright.v1.BurnIn"> & {
   parts: BurnInPart[];
 
   /**
-   * The hottest that a sensor of the machine or a disk said meanwhile; unset: none was read.
+   * The highest temperature that a sensor of the machine or a disk measured meanwhile, in degrees
+   * Celsius; unset: none was read.
    *
    * @generated from field: optional sint32 celsius_max = 6;
    */
@@ -74,7 +75,7 @@ export const BurnInSchema: GenMessage<BurnIn> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_burn_in, 0);
 
 /**
- * BurnInPart is what was worked.
+ * BurnInPart is one part of the hardware that was tested.
  *
  * @generated from message rackwright.v1.BurnInPart
  */
@@ -87,7 +88,7 @@ export type BurnInPart = Message<"rackwright.v1.BurnInPart"> & {
   name: string;
 
   /**
-   * Calculated with, or written and read back.
+   * Bytes that were calculated with, or written and read back.
    *
    * @generated from field: uint64 bytes = 2;
    */
@@ -115,14 +116,14 @@ export type BurnInPart = Message<"rackwright.v1.BurnInPart"> & {
   correctedErrors: bigint;
 
   /**
-   * Bytes in a second: calculated with, written to memory, or written to the disk.
+   * Bytes per second that were calculated with, or written to the memory or the disk.
    *
    * @generated from field: uint64 written_per_second = 6;
    */
   writtenPerSecond: bigint;
 
   /**
-   * Read back, bytes in a second; 0: nothing was read.
+   * Bytes per second that were read back; 0: nothing was read.
    *
    * @generated from field: uint64 read_per_second = 7;
    */
@@ -145,7 +146,7 @@ export const BurnInPartSchema: GenMessage<BurnInPart> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_burn_in, 1);
 
 /**
- * BurnInKind is what a burn-in works hard.
+ * BurnInKind is the kind of hardware that a burn-in tests under load.
  *
  * @generated from enum rackwright.v1.BurnInKind
  */
@@ -172,7 +173,7 @@ export const BurnInKind = {
 } as const;
 
 /**
- * BurnInKind is what a burn-in works hard.
+ * BurnInKind is the kind of hardware that a burn-in tests under load.
  *
  * @generated from enum rackwright.v1.BurnInKind
  */

@@ -2444,7 +2444,7 @@ export type PoolGateCall = Message<"rackwright.store.v1.PoolGateCall"> & {
   slotNumber: bigint;
 
   /**
-   * Never set; url_digest is.
+   * Not used: url_digest stands for it.
    *
    * @generated from field: string url = 2;
    */
