@@ -46,7 +46,7 @@ export const defaultAgentLimits: AgentLimits = Object.freeze({
   reportsAtOnceMax: 64,
   reportsPerRackAtOnceMax: 32,
   reportsPerRackSharedMax: 4,
-  hellosAtOnceMax: 32,
+  hellosAtOnceMax: 12,
   hellosWaitingMax: 8_192,
   busyRetryAfterMs: 5_000,
   outboxMessagesMax: 10_000,
