@@ -2,7 +2,7 @@
  * Every command that a text of ours advises is one that the command line takes: its words, its
  * flags, and all that it needs.
  */
-import { exitCodes, runCli, type World } from '@rackwright/cli';
+import { type CommandIo, exitCodes, runCli } from '@rackwright/cli';
 import { nodeClock } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { isTestCode, isTypeScript, readSources, repositoryPaths } from './tidy/sources.ts';
@@ -74,7 +74,7 @@ const commands = readSources(
 async function parsed(words: readonly string[]): Promise<{ code: number; err: string }> {
   let err = '';
   const files = ['FILE', 'token', 'ca'];
-  const world: World = {
+  const world: CommandIo = {
     environment: {
       RACKWRIGHT_SERVER: 'rackwright.example.org:7443',
       RACKWRIGHT_TOKEN_FILE: 'token',

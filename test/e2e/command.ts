@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { runCli, type World } from '@rackwright/cli';
+import { type CommandIo, runCli } from '@rackwright/cli';
 import { nodeClock, nodeRandom, nodeUserFiles, nodeWebClient } from '@rackwright/platform/node';
 import { compileCache, type ProgramName, programOf } from './programs.ts';
 
@@ -20,7 +20,7 @@ export async function typed(
   environment: Environment,
   args: readonly string[],
   input = '',
-  given: Partial<Pick<World, 'ask' | 'writeFile' | 'signal' | 'out'>> = {},
+  given: Partial<Pick<CommandIo, 'ask' | 'writeFile' | 'signal' | 'out'>> = {},
 ): Promise<Said> {
   const said = { out: '', err: '' };
   const output = (to: 'out' | 'err') => ({

@@ -66,7 +66,7 @@ export const pages: readonly Page[] = [
       ],
       [
         {
-          path: 'controlplane/src/host/turn/types.ts',
+          path: 'controlplane/src/host/pass/types.ts',
           from: "  | { readonly kind: 'verify' }",
           to: "  | { readonly kind: 'verify' }\n  | { readonly kind: 'polish' }",
         },

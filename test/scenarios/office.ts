@@ -4,7 +4,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { quietLog } from '@rackwright/agent/testing';
-import { runCli, type World } from '@rackwright/cli';
+import { type CommandIo, runCli } from '@rackwright/cli';
 import {
   createOperatorServices,
   createWorkflowParts,
@@ -164,7 +164,7 @@ export class Office {
     const write = (text: string) => {
       words += text;
     };
-    const world: World = {
+    const world: CommandIo = {
       environment: {
         RACKWRIGHT_SERVER: 'sim:7440',
         RACKWRIGHT_TOKEN_FILE: '/token',

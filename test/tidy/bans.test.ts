@@ -123,7 +123,7 @@ describe('moves of a host', () => {
       const found = bansIn(line, `controlplane/src/${path}`);
       expect(found).toEqual([expect.stringContaining('moves a host')]);
     }
-    expect(bansIn(line, 'controlplane/src/host/turn/transitions.ts')).toEqual([]);
+    expect(bansIn(line, 'controlplane/src/host/pass/transitions.ts')).toEqual([]);
   });
 
   test('lets comparisons and the states of other things stand', () => {

@@ -121,14 +121,14 @@ const textOfCaught = 'packages/platform/src/error-text.ts';
 const stateBans: readonly Ban[] = [
   {
     pattern: /(\b|\w)[sS]tatus[?!]?\.(state|dirty|useEpoch) (\+=|\?\?=|=(?!=))/,
-    message: 'moves a host; give turn/transitions.ts a row, and call move()',
+    message: 'moves a host; give pass/transitions.ts a row, and call move()',
   },
   {
     pattern: /\bassign\(([^{]|\{\})*[sS]tatus([^{]|\{\})*\{[^}]*\b(state|dirty|useEpoch)\b/,
-    message: 'moves a host; give turn/transitions.ts a row, and call move()',
+    message: 'moves a host; give pass/transitions.ts a row, and call move()',
   },
 ];
-const tableOfHosts = 'controlplane/src/host/turn/transitions.ts';
+const tableOfHosts = 'controlplane/src/host/pass/transitions.ts';
 
 /** T5 A protocol or driver that is added is noticed where it counts: no value is the other one. */
 const assumption = 'assumes what the others are; switch over all of them, or give a table a row';

@@ -5,13 +5,13 @@ const faults = (path: string, specifier: string): number =>
   findStairs({ path, text: `import { a } from '${specifier}';` }).length;
 
 test.each([
-  ['controlplane/src/host/turn/a.ts', '../run/b.ts'],
+  ['controlplane/src/host/pass/a.ts', '../run/b.ts'],
   ['controlplane/src/host/run/a.ts', '../machine.ts'],
   ['controlplane/src/host/run/a.ts', '../index.ts'],
   ['controlplane/src/host/run/steps/a.ts', '../engine.ts'],
   ['controlplane/src/host/machine.ts', './shell/reconcile.ts'],
   ['controlplane/src/host/run/a.ts', '../nowhere/b.ts'],
-  ['controlplane/src/host/nowhere/a.ts', '../turn/b.ts'],
+  ['controlplane/src/host/nowhere/a.ts', '../pass/b.ts'],
   ['controlplane/src/rack/a.ts', '../host/api/b.ts'],
   ['controlplane/src/pool/facts/a.ts', '../decide/b.ts'],
   ['controlplane/src/agents/hello/a.ts', '../stream/b.ts'],
@@ -27,12 +27,12 @@ test.each([
 });
 
 test.each([
-  ['controlplane/src/host/run/a.ts', '../turn/b.ts'],
+  ['controlplane/src/host/run/a.ts', '../pass/b.ts'],
   ['controlplane/src/host/run/a.ts', './b.ts'],
   ['controlplane/src/host/run/a.ts', './steps/b.ts'],
   ['controlplane/src/host/run/a.test.ts', '../shell/reconcile.ts'],
   ['controlplane/src/host/index.ts', './shell/reconcile.ts'],
-  ['controlplane/src/host/turn/a.ts', '../../steps/index.ts'],
+  ['controlplane/src/host/pass/a.ts', '../../steps/index.ts'],
   ['controlplane/src/pool/facts/a.ts', '../../host/index.ts'],
   ['controlplane/src/pool/api/a.ts', '../../workflow/api/b.ts'],
   ['controlplane/src/backup/a.ts', '../config.ts'],

@@ -15,7 +15,7 @@ interface House {
 const host: House = {
   folder: 'controlplane/src/host',
   floors: [
-    'turn',
+    'pass',
     'bmc',
     'hardware',
     'deployment',

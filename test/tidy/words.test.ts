@@ -2,20 +2,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { isTypeScript, readSources, repositoryPaths, root } from './sources.ts';
-import { findRenamed, findReplacedWords, glossaryRows, replacedWords } from './words.ts';
+import { findReplacedWords, glossaryRows, replacedWords } from './words.ts';
 
 const termsMax = 40;
 const code = readSources(repositoryPaths().filter(isTypeScript));
 const rows = glossaryRows(readFileSync(join(root, 'GLOSSARY.md'), 'utf8'));
 const terms = rows.flatMap((row) => row.terms);
 
-test('no new type has a name with a word that the glossary replaces', () => {
+test('no type has a name with a word that the glossary replaces', () => {
   expect(code.flatMap(findReplacedWords)).toEqual([]);
-});
-
-test('the list of types that are still to be renamed names no other', () => {
-  expect(findRenamed(code)).toEqual([]);
-  expect(findRenamed(code, { 'agent/src/core.ts': ['OldTurn'] })).toHaveLength(1);
 });
 
 test('finds a replaced word in a type, and not in values, texts and tests', () => {

@@ -1,14 +1,12 @@
 /**
  * Words that the glossary replaces, in the names of types: a type's name is what others read first.
  *
- * G1 A word has one term instead, and the term stands in GLOSSARY.md.
- * G2 `stillNamed` lists the types that have such a word yet. It only shrinks: a type that is gone
- *    leaves it, and no new one joins it.
+ * A word has one term instead, and the term stands in GLOSSARY.md.
  */
 import { codeOf } from './code-text.ts';
 import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
-/** The term that each word stands for; a plural counts as its singular (G1). */
+/** The term that each word stands for; a plural counts as its singular. */
 export const replacedWords: Readonly<Record<string, string>> = {
   standing: 'status',
   world: 'snapshot',
@@ -16,35 +14,14 @@ export const replacedWords: Readonly<Record<string, string>> = {
   door: 'listener',
 };
 
-/** By file, the types that are still to be renamed (G2). */
-export const stillNamed: Readonly<Record<string, readonly string[]>> = {
-  'controlplane/src/host/turn/turn-result.ts': ['TurnResult'],
-  'controlplane/src/host/turn/turn.ts': ['Turn'],
-  'packages/cli/src/world.ts': ['World'],
-};
-
 const declaration = /\b(?:class|interface|type)\s+([A-Z][\w$]*)\s*(?:=|<|\{|extends|implements)/g;
 
-/** Types of production code whose names have a replaced word and are not listed. */
+/** Types of production code whose names have a replaced word. */
 export function findReplacedWords(file: SourceFile): Finding[] {
   if (isTestCode(file.path)) return [];
-  return namesOf(file)
-    .filter(({ name }) => !(stillNamed[file.path] ?? []).includes(name))
-    .map(({ name, word, line }) => {
-      const message = `"${name}" says "${word}"; the glossary's term is "${replacedWords[word]}"`;
-      return { path: file.path, line, message };
-    });
-}
-
-/** Entries of `listed` whose types are no more, as "path: name" (G2). */
-export function findRenamed(
-  files: readonly SourceFile[],
-  listed: Readonly<Record<string, readonly string[]>> = stillNamed,
-): string[] {
-  return Object.entries(listed).flatMap(([path, names]) => {
-    const file = files.find((each) => each.path === path);
-    const found = file === undefined ? [] : namesOf(file).map(({ name }) => name);
-    return names.filter((name) => !found.includes(name)).map((name) => `${path}: ${name}`);
+  return namesOf(file).map(({ name, word, line }) => {
+    const message = `"${name}" says "${word}"; the glossary's term is "${replacedWords[word]}"`;
+    return { path: file.path, line, message };
   });
 }
 

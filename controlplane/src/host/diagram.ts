@@ -1,6 +1,7 @@
 /** The picture of the host's life in the README, drawn from the tables that the machine runs on. */
 import { HostState, RunKind, RunOutcome } from '@rackwright/messages';
 import { requests } from './life/machine-tables.ts';
+import { runKindName } from './pass/pass.ts';
 import {
   type Kind,
   type Landing,
@@ -8,9 +9,8 @@ import {
   type Sign,
   type State,
   signs,
-} from './turn/transitions.ts';
-import { runKindName } from './turn/turn.ts';
-import type { RequestKind } from './turn/types.ts';
+} from './pass/transitions.ts';
+import type { RequestKind } from './pass/types.ts';
 
 const stateNames: { readonly [S in State]: string } = {
   [HostState.NEW]: 'new',

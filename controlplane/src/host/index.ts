@@ -38,21 +38,11 @@ export { isInUseOf, useOf } from './life/use-of.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
 export { agentBackMs, agentWordMs } from './operation/operation.ts';
 export { shutdownSeconds } from './operation/shutdown.ts';
-export { planFor } from './plan-for.ts';
-export { powerBack } from './power/pending-power.ts';
-export { createMethod, isCreation } from './request/request-ids.ts';
-export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
-export { agentAway, awayFromMs } from './shell/agent-away.ts';
-export type { HostsDependencies } from './shell/dependencies.ts';
-export { Hosts } from './shell/reconcile.ts';
-export { createSessionRegistry, type LiveSession, type SessionRegistry } from './shell/sessions.ts';
-export { credentialVersions, whyNothingDestructive } from './shell/surroundings.ts';
-export { settleMs } from './shell/wake.ts';
-export { displayOf } from './turn/display.ts';
-export { placesMax } from './turn/quota.ts';
-export { engineSteps, switchesOn } from './turn/step-names.ts';
-export { defaultTiming, type EngineTiming } from './turn/timing.ts';
-export type { RequestOutcome, TurnResult } from './turn/turn-result.ts';
+export { displayOf } from './pass/display.ts';
+export type { PassResult, RequestOutcome } from './pass/pass-result.ts';
+export { placesMax } from './pass/quota.ts';
+export { engineSteps, switchesOn } from './pass/step-names.ts';
+export { defaultTiming, type EngineTiming } from './pass/timing.ts';
 export type {
   AnswerVerdict,
   CallOutput,
@@ -64,6 +54,16 @@ export type {
   Requester,
   WorkflowRequest,
   WorkflowStep,
-} from './turn/types.ts';
-export type { PendingWait } from './turn/waiting.ts';
-export type { CallWebhook, WebhookOrder } from './turn/webhook-order.ts';
+} from './pass/types.ts';
+export type { PendingWait } from './pass/waiting.ts';
+export type { CallWebhook, WebhookOrder } from './pass/webhook-order.ts';
+export { planFor } from './plan-for.ts';
+export { powerBack } from './power/pending-power.ts';
+export { createMethod, isCreation } from './request/request-ids.ts';
+export { agentStepsOf, offered, planOf } from './run/known-steps.ts';
+export { agentAway, awayFromMs } from './shell/agent-away.ts';
+export type { HostsDependencies } from './shell/dependencies.ts';
+export { Hosts } from './shell/reconcile.ts';
+export { createSessionRegistry, type LiveSession, type SessionRegistry } from './shell/sessions.ts';
+export { credentialVersions, whyNothingDestructive } from './shell/surroundings.ts';
+export { settleMs } from './shell/wake.ts';

@@ -21,6 +21,8 @@ import {
 } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { isBootStep } from './pass/step-names.ts';
+import type { HostEvent, HostRequest } from './pass/types.ts';
 import { nextWakeMs } from './shell/wake.ts';
 import {
   type Bench,
@@ -33,8 +35,6 @@ import {
   virtioDisk,
 } from './testing/bench.ts';
 import { rendered, script, workflowRun } from './testing/templates.ts';
-import { isBootStep } from './turn/step-names.ts';
-import type { HostEvent, HostRequest } from './turn/types.ts';
 
 const people = ['user:ann', 'user:bob'] as const;
 const reason = 'tried out';

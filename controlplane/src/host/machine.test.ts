@@ -13,6 +13,7 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { requests, requestsDuringRun } from './life/machine-tables.ts';
+import { type Kind, landings, type State } from './pass/transitions.ts';
 import {
   bench,
   done,
@@ -25,7 +26,6 @@ import {
   verified,
   virtioDisk,
 } from './testing/bench.ts';
-import { type Kind, landings, type State } from './turn/transitions.ts';
 
 const stateOf = (record: store.HostRecord) => record.host?.status?.state;
 const runOf = (record: store.HostRecord) => record.host?.status?.run;

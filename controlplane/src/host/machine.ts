@@ -41,14 +41,9 @@ import { isAgentGone } from './life/stuck.ts';
 import { callAgain } from './operation/calls.ts';
 import { askToForget, repeatCancel } from './operation/operation.ts';
 import { withdrawHandOffs } from './operation/settled.ts';
-import { startPower } from './power/pending-power.ts';
-import { enforcePower, notePowerMismatch } from './power/power-policy.ts';
-import { foldRequest } from './request/request.ts';
-import { endStay } from './request/resume-failed.ts';
-import { driveRun, startRun } from './run/engine.ts';
-import { leavePlaces } from './turn/brake.ts';
-import { move } from './turn/transitions.ts';
-import { activeRun, beginTurn, causedBy, goal, runName, type Turn } from './turn/turn.ts';
+import { leavePlaces } from './pass/brake.ts';
+import { activeRun, beginPass, causedBy, goal, type Pass, runName } from './pass/pass.ts';
+import { move } from './pass/transitions.ts';
 import type {
   HostContext,
   HostEvent,
@@ -56,7 +51,12 @@ import type {
   HostRequest,
   Refusal,
   Requester,
-} from './turn/types.ts';
+} from './pass/types.ts';
+import { startPower } from './power/pending-power.ts';
+import { enforcePower, notePowerMismatch } from './power/power-policy.ts';
+import { foldRequest } from './request/request.ts';
+import { endStay } from './request/resume-failed.ts';
+import { driveRun, startRun } from './run/engine.ts';
 
 /** One pass over a host: fold the event in, then deadlines, then what is wanted. */
 export function step(
@@ -64,71 +64,71 @@ export function step(
   event: HostEvent,
   context: HostContext,
 ): HostOutcome {
-  const turn = beginTurn(record, context);
-  const left = foldNewer(turn, event);
+  const pass = beginPass(record, context);
+  const left = foldNewer(pass, event);
   if (left !== undefined) return left;
-  endHolds(turn);
-  foldFences(turn);
-  guardRestored(turn, event);
-  const refusal = fold(turn, event);
+  endHolds(pass);
+  foldFences(pass);
+  guardRestored(pass, event);
+  const refusal = fold(pass, event);
   if (refusal !== undefined) return { kind: 'refused', refusal };
-  foldForce(turn);
-  foldDeadlines(turn);
-  proceed(turn);
-  repeatCancel(turn);
-  withdrawHandOffs(turn, event.kind === 'report' ? event.report.operationId : undefined);
-  raiseFaults(turn);
-  noteNetbootAccess(turn);
-  const run = activeRun(turn.status);
-  leavePlaces(turn, run !== undefined && isAgentGone(turn, run));
-  if (turn.removed) return { kind: 'removed', record: turn.record, effects: turn.effects };
-  notePowerMismatch(turn);
-  keepDisplaced(turn, record);
-  return { kind: 'kept', record: turn.record, effects: turn.effects };
+  foldForce(pass);
+  foldDeadlines(pass);
+  proceed(pass);
+  repeatCancel(pass);
+  withdrawHandOffs(pass, event.kind === 'report' ? event.report.operationId : undefined);
+  raiseFaults(pass);
+  noteNetbootAccess(pass);
+  const run = activeRun(pass.status);
+  leavePlaces(pass, run !== undefined && isAgentGone(pass, run));
+  if (pass.removed) return { kind: 'removed', record: pass.record, effects: pass.effects };
+  notePowerMismatch(pass);
+  keepDisplaced(pass, record);
+  return { kind: 'kept', record: pass.record, effects: pass.effects };
 }
 
-function fold(turn: Turn, event: HostEvent): Refusal | undefined {
+function fold(pass: Pass, event: HostEvent): Refusal | undefined {
   switch (event.kind) {
     case 'tick':
-      askToForget(turn);
-      callAgain(turn);
+      askToForget(pass);
+      callAgain(pass);
       return undefined;
     case 'written':
-      askToForget(turn);
+      askToForget(pass);
       return undefined;
     case 'report':
-      foldReport(turn, event.report);
+      foldReport(pass, event.report);
       return undefined;
     case 'hello':
-      if (turn.context.restored !== undefined) return undefined;
-      foldHello(turn, event.journal, event.listed, event.grants);
+      if (pass.context.restored !== undefined) return undefined;
+      foldHello(pass, event.journal, event.listed, event.grants);
       return undefined;
     case 'forgotten':
-      foldForgotten(turn);
+      foldForgotten(pass);
       return undefined;
     case 'webhookResult':
-      foldCall(turn, event.id, event.result);
+      foldCall(pass, event.id, event.result);
       return undefined;
     case 'request':
-      if (hasApplied(turn.record, event.by.requestId)) return undefined;
-      return foldAsked(turn, event.request, event.by);
+      if (hasApplied(pass.record, event.by.requestId)) return undefined;
+      return foldAsked(pass, event.request, event.by);
   }
 }
 
 /** A plan that does not hold any more says more than where the host stands now. */
-function foldAsked(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
-  const refusal = refusalOfPlan(turn, request) ?? refusalOf(turn, request, by);
+function foldAsked(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
+  const refusal = refusalOfPlan(pass, request) ?? refusalOf(pass, request, by);
   if (refusal !== undefined) return refusal;
-  const wrong = foldRequest(turn, request, by);
-  if (wrong === undefined) notePlan(turn, request, by);
+  const wrong = foldRequest(pass, request, by);
+  if (wrong === undefined) notePlan(pass, request, by);
   return wrong;
 }
 
 /**
- * Runs that have ended and were followed by another one in the same turn. Before the record changes
+ * Runs that have ended and were followed by another one in the same pass. Before the record changes
  * next, whoever writes it has given those a record of their own (`finished-runs.ts`).
  */
-function keepDisplaced({ record, displaced }: Turn, before: store.HostRecord): void {
+function keepDisplaced({ record, displaced }: Pass, before: store.HostRecord): void {
   if (displaced.length > 0) record.finishedRuns = displaced;
   else if (record.finishedRuns.length > 0 && !sameMessage(record, before)) {
     record.finishedRuns = [];
@@ -136,81 +136,81 @@ function keepDisplaced({ record, displaced }: Turn, before: store.HostRecord): v
 }
 
 /** Turns that a single pass may take; more would be a loop in the tables. */
-const passesMax = 8;
+const roundsMax = 8;
 
 /** Drives the run, lands it when it ends, and starts what is wanted next. */
-function proceed(turn: Turn): void {
-  for (let pass = 0; pass < passesMax && !turn.removed; pass++) {
-    const run = activeRun(turn.status);
+function proceed(pass: Pass): void {
+  for (let round = 0; round < roundsMax && !pass.removed; round++) {
+    const run = activeRun(pass.status);
     if (run !== undefined) {
-      leaveUp(turn, run);
-      driveRun(turn, run);
+      leaveUp(pass, run);
+      driveRun(pass, run);
     }
-    if (turn.ended !== undefined) {
-      land(turn, turn.ended);
-      turn.ended = undefined;
-      if (turn.status.state === HostState.GONE) {
-        leaveRemains(turn);
-        turn.removed = true;
+    if (pass.ended !== undefined) {
+      land(pass, pass.ended);
+      pass.ended = undefined;
+      if (pass.status.state === HostState.GONE) {
+        leaveRemains(pass);
+        pass.removed = true;
       }
     } else if (run !== undefined) {
       return;
     } else {
-      leaveUnwanted(turn);
-      leaveChanged(turn);
-      if (startWanted(turn)) continue;
-      if (!leaveSwitchedOn(turn)) return;
+      leaveUnwanted(pass);
+      leaveChanged(pass);
+      if (startWanted(pass)) continue;
+      if (!leaveSwitchedOn(pass)) return;
     }
   }
 }
 
 /** An available host whose goal is less is kept ready no longer; what was erased stays erased. */
-function leaveUnwanted(turn: Turn): void {
-  const { status } = turn;
-  if (status.state !== HostState.AVAILABLE || wantsAvailable(turn.spec)) return;
-  const wasDue = isDue(turn);
+function leaveUnwanted(pass: Pass): void {
+  const { status } = pass;
+  if (status.state !== HostState.AVAILABLE || wantsAvailable(pass.spec)) return;
+  const wasDue = isDue(pass);
   move(status, 'unwanted');
-  if (wasDue) stayDue(turn);
-  causedBy(turn, 'system', 'no longer available: its goal is manageable');
+  if (wasDue) stayDue(pass);
+  causedBy(pass, 'system', 'no longer available: its goal is manageable');
 }
 
 /** What was inspected and certified is not what is in the host now, or how it boots. */
-function leaveChanged(turn: Turn): void {
-  const { status } = turn;
-  noteBootMacs(turn);
+function leaveChanged(pass: Pass): void {
+  const { status } = pass;
+  noteBootMacs(pass);
   const fault = hardwareFaultOf(status);
   if (fault === undefined || status.state !== HostState.AVAILABLE) return;
   move(status, 'changed');
-  causedBy(turn, 'system', `no longer available: ${fault.message}`);
+  causedBy(pass, 'system', `no longer available: ${fault.message}`);
 }
 
 /**
  * An available host is off. One that a failed run left on, and that is not switched off at once,
  * may have been started anew by somebody: what it booted then nobody saw. Whether it was so.
  */
-function leaveSwitchedOn(turn: Turn): boolean {
-  const { status } = turn;
+function leaveSwitchedOn(pass: Pass): boolean {
+  const { status } = pass;
   if (status.state !== HostState.AVAILABLE || status.poweredOn !== true) return false;
   move(status, 'used');
-  causedBy(turn, 'system', 'no longer available: it is on, and nothing switches it off');
+  causedBy(pass, 'system', 'no longer available: it is on, and nothing switches it off');
   return true;
 }
 
 /** Deletion first, then holds, then a power request, then the goal. Whether a run was started. */
-function startWanted(turn: Turn): boolean {
-  const { status, record } = turn;
-  if (status.deletion !== undefined) return driveDeletion(turn);
-  if (holdOf(turn, HoldScope.WORK) !== undefined) return false;
-  if (record.pendingPower !== undefined && holdOf(turn, HoldScope.POWER) === undefined) {
-    if (!hasWhatRunsNeed(turn)) return false;
-    if (startPower(turn, record.pendingPower)) return true;
+function startWanted(pass: Pass): boolean {
+  const { status, record } = pass;
+  if (status.deletion !== undefined) return driveDeletion(pass);
+  if (holdOf(pass, HoldScope.WORK) !== undefined) return false;
+  if (record.pendingPower !== undefined && holdOf(pass, HoldScope.POWER) === undefined) {
+    if (!hasWhatRunsNeed(pass)) return false;
+    if (startPower(pass, record.pendingPower)) return true;
   }
-  const kind = wantedRun(turn);
-  if (waitsForLook(turn, kind)) return false;
-  if (kind === undefined || !mayTryAgain(turn)) return endStay(turn) || enforcePower(turn);
-  if (!hasWhatRunsNeed(turn)) return false;
-  startRun(turn, kind, goal);
-  takeOver(turn, status.run as Run);
-  causedBy(turn, 'system', `${runName(status.run as Run)} started towards the goal`);
+  const kind = wantedRun(pass);
+  if (waitsForLook(pass, kind)) return false;
+  if (kind === undefined || !mayTryAgain(pass)) return endStay(pass) || enforcePower(pass);
+  if (!hasWhatRunsNeed(pass)) return false;
+  startRun(pass, kind, goal);
+  takeOver(pass, status.run as Run);
+  causedBy(pass, 'system', `${runName(status.run as Run)} started towards the goal`);
   return true;
 }

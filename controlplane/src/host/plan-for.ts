@@ -4,8 +4,8 @@ import type { PlannableRequest } from './foresee/foresee.ts';
 import type { DraftPlan } from './foresee/plan-basis.ts';
 import { planNow } from './foresee/plan-check.ts';
 import { step } from './machine.ts';
-import { beginTurn } from './turn/turn.ts';
-import type { HostContext, Refusal, Requester } from './turn/types.ts';
+import { beginPass } from './pass/pass.ts';
+import type { HostContext, Refusal, Requester } from './pass/types.ts';
 
 /** A draft with the reason why it would be refused now; or what is wrong with the request. */
 export function planFor(
@@ -15,7 +15,7 @@ export function planFor(
   asked: PlanRunRequest | undefined,
   by: Requester,
 ): DraftPlan | Refusal {
-  const draft = planNow(beginTurn(record, context), request, asked);
+  const draft = planNow(beginPass(record, context), request, asked);
   if ('code' in draft) return draft;
   const outcome = step(record, { kind: 'request', request, by }, context);
   draft.plan.refused = outcome.kind === 'refused' ? outcome.refusal.message : '';

@@ -12,8 +12,8 @@ import {
 } from '@rackwright/erasure';
 import { agent, StorageDeviceSchema, Transport } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
+import { runOver } from './command-io.fixture.ts';
 import { exitCodes, exitCodeWords } from './failure.ts';
-import { runOver } from './world.fixture.ts';
 
 test('exit codes are told apart, and all stand in the help and in the README', async () => {
   const { out } = await runOver(['--help']);

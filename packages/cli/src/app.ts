@@ -8,11 +8,11 @@ import {
   run,
   type StricliProcess,
 } from '@stricli/core';
+import type { CliContext, CommandIo } from './command-io.ts';
 import { otherWords, typedCommand, wordsForArguments, wordsForCommand } from './command-words.ts';
 import { exitCodes, exitCodeWords } from './failure.ts';
 import { foldHelp } from './output/help.ts';
 import { routeOf, routesFor } from './routes.ts';
-import type { CliContext, World } from './world.ts';
 
 const description =
   'Bare-metal hosts from racked and cabled to provably wiped\n\n' +
@@ -57,14 +57,14 @@ function exitCodeLines(): string {
 }
 
 /** Runs one command line; resolves with the exit code. Stricli itself writes only help. */
-export async function runCli(given: readonly string[], world: World): Promise<number> {
+export async function runCli(given: readonly string[], io: CommandIo): Promise<number> {
   const [first, ...rest] = given;
-  if (first === '__complete') return complete(rest, world);
+  if (first === '__complete') return complete(rest, io);
   const args = first === '--version' ? ['version', ...rest] : given;
-  const stdout = { write: (text: string) => world.out.write(foldHelp(text)) };
-  const stricli: StricliProcess = { stdout, stderr: world.err, env: {} };
+  const stdout = { write: (text: string) => io.out.write(foldHelp(text)) };
+  const stricli: StricliProcess = { stdout, stderr: io.err, env: {} };
   const app = await applicationFor(await routesFor(args, description), args);
-  await run(app, args, { process: stricli, world });
+  await run(app, args, { process: stricli, io });
   const code = Number(stricli.exitCode ?? exitCodes.done);
   if (code >= 0) return code;
   // Stricli's own codes: -4 and -5 are wrong arguments, the others are errors in here.
@@ -75,15 +75,15 @@ export async function runCli(given: readonly string[], world: World): Promise<nu
  * Prints what the last word of a line may become: "proposal<TAB>what it is". Never fails, and
  * prints nothing when something is wrong: a shell shows all of it to whoever types.
  */
-async function complete(words: readonly string[], world: World): Promise<number> {
+async function complete(words: readonly string[], io: CommandIo): Promise<number> {
   const silent = { write: () => undefined };
   try {
     const app = await applicationFor(await routesFor(words, description), words);
     const stricli: StricliProcess = { stdout: silent, stderr: silent, env: {} };
-    const quiet: World = { ...world, err: { ...silent, columns: undefined } };
-    const proposals = await proposeCompletions(app, words, { process: stricli, world: quiet });
+    const quiet: CommandIo = { ...io, err: { ...silent, columns: undefined } };
+    const proposals = await proposeCompletions(app, words, { process: stricli, io: quiet });
     for (const { completion, brief } of proposals) {
-      world.out.write(`${completion}\t${brief.replaceAll(/\s+/g, ' ')}\n`);
+      io.out.write(`${completion}\t${brief.replaceAll(/\s+/g, ' ')}\n`);
     }
   } catch {
     // Nothing is proposed.

@@ -17,7 +17,7 @@ import {
   UnsatisfiedFlagError,
   UnsatisfiedPositionalError,
 } from '@stricli/core';
-import type { CliContext } from './world.ts';
+import type { CliContext } from './command-io.ts';
 
 type Target = Command<CliContext> | RouteMap<CliContext>;
 

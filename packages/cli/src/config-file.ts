@@ -16,8 +16,8 @@
  */
 import { ConfigReader, errorText } from '@rackwright/platform';
 import { isMap, parse, parseDocument } from 'yaml';
+import type { CommandIo } from './command-io.ts';
 import { UsageError } from './failure.ts';
-import type { World } from './world.ts';
 
 /** How a person signs in at an identity provider. */
 export interface LoginSettings {
@@ -55,15 +55,15 @@ const contextsMax = 256;
 
 /** Where the file is, and whether it was named or is where it usually is. */
 export function configPath(
-  world: World,
+  io: CommandIo,
   flags: { readonly config?: string },
 ): { readonly path: string; readonly isNamed: boolean } {
-  const named = flags.config ?? world.environment[configVariable];
-  return { path: named ?? `${configFolder(world)}/config.yaml`, isNamed: named !== undefined };
+  const named = flags.config ?? io.environment[configVariable];
+  return { path: named ?? `${configFolder(io)}/config.yaml`, isNamed: named !== undefined };
 }
 
 /** "~/.config/rackwright" */
-export function configFolder({ environment, homeFolder }: World): string {
+export function configFolder({ environment, homeFolder }: CommandIo): string {
   return `${environment['XDG_CONFIG_HOME'] ?? `${homeFolder}/.config`}/rackwright`;
 }
 
@@ -72,12 +72,12 @@ export function configFolder({ environment, homeFolder }: World): string {
  * `UsageError`.
  */
 export async function readConfig(
-  world: World,
+  io: CommandIo,
   flags: { readonly config?: string },
   lack?: 'mayLack',
 ): Promise<ConfigFile> {
-  const { path, isNamed } = configPath(world, flags);
-  const text = await textAt(world, path);
+  const { path, isNamed } = configPath(io, flags);
+  const text = await textAt(io, path);
   if (text === undefined) {
     if (!isNamed || lack === 'mayLack') return { contexts: {}, plain: {} };
     throw new UsageError(`the configuration file ${path} does not exist`);
@@ -103,8 +103,8 @@ function namesIn(value: unknown): string[] {
   return Object.keys(contexts ?? {});
 }
 
-async function textAt(world: World, path: string): Promise<string | undefined> {
-  const bytes = await world.readFile(path);
+async function textAt(io: CommandIo, path: string): Promise<string | undefined> {
+  const bytes = await io.readFile(path);
   return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 }
 
@@ -169,12 +169,12 @@ export interface ConfigChange {
 
 /** Changes the file and leaves the rest of it as it is written. */
 export async function changeConfig(
-  world: World,
+  io: CommandIo,
   flags: { readonly config?: string },
   changes: readonly ConfigChange[],
 ): Promise<void> {
-  const { path } = configPath(world, flags);
-  const document = parseDocument((await textAt(world, path)) ?? '');
+  const { path } = configPath(io, flags);
+  const document = parseDocument((await textAt(io, path)) ?? '');
   if (document.contents !== null && !isMap(document.contents)) {
     throw new UsageError(`${path} must have names with values`);
   }
@@ -182,5 +182,5 @@ export async function changeConfig(
     if (value === undefined) document.deleteIn(at);
     else document.setIn(at, value);
   }
-  await world.writePrivateFile(path, new TextEncoder().encode(document.toString()));
+  await io.writePrivateFile(path, new TextEncoder().encode(document.toString()));
 }

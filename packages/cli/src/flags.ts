@@ -1,10 +1,10 @@
 /** Flags and arguments that several commands share. */
 
+import type { CliContext } from './command-io.ts';
 import type { Collection } from './commands/frame/names.ts';
 import { UsageError } from './failure.ts';
 import { type OutputKind, outputKinds } from './output/kinds.ts';
 import type { ConnectionFlags } from './settings.ts';
-import type { CliContext } from './world.ts';
 
 const path = (text: string) => text;
 
@@ -118,7 +118,7 @@ export function idArgument(placeholder: string, brief: string) {
 export function proposer(collection: Collection) {
   return async function propose(this: CliContext, partial: string): Promise<readonly string[]> {
     const { proposeNames } = await import('./commands/frame/names.ts');
-    return proposeNames(this.world, collection, partial);
+    return proposeNames(this.io, collection, partial);
   };
 }
 

@@ -7,9 +7,9 @@ import type { WebClient } from '@rackwright/platform';
 import { nodeVersionProblem } from '@rackwright/platform';
 import { nodeClock, nodeRandom, nodeUserFiles } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
+import type { Output } from './command-io.ts';
 import { exitCodes } from './failure.ts';
 import { typeSecret } from './secret-line.ts';
-import type { Output } from './world.ts';
 
 /** Of a terminal, VT100. */
 const usualSize = { columns: 80, rows: 24 } as const;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { runOver } from './command-io.fixture.ts';
 import { manPages } from './man.ts';
 import { routeNames } from './routes.ts';
-import { runOver } from './world.fixture.ts';
 
 describe('man pages', async () => {
   const pages = await manPages('1.2.3', '2026-01-31');

@@ -4,9 +4,9 @@
  */
 import type { Command, RouteMap } from '@stricli/core';
 import { briefs } from './briefs.ts';
+import type { CliContext } from './command-io.ts';
 import { exitCodes, exitCodeWords } from './failure.ts';
 import { loadRoute, routeNames } from './routes.ts';
-import type { CliContext } from './world.ts';
 
 type Target = Command<CliContext> | RouteMap<CliContext>;
 type Flags = NonNullable<Command<CliContext>['parameters']['flags']>;

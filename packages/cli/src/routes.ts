@@ -1,7 +1,7 @@
 /** What each word after `rackwright` does, loaded when it is typed: start-up time counts. */
 import { buildCommand, buildRouteMap, type Command, type RouteMap } from '@stricli/core';
 import { briefs, type RouteName } from './briefs.ts';
-import type { CliContext } from './world.ts';
+import type { CliContext } from './command-io.ts';
 
 type Target = Command<CliContext> | RouteMap<CliContext>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { runOver } from './command-io.fixture.ts';
 import { exitCodes } from './failure.ts';
 import { typeSecret } from './secret-line.ts';
-import { runOver } from './world.fixture.ts';
 
 describe('a line that is not shown', () => {
   test.each([

@@ -3,9 +3,9 @@
  * context in use before the rest of the file.
  */
 import { type CallOptions, type Channel, connect, type Repeats } from '@rackwright/rpc';
+import type { CommandIo } from './command-io.ts';
 import { type ConfigFile, type ContextSettings, configPath, readConfig } from './config-file.ts';
 import { UsageError } from './failure.ts';
-import type { World } from './world.ts';
 
 /** Flags that every command that speaks to the control plane has. */
 export interface ConnectionFlags {
@@ -51,27 +51,27 @@ export interface Connection {
 
 /** The context that is in use, and what it says; no name: the file without contexts. */
 export async function contextInUse(
-  world: World,
+  io: CommandIo,
   flags: ConnectionFlags,
 ): Promise<{ readonly name: string | undefined; readonly settings: ContextSettings }> {
-  const file = await readConfig(world, flags);
-  const name = flags.context ?? world.environment[contextVariable] ?? file.current;
+  const file = await readConfig(io, flags);
+  const name = flags.context ?? io.environment[contextVariable] ?? file.current;
   if (name === undefined) return { name, settings: file.plain };
   const settings = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined;
   if (settings !== undefined) return { name, settings: { ...file.plain, ...settings } };
-  throw new UsageError(`there is no context "${name}"; ${knownContexts(world, flags, file)}`);
+  throw new UsageError(`there is no context "${name}"; ${knownContexts(io, flags, file)}`);
 }
 
-function knownContexts(world: World, flags: ConnectionFlags, { contexts }: ConfigFile): string {
+function knownContexts(io: CommandIo, flags: ConnectionFlags, { contexts }: ConfigFile): string {
   const names = Object.keys(contexts);
-  const { path } = configPath(world, flags);
+  const { path } = configPath(io, flags);
   return names.length === 0 ? `${path} has none` : `${path} has ${names.join(', ')}`;
 }
 
 /** The settings from all places. Throws `UsageError` naming everything that is missing. */
-export async function readSettings(world: World, flags: ConnectionFlags): Promise<Settings> {
-  const { name, settings } = await contextInUse(world, flags);
-  const given = (key: keyof typeof variables) => flags[key] ?? world.environment[variables[key]];
+export async function readSettings(io: CommandIo, flags: ConnectionFlags): Promise<Settings> {
+  const { name, settings } = await contextInUse(io, flags);
+  const given = (key: keyof typeof variables) => flags[key] ?? io.environment[variables[key]];
   const server = given('server') ?? settings.server;
   const caFile = given('caFile') ?? settings.caFile;
   const named = given('tokenFile') ?? settings.tokenFile;
@@ -87,7 +87,7 @@ export async function readSettings(world: World, flags: ConnectionFlags): Promis
   const missing = (['server', 'tokenFile', 'caFile'] as const)
     .filter((key) => found[key] === undefined)
     .map((key) => `${flagNames[key]} (or ${variables[key]}, or ${key} in the file)`);
-  const { path } = configPath(world, flags);
+  const { path } = configPath(io, flags);
   throw new UsageError(
     `the control plane is not known: give ${missing.join(', ')}. ` +
       `The file is --config, RACKWRIGHT_CONFIG or ${path}; \`rackwright context set\` writes it.`,
@@ -95,30 +95,30 @@ export async function readSettings(world: World, flags: ConnectionFlags): Promis
 }
 
 /** Connects by the settings. */
-export async function openConnection(world: World, flags: ConnectionFlags): Promise<Connection> {
-  const { server, caFile, proof } = await readSettings(world, flags);
-  const token = await tokenOf(world, proof);
-  const caPem = await readText(world, caFile, '--ca-file');
+export async function openConnection(io: CommandIo, flags: ConnectionFlags): Promise<Connection> {
+  const { server, caFile, proof } = await readSettings(io, flags);
+  const token = await tokenOf(io, proof);
+  const caPem = await readText(io, caFile, '--ca-file');
   if (!/^\S+:\d+$/.test(server)) {
     throw new UsageError(`--server is "${server}"; it must be HOST:PORT`);
   }
   return {
-    channel: (world.connect ?? connect)({ target: server, caPem }),
+    channel: (io.connect ?? connect)({ target: server, caPem }),
     defaults: {
       headers: { authorization: `Bearer ${token}` },
-      signal: world.signal,
-      repeats: repeatsOf(world, server),
+      signal: io.signal,
+      repeats: repeatsOf(io, server),
     },
     ...{ server, caPem, caFile },
     explained: async (error) => {
       const { explained } = await import('./unreached.ts');
-      return explained(world, { server, caPem, caFile }, error);
+      return explained(io, { server, caPem, caFile }, error);
     },
   };
 }
 
 /** A person who waits is told why, once. */
-function repeatsOf({ clock, random, err }: World, server: string): Repeats {
+function repeatsOf({ clock, random, err }: CommandIo, server: string): Repeats {
   let isTold = false;
   const onRepeat = (): void => {
     if (!isTold) err.write(`${server} is unavailable now: trying again for a few seconds\n`);
@@ -127,18 +127,18 @@ function repeatsOf({ clock, random, err }: World, server: string): Repeats {
   return { clock, random, onRepeat };
 }
 
-async function tokenOf(world: World, proof: Proof): Promise<string> {
+async function tokenOf(io: CommandIo, proof: Proof): Promise<string> {
   if (proof.kind === 'login') {
     const { signedInToken } = await import('./login/session.ts');
-    return signedInToken(world, proof.context, proof.settings);
+    return signedInToken(io, proof.context, proof.settings);
   }
-  const token = (await readText(world, proof.path, '--token-file')).trim();
+  const token = (await readText(io, proof.path, '--token-file')).trim();
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new UsageError(`--token-file ${proof.path} holds no token: one word on one line`);
 }
 
-async function readText(world: World, path: string, flag: string): Promise<string> {
-  const bytes = await world.readFile(path);
+async function readText(io: CommandIo, path: string, flag: string): Promise<string> {
+  const bytes = await io.readFile(path);
   if (bytes === undefined) throw new UsageError(`${flag} names ${path}, which does not exist`);
   return new TextDecoder().decode(bytes);
 }

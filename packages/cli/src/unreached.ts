@@ -3,8 +3,8 @@ import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ApiFailure } from '@rackwright/messages';
 import { lookAtCertificates } from '@rackwright/rpc';
+import type { CommandIo } from './command-io.ts';
 import { NotReached } from './failure.ts';
-import type { World } from './world.ts';
 
 /** Somebody waits for the sentence. */
 const lookTimeoutMs = 3_000;
@@ -19,7 +19,7 @@ export interface Wanted {
 }
 
 /** The same error, or one that says why nothing was reached; what a server says itself stays. */
-export async function explained(world: World, wanted: Wanted, error: unknown): Promise<unknown> {
+export async function explained(io: CommandIo, wanted: Wanted, error: unknown): Promise<unknown> {
   // Whatever a control plane refuses has a reason; without one it was not asked.
   if (!(error instanceof ApiFailure) || error.error.reason !== '') return error;
   const { server } = wanted;
@@ -29,9 +29,9 @@ export async function explained(world: World, wanted: Wanted, error: unknown): P
   }
   if (error.error.kind !== 'unavailable') return error;
   const { host, port } = partsOf(server);
-  const look = { host, port, timeoutMs: lookTimeoutMs, clock: world.clock };
+  const look = { host, port, timeoutMs: lookTimeoutMs, clock: io.clock };
   const chain = await lookAtCertificates(look);
-  const why = chain === undefined ? undefined : whyNotBelieved(wanted, chain, world.clock.nowMs());
+  const why = chain === undefined ? undefined : whyNotBelieved(wanted, chain, io.clock.nowMs());
   const toDo = 'Check --server, and that it runs there';
   const words = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;
   return new NotReached(words, { cause: error });

@@ -3,7 +3,7 @@
  * production command over the same services.
  */
 
-import { runCli, type World } from '@rackwright/cli';
+import { type CommandIo, runCli } from '@rackwright/cli';
 import { createOperatorServices, trustedSignIn } from '@rackwright/controlplane';
 import {
   AbandonedResourceService,
@@ -106,7 +106,7 @@ async function type(
   const write = (text: string) => {
     words += text;
   };
-  const world: World = {
+  const world: CommandIo = {
     environment: {
       RACKWRIGHT_SERVER: 'sim:7440',
       RACKWRIGHT_TOKEN_FILE: '/token',

@@ -30,7 +30,7 @@ export const controlPlants: readonly Plant[] = [
     name: 'cleansWhatIsHeld',
     breaks: 'what may keep a host from its clean is judged before the clean takes a boot over',
     file: 'controlplane/src/host/life/shared-boot.ts',
-    find: ' || holdOf(turn, HoldScope.WORK) !== undefined',
+    find: ' || holdOf(pass, HoldScope.WORK) !== undefined',
     replace: '',
     caughtBy: test('controlplane/src/host/life/shared-boot.test.ts', 'a person holds it'),
   },
@@ -141,7 +141,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'terminalRunMoves',
     breaks: 'H3: a run that has ended never changes again',
-    file: 'controlplane/src/host/turn/turn.ts',
+    file: 'controlplane/src/host/pass/pass.ts',
     find: 'status.run !== undefined && status.run.phase !== RunPhase.ENDED ? status.run : undefined;',
     replace: 'status.run;',
     caughtBy: bySimulation,
@@ -150,8 +150,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'resultOfAnotherAttempt',
     breaks: 'H3, R7: only a result of the present attempt moves the run',
     file: 'controlplane/src/host/events/fold.ts',
-    find: 'return turn.record.operation?.operation?.id === operationId ? { run, step } : undefined;',
-    replace: 'return turn.record.operation === undefined ? undefined : { run, step };',
+    find: 'return pass.record.operation?.operation?.id === operationId ? { run, step } : undefined;',
+    replace: 'return pass.record.operation === undefined ? undefined : { run, step };',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'a result of an earlier attempt'),
   },
   {
@@ -161,7 +161,7 @@ export const controlPlants: readonly Plant[] = [
     find: '  if (before !== undefined) return before;',
     replace:
       '  if (before !== undefined) {\n' +
-      '    if (turn.status.backoff !== undefined) turn.status.backoff.failures += 1;\n' +
+      '    if (pass.status.backoff !== undefined) pass.status.backoff.failures += 1;\n' +
       '    return before;\n  }',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'delivered twice counts once'),
   },
@@ -185,9 +185,9 @@ export const controlPlants: readonly Plant[] = [
     name: 'conflictClearsTheError',
     breaks: 'a conflict neither clears nor adds an error',
     file: 'controlplane/src/host/events/fold.ts',
-    find: '  const first = slot?.firstConflictTime ?? now(turn);',
+    find: '  const first = slot?.firstConflictTime ?? now(pass);',
     replace:
-      '  delete turn.status.lastError;\n  const first = slot?.firstConflictTime ?? now(turn);',
+      '  delete pass.status.lastError;\n  const first = slot?.firstConflictTime ?? now(pass);',
     caughtBy: test('test/scenarios/lifecycle.test.ts', 'metal3-23'),
   },
   {
@@ -202,9 +202,9 @@ export const controlPlants: readonly Plant[] = [
     name: 'neverTwiceRunsAgain',
     breaks: 'R4: a neverTwice step that was cut short waits for a person',
     file: 'controlplane/src/host/run/engine.ts',
-    find: '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    holdForPerson(turn, run, step, failure);',
+    find: '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    holdForPerson(pass, run, step, failure);',
     replace:
-      '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    retryStep(turn, run, step, {}, {});',
+      '  if (step.rerunClass === RerunClass.NEVER_TWICE) {\n    retryStep(pass, run, step, {}, {});',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'must never run twice'),
   },
   {
@@ -227,7 +227,7 @@ export const controlPlants: readonly Plant[] = [
   {
     name: 'keptAvailable',
     breaks: 'a host that was switched on without an order is not available any more',
-    file: 'controlplane/src/host/turn/transitions.ts',
+    file: 'controlplane/src/host/pass/transitions.ts',
     find: "  used: notAvailable({ disks: 'dirty', use: 'next' }),",
     replace: "  used: everywhere({ disks: 'dirty', use: 'next' }),",
     caughtBy: test('controlplane/src/host/events/observe.test.ts', '.'),
@@ -239,7 +239,7 @@ export const controlPlants: readonly Plant[] = [
     find: '  if (latest === undefined) return false;\n  if (latest.name !== engineSteps.off)',
     replace:
       '  if (latest === undefined) return false;\n' +
-      '  const all = activeRun(turn.status)?.steps ?? [];\n' +
+      '  const all = activeRun(pass.status)?.steps ?? [];\n' +
       '  if (all.some(({ name, attempt }) => switchesOn(name) && attempt > 0)) return true;\n' +
       '  if (latest.name !== engineSteps.off)',
     caughtBy: test('controlplane/src/host/erasure/use.test.ts', 'while the list holds it off'),
@@ -264,8 +264,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'anotherUseEpoch',
     breaks: 'a certificate counts only for its own use epoch',
     file: 'controlplane/src/host/erasure/certify.ts',
-    find: '.filter((each) => each.useEpoch === turn.status.useEpoch)',
-    replace: '.filter((each) => each.useEpoch <= turn.status.useEpoch)',
+    find: '.filter((each) => each.useEpoch === pass.status.useEpoch)',
+    replace: '.filter((each) => each.useEpoch <= pass.status.useEpoch)',
     caughtBy: test('controlplane/src/host/promises.test.ts', 'certificates of an earlier use'),
   },
   {
@@ -292,7 +292,7 @@ export const controlPlants: readonly Plant[] = [
     name: 'requestActsTwice',
     breaks: 'a request id that comes again acts once',
     file: 'controlplane/src/host/machine.ts',
-    find: 'if (hasApplied(turn.record, event.by.requestId)) return undefined;',
+    find: 'if (hasApplied(pass.record, event.by.requestId)) return undefined;',
     replace: "if (event.by.requestId === ' ') return undefined;",
     caughtBy: test('controlplane/src/host/machine.test.ts', 'repeated request id'),
   },
@@ -311,7 +311,7 @@ export const controlPlants: readonly Plant[] = [
     name: 'heldHostStarts',
     breaks: 'nothing new starts on a held host',
     file: 'controlplane/src/host/machine.ts',
-    find: '  if (holdOf(turn, HoldScope.WORK) !== undefined) return false;',
+    find: '  if (holdOf(pass, HoldScope.WORK) !== undefined) return false;',
     replace: '',
     caughtBy: test('controlplane/src/host/life/holds.test.ts', '.'),
   },
@@ -321,7 +321,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/deletion/deletion.ts',
     find: '  const mode = request.mode === DeletionMode.FORCE ?',
     replace:
-      '  const begun = turn.status.run?.kind === 4 && turn.status.run.endTime === undefined;\n' +
+      '  const begun = pass.status.run?.kind === 4 && pass.status.run.endTime === undefined;\n' +
       '  const mode = request.mode === DeletionMode.FORCE && !begun ?',
     caughtBy: test('controlplane/src/host/run/forced.test.ts', 'an upgrade to force'),
   },

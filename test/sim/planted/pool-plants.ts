@@ -128,8 +128,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'untouchedHeldForIll',
     breaks: 'P10: a host whose failed reimage has written nothing is in service as before',
     file: 'controlplane/src/host/events/landing.ts',
-    find: 'setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);',
-    replace: 'setFault(turn, type, cause, anySuccess);',
+    find: 'setFault(pass, type, cause, anySuccess, FaultSeverity.WARNING);',
+    replace: 'setFault(pass, type, cause, anySuccess);',
     caughtBy: test(
       'controlplane/src/host/deployment/untouched-disk.test.ts',
       'that was not written',
@@ -177,8 +177,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'queueTimeCounted',
     breaks: 'R5: what an order waits for its turn is no time of its step',
     file: 'controlplane/src/host/deployment/image-turn.ts',
-    find: 'step.deadline = later(turn, timing.imageTimeoutMs);',
-    replace: 'step.deadline = slot.sendTime && later(turn, 1_000);',
+    find: 'step.deadline = later(pass, timing.imageTimeoutMs);',
+    replace: 'step.deadline = slot.sendTime && later(pass, 1_000);',
     caughtBy: test('controlplane/src/host/deployment/deployment.test.ts', 'a step’s time begins'),
   },
   {

@@ -4,8 +4,8 @@ import type { Plant } from './plant.ts';
 const forgetful = { kind: 'simulation', forgetfulDisk: true } as const;
 const powerCycle = 'controlplane/src/host/erasure/power-cycle.ts';
 const proofSteps = 'controlplane/src/host/run/proof-steps.ts';
-const notDue = 'if (!isDue(turn)) return [...steps];';
-const neverDue = 'if (turn.record.unproved.length < 1e9) return [...steps];';
+const notDue = 'if (!isDue(pass)) return [...steps];';
+const neverDue = 'if (pass.record.unproved.length < 1e9) return [...steps];';
 
 export const proofPlants: readonly Plant[] = [
   {
@@ -28,16 +28,16 @@ export const proofPlants: readonly Plant[] = [
     name: 'revocationLost',
     breaks: 'E2: the certificate of a disk whose content came back is revoked',
     file: powerCycle,
-    find: 'const documents = revocations(turn, evidence);',
-    replace: 'const documents = revocations(turn, evidence).slice(1e9);',
+    find: 'const documents = revocations(pass, evidence);',
+    replace: 'const documents = revocations(pass, evidence).slice(1e9);',
     caughtBy: { ...forgetful, rule: 'E2' },
   },
   {
     name: 'addendumOfReturnedData',
     breaks: 'E1: an addendum says that a disk was read clean after a power cycle',
     file: 'controlplane/src/host/erasure/proof-documents.ts',
-    find: 'return [draft(turn, unproved, ErasureDocumentKind.REVOCATION, statement)];',
-    replace: 'return [draft(turn, unproved, ErasureDocumentKind.ADDENDUM, statement)];',
+    find: 'return [draft(pass, unproved, ErasureDocumentKind.REVOCATION, statement)];',
+    replace: 'return [draft(pass, unproved, ErasureDocumentKind.ADDENDUM, statement)];',
     caughtBy: { ...forgetful, rule: 'E1' },
   },
   {

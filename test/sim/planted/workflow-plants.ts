@@ -83,8 +83,8 @@ export const workflowPlants: readonly Plant[] = [
     name: 'oneKeyForAllCalls',
     breaks: 'W7: the key of a webhook names one call',
     file: 'controlplane/src/host/operation/calls.ts',
-    find: 'id: operationId(turn, run, run.currentStep, step.attempt),',
-    replace: 'id: operationId(turn, run, 0, 1),',
+    find: 'id: operationId(pass, run, run.currentStep, step.attempt),',
+    replace: 'id: operationId(pass, run, 0, 1),',
     caughtBy: { ...bySimulation, from: 31 },
   },
   {

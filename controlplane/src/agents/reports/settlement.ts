@@ -1,7 +1,7 @@
 /** Answers to final reports (R7), and up to where everything has been answered. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
-import type { AnswerVerdict, TurnResult } from '../../host/index.ts';
+import type { AnswerVerdict, PassResult } from '../../host/index.ts';
 import type { AnswerWord } from '../base/acknowledgement.ts';
 
 const { APPLIED, DUPLICATE, STALE, REFUSED } = agent.ReportAnswer_Verdict;
@@ -40,7 +40,7 @@ export class Settlement {
 
 export function answerOf(
   report: agent.Report,
-  result: TurnResult,
+  result: PassResult,
   settledUpTo: bigint,
 ): agent.ReportAnswer {
   const { verdict, reason } = verdictOf(result);
@@ -53,7 +53,7 @@ export function answerOf(
   });
 }
 
-function verdictOf(result: TurnResult): { verdict: agent.ReportAnswer_Verdict; reason: string } {
+function verdictOf(result: PassResult): { verdict: agent.ReportAnswer_Verdict; reason: string } {
   switch (result.kind) {
     case 'notFound':
       return { verdict: STALE, reason: 'the host is not known (any more)' };

@@ -17,7 +17,7 @@ import { revisionOfEtag } from '../../call/position.ts';
 import { checkReason, checkRequestId } from '../../call/texts.ts';
 import { Violations } from '../../call/violations.ts';
 import { answered, hasApplied } from '../../records/index.ts';
-import { removed, transit } from '../turn/transitions.ts';
+import { removed, transit } from '../pass/transitions.ts';
 
 /** Handles one DeleteHost. */
 export async function deleteHost(deps: RpcDependencies, call: DeleteHostRequest): Promise<Host> {

@@ -11,8 +11,8 @@ import {
   StorageSignSchema,
   StorageSource,
 } from '@rackwright/messages';
-import { cut } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
 
 /** Drives of one list that are kept; facts are one bounded record. */
 const drivesMax = 256;
@@ -22,17 +22,17 @@ const textMax = 256;
  * Takes in what came with an operation that asks for the list. Without an answer about drives the
  * list of before is dropped: it may be another BMC's.
  */
-export function noteDrives(turn: Turn, observations: agent.Observations | undefined): void {
-  const asks = turn.record.operation?.operation?.kind.case;
+export function noteDrives(pass: Pass, observations: agent.Observations | undefined): void {
+  const asks = pass.record.operation?.operation?.kind.case;
   if (asks !== 'verifyAccess' && asks !== 'inspect') return;
   const told = observations?.bmcDrives;
-  if (told === undefined && turn.context.facts.bmcDrives === undefined) return;
+  if (told === undefined && pass.context.facts.bmcDrives === undefined) return;
   const bmcDrives = told === undefined ? undefined : bounded(told);
-  turn.effects.push({ kind: 'facts', facts: { bmcDrives } });
+  pass.effects.push({ kind: 'facts', facts: { bmcDrives } });
 }
 
-/** What is known now: as this turn has been told, else as it was known before. */
-export function knownDrives({ effects, context }: Turn): BmcDriveList | undefined {
+/** What is known now: as this pass has been told, else as it was known before. */
+export function knownDrives({ effects, context }: Pass): BmcDriveList | undefined {
   const told = effects.findLast((effect) => effect.kind === 'facts' && 'bmcDrives' in effect.facts);
   return told?.kind === 'facts' ? told.facts.bmcDrives : context.facts.bmcDrives;
 }

@@ -3,28 +3,28 @@
  * says so. It keeps nothing from being done: a host whose fan has failed may still be erased.
  */
 import { FaultSeverity, type HardwareHealth, HealthLevel } from '@rackwright/messages';
-import { clearFault, setFault } from '../turn/fault.ts';
-import { causedBy, type Turn } from '../turn/turn.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import { causedBy, type Pass } from '../pass/pass.ts';
 
 export const hardwareCritical = 'hardwareCritical';
 
 /** A level that is not known here, or none, changes nothing. */
-export function foldHardware(turn: Turn, { level, message }: HardwareHealth): void {
-  const standing = turn.status.faults.some(({ type }) => type === hardwareCritical);
+export function foldHardware(pass: Pass, { level, message }: HardwareHealth): void {
+  const standing = pass.status.faults.some(({ type }) => type === hardwareCritical);
   switch (level) {
     case HealthLevel.CRITICAL: {
       const words = message === '' ? '' : `: ${message}`;
       const said = `its BMC says that its hardware is critical${words}`;
       const clearedBy = 'the BMC, when it says that the hardware is well';
-      setFault(turn, hardwareCritical, said, clearedBy, FaultSeverity.WARNING);
-      if (!standing) causedBy(turn, 'agent', `${hardwareCritical}: ${said}`);
+      setFault(pass, hardwareCritical, said, clearedBy, FaultSeverity.WARNING);
+      if (!standing) causedBy(pass, 'agent', `${hardwareCritical}: ${said}`);
       return;
     }
     case HealthLevel.OK:
     case HealthLevel.WARNING:
       if (!standing) return;
-      clearFault(turn, hardwareCritical);
-      causedBy(turn, 'agent', `${hardwareCritical} is over`);
+      clearFault(pass, hardwareCritical);
+      causedBy(pass, 'agent', `${hardwareCritical} is over`);
       return;
     case HealthLevel.UNSPECIFIED:
       return;

@@ -8,8 +8,8 @@
  */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, FailureType, FaultSeverity, TransientCause } from '@rackwright/messages';
-import { clearFault, setFault } from '../turn/fault.ts';
-import { causedBy, type Turn } from '../turn/turn.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import { causedBy, type Pass } from '../pass/pass.ts';
 
 export const bmcUnreachable = 'bmcUnreachable';
 /** Its recovery is the runner's next word; a run that ends waits for it no longer. */
@@ -43,18 +43,18 @@ export const silenceErrorMs = 10 * 60_000;
 
 /** What a look found. `toldAt` is the agent's clock, as `health.since` is. */
 export function foldBmcHealth(
-  turn: Turn,
+  pass: Pass,
   health: agent.BmcHealth,
   toldAt: Timestamp | undefined,
 ): void {
   if (health.reachable === undefined) return;
   if (health.reachable && health.trouble === agent.BmcTrouble.UNSPECIFIED) {
-    bmcWorked(turn);
+    bmcWorked(pass);
     return;
   }
   const type = faultOf(health.trouble);
-  if (type !== bmcUnreachable) bmcAnswered(turn);
-  setBmcFault(turn, type, health.message, sinceOf(turn, health, toldAt));
+  if (type !== bmcUnreachable) bmcAnswered(pass);
+  setBmcFault(pass, type, health.message, sinceOf(pass, health, toldAt));
 }
 
 /** Failures that only a BMC that answers can cause; the others are found before or without it. */
@@ -72,72 +72,72 @@ const lastingTroubles: ReadonlyMap<FailureType, agent.BmcTrouble> = new Map([
 ]);
 
 /** What an operation of the agent on the BMC failed by. */
-export function foldBmcFailure(turn: Turn, type: FailureType, message: string): void {
-  if (answeredTypes.has(type)) bmcAnswered(turn);
+export function foldBmcFailure(pass: Pass, type: FailureType, message: string): void {
+  if (answeredTypes.has(type)) bmcAnswered(pass);
   const trouble = lastingTroubles.get(type);
-  if (trouble !== undefined) setBmcFault(turn, faultOf(trouble), message);
+  if (trouble !== undefined) setBmcFault(pass, faultOf(trouble), message);
 }
 
 /** Something could not be told for so long that people should know. */
 export function foldSilence(
-  turn: Turn,
+  pass: Pass,
   cause: TransientCause,
   message: string,
   since: Timestamp,
 ): void {
   if (cause === TransientCause.RUNNER_AWAY) {
     const clearedBy = 'the runner’s next word, or the end of the run';
-    setFault(turn, runnerAway, message, clearedBy, FaultSeverity.WARNING, since);
+    setFault(pass, runnerAway, message, clearedBy, FaultSeverity.WARNING, since);
   } else if (cause === TransientCause.REGISTRY) {
     const clearedBy = 'the arrival of the image, or the end of the run';
-    setFault(turn, registryUnreachable, message, clearedBy, FaultSeverity.WARNING, since);
+    setFault(pass, registryUnreachable, message, clearedBy, FaultSeverity.WARNING, since);
   } else
-    setBmcFault(turn, cause === TransientCause.BUSY ? bmcBusy : bmcUnreachable, message, since);
+    setBmcFault(pass, cause === TransientCause.BUSY ? bmcBusy : bmcUnreachable, message, since);
 }
 
 /** What is done in the runner has come to an end: nobody waits for runner or image any more. */
-export function clearInBand(turn: Turn): void {
-  clearFault(turn, runnerAway);
-  clearFault(turn, registryUnreachable);
+export function clearInBand(pass: Pass): void {
+  clearFault(pass, runnerAway);
+  clearFault(pass, registryUnreachable);
 }
 
 /** The BMC did what it was asked: nothing stands in the way. */
-export function bmcWorked(turn: Turn): void {
-  for (const type of types) endFault(turn, type);
+export function bmcWorked(pass: Pass): void {
+  for (const type of types) endFault(pass, type);
 }
 
 /** A silent BMC that stays silent is an error; once. */
-export function raiseFaults(turn: Turn): void {
-  for (const fault of turn.status.faults) {
+export function raiseFaults(pass: Pass): void {
+  for (const fault of pass.status.faults) {
     const { type, severity, since } = fault;
     if (type !== bmcUnreachable || severity !== FaultSeverity.WARNING) continue;
-    if (since === undefined || timestampMs(since) + silenceErrorMs > turn.context.nowMs) continue;
+    if (since === undefined || timestampMs(since) + silenceErrorMs > pass.context.nowMs) continue;
     fault.severity = FaultSeverity.ERROR;
   }
 }
 
-function bmcAnswered(turn: Turn): void {
-  endFault(turn, bmcUnreachable);
+function bmcAnswered(pass: Pass): void {
+  endFault(pass, bmcUnreachable);
 }
 
-function setBmcFault(turn: Turn, type: string, message: string, since?: Timestamp): void {
-  const standing = turn.status.faults.find((fault) => fault.type === type);
+function setBmcFault(pass: Pass, type: string, message: string, since?: Timestamp): void {
+  const standing = pass.status.faults.find((fault) => fault.type === type);
   const passing = type === bmcUnreachable || type === bmcBusy;
   const severity = standing?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
   const clearedBy = passing ? 'the BMC’s next answer' : 'the next call that works';
-  setFault(turn, type, message, clearedBy, severity, since);
-  if (standing === undefined) causedBy(turn, 'agent', `${type}: ${message}`);
+  setFault(pass, type, message, clearedBy, severity, since);
+  if (standing === undefined) causedBy(pass, 'agent', `${type}: ${message}`);
 }
 
-function endFault(turn: Turn, type: string): void {
-  if (!turn.status.faults.some((fault) => fault.type === type)) return;
-  clearFault(turn, type);
-  causedBy(turn, 'agent', `${type} is over`);
+function endFault(pass: Pass, type: string): void {
+  if (!pass.status.faults.some((fault) => fault.type === type)) return;
+  clearFault(pass, type);
+  causedBy(pass, 'agent', `${type} is over`);
 }
 
 /** Told in our own time: the agent's clock may differ, but how long it lasted does not. */
 function sinceOf(
-  { context }: Turn,
+  { context }: Pass,
   { since }: agent.BmcHealth,
   toldAt: Timestamp | undefined,
 ): Timestamp {

@@ -13,10 +13,10 @@ import {
 } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { HostEvent, HostRequest } from '../pass/types.ts';
 import { nextWakeMs } from '../shell/wake.ts';
 import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
 import { force, normal, statusOf } from '../testing/deleting.ts';
-import type { HostEvent, HostRequest } from '../turn/types.ts';
 
 const by = { actor: 'user:test' };
 const request = (asked: HostRequest): HostEvent => ({ kind: 'request', request: asked, by });

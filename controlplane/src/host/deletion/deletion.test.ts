@@ -13,6 +13,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { displayOf } from '../pass/display.ts';
 import {
   bench,
   done,
@@ -37,7 +38,6 @@ import {
   statusOf,
   switchingOff,
 } from '../testing/deleting.ts';
-import { displayOf } from '../turn/display.ts';
 
 test.each([normal, force])('a claimed host is busy for a deletion ($mode)', (request) => {
   const host = manageable();

@@ -29,12 +29,12 @@ import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
+import { activeRun, causedBy, currentStep, now, type Pass, runName } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
+import { engineSteps } from '../pass/step-names.ts';
+import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
 import { endRun, startRun } from '../run/engine.ts';
 import { isForced, leaveBehind, limitCall, whyNotWaited } from '../run/forced.ts';
-import { stepFailure } from '../turn/step-failure.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { activeRun, causedBy, currentStep, now, runName, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
 import { isFenceHold } from './fence-hold.ts';
 
 /** Hosts that a rack's agent may still have to forget; its record has a bound. */
@@ -46,51 +46,51 @@ const tooManyRemains =
 type DeleteRequest = Extract<HostRequest, { kind: 'delete' }>;
 
 /** Whether the intent that stands already is no less than what is asked: then nothing changes. */
-export function isDeletionStanding({ status }: Turn, { mode }: DeleteRequest): boolean {
+export function isDeletionStanding({ status }: Pass, { mode }: DeleteRequest): boolean {
   if (status.deletion === undefined) return false;
   return status.deletion.mode === DeletionMode.FORCE || mode !== DeletionMode.FORCE;
 }
 
 /** Records the intent, and ends what stands in its way. */
-export function remove(turn: Turn, request: DeleteRequest, by: Requester): Refusal | undefined {
-  const { status, record, context } = turn;
-  const busy = busyWith(turn);
-  if (busy !== undefined) return refused(turn, 'busy', busyText(busy));
+export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refusal | undefined {
+  const { status, record, context } = pass;
+  const busy = busyWith(pass);
+  if (busy !== undefined) return refused(pass, 'busy', busyText(busy));
   const mode = request.mode === DeletionMode.FORCE ? DeletionMode.FORCE : DeletionMode.NORMAL;
   const { reason } = request;
   delete status.backoff;
   delete record.pendingPower;
   delete record.plannedDeletion;
-  status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(turn), mode });
+  status.deletion = create(DeletionSchema, { by: by.actor, reason, at: now(pass), mode });
   const forced = mode === DeletionMode.FORCE ? ' by force' : '';
-  if (reason !== '') causedBy(turn, by.actor, `to be removed${forced}: ${reason}`);
+  if (reason !== '') causedBy(pass, by.actor, `to be removed${forced}: ${reason}`);
   const run = activeRun(status);
   // A host that came here before a landing noted it, or whose provision is under way.
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
   if (runsImage || (status.dirty && status.image !== '')) record.eraseBeforeRemoval = true;
-  if (isForced(turn) && context.tombstones >= tombstonesMax)
-    return refused(turn, 'limit', tooManyRemains);
+  if (isForced(pass) && context.tombstones >= tombstonesMax)
+    return refused(pass, 'limit', tooManyRemains);
   if (run === undefined) return undefined;
-  if (isForced(turn)) forceOn(turn, run);
+  if (isForced(pass)) forceOn(pass, run);
   const leadsThere = run.kind === RunKind.RELEASE || run.requestedBy === deletionActor;
-  if (run.kind === RunKind.DELETE || (leadsThere && !isForced(turn))) return undefined;
-  abortFor(turn, run, 'the host is to be deleted', by);
+  if (run.kind === RunKind.DELETE || (leadsThere && !isForced(pass))) return undefined;
+  abortFor(pass, run, 'the host is to be deleted', by);
   return undefined;
 }
 
 /** Nobody waits any longer than for one call, nor for a system to shut down. */
-function forceOn(turn: Turn, run: Run): void {
-  limitCall(turn);
-  const shutdown = shutdownUnderWay(turn.record, currentStep(run));
+function forceOn(pass: Pass, run: Run): void {
+  limitCall(pass);
+  const shutdown = shutdownUnderWay(pass.record, currentStep(run));
   if (shutdown === undefined || run.kind !== RunKind.DELETE) return;
-  endShutdownWait(turn, shutdown);
-  cancelOperation(turn);
+  endShutdownWait(pass, shutdown);
+  cancelOperation(pass);
 }
 
 /** What must not be stopped ends first, or is left behind. */
-function abortFor(turn: Turn, run: Run, reason: string, by: Requester): void {
-  run.abort ??= create(AbortSchema, { by: by.actor, reason, at: now(turn) });
-  if (currentStep(run)?.abortable !== false) cancelOperation(turn);
+function abortFor(pass: Pass, run: Run, reason: string, by: Requester): void {
+  run.abort ??= create(AbortSchema, { by: by.actor, reason, at: now(pass) });
+  if (currentStep(run)?.abortable !== false) cancelOperation(pass);
 }
 
 const makeAgain = 'make the host known again afterwards';
@@ -99,68 +99,68 @@ const makeAgain = 'make the host known again afterwards';
  * A normal deletion can be taken back until its removal has begun; a forced one cannot. What it has
  * started ends with it; what that has done stays done.
  */
-export function cancelDelete(turn: Turn, reason: string, by: Requester): Refusal | undefined {
-  const { status, record } = turn;
+export function cancelDelete(pass: Pass, reason: string, by: Requester): Refusal | undefined {
+  const { status, record } = pass;
   if (status.deletion === undefined)
-    return refused(turn, 'nothingToDo', 'no deletion is under way; there is nothing to take back');
-  if (isForced(turn))
-    return refused(turn, 'deleting', `a forced deletion cannot be taken back; ${makeAgain}`);
+    return refused(pass, 'nothingToDo', 'no deletion is under way; there is nothing to take back');
+  if (isForced(pass))
+    return refused(pass, 'deleting', `a forced deletion cannot be taken back; ${makeAgain}`);
   if (record.forgetting)
     return refused(
-      turn,
+      pass,
       'deleting',
       `the removal has begun and cannot be taken back; ${makeAgain}`,
     );
   delete status.deletion;
   delete status.backoff;
   delete record.plannedDeletion;
-  causedBy(turn, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
+  causedBy(pass, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
   const run = activeRun(status);
-  if (run?.requestedBy === deletionActor) abortFor(turn, run, 'the deletion was taken back', by);
+  if (run?.requestedBy === deletionActor) abortFor(pass, run, 'the deletion was taken back', by);
   return undefined;
 }
 
 /** A forced deletion waits for no other run longer than for one call. */
-export function foldForce(turn: Turn): void {
-  const run = activeRun(turn.status);
-  if (!isForced(turn) || run === undefined || run.kind === RunKind.DELETE) return;
-  const why = whyNotWaited(turn);
+export function foldForce(pass: Pass): void {
+  const run = activeRun(pass.status);
+  if (!isForced(pass) || run === undefined || run.kind === RunKind.DELETE) return;
+  const why = whyNotWaited(pass);
   if (why === undefined) return;
-  if (turn.record.operation?.sentTo !== undefined) {
+  if (pass.record.operation?.sentTo !== undefined) {
     const at = currentStep(run)?.name ?? 'its end';
-    leaveBehind(turn, `work: ${runName(run)} may still be going on at ${at}: ${why}`);
+    leaveBehind(pass, `work: ${runName(run)} may still be going on at ${at}: ${why}`);
   }
   const message = `given up for the removal of the host: ${why}`;
-  endRun(turn, run, RunOutcome.CANCELLED, stepFailure('cancelled', message));
+  endRun(pass, run, RunOutcome.CANCELLED, stepFailure('cancelled', message));
 }
 
 /** Starts what the deletion needs next; false when it must wait. */
-export function driveDeletion(turn: Turn): boolean {
-  const { status } = turn;
-  if (isForced(turn)) {
-    startStage(turn);
+export function driveDeletion(pass: Pass): boolean {
+  const { status } = pass;
+  if (isForced(pass)) {
+    startStage(pass);
     return true;
   }
-  if (!mayTryAgain(turn)) return false;
-  if (whatComesFirst(turn) === undefined) {
-    if (whyNotRemoved(turn) !== undefined) return false;
-    startStage(turn);
+  if (!mayTryAgain(pass)) return false;
+  if (whatComesFirst(pass) === undefined) {
+    if (whyNotRemoved(pass) !== undefined) return false;
+    startStage(pass);
     return true;
   }
-  if (whatKeeps(turn) !== undefined || !hasWhatRunsNeed(turn)) return false;
-  startStage(turn);
-  causedBy(turn, 'system', `${runName(status.run as Run)} started towards the deletion`);
+  if (whatKeeps(pass) !== undefined || !hasWhatRunsNeed(pass)) return false;
+  startStage(pass);
+  causedBy(pass, 'system', `${runName(status.run as Run)} started towards the deletion`);
   return true;
 }
 
 /** Starts the next run on the way to the removal, whatever keeps it. */
-export function startStage(turn: Turn): Run {
-  const { status, record } = turn;
+export function startStage(pass: Pass): Run {
+  const { status, record } = pass;
   const by = status.deletion?.by ?? '';
-  const first = isForced(turn) ? undefined : whatComesFirst(turn);
-  if (isForced(turn)) startRun(turn, RunKind.DELETE, by, forcedSteps(turn));
-  else if (first === undefined) startRun(turn, RunKind.DELETE, by, stepsBeforeRemoval(turn));
-  else startRun(turn, first, deletionActor);
+  const first = isForced(pass) ? undefined : whatComesFirst(pass);
+  if (isForced(pass)) startRun(pass, RunKind.DELETE, by, forcedSteps(pass));
+  else if (first === undefined) startRun(pass, RunKind.DELETE, by, stepsBeforeRemoval(pass));
+  else startRun(pass, first, deletionActor);
   // Started by a plan, a deletion erases what that plan names, and nothing else.
   if (first === RunKind.CLEAN && record.plannedDeletion !== undefined) {
     record.plannedErasure = clone(store.PlannedErasureSchema, record.plannedDeletion);
@@ -169,7 +169,7 @@ export function startStage(turn: Turn): Run {
 }
 
 /** A host on its way out. */
-type Going = Pick<Turn, 'status' | 'record' | 'spec'>;
+type Going = Pick<Pass, 'status' | 'record' | 'spec'>;
 
 /** The run that must succeed before a host may be removed. */
 export function whatComesFirst(going: Going): RunKind | undefined {
@@ -194,7 +194,7 @@ export function whatKeeps({ status, record }: Going): Hold | undefined {
 const powerOff: RequestedStep = { step: engineSteps.off, arguments: {} };
 
 /** A host on its way out, and what is known around it. */
-type Leaving = Going & Pick<Turn, 'context'>;
+type Leaving = Going & Pick<Pass, 'context'>;
 
 /** Why a host that is on waits with its removal: nobody can switch it off; undefined: it goes. */
 export function whyNotRemoved(leaving: Leaving): string | undefined {
@@ -208,18 +208,18 @@ function isToBeSwitchedOff(going: Going): boolean {
   return going.status.poweredOn === true && isOursToSwitch(going);
 }
 
-function stepsBeforeRemoval(turn: Turn): RequestedStep[] {
-  return isToBeSwitchedOff(turn) ? [powerOff] : [];
+function stepsBeforeRemoval(pass: Pass): RequestedStep[] {
+  return isToBeSwitchedOff(pass) ? [powerOff] : [];
 }
 
 /** Forced, a host that runs an image is switched off as well, for nothing else stops it. */
-function forcedSteps(turn: Turn): RequestedStep[] {
-  const { status } = turn;
+function forcedSteps(pass: Pass): RequestedStep[] {
+  const { status } = pass;
   const mayBeOn = status.poweredOn ?? status.state === HostState.PROVISIONED;
-  if (!mayBeOn || !isOursToSwitch(turn)) return [];
-  const why = whyNotSwitched(turn);
+  if (!mayBeOn || !isOursToSwitch(pass)) return [];
+  const why = whyNotSwitched(pass);
   if (why === undefined) return [powerOff];
-  leaveBehind(turn, `power: the host may be on and was not switched off: ${why}`);
+  leaveBehind(pass, `power: the host may be on and was not switched off: ${why}`);
   return [];
 }
 
@@ -239,17 +239,17 @@ function whyNotSwitched({ spec, status, context, record }: Leaving): string | un
 }
 
 /** What a forced removal leaves: a record for people, and a tombstone for the agent. */
-export function leaveRemains(turn: Turn): void {
-  const { record, host, spec, status } = turn;
-  if (!isForced(turn)) return;
-  if (mustBeErased(turn)) {
-    leaveBehind(turn, 'data: the host ran an image, and its disks have not been erased');
+export function leaveRemains(pass: Pass): void {
+  const { record, host, spec, status } = pass;
+  if (!isForced(pass)) return;
+  if (mustBeErased(pass)) {
+    leaveBehind(pass, 'data: the host ran an image, and its disks have not been erased');
   }
   if (record.leftBehind.length === 0) return;
   const { bmc } = spec;
   const resource = create(AbandonedResourceSchema, {
     name: `abandonedResources/${host.uid}`,
-    createTime: now(turn),
+    createTime: now(pass),
     host: host.name,
     hostUid: host.uid,
     rack: spec.rack,
@@ -260,6 +260,6 @@ export function leaveRemains(turn: Turn): void {
     leftBehind: [...record.leftBehind],
     fencePending: record.forgetting,
   });
-  turn.effects.push({ kind: 'abandon', resource, bmc });
-  if (record.forgetting) turn.effects.push({ kind: 'tombstone' });
+  pass.effects.push({ kind: 'abandon', resource, bmc });
+  if (record.forgetting) pass.effects.push({ kind: 'tombstone' });
 }

@@ -5,9 +5,9 @@
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldKind } from '@rackwright/messages';
-import { isSystemHold, systemHold } from '../turn/system-holds.ts';
-import { causedBy, now, type Turn } from '../turn/turn.ts';
-import type { Refusal } from '../turn/types.ts';
+import { causedBy, now, type Pass } from '../pass/pass.ts';
+import { isSystemHold, systemHold } from '../pass/system-holds.ts';
+import type { Refusal } from '../pass/types.ts';
 
 /** How people name the hold: its reason has more to say. */
 export const fencePending = 'fencePending';
@@ -30,7 +30,7 @@ export function isFenceHold(hold: Hold): boolean {
 
 /** A fence is not lifted in passing: who lifts it says that the machine can reach nothing. */
 export function refusalOfFence(
-  { host }: Turn,
+  { host }: Pass,
   lifted: boolean,
   physicallyDisconnected: boolean,
 ): Refusal | undefined {
@@ -44,20 +44,20 @@ export function refusalOfFence(
 }
 
 /** The host is fenced off by these, and by nobody else. */
-export function setFences(turn: Turn, uids: readonly string[]): void {
-  const { record, status } = turn;
-  const since = status.holds.find(isFenceHold)?.since ?? now(turn);
+export function setFences(pass: Pass, uids: readonly string[]): void {
+  const { record, status } = pass;
+  const since = status.holds.find(isFenceHold)?.since ?? now(pass);
   record.fences = [...uids];
   status.holds = status.holds.filter((hold) => !isFenceHold(hold));
   if (uids.length > 0) status.holds.push(fenceHold(uids, since));
 }
 
 /** Takes down the fences that no longer stand. */
-export function foldFences(turn: Turn): void {
-  const { fences } = turn.record;
-  const standing = fences.filter((uid) => turn.context.fencesPending.has(uid));
+export function foldFences(pass: Pass): void {
+  const { fences } = pass.record;
+  const standing = fences.filter((uid) => pass.context.fencesPending.has(uid));
   if (standing.length === fences.length) return;
-  setFences(turn, standing);
+  setFences(pass, standing);
   const lifted = fences.filter((uid) => !standing.includes(uid)).join(', ');
-  causedBy(turn, 'system', `the fence of what was removed by force is lifted (${lifted})`);
+  causedBy(pass, 'system', `the fence of what was removed by force is lifted (${lifted})`);
 }

@@ -22,6 +22,7 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
+import { displayOf } from '../pass/display.ts';
 import {
   availableHost,
   type Bench,
@@ -31,7 +32,6 @@ import {
   statusOf,
   stepAt,
 } from '../testing/bench.ts';
-import { displayOf } from '../turn/display.ts';
 
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;

@@ -31,9 +31,9 @@ import {
 } from '@rackwright/messages';
 import { hostImageOf, type ImageSources } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
-import { isDeployStepOfAgent, switchesOnImage } from '../turn/step-names.ts';
-import { activeRun, type Turn } from '../turn/turn.ts';
-import type { HostContext, RequestedStep } from '../turn/types.ts';
+import { activeRun, type Pass } from '../pass/pass.ts';
+import { isDeployStepOfAgent, switchesOnImage } from '../pass/step-names.ts';
+import type { HostContext, RequestedStep } from '../pass/types.ts';
 
 const proofTimeoutDefaultMs = 20 * 60_000;
 const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
@@ -61,8 +61,8 @@ export type DeploymentResult =
   | { readonly kind: 'refused'; readonly problem: string };
 
 /** What the agent is told of the deployment of this run; the first boot's data come apart (3). */
-export function deploymentOf(turn: Turn, run: Pick<Run, 'number'>): DeploymentResult {
-  const { record, host, spec, context } = turn;
+export function deploymentOf(pass: Pass, run: Pick<Run, 'number'>): DeploymentResult {
+  const { record, host, spec, context } = pass;
   const found = hostImageOf(
     record.image,
     context.fleet,
@@ -74,7 +74,7 @@ export function deploymentOf(turn: Turn, run: Pick<Run, 'number'>): DeploymentRe
     hostName: idOf(host.name),
     image: found.image,
     ...(spec.rootDisk === undefined ? {} : { rootDisk: spec.rootDisk }),
-    writeAsFetched: holdsNothing(turn.status),
+    writeAsFetched: holdsNothing(pass.status),
   });
   return { kind: 'ok', deployment };
 }
@@ -116,9 +116,9 @@ function forAgent({ netboot, proof, firstBoot }: DeploySpec): DeploySpec {
 }
 
 /** Why the deployment of this step cannot be ordered as things stand now. */
-export function refusalOfDeployment(turn: Turn, run: Run, step: RunStep): string | undefined {
+export function refusalOfDeployment(pass: Pass, run: Run, step: RunStep): string | undefined {
   if (step.name !== writeImageStep && !isDeployStepOfAgent(step.name)) return undefined;
-  const found = deploymentOf(turn, run);
+  const found = deploymentOf(pass, run);
   return found.kind === 'refused' ? found.problem : undefined;
 }
 
@@ -165,7 +165,7 @@ export function bootsOverNetwork({ host }: Pick<store.HostRecord, 'host'>): bool
 }
 
 /** The disk may be written over from here on (1); a step that begins again changes nothing. */
-export function beginWrite({ status, record }: Turn): void {
+export function beginWrite({ status, record }: Pass): void {
   const writing = activeRun(status)?.steps.find(({ name }) => name === writeImageStep);
   if (writing !== undefined && writing.attempt > 1) return;
   record.replaced = create(store.ReplacedImageSchema, {
@@ -176,7 +176,7 @@ export function beginWrite({ status, record }: Turn): void {
 }
 
 /** The image is whole, or the host is about to boot it over the network. */
-export function noteDeployed({ status, record }: Turn, run: Run): void {
+export function noteDeployed({ status, record }: Pass, run: Run): void {
   delete record.replaced;
   status.image = record.image;
   status.deploy = clone(DeploySpecSchema, record.deploy ?? create(DeploySpecSchema));
@@ -184,7 +184,7 @@ export function noteDeployed({ status, record }: Turn, run: Run): void {
 }
 
 /** An attempt to write leaves for the agent: an earlier one of which nobody knows counts (2). */
-export function noteWriteSent({ record }: Turn, { name }: RunStep): void {
+export function noteWriteSent({ record }: Pass, { name }: RunStep): void {
   const { replaced } = record;
   if (name !== writeImageStep || replaced === undefined) return;
   if (replaced.attemptOpen) delete record.replaced;
@@ -192,7 +192,7 @@ export function noteWriteSent({ record }: Turn, { name }: RunStep): void {
 }
 
 /** What an attempt to write says of the disks, at its end or before (2). */
-export function noteWriteTold({ record }: Turn, { name }: RunStep, { result }: agent.Report): void {
+export function noteWriteTold({ record }: Pass, { name }: RunStep, { result }: agent.Report): void {
   const { replaced } = record;
   if (name !== writeImageStep || replaced === undefined) return;
   if (result.case === 'hostUpdated') return;
@@ -218,14 +218,14 @@ function isUntouched(result: agent.Report['result']): boolean {
 export type DiskAfter = 'whole' | 'untouched' | 'lost';
 
 /** At the end of a deployment; what no attempt has touched is named as before (2). */
-export function settleDisk(turn: Turn, run: Run): DiskAfter {
-  const disk = diskAfter(turn, run);
+export function settleDisk(pass: Pass, run: Run): DiskAfter {
+  const disk = diskAfter(pass, run);
   // Two that are as large as may be leave no room for other runs (3).
-  if (turn.status.deploy !== undefined) delete turn.record.deploy;
+  if (pass.status.deploy !== undefined) delete pass.record.deploy;
   return disk;
 }
 
-function diskAfter({ status, record }: Turn, run: Run): DiskAfter {
+function diskAfter({ status, record }: Pass, run: Run): DiskAfter {
   const { replaced, deployedRun } = record;
   delete record.replaced;
   if (deployedRun === run.number) return 'whole';
@@ -242,7 +242,7 @@ function diskAfter({ status, record }: Turn, run: Run): DiskAfter {
 }
 
 /** Nothing of a deployment is left on the host. */
-export function forgetImage({ status, record }: Turn): void {
+export function forgetImage({ status, record }: Pass): void {
   status.image = '';
   delete status.deploy;
   record.deployedRun = 0n;
@@ -260,7 +260,7 @@ export function switchedOnMs(run: Run): number | undefined {
 const proofAskMinMs = 60_000;
 
 /** How long the agent is given to hear of the proof, from now. */
-export function proofLeftMs({ record, context }: Turn, run: Run): number {
+export function proofLeftMs({ record, context }: Pass, run: Run): number {
   const wholeMs = proofTimeoutMs(record.deploy);
   const sinceMs = switchedOnMs(run);
   if (sinceMs === undefined) return wholeMs;

@@ -12,9 +12,9 @@ import {
   type RunStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { stepFailure } from '../turn/step-failure.ts';
-import type { EngineTiming } from '../turn/timing.ts';
-import { later, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
+import { later, type Pass, stopWaiting, waitFor } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
+import type { EngineTiming } from '../pass/timing.ts';
 
 /** A failure's type that says that the turn of an order did not come. */
 
@@ -26,24 +26,24 @@ export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number 
 }
 
 /** What an agent says of an order under way: its place in the queue, or that its turn has come. */
-export function foldTurn(turn: Turn, run: Run, step: RunStep, said: agent.Continuing): void {
-  const { operation: slot, image } = turn.record;
-  const { timing } = turn.context;
+export function foldPass(pass: Pass, run: Run, step: RunStep, said: agent.Continuing): void {
+  const { operation: slot, image } = pass.record;
+  const { timing } = pass.context;
   const queueMs = queueTimeoutMs(step, timing);
   if (slot?.sendTime === undefined || slot.cancelId !== '' || queueMs === 0) return;
   if (said.queuePlace > 0) {
     slot.queued = true;
     step.deadline = timestampFromMs(timestampMs(slot.sendTime) + queueMs);
-    waitFor(turn, run, 'image', `its turn to get ${image}`, slot.sendTime);
+    waitFor(pass, run, 'image', `its turn to get ${image}`, slot.sendTime);
   } else if (slot.queued) {
     slot.queued = false;
-    step.deadline = later(turn, timing.imageTimeoutMs);
-    if (run.waiting?.reason === 'image') stopWaiting(turn, run);
+    step.deadline = later(pass, timing.imageTimeoutMs);
+    if (run.waiting?.reason === 'image') stopWaiting(pass, run);
   }
 }
 
 /** The one text for it, whoever says so first; `detail`: the agent's own words. */
-export function turnMissed({ record, spec, context }: Turn, detail = ''): RunFailure {
+export function turnMissed({ record, spec, context }: Pass, detail = ''): RunFailure {
   const waited = lasting(context.timing.imageQueueTimeoutMs);
   const text =
     `waited ${waited} for its turn to get ${record.image}: the agent of ${spec.rack} serves as ` +

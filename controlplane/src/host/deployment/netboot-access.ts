@@ -1,23 +1,23 @@
 /** Tells of hosts in service whose image the agent could not fetch again. */
 import { FaultSeverity, HostState } from '@rackwright/messages';
-import { clearFault, setFault } from '../turn/fault.ts';
-import type { Turn } from '../turn/turn.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import type { Pass } from '../pass/pass.ts';
 import { netbootProblem } from './deployment.ts';
 
 const netbootImage = 'netbootImageAccess';
 const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
 
 /** The host boots what its agent has kept, for as long as it has; a person should know. */
-export function noteNetbootAccess(turn: Turn): void {
-  const { context, record, status } = turn;
+export function noteNetbootAccess(pass: Pass): void {
+  const { context, record, status } = pass;
   const versions = context.registryCredentials ?? versionsOfNone;
   const problem = netbootProblem(record, context.fleet, versions);
   if (problem === undefined || status.state !== HostState.PROVISIONED) {
-    clearFault(turn, netbootImage);
+    clearFault(pass, netbootImage);
     return;
   }
   const text =
     'it boots over the network what the agent of its rack has kept, and could not fetch that ' +
     `again: ${problem}`;
-  setFault(turn, netbootImage, text, 'a way to the image', FaultSeverity.WARNING);
+  setFault(pass, netbootImage, text, 'a way to the image', FaultSeverity.WARNING);
 }

@@ -12,8 +12,8 @@ import {
   type RunFailure,
   type RunStep,
 } from '@rackwright/messages';
-import { cut, stepFailure } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { cut, stepFailure } from '../pass/step-failure.ts';
 import { proofTimeoutMs, switchedOnMs } from './deployment.ts';
 
 /** A failure's type that says so. */
@@ -39,7 +39,7 @@ const detailMax = 64;
 
 /** What a failed attempt, or one under way, says of the host that is waited for. */
 export function foldSigns(
-  { record }: Turn,
+  { record }: Pass,
   step: RunStep,
   said: readonly agent.HostSign[],
   { isEnd }: { readonly isEnd: boolean },
@@ -75,8 +75,8 @@ function msOf(time: Timestamp | undefined): number {
 }
 
 /** `detail`: in the words of who waited for it. */
-export function hostNotProved(turn: Turn, run: Run, detail = ''): RunFailure {
-  const { record, status } = turn;
+export function hostNotProved(pass: Pass, run: Run, detail = ''): RunFailure {
+  const { record, status } = pass;
   const on = switchedOnMs(run);
   const since = on === undefined ? '' : ` at ${new Date(on).toISOString()}`;
   const waited = lasting(proofTimeoutMs(record.deploy));
@@ -89,13 +89,13 @@ export function hostNotProved(turn: Turn, run: Run, detail = ''): RunFailure {
   ];
   const text =
     `the host was switched on${since} to run ${record.image}, and has not phoned home in ` +
-    `${waited}; ${seen.join('; ')}; ${bootedFrom(turn)}; look at its console: whether it boots ` +
+    `${waited}; ${seen.join('; ')}; ${bootedFrom(pass)}; look at its console: whether it boots ` +
     'that, has an address on the provisioning network, and runs cloud-init to the end';
   return stepFailure('notProved', text, detail);
 }
 
 /** What it was to boot, and what may keep its firmware from that. */
-function bootedFrom({ record, status }: Turn): string {
+function bootedFrom({ record, status }: Pass): string {
   if (record.deploy?.netboot === true) return 'it was to boot over the network';
   const { disk = '', bootEntryProblem = '' } = status.writtenDisk ?? {};
   const from =

@@ -13,9 +13,9 @@ import {
   StepState,
   type store,
 } from '@rackwright/messages';
-import { firstOnHost } from '../turn/brake.ts';
-import { stepFailure } from '../turn/step-failure.ts';
-import { hasPassed, type Turn } from '../turn/turn.ts';
+import { firstOnHost } from '../pass/brake.ts';
+import { hasPassed, type Pass } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
 
 const deploying: ReadonlySet<RunKind> = new Set([RunKind.PROVISION, RunKind.REIMAGE]);
 
@@ -30,10 +30,10 @@ export function isStillIn(run: Run, operation: store.OperationRecord | undefined
 }
 
 /** Why the host is not taken out any more; undefined: it may be, or it is out already. */
-export function tooLateToTakeOut(turn: Turn, run: Run): RunFailure | undefined {
-  const { record } = turn;
+export function tooLateToTakeOut(pass: Pass, run: Run): RunFailure | undefined {
+  const { record } = pass;
   const end = record.deployNotAfter;
-  if (end === undefined || !hasPassed(turn, end)) return undefined;
+  if (end === undefined || !hasPassed(pass, end)) return undefined;
   if (run.currentStep !== firstOnHost(run.steps) || !isStillIn(run, record.operation))
     return undefined;
   const by = toJson(TimestampSchema, end);
@@ -41,7 +41,7 @@ export function tooLateToTakeOut(turn: Turn, run: Run): RunFailure | undefined {
 }
 
 /** The step that would take the host out has not begun, whatever it waited for. */
-export function stayIn({ record }: Turn, run: Run): void {
+export function stayIn({ record }: Pass, run: Run): void {
   const step = run.steps[firstOnHost(run.steps)];
   if (step === undefined || run.currentStep !== firstOnHost(run.steps)) return;
   if (!isStillIn(run, record.operation)) return;

@@ -16,6 +16,9 @@ import {
 import { expect, test } from 'vitest';
 import { suspectUse } from '../erasure/use.ts';
 import { explainHost } from '../explain/explain.ts';
+import { beginPass } from '../pass/pass.ts';
+import type { OwnSlot, QuotaView } from '../pass/quota.ts';
+import type { HostEffect } from '../pass/types.ts';
 import { nextWakeMs } from '../shell/wake.ts';
 import {
   type Bench,
@@ -29,9 +32,6 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import type { OwnSlot, QuotaView } from '../turn/quota.ts';
-import { beginTurn } from '../turn/turn.ts';
-import type { HostEffect } from '../turn/types.ts';
 
 const image = (digit: string) => `registry.example/os@sha256:${digit.repeat(64)}`;
 const first = image('1');
@@ -312,9 +312,9 @@ test('a host whose disks nothing speaks for any more is erased, though nothing w
     'another machine': (host) => host.report(inspected([virtioDisk], { serial: 'SN-9' })),
     'another disk': (host) => host.report(inspected([virtioDisk, another])),
     'a use that nobody ordered': (host) => {
-      const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
-      suspectUse(turn, 'seen on');
-      host.record = turn.record;
+      const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+      suspectUse(pass, 'seen on');
+      host.record = pass.record;
       host.report(untouched('imageNotFound'));
     },
   };

@@ -15,9 +15,9 @@ import {
   WrittenDiskSchema,
   writeImageStep,
 } from '@rackwright/messages';
-import { cut } from '../turn/step-failure.ts';
-import { move } from '../turn/transitions.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
+import { move } from '../pass/transitions.ts';
 import { beginWrite, type DiskAfter, forgetImage } from './deployment.ts';
 
 /** Longest texts that the status keeps of it, in characters. */
@@ -25,9 +25,9 @@ const nameMax = 128;
 const problemMax = 512;
 
 /** The disk may be written over from here on (1). */
-export function beginWriteOver(turn: Turn): void {
-  const { status, record } = turn;
-  beginWrite(turn);
+export function beginWriteOver(pass: Pass): void {
+  const { status, record } = pass;
+  beginWrite(pass);
   move(status, 'written');
   if (record.replaced !== undefined && status.writtenDisk !== undefined) {
     record.replaced.writtenDisk = status.writtenDisk;
@@ -36,7 +36,7 @@ export function beginWriteOver(turn: Turn): void {
 }
 
 /** What an attempt to write says at its end of the disk (2). */
-export function noteWritten({ status }: Turn, { name }: RunStep, { result }: agent.Report): void {
+export function noteWritten({ status }: Pass, { name }: RunStep, { result }: agent.Report): void {
   if (name !== writeImageStep || (result.case !== 'complete' && result.case !== 'failed')) return;
   const written = result.value.observations?.writtenImage;
   if (written !== undefined) status.writtenDisk = kept(written);
@@ -55,15 +55,15 @@ function kept(written: agent.WrittenImage): WrittenDisk {
 }
 
 /** At the end of a deployment. `before`: what the write under way was to replace, if any was. */
-export function settleWritten({ status }: Turn, before: Replaced, disk: DiskAfter): void {
+export function settleWritten({ status }: Pass, before: Replaced, disk: DiskAfter): void {
   const untouched = before?.writtenDisk;
   if (disk === 'untouched' && untouched !== undefined) status.writtenDisk = untouched;
 }
 
-type Replaced = Turn['record']['replaced'];
+type Replaced = Pass['record']['replaced'];
 
 /** The disks have been erased. */
-export function forgetDisks(turn: Turn): void {
-  forgetImage(turn);
-  delete turn.status.writtenDisk;
+export function forgetDisks(pass: Pass): void {
+  forgetImage(pass);
+  delete pass.status.writtenDisk;
 }

@@ -29,10 +29,10 @@ import {
   StepState,
   store,
 } from '@rackwright/messages';
-import { invalidResult, stepFailure } from '../turn/step-failure.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { now, type Turn } from '../turn/turn.ts';
-import type { CertificateDraft } from '../turn/types.ts';
+import { now, type Pass } from '../pass/pass.ts';
+import { invalidResult, stepFailure } from '../pass/step-failure.ts';
+import { engineSteps } from '../pass/step-names.ts';
+import type { CertificateDraft } from '../pass/types.ts';
 import {
   decideDevices,
   erasesAtLevel,
@@ -48,39 +48,39 @@ import { noteSpeeds } from './speeds.ts';
 
 /** Certifies every device of the plan from one step's evidence, or says why it cannot. */
 export function certifyErasure(
-  turn: Turn,
+  pass: Pass,
   _run: Run,
   step: RunStep,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
-  return withEvidence(turn, step, evidence, (signed, parsed) =>
-    certifyDevices(turn, step, signed, parsed),
+  return withEvidence(pass, step, evidence, (signed, parsed) =>
+    certifyDevices(pass, step, signed, parsed),
   );
 }
 
 function certifyDevices(
-  turn: Turn,
+  pass: Pass,
   step: RunStep,
   evidence: agent.Evidence,
   parsed: agent.StepEvidence,
 ): RunFailure | undefined {
-  const plans = plansOfStep(turn.record.devicePlan, step.name);
+  const plans = plansOfStep(pass.record.devicePlan, step.name);
   const problem =
     (parsed.ofFailedStep
       ? invalidResult(`${step.name}: the evidence says that the step failed`)
       : undefined) ?? strangerIn(parsed, plans);
   if (problem !== undefined) return problem;
   for (const plan of plans) {
-    const unproved = deviceProblem(turn, parsed, plan, orderAgeOf(turn, step));
+    const unproved = deviceProblem(pass, parsed, plan, orderAgeOf(pass, step));
     if (unproved !== undefined) return unproved;
   }
   const certificates = parsed.devices.map((device, index) =>
-    draft(turn, evidence, device, index, parsed.runnerSession),
+    draft(pass, evidence, device, index, parsed.runnerSession),
   );
-  turn.effects.push({ kind: 'certify', certificates });
-  noteSpeeds(turn, parsed.devices);
+  pass.effects.push({ kind: 'certify', certificates });
+  noteSpeeds(pass, parsed.devices);
   noteUnproved(
-    turn,
+    pass,
     parsed.devices.flatMap((outcome, index) => {
       const plan = plans.find(({ device }) => deviceKey(device) === deviceKey(outcome.device));
       if (plan === undefined) return [];
@@ -90,7 +90,7 @@ function certifyDevices(
         'hex',
       );
       const named = { seed: outcome.challengeSeed, certificate, statementSha256 };
-      return [unprovedDevice(turn, plan, { ...named, bootId: parsed.bootId })];
+      return [unprovedDevice(pass, plan, { ...named, bootId: parsed.bootId })];
     }),
   );
   return undefined;
@@ -117,7 +117,7 @@ function strangerIn(
 
 /** Why the evidence does not prove that a device of the plan was erased as planned. */
 function deviceProblem(
-  turn: Turn,
+  pass: Pass,
   { devices, mode }: agent.StepEvidence,
   plan: agent.DevicePlan,
   orderAgeMs: number,
@@ -133,7 +133,7 @@ function deviceProblem(
   if (mode === agent.StepMode.CHECK && outcome.challengeBlocksWritten === 0n) {
     return stepFailure('unverified', `disk ${key}: nothing shows that its erasure had begun`);
   }
-  const ordered = turn.record.operation?.operation?.kind;
+  const ordered = pass.record.operation?.operation?.kind;
   const seed = ordered?.case === 'runStep' ? ordered.value.challengeSeed : new Uint8Array();
   const asOrdered =
     outcome.method === plan.method && Buffer.from(outcome.challengeSeed).equals(seed);
@@ -143,20 +143,20 @@ function deviceProblem(
 }
 
 /** What a clean that has succeeded leaves to be read: level, certificates, what was left alone. */
-export function lastCleaned(turn: Turn, run: Run): LastCleaned | undefined {
-  const { certified } = turn.record;
+export function lastCleaned(pass: Pass, run: Run): LastCleaned | undefined {
+  const { certified } = pass.record;
   const erased = run.steps.filter(
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
   );
   if (erased.length === 0) return undefined;
   const full = erased.some((step) => step.name === eraseStep);
-  const inventory = turn.context.facts.inventory;
+  const inventory = pass.context.facts.inventory;
   const decisions =
     inventory === undefined
       ? []
-      : decideDevices(inventory, { metadataOnly: !full }, turn.spec.cleaning);
+      : decideDevices(inventory, { metadataOnly: !full }, pass.spec.cleaning);
   return create(LastCleanedSchema, {
-    at: now(turn),
+    at: now(pass),
     level: full ? ErasureLevel.FULL : ErasureLevel.METADATA_ONLY,
     certificates: certified.map(({ certificate }) => certificate),
     skipped: decisions
@@ -167,15 +167,15 @@ export function lastCleaned(turn: Turn, run: Run): LastCleaned | undefined {
 
 /** One statement; the record remembers its hash, so that the next one names it. */
 function draft(
-  turn: Turn,
+  pass: Pass,
   evidence: agent.Evidence,
   outcome: agent.DeviceOutcome,
   deviceIndex: number,
   runnerSession: string,
 ): CertificateDraft {
-  const { record, host, status, spec, context } = turn;
+  const { record, host, status, spec, context } = pass;
   const previous = record.lastStatementSha256;
-  const id = certificateId(turn, evidence, deviceIndex);
+  const id = certificateId(pass, evidence, deviceIndex);
   const statement =
     context.standing?.get(id) ??
     buildStatement({
@@ -186,8 +186,8 @@ function draft(
       deviceIndex,
       storeIncarnation: context.incarnation,
       ...(previous.length === 0 ? {} : { previousSha256: Buffer.from(previous).toString('hex') }),
-      report: reportOf(turn),
-      disposition: dispositionOf(turn),
+      report: reportOf(pass),
+      disposition: dispositionOf(pass),
       orderedBy: status.run?.requestedBy ?? '',
       ...(context.software === undefined ? {} : { software: context.software }),
       ...(spec.cleaning?.allowUnprovenIdentity === true
@@ -209,26 +209,26 @@ function draft(
 }
 
 /** What the site has its certificates say. */
-function reportOf({ context }: Turn): {
+function reportOf({ context }: Pass): {
   [K in 'organisation' | 'customer' | 'technician']: string;
 } {
   const { organisation = '', customer = '', technician = '' } = context.fleet?.erasureReport ?? {};
   return { organisation, customer, technician };
 }
 
-function dispositionOf({ spec, status }: Turn): Disposition {
+function dispositionOf({ spec, status }: Pass): Disposition {
   if (status.deletion !== undefined) return 'hostDeleted';
   return spec.retired ? 'hostRetired' : 'remainsInHost';
 }
 
 /** Named by what it certifies, so that other evidence can never stand under the same name. */
-function certificateId(turn: Turn, { payload }: agent.Evidence, deviceIndex: number): string {
-  const attempt = (turn.record.operation?.operation?.id ?? '').replaceAll('/', '-');
+function certificateId(pass: Pass, { payload }: agent.Evidence, deviceIndex: number): string {
+  const attempt = (pass.record.operation?.operation?.id ?? '').replaceAll('/', '-');
   return `${attempt}-${deviceIndex + 1}-${sha256Hex(payload).slice(0, 8)}`;
 }
 
 /** Whether the run has erased at the level of the policy, and each device that it has erased. */
-export function erasesAsAsked({ spec, record, status }: Turn, run: Run): boolean {
+export function erasesAsAsked({ spec, record, status }: Pass, run: Run): boolean {
   const counting = run.steps.filter((step) => {
     return step.state === StepState.SUCCEEDED && erasesAtLevel(spec, step);
   });
@@ -243,21 +243,21 @@ export function erasesAsAsked({ spec, record, status }: Turn, run: Run): boolean
  * H6: every device in scope of the inventory taken after the last erase has its certificate. An
  * automatic clean must also have erased at the level of the policy.
  */
-export function checkCertified(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
-  const tooWeak = tooWeakFor(turn.host, run, turn.context.fleet);
+export function checkCertified(pass: Pass, run: Run, inventory: Inventory): RunFailure | undefined {
+  const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
   if (!run.steps.some((step) => isErasure(step.name))) return undefined;
-  if (inventory.runnerSession !== turn.record.runner?.runnerSession) {
+  if (inventory.runnerSession !== pass.record.runner?.runnerSession) {
     return stepFailure('interrupted', 'the runner was replaced between erasing and looking again');
   }
-  const lack = missingDevice(turn, inventory) ?? uncertifiedDevice(turn, inventory);
+  const lack = missingDevice(pass, inventory) ?? uncertifiedDevice(pass, inventory);
   if (lack !== undefined) return lack;
-  if (isProvenBefore(run) || isOfSession(turn, inventory)) return writeManifest(turn, inventory);
+  if (isProvenBefore(run) || isOfSession(pass, inventory)) return writeManifest(pass, inventory);
   return stepFailure('interrupted', 'what erased and what looked again are two runners');
 }
 
 /** Whether the session that looks has erased all itself: nobody saw what ran between two. */
-function isOfSession({ record, status }: Turn, { runnerSession }: Inventory): boolean {
+function isOfSession({ record, status }: Pass, { runnerSession }: Inventory): boolean {
   const counting = record.certified.filter(({ useEpoch }) => useEpoch === status.useEpoch);
   const own = counting.filter((device) => device.runnerSession === runnerSession);
   return counting.every((device) => own.some(({ deviceKey }) => deviceKey === device.deviceKey));
@@ -272,7 +272,7 @@ function isProvenBefore({ steps, currentStep }: Run): boolean {
 }
 
 /** H6: why what a clean has erased is not clean any more at its end, or undefined. */
-export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure | undefined {
+export function usedSinceErased({ record, status }: Pass, run: Run): RunFailure | undefined {
   if (run.kind !== RunKind.CLEAN) return undefined;
   const counts = record.certified.every(({ useEpoch }) => useEpoch === status.useEpoch);
   if (counts) return undefined;
@@ -281,7 +281,7 @@ export function usedSinceErased({ record, status }: Turn, run: Run): RunFailure 
 }
 
 /** Of disks that are not there no certificate counts any more, also if they come back. */
-export function forgetAbsent({ record }: Turn, { devices }: Inventory): void {
+export function forgetAbsent({ record }: Pass, { devices }: Inventory): void {
   if (record.certified.length === 0) return;
   const present = devices.map((device) => namesOf(deviceFactsOf(device)));
   record.certified = record.certified.filter((each) => present.some((now) => isOf(each, now)));
@@ -305,12 +305,12 @@ function isOf(certified: Names, device: Names): boolean {
 }
 
 /** Why not every device in scope has a certificate of this use epoch, or undefined. */
-export function uncertifiedDevice(turn: Turn, inventory: Inventory): RunFailure | undefined {
-  const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  const decisions = decideDevices(inventory, { metadataOnly: weakEnough }, turn.spec.cleaning);
-  const refused = failureOf([...gapsOf(turn, inventory), ...refusalsOf(decisions)]);
+export function uncertifiedDevice(pass: Pass, inventory: Inventory): RunFailure | undefined {
+  const weakEnough = pass.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  const decisions = decideDevices(inventory, { metadataOnly: weakEnough }, pass.spec.cleaning);
+  const refused = failureOf([...gapsOf(pass, inventory), ...refusalsOf(decisions)]);
   if (refused !== undefined) return refused;
-  const counting = turn.record.certified.filter((each) => each.useEpoch === turn.status.useEpoch);
+  const counting = pass.record.certified.filter((each) => each.useEpoch === pass.status.useEpoch);
   const lacking = decisions.flatMap(({ kind, device }) => {
     const names = namesOf(device);
     const isCertified = counting.some((each) => isOf(each, names));

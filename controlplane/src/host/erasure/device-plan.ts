@@ -37,9 +37,9 @@ import {
   type RunStep,
 } from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
-import { stepFailure } from '../turn/step-failure.ts';
-import type { EngineTiming } from '../turn/timing.ts';
-import { later, type Turn } from '../turn/turn.ts';
+import { later, type Pass } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
+import type { EngineTiming } from '../pass/timing.ts';
 import { disksElsewhere } from './elsewhere.ts';
 import { failingDisks, failureOf, gapsOf, refusalsOf } from './gaps.ts';
 import { checkMachine } from './identity.ts';
@@ -54,36 +54,36 @@ const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, 
  * right machine, a disk that nobody can see or erase, no disk at all, or a list of steps after
  * which the host would not count as erased.
  */
-export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFailure | undefined {
+export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFailure | undefined {
   if (!writes.has(run.kind)) return undefined;
-  const wrongMachine = checkMachine(turn, inventory.system);
+  const wrongMachine = checkMachine(pass, inventory.system);
   if (wrongMachine !== undefined) return wrongMachine;
   if (run.kind !== RunKind.CLEAN) {
     // Who is in use keeps its disks: what they say is shown.
-    const failing = run.kind === RunKind.PROVISION ? failingDisks(turn, inventory) : [];
-    return failureOf([...disksElsewhere(turn.record), ...failing]);
+    const failing = run.kind === RunKind.PROVISION ? failingDisks(pass, inventory) : [];
+    return failureOf([...disksElsewhere(pass.record), ...failing]);
   }
-  const tooWeak = tooWeakFor(turn.host, run, turn.context.fleet);
+  const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
-  const decisions = decideForSteps(inventory, erasures, turn.spec.cleaning);
-  const refused = failureOf([...gapsOf(turn, inventory), ...refusalsOf(decisions)]);
+  const decisions = decideForSteps(inventory, erasures, pass.spec.cleaning);
+  const refused = failureOf([...gapsOf(pass, inventory), ...refusalsOf(decisions)]);
   if (refused !== undefined) return refused;
   const inScope = decisions.filter((decision) => decision.kind === 'inScope');
-  if (inScope.length === 0 && turn.spec.cleaning?.allowDiskless !== true) {
+  if (inScope.length === 0 && pass.spec.cleaning?.allowDiskless !== true) {
     return stepFailure(
       'noDevices',
       'the runner sees no disk to erase; set cleaning.allow_diskless if the host has none',
     );
   }
   const unplanned = differsFromPlan(
-    turn,
+    pass,
     inScope.map(({ device }) => deviceIdentity(device)),
   );
   if (unplanned !== undefined) return unplanned;
-  turn.record.devicePlan = inScope.map((decision) => planFor(turn, decision));
-  lengthenRun(turn, run, erasures);
+  pass.record.devicePlan = inScope.map((decision) => planFor(pass, decision));
+  lengthenRun(pass, run, erasures);
   for (const step of erasures) {
     const methods = inScope.map(({ method }) => methodIn(step.name, method));
     const careful = rerunClassOfAll(methods) === 'checkFirst';
@@ -94,7 +94,7 @@ export function planDevices(turn: Turn, run: Run, inventory: Inventory): RunFail
 
 /** What is done to one device, and how it is read back: fixed before the first write. */
 function planFor(
-  { spec, context }: Turn,
+  { spec, context }: Pass,
   { device, method, hiddenBytesToRemove }: ScopeDecision & { kind: 'inScope' },
 ): agent.DevicePlan {
   const policy = verificationPolicy(spec, context.fleet);
@@ -110,18 +110,18 @@ function planFor(
 }
 
 /** A run may last as long as its erasures may: large disks take days. */
-function lengthenRun(turn: Turn, run: Run, erasures: readonly RunStep[]): void {
-  const { timing } = turn.context;
+function lengthenRun(pass: Pass, run: Run, erasures: readonly RunStep[]): void {
+  const { timing } = pass.context;
   const stepsMs = erasures.map(({ name }) =>
     eraseTimeoutMs(
-      turn.record.diskSpeeds,
-      plansOfStep(turn.record.devicePlan, name),
+      pass.record.diskSpeeds,
+      plansOfStep(pass.record.devicePlan, name),
       timing.cleanStepTimeoutMs,
     ),
   );
-  const burnedInMs = burnInMs(run.steps, turn.record.devicePlan.length);
+  const burnedInMs = burnInMs(run.steps, pass.record.devicePlan.length);
   const neededMs = stepsMs.reduce((sum, ms) => sum + ms, timing.runTimeoutMs + burnedInMs);
-  run.deadline = later(turn, neededMs);
+  run.deadline = later(pass, neededMs);
 }
 
 /**
@@ -214,7 +214,7 @@ function placeOf({ from, pool }: Disabling): { readonly by: PriorityPlace; reado
 }
 
 /** A run that was started by a plan erases what that plan names, and nothing else. */
-function differsFromPlan({ record }: Turn, found: readonly string[]): RunFailure | undefined {
+function differsFromPlan({ record }: Pass, found: readonly string[]): RunFailure | undefined {
   const planned = record.plannedErasure?.devices;
   if (planned === undefined) return undefined;
   const lost = planned.filter((device) => !found.includes(device));
@@ -228,7 +228,7 @@ function differsFromPlan({ record }: Turn, found: readonly string[]): RunFailure
 }
 
 /** Why the machine that was erased is not whole any more: a disk of the plan is gone from it. */
-export function missingDevice({ record }: Turn, inventory: Inventory): RunFailure | undefined {
+export function missingDevice({ record }: Pass, inventory: Inventory): RunFailure | undefined {
   const planned = record.devicePlan.flatMap(({ device }) => {
     return device === undefined ? [] : [deviceIdentity(device)];
   });

@@ -7,24 +7,24 @@
 import { create } from '@bufbuild/protobuf';
 import { deviceIdentity } from '@rackwright/erasure';
 import { type Inventory, store } from '@rackwright/messages';
-import { clearFault, setFault } from '../turn/fault.ts';
-import type { Turn } from '../turn/turn.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import type { Pass } from '../pass/pass.ts';
 
 export const diskKnownElsewhere = 'diskKnownElsewhere';
 
 const clearedBy = 'an inspection whose disks no other host is known to have';
 
 /** Takes in which disks of an inventory another host has: the fault comes, stays or goes. */
-export function noteElsewhere(turn: Turn, inventory: Inventory): void {
-  const found = turn.context.disksElsewhere ?? new Map<string, string>();
+export function noteElsewhere(pass: Pass, inventory: Inventory): void {
+  const found = pass.context.disksElsewhere ?? new Map<string, string>();
   const identities = inventory.devices.map((device) => deviceIdentity(device));
-  turn.record.disksElsewhere = [...new Set(identities)].flatMap((device) => {
+  pass.record.disksElsewhere = [...new Set(identities)].flatMap((device) => {
     const host = found.get(device);
     return host === undefined ? [] : [create(store.DiskElsewhereSchema, { device, host })];
   });
-  const texts = disksElsewhere(turn.record).map(({ text }) => text);
-  if (texts.length === 0) clearFault(turn, diskKnownElsewhere);
-  else setFault(turn, diskKnownElsewhere, texts.join('. '), clearedBy);
+  const texts = disksElsewhere(pass.record).map(({ text }) => text);
+  if (texts.length === 0) clearFault(pass, diskKnownElsewhere);
+  else setFault(pass, diskKnownElsewhere, texts.join('. '), clearedBy);
 }
 
 /** One sentence for each disk that nobody has vouched for. */

@@ -9,8 +9,8 @@ import {
   signatureFits,
 } from '@rackwright/erasure';
 import type { agent, RunFailure, RunStep } from '@rackwright/messages';
-import { invalidResult } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { invalidResult } from '../pass/step-failure.ts';
 
 /**
  * Has `take` use the evidence of a step, once it is there and signed by the registered agent.
@@ -18,13 +18,13 @@ import type { Turn } from '../turn/turn.ts';
  * says.
  */
 export function withEvidence(
-  turn: Turn,
+  pass: Pass,
   step: RunStep,
   evidence: agent.Evidence | undefined,
   take: (signed: agent.Evidence, parsed: agent.StepEvidence) => RunFailure | undefined,
 ): RunFailure | undefined {
   if (evidence === undefined) return invalidResult(`${step.name} brought no evidence`);
-  const problem = signatureProblem(turn, evidence);
+  const problem = signatureProblem(pass, evidence);
   if (problem !== undefined) return invalidResult(problem);
   try {
     return take(evidence, parseEvidence(evidence.payload));
@@ -35,8 +35,8 @@ export function withEvidence(
 }
 
 /** Why evidence is not believed, or undefined. */
-export function signatureProblem(turn: Turn, evidence: agent.Evidence): string | undefined {
-  const registered = turn.context.agentPublicKey;
+export function signatureProblem(pass: Pass, evidence: agent.Evidence): string | undefined {
+  const registered = pass.context.agentPublicKey;
   if (registered === undefined) return 'the rack has no registered agent key';
   if (!Buffer.from(evidence.publicKey).equals(registered)) {
     return 'the evidence is signed by a key that is not the registered one of the rack';
@@ -46,7 +46,7 @@ export function signatureProblem(turn: Turn, evidence: agent.Evidence): string |
 }
 
 /** By our own clock: how long ago the step began. */
-export function orderAgeOf({ context }: Turn, { startTime }: RunStep): number {
+export function orderAgeOf({ context }: Pass, { startTime }: RunStep): number {
   return startTime === undefined
     ? Number.POSITIVE_INFINITY
     : Math.max(0, context.nowMs - timestampMs(startTime));

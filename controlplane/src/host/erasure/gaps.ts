@@ -18,8 +18,8 @@ import {
 } from '@rackwright/erasure';
 import { FailingDisks, type Inventory, RaidDrives, type RunFailure } from '@rackwright/messages';
 import { knownDrives } from '../bmc/drives.ts';
-import { stepFailure } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
 import { disksElsewhere } from './elsewhere.ts';
 
 /** One thing that a person has to put right, in one sentence that says how. */
@@ -28,14 +28,14 @@ export interface StorageProblem {
 }
 
 /** Storage that nobody has decided about, all of it, whoever shows it. */
-export function gapsOf(turn: Turn, inventory: Inventory): StorageProblem[] {
+export function gapsOf(pass: Pass, inventory: Inventory): StorageProblem[] {
   const devices = inventory.devices.map(deviceFactsOf);
   const signs = signGaps(storageSignsOf(inventory), devices);
   return [
     ...signs.map((gap) => ({ text: describeGap(gap) })),
-    ...gapsOfBmc(turn, devices),
-    ...disksElsewhere(turn.record),
-    ...failingDisks(turn, inventory),
+    ...gapsOfBmc(pass, devices),
+    ...disksElsewhere(pass.record),
+    ...failingDisks(pass, inventory),
   ];
 }
 
@@ -44,7 +44,7 @@ export function gapsOf(turn: Turn, inventory: Inventory): StorageProblem[] {
  * leaves for good is erased all the same: that is what becomes of a host with a failing disk.
  */
 export function failingDisks(
-  { spec, status }: Pick<Turn, 'spec' | 'status'>,
+  { spec, status }: Pick<Pass, 'spec' | 'status'>,
   { devices }: Pick<Inventory, 'devices'>,
 ): StorageProblem[] {
   const leaves = spec.retired === true || status.deletion !== undefined;
@@ -60,9 +60,9 @@ export function failingDisks(
 }
 
 /** What the devices say of the drives that the BMC lists, by the cleaning policy. */
-export function bmcFindings(turn: Turn, devices: readonly DeviceFacts[]): DriveFinding[] {
-  const drives = knownDrives(turn)?.drives ?? [];
-  const isAccepted = turn.spec.cleaning?.raidDrives === RaidDrives.ACCEPT;
+export function bmcFindings(pass: Pass, devices: readonly DeviceFacts[]): DriveFinding[] {
+  const drives = knownDrives(pass)?.drives ?? [];
+  const isAccepted = pass.spec.cleaning?.raidDrives === RaidDrives.ACCEPT;
   return compareBmcDrives(drives.map(listedDriveOf), devices).map((finding) => {
     if (finding.kind !== 'behindVolume' || isAccepted) return finding;
     const { drive, reason, action } = finding;
@@ -70,8 +70,8 @@ export function bmcFindings(turn: Turn, devices: readonly DeviceFacts[]): DriveF
   });
 }
 
-function gapsOfBmc(turn: Turn, devices: readonly DeviceFacts[]): StorageProblem[] {
-  return bmcFindings(turn, devices).flatMap((finding) => {
+function gapsOfBmc(pass: Pass, devices: readonly DeviceFacts[]): StorageProblem[] {
+  return bmcFindings(pass, devices).flatMap((finding) => {
     switch (finding.kind) {
       case 'gap':
         return [{ text: `${finding.reason}: ${finding.action}` }];

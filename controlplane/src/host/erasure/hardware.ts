@@ -24,9 +24,9 @@ import {
   RunOutcome,
 } from '@rackwright/messages';
 import { type PartChange, partChanges, partChangeText } from '../hardware/changes.ts';
-import { clearFault, setFault } from '../turn/fault.ts';
-import { cut } from '../turn/step-failure.ts';
-import { causedBy, type Turn, now as timeNow } from '../turn/turn.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import { causedBy, type Pass, now as timeNow } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
 
 /** What the BMC or a runner saw is not what the last inventory has. */
 export const hardwareChanged = 'hardwareChanged';
@@ -62,23 +62,23 @@ export function driveChanges(
 }
 
 /** Notes at a verify what the BMC lists now: the fault comes, and stays until an inspection. */
-export function noteDriveChanges(turn: Turn, now: BmcDriveList | undefined): void {
-  const { inventory, bmcDrives } = turn.context.facts;
+export function noteDriveChanges(pass: Pass, now: BmcDriveList | undefined): void {
+  const { inventory, bmcDrives } = pass.context.facts;
   if (inventory === undefined) return;
   const texts = driveChanges(inventory, bmcDrives, now);
-  if (texts.length > 0) setFault(turn, hardwareChanged, texts.join('. '), byInspection);
+  if (texts.length > 0) setFault(pass, hardwareChanged, texts.join('. '), byInspection);
 }
 
 /** A new inventory stands for what is there: what changed is told once, and settled. */
-export function settleHardware(turn: Turn, now: Inventory): void {
-  clearFault(turn, hardwareChanged);
-  const { inventory: before } = turn.context.facts;
+export function settleHardware(pass: Pass, now: Inventory): void {
+  clearFault(pass, hardwareChanged);
+  const { inventory: before } = pass.context.facts;
   const changes = before === undefined ? [] : partChanges(before, now);
   if (changes.length === 0) return;
   const texts = changes.slice(0, changesMax).map(partChangeText);
-  causedBy(turn, 'agent', cut(`hardware changed: ${texts.join(', ')}`, causeMax));
-  turn.status.hardwareChange = create(HardwareChangeSchema, {
-    time: timeNow(turn),
+  causedBy(pass, 'agent', cut(`hardware changed: ${texts.join(', ')}`, causeMax));
+  pass.status.hardwareChange = create(HardwareChangeSchema, {
+    time: timeNow(pass),
     changes: changes.slice(0, changesMax).map(shortened),
     further: Math.max(0, changes.length - changesMax),
   });
@@ -94,19 +94,19 @@ function shortened({ kind, part, before, after }: PartChange): PartChange {
   return { kind, part: name ?? '', before: was ?? '', after: is ?? '' };
 }
 
-/** Compares the boot MACs with the inventory, as far as this turn knows it. */
-export function noteBootMacs(turn: Turn): void {
-  const inventory = bootsOurs.has(turn.status.state) ? knownInventory(turn) : undefined;
-  const unknown = inventory === undefined ? [] : unknownBootMacs(turn.spec, inventory);
+/** Compares the boot MACs with the inventory, as far as this pass knows it. */
+export function noteBootMacs(pass: Pass): void {
+  const inventory = bootsOurs.has(pass.status.state) ? knownInventory(pass) : undefined;
+  const unknown = inventory === undefined ? [] : unknownBootMacs(pass.spec, inventory);
   if (unknown.length === 0) {
-    clearFault(turn, bootMacUnknown);
+    clearFault(pass, bootMacUnknown);
     return;
   }
   const are = unknown.length === 1 ? 'is' : 'are';
   const text = `${unknown.join(', ')} ${are} on no interface of its last inventory`;
   // Another address is another question: it is inspected for that, too.
-  if (hardwareFaultOf(turn.status)?.message !== text) clearFault(turn, bootMacUnknown);
-  setFault(turn, bootMacUnknown, text, `${byInspection} that finds it, or another boot MAC`);
+  if (hardwareFaultOf(pass.status)?.message !== text) clearFault(pass, bootMacUnknown);
+  setFault(pass, bootMacUnknown, text, `${byInspection} that finds it, or another boot MAC`);
 }
 
 /** States in which the runner is booted for our own purposes. */
@@ -127,7 +127,7 @@ export function isInspectedSince({ run }: HostStatus, { since }: Fault): boolean
 
 const byInspection = 'an inspection';
 
-function knownInventory({ effects, context }: Turn): Inventory | undefined {
+function knownInventory({ effects, context }: Pass): Inventory | undefined {
   const told = effects.findLast((effect) => effect.kind === 'facts' && 'inventory' in effect.facts);
   return told?.kind === 'facts' ? told.facts.inventory : context.facts.inventory;
 }

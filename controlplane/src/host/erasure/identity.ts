@@ -14,9 +14,9 @@ import {
   type SystemIdentity,
 } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { invalidResult, stepFailure } from '../turn/step-failure.ts';
-import { move } from '../turn/transitions.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { invalidResult, stepFailure } from '../pass/step-failure.ts';
+import { move } from '../pass/transitions.ts';
 import { observePower } from './use.ts';
 
 /** Hex of raw identity bytes, the form in which identities are reserved and looked up. */
@@ -26,30 +26,30 @@ export function identityHex(bytes: Uint8Array): string {
 
 /** Takes in the identity that a verify proved, unless another host has it. */
 export function recordIdentity(
-  turn: Turn,
+  pass: Pass,
   observations: agent.Observations | undefined,
 ): RunFailure | undefined {
-  if (isByHand(turn.spec)) return recordNone(turn);
+  if (isByHand(pass.spec)) return recordNone(pass);
   const identity = observations?.bmcIdentity;
   if (identity === undefined) return invalidResult('the verification brought no BMC identity');
-  const owner = ownerOf(turn, identity);
+  const owner = ownerOf(pass, identity);
   if (owner !== undefined) {
-    yieldIdentity(turn, identity);
+    yieldIdentity(pass, identity);
     return stepFailure(
       'identityMismatch',
-      `the BMC at ${turn.spec.bmc?.address ?? '?'} is the one of ${owner}; ` +
-        `correct the BMC address of ${turn.host.name} or of ${owner}`,
+      `the BMC at ${pass.spec.bmc?.address ?? '?'} is the one of ${owner}; ` +
+        `correct the BMC address of ${pass.host.name} or of ${owner}`,
       '',
       otherHost(owner),
     );
   }
-  const other = otherThanAccepted(turn, identity);
+  const other = otherThanAccepted(pass, identity);
   if (other !== undefined) return other;
-  noticeReplacement(turn, identity);
-  turn.status.bmcIdentity = identity;
-  if (turn.spec.bmc !== undefined)
-    turn.record.verifiedBmc = clone(BmcEndpointSchema, turn.spec.bmc);
-  if (observations?.poweredOn !== undefined) observePower(turn, observations.poweredOn);
+  noticeReplacement(pass, identity);
+  pass.status.bmcIdentity = identity;
+  if (pass.spec.bmc !== undefined)
+    pass.record.verifiedBmc = clone(BmcEndpointSchema, pass.spec.bmc);
+  if (observations?.poweredOn !== undefined) observePower(pass, observations.poweredOn);
   return undefined;
 }
 
@@ -57,7 +57,7 @@ export function recordIdentity(
  * Without a BMC nothing says which machine the host is, before its runner does: a person's policy
  * decides whether that is enough (guard 0).
  */
-function recordNone({ status, spec, record, effects }: Turn): undefined {
+function recordNone({ status, spec, record, effects }: Pass): undefined {
   const { guid = new Uint8Array() } = status.bmcIdentity ?? {};
   if (guid.length > 0) effects.push({ kind: 'releaseIdentity', guid });
   if (status.bmcIdentity !== undefined) {
@@ -73,17 +73,17 @@ function recordNone({ status, spec, record, effects }: Turn): undefined {
  * Whoever accepted a discovered machine meant that very machine. Once its BMC has proved to be its
  * own, what the BMC says stands for it.
  */
-function otherThanAccepted(turn: Turn, identity: BmcIdentity): RunFailure | undefined {
-  const { acceptedIdentity } = turn.record;
+function otherThanAccepted(pass: Pass, identity: BmcIdentity): RunFailure | undefined {
+  const { acceptedIdentity } = pass.record;
   if (acceptedIdentity === undefined) return undefined;
   const verdict = judgeIdentity(witnessOfSystem(acceptedIdentity), witnessOfBmc(identity));
-  if (verdict.kind === 'proven') delete turn.record.acceptedIdentity;
+  if (verdict.kind === 'proven') delete pass.record.acceptedIdentity;
   if (verdict.kind !== 'mismatch') return undefined;
   return stepFailure(
     'identityMismatch',
-    `the BMC at ${turn.spec.bmc?.address ?? '?'} is not that of the machine that was discovered: ` +
+    `the BMC at ${pass.spec.bmc?.address ?? '?'} is not that of the machine that was discovered: ` +
       `its ${verdict.witness} is ${verdict.outOfBand}, the machine said ${verdict.inBand}; ` +
-      `correct the BMC address of ${turn.host.name}, or delete it when the machine was replaced`,
+      `correct the BMC address of ${pass.host.name}, or delete it when the machine was replaced`,
   );
 }
 
@@ -92,21 +92,21 @@ function otherThanAccepted(turn: Turn, identity: BmcIdentity): RunFailure | unde
  * nobody who finds it. Else two hosts whose cables were crossed while they were verified would hold
  * each other's for ever. What was proved still stands in the host, and guards what is done to it.
  */
-function yieldIdentity(turn: Turn, identity: BmcIdentity): void {
-  const proved = turn.status.bmcIdentity?.guid ?? new Uint8Array();
+function yieldIdentity(pass: Pass, identity: BmcIdentity): void {
+  const proved = pass.status.bmcIdentity?.guid ?? new Uint8Array();
   if (proved.length === 0 || identityHex(proved) === identityHex(identity.guid)) return;
-  turn.effects.push({ kind: 'releaseIdentity', guid: proved });
+  pass.effects.push({ kind: 'releaseIdentity', guid: proved });
 }
 
 /**
  * Another machine behind the host's name: what was certified for the old one says nothing of it. A
  * host that had no BMC until now may be any machine.
  */
-function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
-  const before = turn.status.bmcIdentity;
-  const { verifiedBmc } = turn.record;
+function noticeReplacement(pass: Pass, identity: BmcIdentity): void {
+  const before = pass.status.bmcIdentity;
+  const { verifiedBmc } = pass.record;
   if (before === undefined && verifiedBmc !== undefined && isByHand({ bmc: verifiedBmc })) {
-    move(turn.status, 'otherMachine');
+    move(pass.status, 'otherMachine');
   }
   if (before === undefined || equals(BmcIdentitySchema, before, identity)) return;
   if (
@@ -115,15 +115,15 @@ function noticeReplacement(turn: Turn, identity: BmcIdentity): void {
   ) {
     return;
   }
-  if (before.guid.length > 0) turn.effects.push({ kind: 'releaseIdentity', guid: before.guid });
-  move(turn.status, 'otherMachine');
+  if (before.guid.length > 0) pass.effects.push({ kind: 'releaseIdentity', guid: before.guid });
+  move(pass.status, 'otherMachine');
 }
 
 /**
  * What the BMC says, as a witness of the machine. A GUID that rightly differs is none: somebody's
  * word makes it no proof.
  */
-export function machineIdentity({ spec, status }: Turn): BmcIdentity | undefined {
+export function machineIdentity({ spec, status }: Pass): BmcIdentity | undefined {
   const { bmcIdentity } = status;
   if (bmcIdentity === undefined || !isVouchedFor({ spec })) return bmcIdentity;
   const copy = clone(BmcIdentitySchema, bmcIdentity);
@@ -132,7 +132,7 @@ export function machineIdentity({ spec, status }: Turn): BmcIdentity | undefined
 }
 
 /** Why it is not the machine that a person has vouched for; undefined: it is, or nobody has. */
-function notVouchedFor({ spec }: Turn, { uuid }: SystemIdentity): string | undefined {
+function notVouchedFor({ spec }: Pass, { uuid }: SystemIdentity): string | undefined {
   const { acceptedUuid = '' } = spec.bmc ?? {};
   if (acceptedUuid === '') return undefined;
   const wanted = { uuid: new Uint8Array(Buffer.from(acceptedUuid, 'hex')), serials: {} };
@@ -144,22 +144,22 @@ function notVouchedFor({ spec }: Turn, { uuid }: SystemIdentity): string | undef
 }
 
 /** The other host that an identity is known to belong to. */
-export function ownerOf(turn: Turn, identity: BmcIdentity | undefined): string | undefined {
+export function ownerOf(pass: Pass, identity: BmcIdentity | undefined): string | undefined {
   if (identity === undefined || identity.guid.length === 0) return undefined;
-  const owner = turn.context.identityOwners.get(identityHex(identity.guid));
-  return owner === turn.host.name ? undefined : owner;
+  const owner = pass.context.identityOwners.get(identityHex(identity.guid));
+  return owner === pass.host.name ? undefined : owner;
 }
 
 /** Guard 0 seen from the control plane; the runner judges once more before its first write. */
 export function checkMachine(
-  turn: Turn,
+  pass: Pass,
   system: SystemIdentity | undefined,
 ): RunFailure | undefined {
-  const bmcIdentity = machineIdentity(turn);
-  const stranger = system === undefined ? undefined : notVouchedFor(turn, system);
-  if (system !== undefined && stranger !== undefined) return otherMachine(turn, system, stranger);
-  if (system === undefined) return unproven(turn, 'its inventory says nothing of the machine');
-  const { acceptedIdentity } = turn.record;
+  const bmcIdentity = machineIdentity(pass);
+  const stranger = system === undefined ? undefined : notVouchedFor(pass, system);
+  if (system !== undefined && stranger !== undefined) return otherMachine(pass, system, stranger);
+  if (system === undefined) return unproven(pass, 'its inventory says nothing of the machine');
+  const { acceptedIdentity } = pass.record;
   const accepted =
     acceptedIdentity === undefined
       ? undefined
@@ -168,58 +168,58 @@ export function checkMachine(
     const message =
       `the machine that booted is not the one that was discovered: its ${accepted.witness} is ` +
       `${accepted.inBand}, that one said ${accepted.outOfBand}`;
-    return otherMachine(turn, system, message);
+    return otherMachine(pass, system, message);
   }
-  const owner = ownerOfMachine(turn, system);
+  const owner = ownerOfMachine(pass, system);
   if (bmcIdentity === undefined) {
     const reason = 'the last verify says nothing of the machine';
-    return owner === undefined ? unproven(turn, reason) : machineOfOther(turn, system);
+    return owner === undefined ? unproven(pass, reason) : machineOfOther(pass, system);
   }
   const verdict = judgeIdentity(witnessOfSystem(system), witnessOfBmc(bmcIdentity));
   switch (verdict.kind) {
     case 'proven':
-      return isVouchedFor(turn) && owner !== undefined ? machineOfOther(turn, system) : undefined;
+      return isVouchedFor(pass) && owner !== undefined ? machineOfOther(pass, system) : undefined;
     case 'mismatch': {
       const message =
         'the machine that booted is not the one whose BMC was switched on: its ' +
         `${verdict.witness} is ${verdict.inBand}, the BMC says ${verdict.outOfBand}` +
         (verdict.witness === 'uuid' ? '; if both are right, set bmc.accepted_uuid' : '');
-      return otherMachine(turn, system, message);
+      return otherMachine(pass, system, message);
     }
     case 'unproven':
-      return owner === undefined ? unproven(turn, verdict.reason) : machineOfOther(turn, system);
+      return owner === undefined ? unproven(pass, verdict.reason) : machineOfOther(pass, system);
   }
 }
 
 /** The other host whose BMC says what this machine says of itself. */
-function ownerOfMachine(turn: Turn, { uuid }: SystemIdentity): string | undefined {
-  const owner = turn.context.identityOwners.get(identityHex(uuid));
-  return owner === turn.host.name ? undefined : owner;
+function ownerOfMachine(pass: Pass, { uuid }: SystemIdentity): string | undefined {
+  const owner = pass.context.identityOwners.get(identityHex(uuid));
+  return owner === pass.host.name ? undefined : owner;
 }
 
 /** No word and no policy makes one host's machine another's. */
-function machineOfOther(turn: Turn, system: SystemIdentity): RunFailure {
+function machineOfOther(pass: Pass, system: SystemIdentity): RunFailure {
   const message =
-    `the machine that booted is not ${turn.host.name}: the BMC of another host says its UUID ` +
+    `the machine that booted is not ${pass.host.name}: the BMC of another host says its UUID ` +
     `${identityHex(system.uuid)}; correct boot_macs or bmc of the two`;
-  return otherMachine(turn, system, message);
+  return otherMachine(pass, system, message);
 }
 
-function isVouchedFor({ spec }: Pick<Turn, 'spec'>): boolean {
+function isVouchedFor({ spec }: Pick<Pass, 'spec'>): boolean {
   return (spec.bmc?.acceptedUuid ?? '') !== '';
 }
 
-function otherMachine(turn: Turn, system: SystemIdentity, message: string): RunFailure {
-  const owner = ownerOfMachine(turn, system);
+function otherMachine(pass: Pass, system: SystemIdentity, message: string): RunFailure {
+  const owner = ownerOfMachine(pass, system);
   if (owner === undefined) return stepFailure('identityMismatch', message);
   return stepFailure('identityMismatch', `${message}; it is ${owner}`, '', otherHost(owner));
 }
 
-function unproven(turn: Turn, reason: string): RunFailure | undefined {
-  if (turn.spec.cleaning?.allowUnprovenIdentity === true) return undefined;
+function unproven(pass: Pass, reason: string): RunFailure | undefined {
+  if (pass.spec.cleaning?.allowUnprovenIdentity === true) return undefined;
   return stepFailure(
     'identityUnproven',
-    `nothing proves that the booted machine is ${turn.host.name}: ${reason}; ` +
+    `nothing proves that the booted machine is ${pass.host.name}: ${reason}; ` +
       'set cleaning.allow_unproven_identity to accept that',
   );
 }

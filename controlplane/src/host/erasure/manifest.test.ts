@@ -12,8 +12,8 @@ import {
   Transport,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { HostEffect } from '../pass/types.ts';
 import { bench, driveToErase, erased, inspected, virtioDisk } from '../testing/bench.ts';
-import type { HostEffect } from '../turn/types.ts';
 
 const optical = create(StorageDeviceSchema, {
   ...{ device: 'sr0', transport: Transport.OPTICAL, serial: 'DVD-1', sizeBytes: 1_024n },

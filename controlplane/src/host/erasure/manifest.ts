@@ -22,8 +22,8 @@ import {
   type Inventory,
   type RunFailure,
 } from '@rackwright/messages';
-import { invalidResult } from '../turn/step-failure.ts';
-import { activeRun, type Turn } from '../turn/turn.ts';
+import { activeRun, type Pass } from '../pass/pass.ts';
+import { invalidResult } from '../pass/step-failure.ts';
 import { decideDevices } from './device-plan.ts';
 import { bmcFindings } from './gaps.ts';
 
@@ -31,19 +31,19 @@ type Entry = ErasureManifest['devices'][number];
 type Source = Entry['sources'][number];
 
 /** Writes the manifest of this look, or says why there can be none. */
-export function writeManifest(turn: Turn, inventory: Inventory): RunFailure | undefined {
-  const { host, status, record } = turn;
+export function writeManifest(pass: Pass, inventory: Inventory): RunFailure | undefined {
+  const { host, status, record } = pass;
   const before = record.lastManifestSha256;
   try {
     const attempt = record.operation?.operation?.id ?? `${host.uid}/0/0/0`;
     const id = `${attempt.replaceAll('/', '-')}-manifest`;
-    const devices = [devicesOf(turn, inventory), signsOf(inventory), drivesOf(turn, inventory)];
+    const devices = [devicesOf(pass, inventory), signsOf(inventory), drivesOf(pass, inventory)];
     const statement =
-      turn.context.standing?.get(id) ??
+      pass.context.standing?.get(id) ??
       buildManifest({
         host: { name: host.name, uid: host.uid },
         useEpoch: Number(status.useEpoch),
-        createdAt: timeOf(turn, inventory),
+        createdAt: timeOf(pass, inventory),
         runnerSession: inventory.runnerSession,
         devices: devices.flat(),
         previousSha256: before.length === 0 ? null : Buffer.from(before).toString('hex'),
@@ -58,7 +58,7 @@ export function writeManifest(turn: Turn, inventory: Inventory): RunFailure | un
       statement,
     };
     record.lastManifestSha256 = Buffer.from(statementSha256(statement), 'hex');
-    turn.effects.push({ kind: 'document', documents: [document] });
+    pass.effects.push({ kind: 'document', documents: [document] });
     return undefined;
   } catch (error) {
     if (!(error instanceof ShapeError)) throw error;
@@ -67,30 +67,30 @@ export function writeManifest(turn: Turn, inventory: Inventory): RunFailure | un
 }
 
 /** The same whoever writes it: the runner's clock, else when the run began. */
-function timeOf({ status }: Turn, { collectedAt }: Inventory): string {
+function timeOf({ status }: Pass, { collectedAt }: Inventory): string {
   const time = collectedAt ?? activeRun(status)?.startTime;
   return time === undefined ? new Date(0).toISOString() : timestampDate(time).toISOString();
 }
 
-function devicesOf(turn: Turn, inventory: Inventory): Entry[] {
-  const weakEnough = turn.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
-  const found = bmcFindings(turn, inventory.devices.map(deviceFactsOf));
+function devicesOf(pass: Pass, inventory: Inventory): Entry[] {
+  const weakEnough = pass.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
+  const found = bmcFindings(pass, inventory.devices.map(deviceFactsOf));
   const byBmc = new Set(found.flatMap((each) => (each.kind === 'accounted' ? [each.device] : [])));
   const byName = new Set([...byBmc].map(({ name }) => name));
-  return decideDevices(inventory, { metadataOnly: weakEnough }, turn.spec.cleaning).map(
+  return decideDevices(inventory, { metadataOnly: weakEnough }, pass.spec.cleaning).map(
     (decision) => {
       const { name, model, serial, wwn, sizeBytes } = decision.device;
       const sources: Source[] = byName.has(name) ? ['kernel', 'bmc'] : ['kernel'];
       return {
         ...{ sources, kind: 'blockDevice', name, model, serial, wwn, sizeBytes },
-        decision: decisionOf(turn, decision),
+        decision: decisionOf(pass, decision),
       };
     },
   );
 }
 
 /** What was done to a block device; a full erasure goes before one of its metadata. */
-function decisionOf({ record, status }: Turn, decision: ScopeDecision): Entry['decision'] {
+function decisionOf({ record, status }: Pass, decision: ScopeDecision): Entry['decision'] {
   if (decision.kind === 'listed') return { kind: 'listed', reason: decision.reason };
   if (decision.kind === 'refused') {
     return { kind: 'refused', reason: decision.reason, action: decision.action };
@@ -130,8 +130,8 @@ function signsOf(inventory: Inventory): Entry[] {
 }
 
 /** Drives of the BMC that are no device of the inventory. */
-function drivesOf(turn: Turn, inventory: Inventory): Entry[] {
-  return bmcFindings(turn, inventory.devices.map(deviceFactsOf)).flatMap((finding): Entry[] => {
+function drivesOf(pass: Pass, inventory: Inventory): Entry[] {
+  return bmcFindings(pass, inventory.devices.map(deviceFactsOf)).flatMap((finding): Entry[] => {
     const { name, model, serial, sizeBytes } = finding.drive;
     const named = { sources: ['bmc' as const], kind: 'drive', name, model, serial, sizeBytes };
     const entry = (decision: Entry['decision']): Entry[] => [{ ...named, wwn: '', decision }];

@@ -27,6 +27,7 @@ import {
   UsbDisks,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { beginPass } from '../pass/pass.ts';
 import {
   type Bench,
   bench,
@@ -37,7 +38,6 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import { beginTurn } from '../turn/turn.ts';
 import { decideToWrite } from './device-plan.ts';
 import { gapsOf } from './gaps.ts';
 import { scopePolicy } from './policy.ts';
@@ -246,8 +246,8 @@ test('a drive that only the BMC lists keeps a host from being erased', () => {
   host.report(verified());
   const { facts } = host.context;
   host.context = { ...host.context, facts: { ...facts, bmcDrives, inventory: looked() } };
-  const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
-  const found = gapsOf(turn, looked());
+  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const found = gapsOf(pass, looked());
   expect(found).toHaveLength(1);
   expect(found[0]?.text).toMatch(/DISK-2.*runner sees no such disk/);
 });
@@ -265,7 +265,7 @@ test('a drive that only the BMC lists is part of a RAID volume if the policy say
     host.report(verified());
     const { facts } = host.context;
     host.context = { ...host.context, facts: { ...facts, bmcDrives, inventory } };
-    return gapsOf(beginTurn(host.record, { ...host.context, nowMs: host.nowMs }), inventory);
+    return gapsOf(beginPass(host.record, { ...host.context, nowMs: host.nowMs }), inventory);
   };
   expect(found(RaidDrives.UNSPECIFIED).map(({ text }) => text)).toEqual([
     expect.stringMatching(/SPARE-1.*or a spare with data.*set cleaning.raid_drives to accept/),
@@ -287,13 +287,13 @@ test.each([
   'a disk that says that it is failing keeps a host by policy (%#)',
   (failingDisks, more, count) => {
     const host = bench({ cleaning: { failingDisks }, ...more });
-    const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
+    const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
     const silent = create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-2' });
-    const found = gapsOf(turn, create(InventorySchema, { devices: [failing, silent] }));
+    const found = gapsOf(pass, create(InventorySchema, { devices: [failing, silent] }));
     expect(found).toHaveLength(count);
     for (const { text } of found) expect(text).toContain('disk DISK-1 says that it is failing');
-    turn.status.deletion = create(DeletionSchema, {});
-    expect(gapsOf(turn, create(InventorySchema, { devices: [failing] }))).toEqual([]);
+    pass.status.deletion = create(DeletionSchema, {});
+    expect(gapsOf(pass, create(InventorySchema, { devices: [failing] }))).toEqual([]);
   },
 );
 

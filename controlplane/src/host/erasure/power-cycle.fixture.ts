@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { agent, type FailureName, failureTypeOf, HostState } from '@rackwright/messages';
 import { expect } from 'vitest';
+import type { DocumentDraft, HostEffect } from '../pass/types.ts';
 import {
   type Bench,
   bench,
@@ -15,7 +16,6 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import type { DocumentDraft, HostEffect } from '../turn/types.ts';
 
 export const whole = 'deploy.erase_devices';
 export const again = 'deploy.verify_erased';

@@ -31,11 +31,11 @@ import {
   verifyErasedStep,
   WriteCache,
 } from '@rackwright/messages';
-import { clearFault, setFault } from '../turn/fault.ts';
-import { invalidResult, stepFailure } from '../turn/step-failure.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { move } from '../turn/transitions.ts';
-import { identitiesNow, inventoryNow, type Turn } from '../turn/turn.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import { identitiesNow, inventoryNow, type Pass } from '../pass/pass.ts';
+import { invalidResult, stepFailure } from '../pass/step-failure.ts';
+import { engineSteps } from '../pass/step-names.ts';
+import { move } from '../pass/transitions.ts';
 import { orderAgeOf, whyUntrue, withEvidence } from './evidence.ts';
 import { verificationPolicy } from './policy.ts';
 import { addenda, revocations } from './proof-documents.ts';
@@ -65,7 +65,7 @@ const saysLeft: ReadonlySet<FailureType> = new Set([
 ]);
 
 /** Whether the runner that is up, or was last, can read again. */
-export function canReadAgain({ record, context }: Turn): boolean {
+export function canReadAgain({ record, context }: Pass): boolean {
   const steps = record.runner?.steps ?? [];
   const known = steps.length > 0 ? steps : context.facts.runnerSteps;
   return known.some(({ name }) => name === verifyErasedStep);
@@ -75,10 +75,10 @@ export function canReadAgain({ record, context }: Turn): boolean {
  * Remembers what has just been erased, to be read again after a power cycle. A runner that cannot
  * read again erases nothing that could be proved later (R8): its certificates stay as they are.
  */
-export function noteUnproved(turn: Turn, unproved: readonly store.UnprovedDevice[]): void {
-  const { record, status } = turn;
-  if (!canReadAgain(turn)) return;
-  if (!isDue(turn)) record.unproved = [];
+export function noteUnproved(pass: Pass, unproved: readonly store.UnprovedDevice[]): void {
+  const { record, status } = pass;
+  if (!canReadAgain(pass)) return;
+  if (!isDue(pass)) record.unproved = [];
   // Of two erasures of one device the one that reached all of it is read again.
   const weak = ({ plan }: store.UnprovedDevice) =>
     plan?.method === agent.ErasureMethod.METADATA_ONLY;
@@ -92,7 +92,7 @@ export function noteUnproved(turn: Turn, unproved: readonly store.UnprovedDevice
 }
 
 /** P1: whether something is to be read again when the runner boots next. */
-export function isDue({ record, status }: Pick<Turn, 'record' | 'status'>): boolean {
+export function isDue({ record, status }: Pick<Pass, 'record' | 'status'>): boolean {
   return record.unproved.length > 0 && record.unprovedEpoch === status.useEpoch;
 }
 
@@ -104,7 +104,7 @@ export function isToBeProvedBeforeItGoes({
   record,
   status,
   spec,
-}: Pick<Turn, 'record' | 'status' | 'spec'>): boolean {
+}: Pick<Pass, 'record' | 'status' | 'spec'>): boolean {
   const check = spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED;
   const isOthers =
     status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL || status.dirty;
@@ -112,19 +112,19 @@ export function isToBeProvedBeforeItGoes({
 }
 
 /** P1: what the host was used since is not read again. */
-export function dropUsed(turn: Turn): void {
-  if (!isDue(turn)) turn.record.unproved = [];
+export function dropUsed(pass: Pass): void {
+  if (!isDue(pass)) pass.record.unproved = [];
 }
 
 /** The epoch of the host has risen by our own doing, and nothing has been written yet. */
-export function stayDue({ record, status }: Turn): void {
+export function stayDue({ record, status }: Pass): void {
   if (record.unproved.length > 0) record.unprovedEpoch = status.useEpoch;
 }
 
 /** What the reading of a run is about: of disks that are not there any more nothing can be told. */
-export function plansToProve(turn: Turn, run: Run): agent.DevicePlan[] {
-  const present = identitiesNow(turn);
-  return rereadings(turn).filter((plan) => !hasLooked(run) || present.has(keyOf(plan)));
+export function plansToProve(pass: Pass, run: Run): agent.DevicePlan[] {
+  const present = identitiesNow(pass);
+  return rereadings(pass).filter((plan) => !hasLooked(run) || present.has(keyOf(plan)));
 }
 
 /** Whether a run has inspected its host already. */
@@ -136,14 +136,14 @@ export function hasLooked({ steps, currentStep }: Run): boolean {
 }
 
 /** What the disks of the record are read again by, wherever a run does that. */
-export function rereadings(turn: Turn): agent.DevicePlan[] {
-  return turn.record.unproved.flatMap(({ plan }) =>
-    plan === undefined ? [] : [rereadingOf(turn, plan)],
+export function rereadings(pass: Pass): agent.DevicePlan[] {
+  return pass.record.unproved.flatMap(({ plan }) =>
+    plan === undefined ? [] : [rereadingOf(pass, plan)],
   );
 }
 
 /** The order to read a device again: by the site's policy of now, however whole it was read. */
-function rereadingOf({ spec, context }: Turn, plan: agent.DevicePlan): agent.DevicePlan {
+function rereadingOf({ spec, context }: Pass, plan: agent.DevicePlan): agent.DevicePlan {
   const method = methodOf(plan.method);
   if (plan.device === undefined || method === undefined) return plan;
   const { sizeBytes } = deviceFactsOf(plan.device);
@@ -156,8 +156,8 @@ function rereadingOf({ spec, context }: Turn, plan: agent.DevicePlan): agent.Dev
 }
 
 /** Whether an automatic clean reads again by itself, before the host counts as erased. */
-export function provesAtOnce(turn: Turn): boolean {
-  const { spec, status } = turn;
+export function provesAtOnce(pass: Pass): boolean {
+  const { spec, status } = pass;
   switch (spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED) {
     case PowerCycleCheck.IMMEDIATE:
       return true;
@@ -166,39 +166,39 @@ export function provesAtOnce(turn: Turn): boolean {
     default: {
       const noMoreBoots = spec.retired || status.deletion !== undefined;
       const distrusted = status.faults.some(({ type }) => type === contentReturned);
-      const cached = inventoryNow(turn)?.devices.some(
+      const cached = inventoryNow(pass)?.devices.some(
         ({ writeCache }) => writeCache === WriteCache.FIXED_ON,
       );
-      return canReadAgain(turn) && (noMoreBoots || distrusted || cached === true);
+      return canReadAgain(pass) && (noMoreBoots || distrusted || cached === true);
     }
   }
 }
 
 /** Takes in what reading again has shown; returns why that is no proof, or undefined. */
 export function proveErased(
-  turn: Turn,
+  pass: Pass,
   step: RunStep,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
-  return withEvidence(turn, step, evidence, (signed, parsed) => {
-    const lack = whyNoProof(turn, parsed, orderAgeOf(turn, step));
+  return withEvidence(pass, step, evidence, (signed, parsed) => {
+    const lack = whyNoProof(pass, parsed, orderAgeOf(pass, step));
     if (lack !== undefined) return lack;
-    turn.effects.push({ kind: 'document', documents: addenda(turn, signed, parsed) });
-    turn.record.unproved = [];
-    noteSpeeds(turn, parsed.devices);
-    clearFault(turn, contentReturned);
+    pass.effects.push({ kind: 'document', documents: addenda(pass, signed, parsed) });
+    pass.record.unproved = [];
+    noteSpeeds(pass, parsed.devices);
+    clearFault(pass, contentReturned);
     return undefined;
   });
 }
 
 function whyNoProof(
-  turn: Turn,
+  pass: Pass,
   parsed: agent.StepEvidence,
   orderAgeMs: number,
 ): RunFailure | undefined {
-  const { operation } = turn.record;
+  const { operation } = pass.record;
   const ordered = operation?.operation;
-  if (parsed.operationId !== ordered?.id || parsed.hostUid !== turn.host.uid) {
+  if (parsed.operationId !== ordered?.id || parsed.hostUid !== pass.host.uid) {
     return invalidResult(`the evidence is of ${parsed.operationId || 'no operation'}`);
   }
   if (parsed.ofFailedStep) return invalidResult('the evidence says that the step failed');
@@ -209,7 +209,7 @@ function whyNoProof(
     return invalidResult(`the evidence speaks of ${count}`);
   }
   for (const plan of plans) {
-    const lack = whyNotProved(turn, parsed, { plan, challengeSeed, orderAgeMs });
+    const lack = whyNotProved(pass, parsed, { plan, challengeSeed, orderAgeMs });
     if (lack !== undefined) return lack;
   }
   return undefined;
@@ -223,7 +223,7 @@ interface OrderedReading {
 }
 
 function whyNotProved(
-  turn: Turn,
+  pass: Pass,
   parsed: agent.StepEvidence,
   { plan, challengeSeed, orderAgeMs }: OrderedReading,
 ): RunFailure | undefined {
@@ -236,7 +236,7 @@ function whyNotProved(
   if (outcome.certificate !== plan.certificate) {
     return invalidResult(`disk ${key}: the evidence is about another certificate`);
   }
-  if (bootOf(turn, plan) === parsed.bootId) {
+  if (bootOf(pass, plan) === parsed.bootId) {
     return invalidResult(`disk ${key} was read by the boot that had erased it`);
   }
   const asOrdered =
@@ -249,19 +249,19 @@ function whyNotProved(
 }
 
 /** P2 */
-function bootOf({ record }: Turn, { certificate }: agent.DevicePlan): string {
+function bootOf({ record }: Pass, { certificate }: agent.DevicePlan): string {
   return record.unproved.find(({ plan }) => plan?.certificate === certificate)?.bootId ?? '';
 }
 
 /** P3: a reading that failed, by what it says of the disks. */
-export function noteNotProved(turn: Turn, result: agent.Failed): void {
+export function noteNotProved(pass: Pass, result: agent.Failed): void {
   const { type, message, evidence } = result;
   if (saysNothing.has(type)) return;
-  const { status, record } = turn;
+  const { status, record } = pass;
   if (saysLeft.has(type)) {
-    setFault(turn, contentReturned, message, clearedBy);
-    const documents = revocations(turn, evidence);
-    if (documents.length > 0) turn.effects.push({ kind: 'document', documents });
+    setFault(pass, contentReturned, message, clearedBy);
+    const documents = revocations(pass, evidence);
+    if (documents.length > 0) pass.effects.push({ kind: 'document', documents });
   }
   record.unproved = [];
   if (status.state === HostState.AVAILABLE || !status.dirty) move(status, 'unproved');
@@ -277,7 +277,7 @@ export function nameOfNotProved({
 
 /** What an erasure leaves to be read again: the device as it was ordered, and what names it. */
 export function unprovedDevice(
-  turn: Turn,
+  pass: Pass,
   plan: agent.DevicePlan,
   more: {
     readonly seed: Uint8Array;
@@ -289,7 +289,7 @@ export function unprovedDevice(
   const { seed, certificate, bootId, statementSha256 } = more;
   return create(store.UnprovedDeviceSchema, {
     plan: { ...plan, erasedSeed: seed, certificate },
-    useEpoch: turn.status.useEpoch,
+    useEpoch: pass.status.useEpoch,
     bootId,
     statementSha256,
   });

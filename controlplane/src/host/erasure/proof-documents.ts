@@ -12,47 +12,47 @@ import {
   ShapeError,
 } from '@rackwright/erasure';
 import { agent, ErasureDocumentKind, type store } from '@rackwright/messages';
-import type { Turn } from '../turn/turn.ts';
-import type { DocumentDraft } from '../turn/types.ts';
+import type { Pass } from '../pass/pass.ts';
+import type { DocumentDraft } from '../pass/types.ts';
 import { signatureProblem } from './evidence.ts';
 
 /** One addendum for each device of evidence that proves. Throws `ShapeError`. */
 export function addenda(
-  turn: Turn,
+  pass: Pass,
   evidence: agent.Evidence,
   { devices }: agent.StepEvidence,
 ): DocumentDraft[] {
   return devices.map((outcome, deviceIndex) => {
-    const unproved = unprovedOf(turn, outcome);
+    const unproved = unprovedOf(pass, outcome);
     const statement = buildAddendum({
-      ...{ host: turn.host, useEpoch: Number(unproved.useEpoch), evidence, deviceIndex },
+      ...{ host: pass.host, useEpoch: Number(unproved.useEpoch), evidence, deviceIndex },
       certificateSha256: hex(unproved.statementSha256),
       createdAt: timeOf(outcome),
     });
-    return draft(turn, unproved, ErasureDocumentKind.ADDENDUM, statement);
+    return draft(pass, unproved, ErasureDocumentKind.ADDENDUM, statement);
   });
 }
 
 /** One revocation for each device on which something is left, by evidence that is believed. */
-export function revocations(turn: Turn, evidence: agent.Evidence | undefined): DocumentDraft[] {
-  if (evidence === undefined || signatureProblem(turn, evidence) !== undefined) return [];
+export function revocations(pass: Pass, evidence: agent.Evidence | undefined): DocumentDraft[] {
+  if (evidence === undefined || signatureProblem(pass, evidence) !== undefined) return [];
   try {
     const parsed = parseEvidence(evidence.payload);
-    const isOurs = parsed.operationId === turn.record.operation?.operation?.id;
-    return isOurs ? parsed.devices.flatMap((outcome) => revocationOf(turn, outcome)) : [];
+    const isOurs = parsed.operationId === pass.record.operation?.operation?.id;
+    return isOurs ? parsed.devices.flatMap((outcome) => revocationOf(pass, outcome)) : [];
   } catch (error) {
     if (!(error instanceof ShapeError)) throw error;
     return [];
   }
 }
 
-function revocationOf(turn: Turn, outcome: agent.DeviceOutcome): DocumentDraft[] {
-  const isNamed = turn.record.unproved.some(
+function revocationOf(pass: Pass, outcome: agent.DeviceOutcome): DocumentDraft[] {
+  const isNamed = pass.record.unproved.some(
     ({ plan }) => plan?.certificate === outcome.certificate && isOf(plan, outcome),
   );
   if (outcome.verdict !== agent.VerdictKind.NOT_ERASED || !isNamed) return [];
-  const unproved = unprovedOf(turn, outcome);
-  const { name, uid } = turn.host;
+  const unproved = unprovedOf(pass, outcome);
+  const { name, uid } = pass.host;
   const statement = buildRevocation({
     host: { name, uid },
     certificate: outcome.certificate,
@@ -64,7 +64,7 @@ function revocationOf(turn: Turn, outcome: agent.DeviceOutcome): DocumentDraft[]
     useEpoch: Number(unproved.useEpoch),
     createdAt: timeOf(outcome),
   });
-  return [draft(turn, unproved, ErasureDocumentKind.REVOCATION, statement)];
+  return [draft(pass, unproved, ErasureDocumentKind.REVOCATION, statement)];
 }
 
 /** Characters of a reason that a document carries. */
@@ -76,7 +76,7 @@ const suffixes = {
 } as const;
 
 function draft(
-  { host }: Turn,
+  { host }: Pass,
   { plan, useEpoch }: store.UnprovedDevice,
   kind: keyof typeof suffixes,
   statement: Uint8Array,
@@ -87,7 +87,7 @@ function draft(
   return { id, kind, ...about, statement };
 }
 
-function unprovedOf({ record }: Turn, outcome: agent.DeviceOutcome): store.UnprovedDevice {
+function unprovedOf({ record }: Pass, outcome: agent.DeviceOutcome): store.UnprovedDevice {
   const found = record.unproved.find(({ plan }) => plan !== undefined && isOf(plan, outcome));
   if (found === undefined) throw new ShapeError('evidence.devices', 'a device out of the order');
   return found;

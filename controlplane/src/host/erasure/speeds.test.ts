@@ -21,8 +21,8 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { planNow } from '../foresee/plan-check.ts';
+import { beginPass } from '../pass/pass.ts';
 import { type Bench, erased, inspected, virtioDisk } from '../testing/bench.ts';
-import { beginTurn } from '../turn/turn.ts';
 import { atErase, available, boot, brings, proves } from './power-cycle.fixture.ts';
 import { slowestSpeed } from './speeds.ts';
 import { eraseTimeoutMs, readTimeoutMs } from './times.ts';
@@ -58,12 +58,12 @@ function failsWith(host: Bench, outcome: Outcome, operationId?: OperationId) {
 }
 
 function planOf(host: Bench) {
-  const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
   const asked = create(PlanRunRequestSchema, {
     parent: 'hosts/h1',
     run: { case: 'clean', value: {} },
   });
-  const draft = planNow(turn, { kind: 'clean', steps: [] }, asked);
+  const draft = planNow(pass, { kind: 'clean', steps: [] }, asked);
   if ('code' in draft) throw new Error(draft.message);
   return draft.plan.devices[0];
 }

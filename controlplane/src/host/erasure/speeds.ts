@@ -7,7 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import { blockBytes, type DeviceFacts, deviceIdentity } from '@rackwright/erasure';
 import { agent, type RunStep, store } from '@rackwright/messages';
-import { identitiesNow, type Turn } from '../turn/turn.ts';
+import { identitiesNow, type Pass } from '../pass/pass.ts';
 import { withEvidence } from './evidence.ts';
 
 export interface DiskSpeed {
@@ -101,9 +101,9 @@ function each(
 }
 
 /** Keeps what evidence measured, of disks that the host has; what it did not measure stands. */
-export function noteSpeeds(turn: Turn, outcomes: readonly agent.DeviceOutcome[]): void {
-  const { record } = turn;
-  const present = identitiesNow(turn);
+export function noteSpeeds(pass: Pass, outcomes: readonly agent.DeviceOutcome[]): void {
+  const { record } = pass;
+  const present = identitiesNow(pass);
   const speeds = new Map(record.diskSpeeds.map((speed) => [speed.device, speed]));
   for (const outcome of outcomes) {
     if (outcome.device === undefined) continue;
@@ -117,12 +117,12 @@ export function noteSpeeds(turn: Turn, outcomes: readonly agent.DeviceOutcome[])
 }
 
 /** The same of a step that failed: the next try has the time that the disks need. */
-export function noteSpeedsOfFailed(turn: Turn, step: RunStep, { evidence }: agent.Failed): void {
+export function noteSpeedsOfFailed(pass: Pass, step: RunStep, { evidence }: agent.Failed): void {
   if (evidence === undefined) return;
-  withEvidence(turn, step, evidence, (_signed, parsed) => {
-    const { operation } = turn.record;
+  withEvidence(pass, step, evidence, (_signed, parsed) => {
+    const { operation } = pass.record;
     if (parsed.operationId !== operation?.operation?.id) return undefined;
-    noteSpeeds(turn, parsed.devices);
+    noteSpeeds(pass, parsed.devices);
     return undefined;
   });
 }

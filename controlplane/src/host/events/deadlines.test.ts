@@ -5,6 +5,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, RunOutcome, RunPhase, TransientCause } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { agentBackMs, agentWordMs } from '../operation/operation.ts';
+import { defaultTiming } from '../pass/timing.ts';
 import {
   type Bench,
   bench,
@@ -15,7 +16,6 @@ import {
 } from '../testing/bench.ts';
 import { complete, connectAgent, proved } from '../testing/plain-agent.ts';
 import { type Rig, rigWith } from '../testing/rig.ts';
-import { defaultTiming } from '../turn/timing.ts';
 
 const { JOURNALLED, BEGUN, ENDED } = agent.JournalledOperation_State;
 const manageable = { goal: HostGoal.MANAGEABLE };

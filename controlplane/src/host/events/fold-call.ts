@@ -1,24 +1,24 @@
 /** Folds in what came of a webhook's call, as `fold.ts` does with an agent's results. */
 import type { OperationId } from '@rackwright/messages';
 import { callLater } from '../operation/calls.ts';
+import { activeRun, causedBy, currentStep, type Pass } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
+import type { CallResult } from '../pass/types.ts';
 import { completeStep, failStep } from '../run/engine.ts';
 import { takeOutput } from '../run/step-output.ts';
 import { calledStep } from '../run/step-parts.ts';
-import { stepFailure } from '../turn/step-failure.ts';
-import { activeRun, causedBy, currentStep, type Turn } from '../turn/turn.ts';
-import type { CallResult } from '../turn/types.ts';
 
 /** Of a call that is not under way it changes nothing. */
-export function foldCall(turn: Turn, id: OperationId, result: CallResult): void {
-  const run = activeRun(turn.status);
+export function foldCall(pass: Pass, id: OperationId, result: CallResult): void {
+  const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
-  if (run === undefined || step === undefined || turn.record.call?.id !== id) return;
-  causedBy(turn, 'system', `${calledStep(step)} attempt ${step.attempt}: ${result.kind}`);
-  if (result.kind === 'transientError') return callLater(turn, run, result.message);
-  takeOutput(turn, run, step, id, result.output);
-  if (result.kind === 'complete') completeStep(turn, run, step);
+  if (run === undefined || step === undefined || pass.record.call?.id !== id) return;
+  causedBy(pass, 'system', `${calledStep(step)} attempt ${step.attempt}: ${result.kind}`);
+  if (result.kind === 'transientError') return callLater(pass, run, result.message);
+  takeOutput(pass, run, step, id, result.output);
+  if (result.kind === 'complete') completeStep(pass, run, step);
   else {
     const { type, message, detail } = result;
-    failStep(turn, run, step, stepFailure(type, message, detail));
+    failStep(pass, run, step, stepFailure(type, message, detail));
   }
 }

@@ -5,35 +5,35 @@
 import { agent, HoldKind } from '@rackwright/messages';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts, resend, wentTo } from '../operation/operation.ts';
+import { activeRun, causedBy, currentStep, hasPassed, type Pass } from '../pass/pass.ts';
+import { engineSteps } from '../pass/step-names.ts';
+import { keepSystemHolds } from '../pass/system-holds.ts';
 import { bootAgain, retryStep } from '../run/engine.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { keepSystemHolds } from '../turn/system-holds.ts';
-import { activeRun, causedBy, currentStep, hasPassed, type Turn } from '../turn/turn.ts';
 import { checkAgain } from './fold.ts';
 
 const { JOURNALLED } = agent.JournalledOperation_State;
 
 /** The agent's journal against the slot of this host. */
 export function foldHello(
-  turn: Turn,
+  pass: Pass,
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
   grants?: readonly string[],
 ): void {
-  foldSlot(turn, journal, listed);
-  if (grants !== undefined) foldGrants(turn, grants);
-  holdUnknownWork(turn, listed);
-  if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
+  foldSlot(pass, journal, listed);
+  if (grants !== undefined) foldGrants(pass, grants);
+  holdUnknownWork(pass, listed);
+  if (pass.record.forgetting) pass.effects.push({ kind: 'forget' });
 }
 
 /** A host that boots under a grant that its agent has lost boots into nothing. */
-function foldGrants(turn: Turn, grants: readonly string[]): void {
-  const run = activeRun(turn.status);
+function foldGrants(pass: Pass, grants: readonly string[]): void {
+  const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step?.name !== engineSteps.awaitRunner) return;
-  if (grants.includes(bootOperationId(turn, run))) return;
-  bootAgain(turn, run, step, 'the agent has lost the grant of this boot');
-  causedBy(turn, 'agent', 'the grant of the boot was lost; the host is booted again');
+  if (grants.includes(bootOperationId(pass, run))) return;
+  bootAgain(pass, run, step, 'the agent has lost the grant of this boot');
+  causedBy(pass, 'agent', 'the grant of the boot was lost; the host is booted again');
 }
 
 /**
@@ -41,36 +41,36 @@ function foldGrants(turn: Turn, grants: readonly string[]): void {
  * has not begun and was aborted never begins. Everything else goes on under its id.
  */
 function foldSlot(
-  turn: Turn,
+  pass: Pass,
   journal: agent.Journal,
   listed: readonly agent.JournalledOperation[],
 ): void {
-  const slot = turn.record.operation;
-  const run = activeRun(turn.status);
+  const slot = pass.record.operation;
+  const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (slot?.operation === undefined || run === undefined || step === undefined) return;
   const known = listed.find(({ operationId }) => operationId === slot.operation?.id);
   const notBegun = known === undefined || known.state === JOURNALLED;
-  if (!wentTo(slot, journal) || !notBegun) resend(turn, journal);
+  if (!wentTo(slot, journal) || !notBegun) resend(pass, journal);
   else if (run.abort !== undefined && known === undefined) delete slot.sentTo;
-  else if (!slot.queued && hasPassed(turn, step.deadline)) {
-    retryStep(turn, run, step, checkAgain(turn), {});
-  } else resend(turn, journal);
+  else if (!slot.queued && hasPassed(pass, step.deadline)) {
+    retryStep(pass, run, step, checkAgain(pass), {});
+  } else resend(pass, journal);
 }
 
 /** Work that was never ordered from here holds the host, for as long as the agent lists it. */
-function holdUnknownWork(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
-  const { host, record } = turn;
+function holdUnknownWork(pass: Pass, listed: readonly agent.JournalledOperation[]): void {
+  const { host, record } = pass;
   const unknown = listed.filter(({ operationId }) => {
     const parts = operationParts(host.uid, operationId);
     return parts !== undefined && parts.runNumber > record.runCount;
   });
   const texts = unknown.map(({ operationId }) => `the agent has ${operationId}`);
-  if (!keepSystemHolds(turn, HoldKind.UNKNOWN_WORK, texts)) return;
-  causedBy(turn, 'agent', 'the agent works on what was never ordered from here');
+  if (!keepSystemHolds(pass, HoldKind.UNKNOWN_WORK, texts)) return;
+  causedBy(pass, 'agent', 'the agent works on what was never ordered from here');
 }
 
 /** The agent has dropped everything of this host. */
-export function foldForgotten(turn: Turn): void {
-  turn.record.forgetting = false;
+export function foldForgotten(pass: Pass): void {
+  pass.record.forgetting = false;
 }

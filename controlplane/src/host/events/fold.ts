@@ -24,7 +24,7 @@ import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
 import { noteWriteTold } from '../deployment/deployment.ts';
-import { foldTurn, turnMissed } from '../deployment/image-turn.ts';
+import { foldPass, turnMissed } from '../deployment/image-turn.ts';
 import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { noteDriveChanges } from '../erasure/hardware.ts';
@@ -38,16 +38,7 @@ import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
 import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
 import { isWaitEnded } from '../operation/shutdown.ts';
-import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
-import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
-import { addProofAtEnd } from '../run/proof-steps.ts';
-import { takeOutput } from '../run/step-output.ts';
-import { calledStep } from '../run/step-parts.ts';
-import { stepDefinition } from '../run/steps.ts';
-import { noteBegun } from '../turn/brake.ts';
-import { cut, stepFailure } from '../turn/step-failure.ts';
-import { isBootStep, switchesOnImage } from '../turn/step-names.ts';
-import { holdBySystem } from '../turn/system-holds.ts';
+import { noteBegun } from '../pass/brake.ts';
 import {
   activeRun,
   causedBy,
@@ -55,12 +46,21 @@ import {
   hasPassed,
   later,
   now,
-  type Turn,
+  type Pass,
   waitFor,
   waitsForOthers,
-} from '../turn/turn.ts';
-import type { AnswerVerdict } from '../turn/types.ts';
-import type { HostWait } from '../turn/waiting.ts';
+} from '../pass/pass.ts';
+import { cut, stepFailure } from '../pass/step-failure.ts';
+import { isBootStep, switchesOnImage } from '../pass/step-names.ts';
+import { holdBySystem } from '../pass/system-holds.ts';
+import type { AnswerVerdict } from '../pass/types.ts';
+import type { HostWait } from '../pass/waiting.ts';
+import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
+import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
+import { addProofAtEnd } from '../run/proof-steps.ts';
+import { takeOutput } from '../run/step-output.ts';
+import { calledStep } from '../run/step-parts.ts';
+import { stepDefinition } from '../run/steps.ts';
 import { foldFacts } from './observe.ts';
 
 /** Longest progress of an interrupted step that is kept, in characters. */
@@ -72,73 +72,73 @@ interface Attempt {
   readonly step: RunStep;
 }
 
-export function foldReport(turn: Turn, report: agent.Report): void {
-  const attempt = attemptOf(turn, report.operationId);
-  const verdict = foldResult(turn, report);
+export function foldReport(pass: Pass, report: agent.Report): void {
+  const attempt = attemptOf(pass, report.operationId);
+  const verdict = foldResult(pass, report);
   if (verdict === undefined) return;
   const isHandOff = attempt?.step.handOff === true && report.result.case === 'complete';
-  if (attempt !== undefined) noteSettled(turn, report, verdict, { isHandOff });
-  turn.effects.push({ kind: 'answer', verdict });
+  if (attempt !== undefined) noteSettled(pass, report, verdict, { isHandOff });
+  pass.effects.push({ kind: 'answer', verdict });
 }
 
-function foldResult(turn: Turn, report: agent.Report): AnswerVerdict | undefined {
+function foldResult(pass: Pass, report: agent.Report): AnswerVerdict | undefined {
   const { result } = report;
   if (report.operationId === '') {
-    if (result.case === 'hostUpdated') foldFacts(turn, result.value.observations, report.time);
+    if (result.case === 'hostUpdated') foldFacts(pass, result.value.observations, report.time);
     return undefined;
   }
-  const slot = turn.record.operation;
+  const slot = pass.record.operation;
   if (slot !== undefined && slot.cancelId === report.operationId) return { kind: 'applied' };
-  const attempt = attemptOf(turn, report.operationId);
-  if (attempt === undefined) return verdictOfStranger(turn, report);
+  const attempt = attemptOf(pass, report.operationId);
+  if (attempt === undefined) return verdictOfStranger(pass, report);
   const read = resultFromWire(report);
   if (read.kind === 'unsupported') {
     // What never ends an attempt does not end it by being nonsense: the work goes on (R8).
     return report.sequence === 0n
       ? undefined
-      : foldUnsupported(turn, attempt, report, read.problem);
+      : foldUnsupported(pass, attempt, report, read.problem);
   }
-  noteWriteTold(turn, attempt.step, report);
-  noteWritten(turn, attempt.step, report);
-  noteBurnIn(turn, attempt.step, report);
-  if (endsAttempt(report)) causedBy(turn, 'agent', resultText(report, attempt.step));
+  noteWriteTold(pass, attempt.step, report);
+  noteWritten(pass, attempt.step, report);
+  noteBurnIn(pass, attempt.step, report);
+  if (endsAttempt(report)) causedBy(pass, 'agent', resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':
-      return foldComplete(turn, attempt, result.value);
+      return foldComplete(pass, attempt, result.value);
     case 'continuing':
-      turn.effects.push({ kind: 'progress', continuing: result.value });
-      if (result.value.begun) foldBegun(turn, attempt);
-      foldTurn(turn, attempt.run, attempt.step, result.value);
-      foldSigns(turn, attempt.step, result.value.signs, { isEnd: false });
+      pass.effects.push({ kind: 'progress', continuing: result.value });
+      if (result.value.begun) foldBegun(pass, attempt);
+      foldPass(pass, attempt.run, attempt.step, result.value);
+      foldSigns(pass, attempt.step, result.value.signs, { isEnd: false });
       return undefined;
     case 'retryAfter':
-      foldConflict(turn, attempt, result.value);
+      foldConflict(pass, attempt, result.value);
       return { kind: 'applied' };
     case 'hostUpdated':
-      foldFacts(turn, result.value.observations, report.time);
+      foldFacts(pass, result.value.observations, report.time);
       return undefined;
     case 'failed':
-      foldFailed(turn, attempt, result.value);
+      foldFailed(pass, attempt, result.value);
       return { kind: 'applied' };
     case 'transientError':
-      foldTransient(turn, attempt, result.value);
+      foldTransient(pass, attempt, result.value);
       return { kind: 'applied' };
     case undefined:
-      return foldUnsupported(turn, attempt, report, 'no result');
+      return foldUnsupported(pass, attempt, report, 'no result');
   }
 }
 
-function foldBegun(turn: Turn, { run, step }: Attempt): void {
-  noteBegun(turn, run);
-  const slot = turn.record.operation;
+function foldBegun(pass: Pass, { run, step }: Attempt): void {
+  noteBegun(pass, run);
+  const slot = pass.record.operation;
   if (slot !== undefined && step.rerunClass === RerunClass.NEVER_TWICE) slot.begun = true;
 }
 
-function attemptOf(turn: Turn, operationId: OperationId): Attempt | undefined {
-  const run = activeRun(turn.status);
+function attemptOf(pass: Pass, operationId: OperationId): Attempt | undefined {
+  const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (run === undefined || step === undefined) return undefined;
-  return turn.record.operation?.operation?.id === operationId ? { run, step } : undefined;
+  return pass.record.operation?.operation?.id === operationId ? { run, step } : undefined;
 }
 
 function endsAttempt({ result }: agent.Report): boolean {
@@ -146,20 +146,20 @@ function endsAttempt({ result }: agent.Report): boolean {
 }
 
 /** R7: a result of another attempt changes nothing, whatever it says. */
-function verdictOfStranger(turn: Turn, report: agent.Report): AnswerVerdict {
+function verdictOfStranger(pass: Pass, report: agent.Report): AnswerVerdict {
   const { operationId } = report;
-  const before = verdictBefore(turn.record, report);
+  const before = verdictBefore(pass.record, report);
   if (before !== undefined) return before;
-  if (endsAttempt(report) && closeOpen(turn, operationId)) {
-    noteSettled(turn, report, late, { isHandOff: false });
-    causedBy(turn, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
+  if (endsAttempt(report) && closeOpen(pass, operationId)) {
+    noteSettled(pass, report, late, { isHandOff: false });
+    causedBy(pass, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
     return late;
   }
   // A Cancel is answered when what it stopped is over: mostly after that has been settled.
-  const parts = operationParts(turn.host.uid, operationId.replace(/\/cancel$/, ''));
+  const parts = operationParts(pass.host.uid, operationId.replace(/\/cancel$/, ''));
   if (parts === undefined)
     return { kind: 'refused', reason: `${operationId} is no operation id of this host` };
-  if (parts.runNumber > turn.record.runCount) {
+  if (parts.runNumber > pass.record.runCount) {
     return { kind: 'refused', reason: `run ${parts.runNumber} was never started here` };
   }
   return { kind: 'stale', reason: 'the operation has been settled already' };
@@ -172,93 +172,93 @@ function resultText(report: agent.Report, step: RunStep): string {
 
 /** R8: what we do not understand is never success; the attempt is over, and a person must look. */
 function foldUnsupported(
-  turn: Turn,
+  pass: Pass,
   { run, step }: Attempt,
   report: agent.Report,
   problem: string,
 ): AnswerVerdict {
-  causedBy(turn, 'agent', resultText(report, step));
+  causedBy(pass, 'agent', resultText(report, step));
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
-  turn.status.holds.push(holdBySystem(reason, now(turn)));
-  failStep(turn, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
+  pass.status.holds.push(holdBySystem(reason, now(pass)));
+  failStep(pass, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
   return { kind: 'refused', reason: 'unsupported' };
 }
 
-function foldComplete(turn: Turn, { run, step }: Attempt, result: agent.Complete): AnswerVerdict {
-  if (asksBmc(turn)) bmcWorked(turn);
-  else clearInBand(turn);
+function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete): AnswerVerdict {
+  if (asksBmc(pass)) bmcWorked(pass);
+  else clearInBand(pass);
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') return { kind: 'applied' };
-  keepOutput(turn, { run, step }, result.output);
-  if (turn.record.operation?.operation?.kind.case === 'verifyAccess') {
-    noteDriveChanges(turn, result.observations?.bmcDrives);
+  keepOutput(pass, { run, step }, result.output);
+  if (pass.record.operation?.operation?.kind.case === 'verifyAccess') {
+    noteDriveChanges(pass, result.observations?.bmcDrives);
   }
-  noteDrives(turn, result.observations);
-  noteParts(turn, result.observations);
-  const failure = whyNotToAct(turn, run, step) ?? definition.complete(turn, run, step, result);
+  noteDrives(pass, result.observations);
+  noteParts(pass, result.observations);
+  const failure = whyNotToAct(pass, run, step) ?? definition.complete(pass, run, step, result);
   if (failure === undefined) {
     // What takes over from our runner may have something to lose.
-    if (step.handOff) turn.record.inRunner = false;
-    addProofAtEnd(turn, run);
-    completeStep(turn, run, step);
-  } else if ('checkOf' in checkAgain(turn)) retryStep(turn, run, step, {}, {});
+    if (step.handOff) pass.record.inRunner = false;
+    addProofAtEnd(pass, run);
+    completeStep(pass, run, step);
+  } else if ('checkOf' in checkAgain(pass)) retryStep(pass, run, step, {}, {});
   else if (failure.type === FailureType.INTERRUPTED)
-    interruptStep(turn, run, step, failure.message);
-  else failStep(turn, run, step, failure);
+    interruptStep(pass, run, step, failure.message);
+  else failStep(pass, run, step, failure);
   return failure !== undefined && step.handOff ? tooLateToAct : { kind: 'applied' };
 }
 
 /** A hand-off has done nothing yet when its end is reported: what is too late never begins (R5). */
-function whyNotToAct(turn: Turn, run: Run, step: RunStep): RunFailure | undefined {
+function whyNotToAct(pass: Pass, run: Run, step: RunStep): RunFailure | undefined {
   if (!step.handOff) return undefined;
   if (run.abort !== undefined) {
     return stepFailure('cancelled', `${calledStep(step)}: the run was aborted before it acted`);
   }
-  const runIsOver = !waitsForOthers(run) && hasPassed(turn, run.deadline);
-  if (!runIsOver && !hasPassed(turn, step.deadline)) return undefined;
+  const runIsOver = !waitsForOthers(run) && hasPassed(pass, run.deadline);
+  if (!runIsOver && !hasPassed(pass, step.deadline)) return undefined;
   return stepFailure('deadline', `${calledStep(step)}: its time was over before it acted`);
 }
 
 function keepOutput(
-  turn: Turn,
+  pass: Pass,
   { run, step }: Attempt,
   output: agent.StepOutput | undefined,
 ): void {
-  takeOutput(turn, run, step, turn.record.operation?.operation?.id ?? '', output);
+  takeOutput(pass, run, step, pass.record.operation?.operation?.id ?? '', output);
 }
 
 /** A conflict keeps errors and counts; it only waits, and not for ever. */
-function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAfter): void {
-  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
-  const slot = turn.record.operation;
-  if (slot?.begun === true) return interruptStep(turn, run, step, result.message);
+function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAfter): void {
+  if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
+  const slot = pass.record.operation;
+  if (slot?.begun === true) return interruptStep(pass, run, step, result.message);
   if (result.reason === agent.ConflictReason.INVALID_STATE) {
     const definition = stepDefinition(step);
     // The host is on, or the boot that the order was for is over.
     const boots = definition.kind === 'operation' && definition.inBand === true;
-    if (boots || isBootStep(step.name)) return bootAgain(turn, run, step, result.message);
-    if (switchesOnImage(step.name)) return foldOnAlready(turn, run, step);
+    if (boots || isBootStep(step.name)) return bootAgain(pass, run, step, result.message);
+    if (switchesOnImage(step.name)) return foldOnAlready(pass, run, step);
   }
-  if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(turn, run, step, result);
+  if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(pass, run, step, result);
   // It was begun under this very id before, and what came of it has got lost.
   const ran = slot?.operation?.kind.case === 'runStep';
   if (ran && result.reason === agent.ConflictReason.DUPLICATE) {
-    return interruptStep(turn, run, step, result.message);
+    return interruptStep(pass, run, step, result.message);
   }
-  const { nowMs, timing } = turn.context;
-  const first = slot?.firstConflictTime ?? now(turn);
+  const { nowMs, timing } = pass.context;
+  const first = slot?.firstConflictTime ?? now(pass);
   const leftMs = timestampMs(first) + timing.conflictBudgetMs - nowMs;
   if (leftMs <= 0) {
     const lasts = `still in conflict after ${lasting(timing.conflictBudgetMs)}: ${result.message}`;
     const text = `${calledStep(step)}: ${lasts}`;
-    failStep(turn, run, step, stepFailure('conflict', text));
+    failStep(pass, run, step, stepFailure('conflict', text));
     return;
   }
   const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
   // The last time at the end of the budget, however late it was asked for.
-  const notBefore = later(turn, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
-  retryStep(turn, run, step, checkAgain(turn), { notBefore, firstConflictTime: first });
-  waitFor(turn, run, 'conflict', result.message);
+  const notBefore = later(pass, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
+  retryStep(pass, run, step, checkAgain(pass), { notBefore, firstConflictTime: first });
+  waitFor(pass, run, 'conflict', result.message);
 }
 
 /**
@@ -266,41 +266,41 @@ function foldConflict(turn: Turn, { run, step }: Attempt, result: agent.RetryAft
  * since it was off last, that is what it did; otherwise somebody else switched it on, and what it
  * booted nobody knows.
  */
-function foldOnAlready(turn: Turn, run: Run, step: RunStep): void {
-  const { record, status } = turn;
+function foldOnAlready(pass: Pass, run: Run, step: RunStep): void {
+  const { record, status } = pass;
   status.poweredOn = true;
   const isOurs = record.switchedOnRun !== 0n && record.switchedOnRun !== run.number;
-  if (step.attempt > 1 || isOurs) return completeStep(turn, run, step);
+  if (step.attempt > 1 || isOurs) return completeStep(pass, run, step);
   record.switchedOnRun = 0n;
   const text = 'the host is on already; ask for a reset to boot it from its disk';
-  failStep(turn, run, step, stepFailure('conflict', `${calledStep(step)}: ${text}`));
+  failStep(pass, run, step, stepFailure('conflict', `${calledStep(step)}: ${text}`));
 }
 
 /** A freeze lasts as long as a person wants: no budget runs out meanwhile. */
-function foldFrozen(turn: Turn, run: Run, step: RunStep, result: agent.RetryAfter): void {
-  const notBefore = later(turn, turn.context.timing.retryDelayMs);
-  retryStep(turn, run, step, checkAgain(turn), { notBefore, ...conflictSince(turn) });
-  waitFor(turn, run, 'freeze', result.message);
+function foldFrozen(pass: Pass, run: Run, step: RunStep, result: agent.RetryAfter): void {
+  const notBefore = later(pass, pass.context.timing.retryDelayMs);
+  retryStep(pass, run, step, checkAgain(pass), { notBefore, ...conflictSince(pass) });
+  waitFor(pass, run, 'freeze', result.message);
 }
 
 /** Could not tell: try again later, and say so once it lasts. */
-function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.TransientError): void {
-  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, result.message);
-  if (result.cause === TransientCause.RUNNER_AWAY && isOfEarlierRun(turn, run)) {
-    return bootAgain(turn, run, step, result.message);
+function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.TransientError): void {
+  if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
+  if (result.cause === TransientCause.RUNNER_AWAY && isOfEarlierRun(pass, run)) {
+    return bootAgain(pass, run, step, result.message);
   }
-  const slot = turn.record.operation;
+  const slot = pass.record.operation;
   // R4: whatever kept it from its end, it has begun.
-  if (slot?.begun === true) return interruptStep(turn, run, step, result.message);
-  const { timing, nowMs } = turn.context;
+  if (slot?.begun === true) return interruptStep(pass, run, step, result.message);
+  const { timing, nowMs } = pass.context;
   const count = (slot?.transientCount ?? 0) + 1;
-  const first = slot?.firstTransientTime ?? now(turn);
+  const first = slot?.firstTransientTime ?? now(pass);
   const lastedMs = nowMs - timestampMs(first);
   if (result.cause === TransientCause.RUNNER_AWAY && lastedMs > timing.bootTimeoutMs) {
     // An attempt after this one has no use for the boot, unless the runner is seen again.
-    turn.record.inRunner = false;
+    pass.record.inRunner = false;
     const text = `the runner went away and did not come back: ${result.message}`;
-    failStep(turn, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
+    failStep(pass, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
     return;
   }
   if (
@@ -308,26 +308,26 @@ function foldTransient(turn: Turn, { run, step }: Attempt, result: agent.Transie
     (step.title === '' || run.kind !== RunKind.WORKFLOW) &&
     lastedMs > timing.registryBudgetMs
   ) {
-    failStep(turn, run, step, stepFailure('registryUnreachable', result.message));
+    failStep(pass, run, step, stepFailure('registryUnreachable', result.message));
     return;
   }
   if (count >= timing.transientFaultCount || lastedMs >= timing.transientFaultMs) {
-    foldSilence(turn, result.cause, result.message, first);
+    foldSilence(pass, result.cause, result.message, first);
   }
-  const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
+  const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
   const backoffMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
   const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
   // The last time at the end of the budget, however late it was asked for.
   const delayMs = Math.max(backoffMs, Math.min(askedMs, timing.registryBudgetMs - lastedMs));
   const postponement = {
-    notBefore: later(turn, delayMs),
+    notBefore: later(pass, delayMs),
     transientCount: count,
     firstTransientTime: first,
-    ...conflictSince(turn),
+    ...conflictSince(pass),
   };
-  retryStep(turn, run, step, checkAgain(turn), postponement);
-  waitFor(turn, run, silent[result.cause] ?? 'bmc', result.message, first);
+  retryStep(pass, run, step, checkAgain(pass), postponement);
+  waitFor(pass, run, silent[result.cause] ?? 'bmc', result.message, first);
 }
 
 /** Who it is that could not be heard; the BMC where it is not one of these. */
@@ -340,21 +340,21 @@ const silent: Readonly<Partial<Record<TransientCause, HostWait>>> = {
  * A resumed run works in the runner of the failed one only as long as that is there. A clean in the
  * boot of its inspection waits for its runner as in a boot of its own.
  */
-function isOfEarlierRun(turn: Turn, run: Run): boolean {
+function isOfEarlierRun(pass: Pass, run: Run): boolean {
   if (run.resumes === '') return false;
-  const boot = operationParts(turn.host.uid, bootOperationId(turn, run));
+  const boot = operationParts(pass.host.uid, bootOperationId(pass, run));
   return boot !== undefined && boot.runNumber !== run.number;
 }
 
 /** A step's conflicts share one budget, whatever comes between them. */
-function conflictSince({ record }: Turn): { readonly firstConflictTime?: Timestamp } {
+function conflictSince({ record }: Pass): { readonly firstConflictTime?: Timestamp } {
   const firstConflictTime = record.operation?.firstConflictTime;
   return firstConflictTime === undefined ? {} : { firstConflictTime };
 }
 
 /** A check that could not be made stays a check. */
-export function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
-  const operation = turn.record.operation?.operation;
+export function checkAgain(pass: Pass): { readonly checkOf?: agent.Operation } {
+  const operation = pass.record.operation?.operation;
   const kind = operation?.kind;
   const isCheck =
     kind?.case === 'runStep' &&
@@ -363,30 +363,30 @@ export function checkAgain(turn: Turn): { readonly checkOf?: agent.Operation } {
   return operation !== undefined && isCheck ? { checkOf: operation } : {};
 }
 
-function foldFailed(turn: Turn, { run, step }: Attempt, result: agent.Failed): void {
-  keepOutput(turn, { run, step }, result.output);
+function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): void {
+  keepOutput(pass, { run, step }, result.output);
   if (result.type === FailureType.INTERRUPTED) {
-    interruptStep(turn, run, step, result.message, cut(result.lastProgress, progressMax));
+    interruptStep(pass, run, step, result.message, cut(result.lastProgress, progressMax));
     return;
   }
-  const isCheck = 'checkOf' in checkAgain(turn) && run.abort === undefined;
-  if (isCheck || isWaitEnded(turn, run, step, result)) {
-    retryStep(turn, run, step, {}, {});
+  const isCheck = 'checkOf' in checkAgain(pass) && run.abort === undefined;
+  if (isCheck || isWaitEnded(pass, run, step, result)) {
+    retryStep(pass, run, step, {}, {});
     return;
   }
-  if (asksBmc(turn)) foldBmcFailure(turn, result.type, result.message);
-  else clearInBand(turn);
-  foldSigns(turn, step, result.observations?.signs ?? [], { isEnd: true });
-  noteSpeedsOfFailed(turn, step, result);
-  if (step.name === verifyErasedStep) noteNotProved(turn, result);
-  const own = inOurWords(turn, run, step, result) ?? asTold(turn, step, result);
-  failStep(turn, run, step, own);
+  if (asksBmc(pass)) foldBmcFailure(pass, result.type, result.message);
+  else clearInBand(pass);
+  foldSigns(pass, step, result.observations?.signs ?? [], { isEnd: true });
+  noteSpeedsOfFailed(pass, step, result);
+  if (step.name === verifyErasedStep) noteNotProved(pass, result);
+  const own = inOurWords(pass, run, step, result) ?? asTold(pass, step, result);
+  failStep(pass, run, step, own);
 }
 
-function asTold(turn: Turn, step: RunStep, result: agent.Failed): RunFailure {
+function asTold(pass: Pass, step: RunStep, result: agent.Failed): RunFailure {
   const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
   const name = failureNameOf(result.type) ?? 'invalidResult';
-  const owner = otherOwner(turn, result);
+  const owner = otherOwner(pass, result);
   const message = owner === undefined ? words : `${words}; it is ${owner}`;
   const details = owner === undefined ? shownDetails(result) : otherHost(owner);
   return stepFailure(name, message, result.detail, details);
@@ -401,7 +401,7 @@ function shownDetails({ details }: agent.Failed): FailureDetails | undefined {
 
 /** What is told in one text, whether the agent says it first or our own deadline. */
 function inOurWords(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   { type, message }: agent.Failed,
@@ -409,16 +409,16 @@ function inOurWords(
   if (step.name === verifyErasedStep) return nameOfNotProved({ type, message });
   switch (type) {
     case FailureType.NOT_PROVED:
-      return hostNotProved(turn, run, message);
+      return hostNotProved(pass, run, message);
     case FailureType.QUEUE_TIMEOUT:
-      return turnMissed(turn, message);
+      return turnMissed(pass, message);
     default:
       return undefined;
   }
 }
 
 /** Whether the present operation is one that the BMC answers, not a runner. */
-function asksBmc({ record }: Turn): boolean {
+function asksBmc({ record }: Pass): boolean {
   const kind = record.operation?.operation?.kind;
   switch (kind?.case) {
     case 'verifyAccess':
@@ -432,7 +432,7 @@ function asksBmc({ record }: Turn): boolean {
 }
 
 /** An identity that is not the host's own often is another host's: whose it is. */
-function otherOwner(turn: Turn, { type, observations }: agent.Failed): string | undefined {
+function otherOwner(pass: Pass, { type, observations }: agent.Failed): string | undefined {
   if (type !== FailureType.IDENTITY_MISMATCH) return undefined;
-  return ownerOf(turn, observations?.bmcIdentity) ?? observations?.unexpectedNetboot?.hostName;
+  return ownerOf(pass, observations?.bmcIdentity) ?? observations?.unexpectedNetboot?.hostName;
 }

@@ -12,9 +12,9 @@ import {
   type RunStepSchema,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { beginPass } from '../pass/pass.ts';
+import { defaultTiming } from '../pass/timing.ts';
 import { bench } from '../testing/bench.ts';
-import { defaultTiming } from '../turn/timing.ts';
-import { beginTurn } from '../turn/turn.ts';
 import { land } from './landing.ts';
 
 type Init<S extends Parameters<typeof create>[0]> = Exclude<
@@ -33,10 +33,10 @@ function landed(run: Init<typeof RunSchema>, status: Init<typeof HostStatusSchem
   if (host.record.host === undefined) throw new Error('the bench has a host');
   const before = { state: MANAGEABLE, useEpoch: 1n, ...status };
   host.record.host.status = create(HostStatusSchema, before);
-  const turn = beginTurn(host.record, { ...host.context, nowMs });
+  const pass = beginPass(host.record, { ...host.context, nowMs });
   const startTime = timestampFromMs(nowMs - 1_000);
-  land(turn, create(RunSchema, { number: 7n, requestedBy: 'user:ann', startTime, ...run }));
-  return turn;
+  land(pass, create(RunSchema, { number: 7n, requestedBy: 'user:ann', startTime, ...run }));
+  return pass;
 }
 
 const did = (name: string, more: Init<typeof RunStepSchema> = {}) => ({

@@ -20,10 +20,9 @@ import { deletionActor } from '../life/busy.ts';
 import { isPool } from '../life/claim.ts';
 import { backOff, wantsAvailable } from '../life/goal.ts';
 import { faultsHealedBy, recoveryOf } from '../life/machine-tables.ts';
-import { dropPower } from '../power/pending-power.ts';
-import { landAfterFailure } from '../run/after-failure.ts';
-import { clearFault, setFault } from '../turn/fault.ts';
-import { engineSteps } from '../turn/step-names.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import { causedBy, now, type Pass, runName, runNameForEver, system } from '../pass/pass.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import {
   type Kind,
   type Landing,
@@ -33,8 +32,9 @@ import {
   provisionFailed,
   type State,
   transit,
-} from '../turn/transitions.ts';
-import { causedBy, now, runName, runNameForEver, system, type Turn } from '../turn/turn.ts';
+} from '../pass/transitions.ts';
+import { dropPower } from '../power/pending-power.ts';
+import { landAfterFailure } from '../run/after-failure.ts';
 import { restorePower } from './power-after.ts';
 
 /** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
@@ -53,33 +53,33 @@ function isBeside({ kind, requestedBy }: Run): boolean {
 }
 
 /** Applies the landing of a run that has just ended. */
-export function land(turn: Turn, run: Run): void {
+export function land(pass: Pass, run: Run): void {
   const landing = landings[run.kind as Kind][run.outcome as Outcome];
-  const { status } = turn;
-  clearInBand(turn);
+  const { status } = pass;
+  clearInBand(pass);
   const before = status.state;
-  const { replaced } = turn.record;
-  const disk = deploys(run) ? settleDisk(turn, run) : undefined;
-  if (disk !== undefined) settleWritten(turn, replaced, disk);
-  const ready = disk === 'untouched' && isReadyStill(turn, run) ? landing.untouched : undefined;
+  const { replaced } = pass.record;
+  const disk = deploys(run) ? settleDisk(pass, run) : undefined;
+  if (disk !== undefined) settleWritten(pass, replaced, disk);
+  const ready = disk === 'untouched' && isReadyStill(pass, run) ? landing.untouched : undefined;
   transit(status, {
-    to: ready ?? landingState(turn, run, landing),
+    to: ready ?? landingState(pass, run, landing),
     ...(landing.disks === 'dirty' ? { disks: ready === undefined ? 'dirty' : 'clean' } : {}),
     // Of what it may have written the certificates of before say nothing.
     ...(disk !== undefined && ready === undefined ? { use: 'next' } : {}),
   });
-  if (before === HostState.PROVISIONED || hasRun(turn, run, disk)) {
-    turn.record.eraseBeforeRemoval = true;
+  if (before === HostState.PROVISIONED || hasRun(pass, run, disk)) {
+    pass.record.eraseBeforeRemoval = true;
   }
-  if (landing.disks === 'clean' && erasesAsAsked(turn, run)) {
+  if (landing.disks === 'clean' && erasesAsAsked(pass, run)) {
     transit(status, { disks: 'clean' });
-    forgetDisks(turn);
+    forgetDisks(pass);
   }
-  if (run.outcome === RunOutcome.SUCCEEDED) landWell(turn, run);
-  else landBadly(turn, run, landing, disk);
-  landAfterFailure(turn, run);
+  if (run.outcome === RunOutcome.SUCCEEDED) landWell(pass, run);
+  else landBadly(pass, run, landing, disk);
+  landAfterFailure(pass, run);
   // A person has said what it is.
-  if (landing.to === 'adopted') delete turn.record.lookFirstSince;
+  if (landing.to === 'adopted') delete pass.record.lookFirstSince;
 }
 
 function deploys({ kind }: Run): boolean {
@@ -95,15 +95,15 @@ const isOfIdentity: ReadonlySet<FailureType> = new Set([
  * Whether a host that was not provisioned after all is as ready as before: nothing has been written
  * or booted, and each of its disks has a certificate of this use.
  */
-function isReadyStill(turn: Turn, { error }: Run): boolean {
+function isReadyStill(pass: Pass, { error }: Run): boolean {
   if (error !== undefined && isOfIdentity.has(error.type)) return false;
-  const { inventory } = turn.context.facts;
-  if (inventory === undefined || !mayBeKeptReady(turn)) return false;
-  return uncertifiedDevice(turn, inventory) === undefined;
+  const { inventory } = pass.context.facts;
+  if (inventory === undefined || !mayBeKeptReady(pass)) return false;
+  return uncertifiedDevice(pass, inventory) === undefined;
 }
 
 /** Whether the disks hold an image now, or a part of one, or what a template has left. */
-function hasRun({ status }: Turn, { kind, steps }: Run, disk: DiskAfter | undefined): boolean {
+function hasRun({ status }: Pass, { kind, steps }: Run, disk: DiskAfter | undefined): boolean {
   if (status.state === HostState.PROVISIONED) return true;
   if (kind === RunKind.PROVISION) return disk !== 'untouched';
   if (kind !== RunKind.WORKFLOW) return false;
@@ -113,34 +113,34 @@ function hasRun({ status }: Turn, { kind, steps }: Run, disk: DiskAfter | undefi
   });
 }
 
-function landingState(turn: Turn, run: Run, landing: Landing): State {
-  const before = turn.status.state as State;
+function landingState(pass: Pass, run: Run, landing: Landing): State {
+  const before = pass.status.state as State;
   switch (landing.to) {
     case 'same':
       return before;
     case 'proved':
       return before === HostState.NEW ? HostState.MANAGEABLE : before;
     case 'adopted':
-      return turn.record.adoptTo as State;
+      return pass.record.adoptTo as State;
     case 'goal':
-      return mayBecomeAvailable(turn, run) ? HostState.AVAILABLE : HostState.MANAGEABLE;
+      return mayBecomeAvailable(pass, run) ? HostState.AVAILABLE : HostState.MANAGEABLE;
     default:
       return landing.to;
   }
 }
 
-function mayBecomeAvailable(turn: Turn, run: Run): boolean {
-  return mayBeKeptReady(turn) && !run.manual;
+function mayBecomeAvailable(pass: Pass, run: Run): boolean {
+  return mayBeKeptReady(pass) && !run.manual;
 }
 
 /** What is about to be removed is kept ready for nobody. */
-function mayBeKeptReady({ spec, status }: Turn): boolean {
+function mayBeKeptReady({ spec, status }: Pass): boolean {
   return wantsAvailable(spec) && status.deletion === undefined;
 }
 
-function landWell(turn: Turn, run: Run): void {
-  const { status, record } = turn;
-  const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(turn, run) : undefined;
+function landWell(pass: Pass, run: Run): void {
+  const { status, record } = pass;
+  const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(pass, run) : undefined;
   if (cleaned !== undefined) status.lastCleaned = cleaned;
   // Erased as its policy asks: what that leaves dirty is not erased again.
   const asAsked = !run.manual || !status.dirty;
@@ -148,16 +148,16 @@ function landWell(turn: Turn, run: Run): void {
   const towardsGoal = !isBeside(run);
   const sameWork = status.lastError?.runKind === run.kind;
   if (towardsGoal) delete status.backoff;
-  for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(turn, fault);
-  if (run.kind === RunKind.CLEAN) keepAsWarning(turn, provisionFailed);
-  if (sameWork || (towardsGoal && !isErrorOfFault(turn))) delete status.lastError;
-  if (run.requestedBy !== system) clearWarnings(turn);
+  for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(pass, fault);
+  if (run.kind === RunKind.CLEAN) keepAsWarning(pass, provisionFailed);
+  if (sameWork || (towardsGoal && !isErrorOfFault(pass))) delete status.lastError;
+  if (run.requestedBy !== system) clearWarnings(pass);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   if (run.kind === RunKind.RELEASE && endsWith(run, status.claim)) delete status.claim;
-  causedBy(turn, 'system', `${runNameForEver(run)} succeeded`);
-  if (wasLeftAlone(turn, run)) {
+  causedBy(pass, 'system', `${runNameForEver(run)} succeeded`);
+  if (wasLeftAlone(pass, run)) {
     move(status, 'used');
-    causedBy(turn, 'system', 'no longer available: it stood on while nobody saw it');
+    causedBy(pass, 'system', 'no longer available: it stood on while nobody saw it');
   }
 }
 
@@ -169,17 +169,17 @@ function endsWith({ requestedBy, startTime }: Run, claim: Claim | undefined): bo
 }
 
 /** An available host that could not be switched off at once after a run that failed. */
-function wasLeftAlone({ status, context }: Turn, { kind, requestedBy, startTime }: Run): boolean {
+function wasLeftAlone({ status, context }: Pass, { kind, requestedBy, startTime }: Run): boolean {
   if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
   const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
   return requestedBy === system && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
 }
 
-function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | undefined): void {
-  const { status } = turn;
+function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | undefined): void {
+  const { status } = pass;
   const outcome = outcomeName(run.outcome);
-  const cause = `${run.error?.message ?? outcome}${leftOnDisk(turn, disk)}`;
-  causedBy(turn, run.abort?.by ?? 'system', `${runNameForEver(run)} ${outcome}: ${cause}`);
+  const cause = `${run.error?.message ?? outcome}${leftOnDisk(pass, disk)}`;
+  causedBy(pass, run.abort?.by ?? 'system', `${runNameForEver(run)} ${outcome}: ${cause}`);
   const beside = isBeside(run);
   // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
   const hidesGoal = beside && status.backoff !== undefined;
@@ -188,24 +188,24 @@ function landBadly(turn: Turn, run: Run, landing: Landing, disk: DiskAfter | und
   if (run.error !== undefined && !hidesGoal && !isStoppedLook) {
     status.lastError = create(HostErrorSchema, {
       failure: run.error,
-      time: now(turn),
+      time: now(pass),
       run: runName(run),
       runKind: run.kind,
     });
   }
   const isStopped = run.outcome === RunOutcome.CANCELLED && disk === 'untouched';
-  if (landing.fault !== undefined && !isStopped) setLandingFault(turn, landing.fault, cause, disk);
-  if (!beside && !leavesGoal(turn, run)) backOff(turn, run);
+  if (landing.fault !== undefined && !isStopped) setLandingFault(pass, landing.fault, cause, disk);
+  if (!beside && !leavesGoal(pass, run)) backOff(pass, run);
   const isBmcOpen = run.kind === RunKind.VERIFY && run.outcome !== RunOutcome.CANCELLED;
-  if (isBmcOpen) dropPower(turn, `${runName(run)} failed: it is open whose BMC that is`);
-  restorePower(turn, run, disk);
+  if (isBmcOpen) dropPower(pass, `${runName(run)} failed: it is open whose BMC that is`);
+  restorePower(pass, run, disk);
 }
 
 /**
  * A deployment that left the host ready; or a pool's: it says itself when to try that again, and
  * the clean that comes first has not failed.
  */
-function leavesGoal({ status }: Turn, { kind, requestedBy }: Run): boolean {
+function leavesGoal({ status }: Pass, { kind, requestedBy }: Run): boolean {
   if (kind !== RunKind.PROVISION) return false;
   return status.state === HostState.AVAILABLE || isPool(requestedBy);
 }
@@ -215,29 +215,29 @@ function leavesGoal({ status }: Turn, { kind, requestedBy }: Run): boolean {
  * keeps nobody from anything. But it is no better than it was: a standing error stays one.
  */
 function setLandingFault(
-  turn: Turn,
+  pass: Pass,
   type: string,
   cause: string,
   disk: DiskAfter | undefined,
 ): void {
-  const { state, faults } = turn.status;
+  const { state, faults } = pass.status;
   const stands = faults.find((fault) => fault.type === type)?.severity === FaultSeverity.ERROR;
   const isBack = disk === 'untouched' && !stands;
   if (isBack && state === HostState.PROVISIONED) {
-    setFault(turn, type, cause, anySuccess, FaultSeverity.WARNING);
+    setFault(pass, type, cause, anySuccess, FaultSeverity.WARNING);
   } else if (isBack && state === HostState.AVAILABLE) {
-    setFault(turn, type, cause, recoveryOf(type), FaultSeverity.WARNING);
-  } else setFault(turn, type, cause, recoveryOf(type));
+    setFault(pass, type, cause, recoveryOf(type), FaultSeverity.WARNING);
+  } else setFault(pass, type, cause, recoveryOf(type));
 }
 
 /** Made ready anew, the host is not ill; why it does not run what it was to run is still told. */
-function keepAsWarning({ status }: Turn, type: string): void {
+function keepAsWarning({ status }: Pass, type: string): void {
   const fault = status.faults.find((each) => each.type === type);
   if (fault !== undefined) fault.severity = FaultSeverity.WARNING;
 }
 
 /** Whether the last error is of a provision that still stands as a fault. */
-function isErrorOfFault({ status }: Turn): boolean {
+function isErrorOfFault({ status }: Pass): boolean {
   const stands = status.faults.some(({ type }) => type === provisionFailed);
   return stands && status.lastError?.runKind === RunKind.PROVISION;
 }
@@ -245,13 +245,13 @@ function isErrorOfFault({ status }: Turn): boolean {
 const anySuccess = 'the next run that succeeds, whatever it does';
 
 /** What is not the host's power given back as it was shows that the host is well. */
-function clearWarnings(turn: Turn): void {
+function clearWarnings(pass: Pass): void {
   const isOver = ({ clearedBy }: Fault) => clearedBy === anySuccess;
-  for (const { type } of turn.status.faults.filter(isOver)) clearFault(turn, type);
+  for (const { type } of pass.status.faults.filter(isOver)) clearFault(pass, type);
 }
 
 /** What a person must know of a host whose disk was to be written. */
-function leftOnDisk({ status, record }: Turn, disk: DiskAfter | undefined): string {
+function leftOnDisk({ status, record }: Pass, disk: DiskAfter | undefined): string {
   if (disk === undefined) return '';
   const netboots = status.deploy?.netboot === true;
   switch (disk) {

@@ -10,8 +10,8 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { DiskAfter } from '../deployment/deployment.ts';
+import { beginPass } from '../pass/pass.ts';
 import { bench } from '../testing/bench.ts';
-import { beginTurn } from '../turn/turn.ts';
 import { restorePower } from './power-after.ts';
 
 type StepInit = Exclude<MessageInitShape<typeof RunStepSchema>, { $typeName: string }>;
@@ -46,10 +46,10 @@ function powerOf(state: HostState, kind: RunKind, ended: Ended) {
   if (host.record.host?.status === undefined) throw new Error('a host has a status');
   host.record.host.status.state = state;
   if (looks) host.record.lookFirstSince = timestampFromMs(nowMs);
-  const turn = beginTurn(host.record, { ...host.context, nowMs });
+  const pass = beginPass(host.record, { ...host.context, nowMs });
   const run = create(RunSchema, { kind, outcome, steps: [...steps], currentStep: steps.length });
-  restorePower(turn, run, disk);
-  return turn.record.pendingPower?.steps.map((name) => name.replace('power.', '')).join(' ') ?? '';
+  restorePower(pass, run, disk);
+  return pass.record.pendingPower?.steps.map((name) => name.replace('power.', '')).join(' ') ?? '';
 }
 
 test.each<[string, HostState, RunKind, Ended, string]>([

@@ -2,16 +2,16 @@
 import { create } from '@bufbuild/protobuf';
 import { HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/messages';
 import { type DiskAfter, switchedOnMs } from '../deployment/deployment.ts';
+import { type Pass, system } from '../pass/pass.ts';
+import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import { movesRunner } from '../run/step-parts.ts';
-import { engineSteps, isBootStep } from '../turn/step-names.ts';
-import { system, type Turn } from '../turn/turn.ts';
 
 /**
  * A run that failed on its way leaves the power as it found it: a host in use runs again from its
  * disk, unless that holds half an image; an available one is off.
  */
 export function restorePower(
-  { status, record }: Turn,
+  { status, record }: Pass,
   run: Run,
   disk: DiskAfter | undefined,
 ): void {

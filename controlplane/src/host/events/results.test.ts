@@ -3,8 +3,8 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, FailureType, HostState, RunPhase } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
+import { defaultTiming } from '../pass/timing.ts';
 import { type Bench, bench, done, driveToErase, failed } from '../testing/bench.ts';
-import { defaultTiming } from '../turn/timing.ts';
 
 const { conflictBudgetMs } = defaultTiming;
 const status = (host: Bench) => {

@@ -10,6 +10,7 @@ import {
   transientCauseOf,
 } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
+import { defaultTiming } from '../pass/timing.ts';
 import {
   availableHost,
   type Bench,
@@ -21,7 +22,6 @@ import {
   statusOf,
   stepAt,
 } from '../testing/bench.ts';
-import { defaultTiming } from '../turn/timing.ts';
 
 const { transientFaultCount, transientFaultMs, bootTimeoutMs, registryBudgetMs } = defaultTiming;
 const { retryDelayMs, retryDelayMaxMs } = defaultTiming;

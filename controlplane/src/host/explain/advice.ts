@@ -19,7 +19,7 @@ import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
 import { isDisabledByHost } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
-import { activeRun, runKindName } from '../turn/turn.ts';
+import { activeRun, runKindName } from '../pass/pass.ts';
 import { adviceOnBoot } from './boot-advice.ts';
 import { powerAction, stepFlags } from './flags-of-run.ts';
 import { change, type Line, look, start } from './lines.ts';

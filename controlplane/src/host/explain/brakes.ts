@@ -5,8 +5,8 @@ import { idOf } from '../../records/index.ts';
 import { isPool } from '../life/claim.ts';
 import { lookFirstReason } from '../life/goal.ts';
 import { isRestoredHold } from '../life/restored.ts';
-import { freezeText } from '../turn/brake.ts';
-import type { HostContext } from '../turn/types.ts';
+import { freezeText } from '../pass/brake.ts';
+import type { HostContext } from '../pass/types.ts';
 import { hostId } from './told.ts';
 
 interface ToldOfBrake {

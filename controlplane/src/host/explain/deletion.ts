@@ -3,8 +3,8 @@ import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@r
 import { whatComesFirst, whatKeeps, whyNotRemoved } from '../deletion/deletion.ts';
 import { isFenceHold } from '../deletion/fence-hold.ts';
 import { whatIsNewer } from '../life/newer.ts';
-import { displayOf } from '../turn/display.ts';
-import type { HostContext } from '../turn/types.ts';
+import { displayOf } from '../pass/display.ts';
+import type { HostContext } from '../pass/types.ts';
 import { hostId, type Told } from './told.ts';
 
 /** Somebody keeps a pending deletion from going on; undefined when nobody does. */

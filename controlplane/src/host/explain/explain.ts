@@ -27,9 +27,9 @@ import { idOf } from '../../records/index.ts';
 import { diskKnownElsewhere, disksElsewhere } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { operationParts } from '../operation/operation.ts';
-import { displayOf } from '../turn/display.ts';
-import { activeRun, currentStep, runName, waitsForOthers } from '../turn/turn.ts';
-import type { HostContext } from '../turn/types.ts';
+import { displayOf } from '../pass/display.ts';
+import { activeRun, currentStep, runName, waitsForOthers } from '../pass/pass.ts';
+import type { HostContext } from '../pass/types.ts';
 import { adviceDuringRun, adviceFor } from './advice.ts';
 import { tellLookFirst, tellRestored, tellRunOfRestored } from './brakes.ts';
 import {

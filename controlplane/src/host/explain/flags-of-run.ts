@@ -1,7 +1,7 @@
 /** What a command says that asks for a run again. Pure. */
 import { FailureType, type Run, RunKind, type RunStep } from '@rackwright/messages';
+import { engineSteps } from '../pass/step-names.ts';
 import { isEngineStep } from '../run/steps.ts';
-import { engineSteps } from '../turn/step-names.ts';
 
 /** The steps of the service that failed, as long as no other run has come after it. */
 export function stepFlags(run: Run | undefined): string {

@@ -2,9 +2,9 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { counted, type Run, type RunStep, type store } from '@rackwright/messages';
-import { pauseEndsMs } from '../turn/pause.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { currentStep } from '../turn/turn.ts';
+import { currentStep } from '../pass/pass.ts';
+import { pauseEndsMs } from '../pass/pause.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import { hostId } from './told.ts';
 
 /** What a person can do about a run that stands at a hold or a pause. */

@@ -12,8 +12,8 @@ import {
   type store,
 } from '@rackwright/messages';
 import { bmcUnreachable } from '../bmc/health.ts';
+import { displayOf } from '../pass/display.ts';
 import { powerMismatch } from '../power/power-policy.ts';
-import { displayOf } from '../turn/display.ts';
 import { type AdviceKey, adviceFor } from './advice.ts';
 import { hostId, type Told } from './told.ts';
 

@@ -11,7 +11,7 @@ import {
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
-import { activeRun } from '../turn/turn.ts';
+import { activeRun } from '../pass/pass.ts';
 import { rackBrakes } from './brakes.ts';
 import { troubleOf } from './power.ts';
 import { rackFaultAdvice } from './rack-faults.ts';

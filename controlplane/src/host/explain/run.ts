@@ -16,7 +16,7 @@ import {
   type store,
 } from '@rackwright/messages';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
-import { activeRun, runName } from '../turn/turn.ts';
+import { activeRun, runName } from '../pass/pass.ts';
 import { adviceFor } from './advice.ts';
 import { hostId } from './told.ts';
 

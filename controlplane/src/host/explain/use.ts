@@ -7,8 +7,8 @@ import { failureNameOf, HoldScope, HostState, RunKind, type store } from '@rackw
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { claimOfUse } from '../life/claim.ts';
 import { wantsAvailable } from '../life/goal.ts';
-import { displayOf, isInRescue } from '../turn/display.ts';
-import { runKindName } from '../turn/turn.ts';
+import { displayOf, isInRescue } from '../pass/display.ts';
+import { runKindName } from '../pass/pass.ts';
 import { adviceFor } from './advice.ts';
 import { hostId, type Told } from './told.ts';
 

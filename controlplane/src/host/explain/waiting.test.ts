@@ -14,6 +14,9 @@ import {
   transientCauseOf,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { OwnSlot, QuotaView } from '../pass/quota.ts';
+import type { HostEffect, HostRequest } from '../pass/types.ts';
+import { type HostWait, hostWaits, pendingWaits } from '../pass/waiting.ts';
 import {
   type Bench,
   bench,
@@ -35,9 +38,6 @@ import {
   startOn,
   workable,
 } from '../testing/templates.ts';
-import type { OwnSlot, QuotaView } from '../turn/quota.ts';
-import type { HostEffect, HostRequest } from '../turn/types.ts';
-import { type HostWait, hostWaits, pendingWaits } from '../turn/waiting.ts';
 import { explainHost } from './explain.ts';
 import { waitCells } from './waiting.ts';
 

@@ -11,7 +11,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
 import { deleteRecord, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
-import type { HostEvent } from '../turn/types.ts';
+import type { HostEvent } from '../pass/types.ts';
 import { noteDisks, releaseDisks } from './known-disks.ts';
 
 const random = nodeRandom();

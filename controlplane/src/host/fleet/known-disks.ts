@@ -23,7 +23,7 @@ import {
   writeShared,
 } from '../../records/index.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';
-import type { HostEvent } from '../turn/types.ts';
+import type { HostEvent } from '../pass/types.ts';
 import type { Holder } from './reservations.ts';
 
 /** Disks of one host that are looked up. */

@@ -5,10 +5,10 @@ import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { fenceHold } from '../deletion/fence-hold.ts';
 import { explainRack } from '../explain/rack.ts';
+import { defaultTiming } from '../pass/timing.ts';
 import { startMs } from '../testing/bench.ts';
 import { complete, connectAgent, type PlainAgent, proved } from '../testing/plain-agent.ts';
 import { type Replica, type Rig, rigWith } from '../testing/rig.ts';
-import { defaultTiming } from '../turn/timing.ts';
 
 const force = { kind: 'delete', mode: DeletionMode.FORCE, reason: 'burnt down' } as const;
 const normal = { kind: 'delete', reason: 'sold' } as const;

@@ -7,7 +7,7 @@ import type { CrashPoint, Log } from '@rackwright/platform';
 import { keySegment, type Revision, storeKey } from '@rackwright/store';
 import { answered, deleteRecord, type RecordWriter, writeRecord } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
-import type { HostEvent } from '../turn/types.ts';
+import type { HostEvent } from '../pass/types.ts';
 import { releaseDisks } from './known-disks.ts';
 import { release, releaseReservations } from './reservations.ts';
 

@@ -12,7 +12,7 @@ import { type HostUid, type RackId, store as wire } from '@rackwright/messages';
 import type { CrashPoint } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter, readRecord, writeRecord } from '../../records/index.ts';
-import type { HostEffect } from '../turn/types.ts';
+import type { HostEffect } from '../pass/types.ts';
 import { changeAbandoned } from './fences.ts';
 import { rackIdOf } from './host-index.ts';
 

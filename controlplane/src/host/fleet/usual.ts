@@ -17,8 +17,8 @@ import {
 import type { Clock } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
-import { engineSteps, isBootStep } from '../turn/step-names.ts';
-import { runKindName } from '../turn/turn.ts';
+import { runKindName } from '../pass/pass.ts';
+import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import type { HostIndex } from './host-index.ts';
 
 /** Successes that a median is taken of. */

@@ -15,10 +15,10 @@ import {
 import { endpointText } from '../bmc/endpoint.ts';
 import { leaveRemains, remove, startStage } from '../deletion/deletion.ts';
 import { land } from '../events/landing.ts';
+import { now, type Pass, runKindName } from '../pass/pass.ts';
+import { engineSteps, switchesOn } from '../pass/step-names.ts';
+import type { HostRequest } from '../pass/types.ts';
 import { isForced } from '../run/forced.ts';
-import { engineSteps, switchesOn } from '../turn/step-names.ts';
-import { now, runKindName, type Turn } from '../turn/turn.ts';
-import type { HostRequest } from '../turn/types.ts';
 
 /** Release, clean and removal; more would be a loop in the tables. */
 const stagesMax = 4;
@@ -29,29 +29,29 @@ interface ForeseenDeletion {
   readonly notes: readonly string[];
 }
 
-/** Changes `turn`, which is a copy that nobody keeps. */
+/** Changes `pass`, which is a copy that nobody keeps. */
 export function foreseeDeletion(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { kind: 'delete' }>,
 ): ForeseenDeletion {
-  endWhatIs(turn);
-  remove(turn, request, { actor: 'plan' });
+  endWhatIs(pass);
+  remove(pass, request, { actor: 'plan' });
   const steps: RunStep[] = [];
   const stages: string[] = [];
   for (let count = 0; count < stagesMax; count++) {
-    const before = turn.status.image || 'what it was adopted with';
-    const run = startStage(turn);
+    const before = pass.status.image || 'what it was adopted with';
+    const run = startStage(pass);
     steps.push(...run.steps.map((step) => ({ ...step })));
     stages.push(stageText(run, before));
     if (run.kind === RunKind.DELETE) break;
-    succeed(turn, run);
+    succeed(pass, run);
   }
-  leaveRemains(turn);
-  return { steps, stages, notes: [...leftNotes(turn), ...fenceNotes(turn)] };
+  leaveRemains(pass);
+  return { steps, stages, notes: [...leftNotes(pass), ...fenceNotes(pass)] };
 }
 
 /** Whoever keeps the host from its deletion refuses it now; the plan is of the time after that. */
-function endWhatIs({ status, record }: Turn): void {
+function endWhatIs({ status, record }: Pass): void {
   delete status.run;
   delete status.claim;
   delete record.operation;
@@ -59,16 +59,16 @@ function endWhatIs({ status, record }: Turn): void {
 }
 
 /** What the run leaves when every step of it succeeds. */
-function succeed(turn: Turn, run: Run): void {
+function succeed(pass: Pass, run: Run): void {
   for (const step of run.steps) {
     step.state = StepState.SUCCEEDED;
-    if (step.name === engineSteps.off) turn.status.poweredOn = false;
-    if (switchesOn(step.name)) turn.status.poweredOn = true;
+    if (step.name === engineSteps.off) pass.status.poweredOn = false;
+    if (switchesOn(step.name)) pass.status.poweredOn = true;
   }
   run.phase = RunPhase.ENDED;
   run.outcome = RunOutcome.SUCCEEDED;
-  run.endTime = now(turn);
-  land(turn, run);
+  run.endTime = now(pass);
+  land(pass, run);
 }
 
 /** "release: registry.example/os:1 stops, the host is switched off" */
@@ -87,9 +87,9 @@ function stageText({ kind, steps }: Run, image: string): string {
 }
 
 /** What stays as it is, or may. */
-function leftNotes(turn: Turn): string[] {
-  const { record, spec, status } = turn;
-  if (isForced(turn)) return record.leftBehind.map((line) => `left behind: ${line}`);
+function leftNotes(pass: Pass): string[] {
+  const { record, spec, status } = pass;
+  if (isForced(pass)) return record.leftBehind.map((line) => `left behind: ${line}`);
   const left = [];
   if (spec.deletion?.keepPower === true) left.push('its policy leaves the power as it is');
   if (record.eraseBeforeRemoval && spec.deletion?.keepData === true) {
@@ -99,9 +99,9 @@ function leftNotes(turn: Turn): string[] {
   return left;
 }
 
-function fenceNotes(turn: Turn): string[] {
-  const { spec, context } = turn;
-  if (!isForced(turn) || !context.agentRegistered) return [];
+function fenceNotes(pass: Pass): string[] {
+  const { spec, context } = pass;
+  if (!isForced(pass) || !context.agentRegistered) return [];
   const calls = `each call to agent and BMC is made once and waited for ${
     context.timing.forcedCallTimeoutMs / 1_000
   } s`;

@@ -35,7 +35,7 @@ import {
   type KnownSpeeds,
   measuredSpeed,
 } from '../erasure/speeds.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
 import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
 
 const methodNames: Readonly<Record<ErasureMethod, string>> = {
@@ -75,11 +75,11 @@ export function staysAsItIs(device: PlannedDevice): boolean {
 
 /** Every device of the last inventory with its fate; none when there was no inventory. */
 export function foreseeDevices(
-  turn: Turn,
+  pass: Pass,
   kind: RunKind,
   steps: readonly RunStep[],
 ): PlannedDevice[] {
-  const { context, spec, record } = turn;
+  const { context, spec, record } = pass;
   const { inventory } = context.facts;
   if (inventory === undefined) return [];
   const erasures = steps.filter(({ name }) => isErasure(name));
@@ -93,7 +93,7 @@ export function foreseeDevices(
     if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
     return isDeployment ? fateOf(decision.device, root, record.deploy) : fateBeside(steps);
   };
-  const readings = readingsOf(turn, steps);
+  const readings = readingsOf(pass, steps);
   return decisions.map((decision) => {
     const { serial, wwn, model, sizeBytes, name } = decision.device;
     return create(PlannedDeviceSchema, {
@@ -121,12 +121,12 @@ interface Reading {
 type ReadBack = MessageInitShape<typeof PlannedDeviceSchema>;
 
 /** How a run reads each device: after its erasure, and after a power cycle before or behind it. */
-function readingsOf(turn: Turn, steps: readonly RunStep[]): (decision: ScopeDecision) => ReadBack {
-  const policy = verificationPolicy(turn.spec, turn.context.fleet);
+function readingsOf(pass: Pass, steps: readonly RunStep[]): (decision: ScopeDecision) => ReadBack {
+  const policy = verificationPolicy(pass.spec, pass.context.fleet);
   const erased = steps.findLastIndex(({ name }) => isErasure(name));
   const reads = (from: number, to: number) =>
     steps.slice(from, to).some(({ name }) => name === verifyErasedStep);
-  const due = reads(0, erased === -1 ? steps.length : erased) ? rereadings(turn) : [];
+  const due = reads(0, erased === -1 ? steps.length : erased) ? rereadings(pass) : [];
   const isReadAtEnd = erased !== -1 && reads(erased, steps.length);
   return (decision) => {
     const readings: Reading[] = [];
@@ -142,13 +142,13 @@ function readingsOf(turn: Turn, steps: readonly RunStep[]): (decision: ScopeDeci
       const { method } = decision;
       const question = { method, sizeBytes, policy };
       const verification = planVerification(question);
-      const delayMs = rereadDelayMs(method, turn.context.timing);
+      const delayMs = rereadDelayMs(method, pass.context.timing);
       readings.push({ verification, method, when: 'first', delayMs: 0 });
       if (delayMs > 0) readings.push({ verification, method, when: 'afterDelay', delayMs });
       const last = { verification: planRereading(verification, question), method, delayMs: 0 };
       if (isReadAtEnd) readings.push({ ...last, when: 'afterPowerCycle' });
     }
-    return readBack(turn.record.diskSpeeds, decision.device, readings, policy.confidence);
+    return readBack(pass.record.diskSpeeds, decision.device, readings, policy.confidence);
   };
 }
 

@@ -18,6 +18,7 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
+import { beginPass } from '../pass/pass.ts';
 import {
   type Bench,
   bench,
@@ -30,7 +31,6 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import { beginTurn } from '../turn/turn.ts';
 import type { PlannableRequest } from './foresee.ts';
 import type { DraftPlan } from './plan-basis.ts';
 import { planNow } from './plan-check.ts';
@@ -42,8 +42,8 @@ const asked = create(PlanRunRequestSchema, {
 const clean: PlannableRequest = { kind: 'clean', steps: [] };
 
 function drafted(host: Bench, request: PlannableRequest = clean): DraftPlan {
-  const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
-  const draft = planNow(turn, request, asked);
+  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const draft = planNow(pass, request, asked);
   if ('code' in draft) throw new Error(draft.message);
   return draft;
 }
@@ -244,7 +244,7 @@ test('the plan of a deletion says each run on the way, as a deletion then goes',
   expect(plan.dataLoss).toHaveLength(1);
   const steps: string[] = [];
   host.request(request);
-  for (let turn = 0; turn < 40 && !host.removed; turn++) {
+  for (let pass = 0; pass < 40 && !host.removed; pass++) {
     const run = runOf(host);
     const step = run.steps[run.currentStep];
     const name = `${run.number}/${run.currentStep}/${step?.name}`;
@@ -257,7 +257,7 @@ test('the plan of a deletion says each run on the way, as a deletion then goes',
 
 /** Drives a deletion until its clean has seen these disks. */
 function driveToErasure(host: Bench, devices: Parameters<typeof inspected>[0]): void {
-  for (let turn = 0; turn < 20; turn++) {
+  for (let pass = 0; pass < 20; pass++) {
     const run = runOf(host);
     const step = run.steps[run.currentStep]?.name ?? '';
     if (run.kind === RunKind.CLEAN && step.startsWith('runner.inspect')) {
@@ -301,7 +301,7 @@ function deletedToItsClean(): Bench {
   if (status === undefined) throw new Error('no status');
   Object.assign(status, { state: HostState.PROVISIONED, image: 'os:1', poweredOn: true });
   host.request(deletion);
-  for (let turn = 0; turn < 20; turn++) {
+  for (let pass = 0; pass < 20; pass++) {
     const run = runOf(host);
     const step = run.steps[run.currentStep]?.name ?? '';
     if (run.kind === RunKind.CLEAN && step.startsWith('runner.inspect')) return host;

@@ -11,11 +11,11 @@
  */
 import { type PlannedDevice, RunKind, type RunStep } from '@rackwright/messages';
 import { kindOfDeployment, takeDeployment } from '../deployment/take-deployment.ts';
+import { beginPass, type Pass } from '../pass/pass.ts';
+import type { HostRequest, Refusal } from '../pass/types.ts';
 import { refusalOfSteps } from '../request/requested-steps.ts';
 import { startRun } from '../run/engine.ts';
 import { startWorkflow } from '../run/template-run.ts';
-import { beginTurn, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal } from '../turn/types.ts';
 import { foreseeDeletion } from './deletion.ts';
 import { foreseeDevices, lossOf } from './devices.ts';
 import { notesOn } from './notes.ts';
@@ -40,34 +40,34 @@ export interface Foresight {
 
 /** Looks ahead; a request that says something wrong has no future. */
 export function foresee(
-  { record, context }: Pick<Turn, 'record' | 'context'>,
+  { record, context }: Pick<Pass, 'record' | 'context'>,
   request: PlannableRequest,
 ): Foresight | Refusal {
-  const turn = beginTurn(record, context);
+  const pass = beginPass(record, context);
   if (request.kind === 'delete') {
-    const { steps, ...deletion } = foreseeDeletion(turn, request);
-    return told(turn, RunKind.DELETE, steps, deletion);
+    const { steps, ...deletion } = foreseeDeletion(pass, request);
+    return told(pass, RunKind.DELETE, steps, deletion);
   }
-  const refusal = request.kind === 'clean' ? refusalOfSteps(turn, request.steps) : undefined;
+  const refusal = request.kind === 'clean' ? refusalOfSteps(pass, request.steps) : undefined;
   if (refusal !== undefined) return refusal;
-  const run = startFor(turn, request);
-  return told(turn, run.kind, run.steps, { stages: [], notes: [] });
+  const run = startFor(pass, request);
+  return told(pass, run.kind, run.steps, { stages: [], notes: [] });
 }
 
-function startFor(turn: Turn, request: Exclude<PlannableRequest, { kind: 'delete' }>) {
+function startFor(pass: Pass, request: Exclude<PlannableRequest, { kind: 'delete' }>) {
   switch (request.kind) {
     case 'clean':
-      startRun(turn, RunKind.CLEAN, planner, request.steps.length > 0 ? request.steps : undefined);
+      startRun(pass, RunKind.CLEAN, planner, request.steps.length > 0 ? request.steps : undefined);
       break;
     case 'provision':
     case 'reimage':
-      takeDeployment(turn, request);
-      startRun(turn, kindOfDeployment(request), planner);
+      takeDeployment(pass, request);
+      startRun(pass, kindOfDeployment(request), planner);
       break;
     case 'workflow':
-      startWorkflow(turn, request, planner);
+      startWorkflow(pass, request, planner);
   }
-  const { run } = turn.status;
+  const { run } = pass.status;
   if (run === undefined) throw new Error('a run that was started stands in the record');
   return run;
 }
@@ -76,18 +76,18 @@ function startFor(turn: Turn, request: Exclude<PlannableRequest, { kind: 'delete
 const planner = 'plan';
 
 function told(
-  turn: Turn,
+  pass: Pass,
   kind: RunKind,
   steps: readonly RunStep[],
   { stages, notes }: Pick<Foresight, 'stages' | 'notes'>,
 ): Foresight {
-  const devices = foreseeDevices(turn, kind, steps);
+  const devices = foreseeDevices(pass, kind, steps);
   return {
     kind,
     steps,
     stages,
     devices,
     dataLoss: lossOf(devices, steps),
-    notes: [...notesOn(turn, kind, steps), ...notes],
+    notes: [...notesOn(pass, kind, steps), ...notes],
   };
 }

@@ -5,25 +5,25 @@ import { namesOfNone } from '@rackwright/disk-image';
 import { isErasure, RunKind, type RunStep } from '@rackwright/messages';
 import { decideToWrite, tooWeakFor } from '../erasure/device-plan.ts';
 import { gapsOf } from '../erasure/gaps.ts';
-import { freezeText, stepBraked } from '../turn/brake.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import type { Turn } from '../turn/turn.ts';
+import { freezeText, stepBraked } from '../pass/brake.ts';
+import type { Pass } from '../pass/pass.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import { foreseeRoot, problemOfRoot } from './deployment.ts';
 
 /** True at the time of looking; nothing here is part of what the run follows from. */
-export function notesOn(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
+export function notesOn(pass: Pass, kind: RunKind, steps: readonly RunStep[]): string[] {
   const inBand = steps.some(({ name }) => name === engineSteps.awaitRunner);
   return [
-    ...(inBand ? runnerNotes(turn) : []),
-    ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(turn, kind) : []),
-    ...deployNotes(turn, kind),
-    ...cleanNotes(turn, kind, steps),
+    ...(inBand ? runnerNotes(pass) : []),
+    ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(pass, kind) : []),
+    ...deployNotes(pass, kind),
+    ...cleanNotes(pass, kind, steps),
     ...personNotes(steps),
-    ...brakeNotes(turn, kind, steps),
+    ...brakeNotes(pass, kind, steps),
   ];
 }
 
-function runnerNotes({ context, record }: Turn): string[] {
+function runnerNotes({ context, record }: Pass): string[] {
   const { facts, session, sessionElsewhere } = context;
   const rack = record.host?.spec?.rack ?? 'the rack';
   return [
@@ -36,13 +36,13 @@ function runnerNotes({ context, record }: Turn): string[] {
   ];
 }
 
-function deviceNotes(turn: Turn, kind: RunKind): string[] {
-  const { context, spec } = turn;
+function deviceNotes(pass: Pass, kind: RunKind): string[] {
+  const { context, spec } = pass;
   const { inventory } = context.facts;
   if (inventory === undefined) {
     return ['the host has never been inspected: its disks are known once the runner is up'];
   }
-  const gaps = gapsOf(turn, inventory);
+  const gaps = gapsOf(pass, inventory);
   const at = inventory.collectedAt;
   const seen = at === undefined ? 'last' : `at ${toJson(TimestampSchema, at)}`;
   const others = kind === RunKind.CLEAN ? 'nothing is erased' : 'those are erased as well';
@@ -55,7 +55,7 @@ function deviceNotes(turn: Turn, kind: RunKind): string[] {
   ];
 }
 
-function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
+function deployNotes({ context, spec, record }: Pass, kind: RunKind): string[] {
   if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
   const { inventory } = context.facts;
   if (record.deploy?.netboot === true || inventory === undefined) return [];
@@ -70,10 +70,10 @@ function deployNotes({ context, spec, record }: Turn, kind: RunKind): string[] {
   ];
 }
 
-function cleanNotes(turn: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
+function cleanNotes(pass: Pass, kind: RunKind, steps: readonly RunStep[]): string[] {
   if (kind !== RunKind.CLEAN) return [];
-  const manual = turn.status.run?.manual === true;
-  const tooWeak = tooWeakFor(turn.host, { manual, steps }, turn.context.fleet);
+  const manual = pass.status.run?.manual === true;
+  const tooWeak = tooWeakFor(pass.host, { manual, steps }, pass.context.fleet);
   return tooWeak === undefined ? [] : [`it would be refused: ${tooWeak.message}`];
 }
 
@@ -83,7 +83,7 @@ function personNotes(steps: readonly RunStep[]): string[] {
   return [`waits for a person at step ${held.join(', ')} (rackwright host resume)`];
 }
 
-function brakeNotes({ context }: Turn, kind: RunKind, steps: readonly RunStep[]): string[] {
+function brakeNotes({ context }: Pass, kind: RunKind, steps: readonly RunStep[]): string[] {
   const { freeze, restored } = context;
   const braked = stepBraked(kind, steps);
   return [

@@ -22,7 +22,7 @@ import {
   store,
   Transport,
 } from '@rackwright/messages';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
 import { isLeftAlone } from './devices.ts';
 import type { Foresight } from './foresee.ts';
 
@@ -34,12 +34,12 @@ export interface DraftPlan {
 
 /** Draws a plan up and hashes it. */
 export function draftPlan(
-  turn: Pick<Turn, 'host' | 'status' | 'spec' | 'context'>,
+  pass: Pick<Pass, 'host' | 'status' | 'spec' | 'context'>,
   request: PlanRunRequest | undefined,
   templateDigest: string,
   foresight: Foresight,
 ): DraftPlan {
-  const { host, status, spec, context } = turn;
+  const { host, status, spec, context } = pass;
   const { inventory } = context.facts;
   const { rack, bmc, bootMacs, goal, cleaning, retired, deletion, rootDisk } = spec;
   const basis = create(store.PlanBasisSchema, {

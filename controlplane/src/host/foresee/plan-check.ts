@@ -1,13 +1,13 @@
 /**
  * Starts exactly what a plan says, or nothing: what a request with a plan would do is computed anew
- * in the very turn that would start it, from what that turn is decided by. Pure.
+ * in the very pass that would start it, from what that pass is decided by. Pure.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { isErasure, RunKind, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
-import { activeRun, causedBy, runName, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal, Requester } from '../turn/types.ts';
+import { activeRun, causedBy, type Pass, runName } from '../pass/pass.ts';
+import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { isErased } from './devices.ts';
 import { foresee, type PlannableRequest } from './foresee.ts';
 import { type DraftPlan, draftPlan } from './plan-basis.ts';
@@ -15,13 +15,13 @@ import { differences } from './plan-difference.ts';
 
 /** Draws up the plan of a request as it would be now, or says what is wrong with the request. */
 export function planNow(
-  turn: Turn,
+  pass: Pass,
   request: PlannableRequest,
   asked: store.PlanBasis['request'],
 ): DraftPlan | Refusal {
-  const foresight = foresee(turn, request);
+  const foresight = foresee(pass, request);
   if ('code' in foresight) return foresight;
-  return draftPlan(turn, asked, templateDigestOf(request), foresight);
+  return draftPlan(pass, asked, templateDigestOf(request), foresight);
 }
 
 /** Of a workflow: the template whose steps the request brings. */
@@ -34,21 +34,21 @@ function isPlannable(request: HostRequest): request is PlannableRequest {
 }
 
 /** Why a request may not start what its plan says; undefined when it may, or has no plan. */
-export function refusalOfPlan(turn: Turn, request: HostRequest): Refusal | undefined {
+export function refusalOfPlan(pass: Pass, request: HostRequest): Refusal | undefined {
   const { plan: kept } = request;
   if (kept === undefined) return undefined;
   if (!isPlannable(request))
-    return refused(turn, 'planChanged', `${request.kind} cannot be started by a plan`);
-  const now = planNow(turn, request, kept.basis?.request);
+    return refused(pass, 'planChanged', `${request.kind} cannot be started by a plan`);
+  const now = planNow(pass, request, kept.basis?.request);
   if ('code' in now) return now;
   if (now.plan.hash !== kept.plan?.hash)
-    return refused(turn, 'planChanged', planChangedText(kept, now));
-  return request.kind === 'delete' ? refusalWhileErased(turn, kept) : undefined;
+    return refused(pass, 'planChanged', planChangedText(kept, now));
+  return request.kind === 'delete' ? refusalWhileErased(pass, kept) : undefined;
 }
 
 /** What a deletion that stands is erasing already is bound by no plan that comes after it. */
-function refusalWhileErased(turn: Turn, kept: store.PlanRecord): Refusal | undefined {
-  const { status, record, host } = turn;
+function refusalWhileErased(pass: Pass, kept: store.PlanRecord): Refusal | undefined {
+  const { status, record, host } = pass;
   const run = activeRun(status);
   if (status.deletion === undefined || run?.kind !== RunKind.CLEAN) return undefined;
   const [bound, wanted] = [record.plannedErasure, plannedErasure(kept)];
@@ -60,7 +60,7 @@ function refusalWhileErased(turn: Turn, kept: store.PlanRecord): Refusal | undef
   const hostId = idOf(host.name);
   const first = `take the deletion back first (rackwright host cancel-delete ${hostId})`;
   const words = `${runName(run)} of the deletion is under way and does not follow this plan`;
-  return refused(turn, 'deleting', `${words}; ${first}, then plan it anew and start that`);
+  return refused(pass, 'deleting', `${words}; ${first}, then plan it anew and start that`);
 }
 
 /** "the plan does not hold any more: disk A (1 GB) is gone; …" */
@@ -69,22 +69,22 @@ export function planChangedText(kept: store.PlanRecord, now: DraftPlan): string 
 }
 
 /** The run that has just been started remembers its plan, and what it may erase. */
-export function notePlan(turn: Turn, request: HostRequest, by: Requester): void {
+export function notePlan(pass: Pass, request: HostRequest, by: Requester): void {
   const { plan: kept, planReason = '' } = request;
-  const run = activeRun(turn.status);
+  const run = activeRun(pass.status);
   if (kept?.plan === undefined) return;
   const { kind, hash } = kept.plan;
   const why = planReason === '' ? '' : `: ${planReason}`;
-  causedBy(turn, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
+  causedBy(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
   const erasure = plannedErasure(kept);
   // Its clean comes later, perhaps after a release.
   if (kind === RunKind.DELETE) {
-    if (erasure === undefined) delete turn.record.plannedDeletion;
-    else turn.record.plannedDeletion = erasure;
+    if (erasure === undefined) delete pass.record.plannedDeletion;
+    else pass.record.plannedDeletion = erasure;
   }
   if (run === undefined || run.kind !== kind) return;
   run.planHash = hash;
-  if (kind === RunKind.CLEAN && erasure !== undefined) turn.record.plannedErasure = erasure;
+  if (kind === RunKind.CLEAN && erasure !== undefined) pass.record.plannedErasure = erasure;
 }
 
 /** Digits of a hash that tell plans apart for people. */

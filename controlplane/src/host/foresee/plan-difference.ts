@@ -19,7 +19,7 @@ import {
   shownArguments,
   type store,
 } from '@rackwright/messages';
-import { stateName } from '../turn/display.ts';
+import { stateName } from '../pass/display.ts';
 import { deviceText } from './devices.ts';
 import type { DraftPlan } from './plan-basis.ts';
 

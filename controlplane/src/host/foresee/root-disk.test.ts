@@ -15,8 +15,8 @@ import {
   store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { beginPass } from '../pass/pass.ts';
 import { bench, inspected, nvmeDisk, verified, virtioDisk } from '../testing/bench.ts';
-import { beginTurn } from '../turn/turn.ts';
 import { isWrittenOver } from './deployment.ts';
 import { staysAsItIs } from './devices.ts';
 import { planNow } from './plan-check.ts';
@@ -46,12 +46,12 @@ function planned(
   if (inventory === undefined) throw new Error('an inspection brings an inventory');
   const facts = create(store.HostFactsSchema, { ...host.context.facts, inventory });
   host.context = { ...host.context, facts };
-  const turn = beginTurn(host.record, { ...host.context, nowMs: host.nowMs });
+  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
   const asked = create(PlanRunRequestSchema, {
     parent: 'hosts/h1',
     run: { case: 'provision', value: { image, deploy } },
   });
-  const draft = planNow(turn, { kind: 'reimage', image, deploy }, asked);
+  const draft = planNow(pass, { kind: 'reimage', image, deploy }, asked);
   if ('code' in draft) throw new Error(draft.message);
   return draft.plan;
 }

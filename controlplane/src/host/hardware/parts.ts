@@ -8,20 +8,20 @@ import {
   MemoryModuleSchema,
   NetworkInterfaceSchema,
 } from '@rackwright/messages';
-import { cut } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
 
 /** Of each list that is kept; facts are one bounded record. */
 const partsMax = 64;
 const textMax = 64;
 
 /** As of the drives: without an answer what was listed before is dropped. */
-export function noteParts(turn: Turn, observations: agent.Observations | undefined): void {
-  if (turn.record.operation?.operation?.kind.case !== 'inspect') return;
+export function noteParts(pass: Pass, observations: agent.Observations | undefined): void {
+  if (pass.record.operation?.operation?.kind.case !== 'inspect') return;
   const told = observations?.bmcParts;
-  if (told === undefined && turn.context.facts.bmcParts === undefined) return;
+  if (told === undefined && pass.context.facts.bmcParts === undefined) return;
   const bmcParts = told === undefined ? undefined : bounded(told);
-  turn.effects.push({ kind: 'facts', facts: { bmcParts } });
+  pass.effects.push({ kind: 'facts', facts: { bmcParts } });
 }
 
 function bounded({ complete, memoryModules, interfaces, firmware }: BmcParts): BmcParts {

@@ -10,8 +10,8 @@ import {
   type RunSchema,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { beginPass, type Pass } from '../pass/pass.ts';
 import { bench } from '../testing/bench.ts';
-import { beginTurn, type Turn } from '../turn/turn.ts';
 import { busyText, busyWith } from './busy.ts';
 
 const atMs = Date.UTC(2026, 0, 1);
@@ -22,7 +22,7 @@ type StatusInit = Exclude<MessageInitShape<typeof HostStatusSchema>, { $typeName
 type RunInit = Exclude<MessageInitShape<typeof RunSchema>, { $typeName: string }>;
 
 /** A host whose status has this, looked at an hour after the run began to wait. */
-function turnWith(status: StatusInit): Turn {
+function passWith(status: StatusInit): Pass {
   const host = bench();
   const { record } = host;
   if (record.host === undefined) throw new Error('the bench has a host');
@@ -30,7 +30,7 @@ function turnWith(status: StatusInit): Turn {
   const nowMs = atMs + 3_600_000;
   const { session } = host.context;
   if (session === undefined) throw new Error('the bench has an agent');
-  return beginTurn(record, {
+  return beginPass(record, {
     ...host.context,
     nowMs,
     session: { ...session, lastMessageMs: nowMs },
@@ -45,20 +45,20 @@ const runWaiting = (reason: string, more: RunInit = {}): RunInit => ({
 });
 
 test('a pool’s claim protects no run of its own that nobody can do any more', () => {
-  expect(busyWith(turnWith({ claim }))?.holder).toBe('claimed by pools/p (a host of the pool)');
-  expect(busyWith(turnWith({ claim, run: runWaiting('agent') }))).toBeUndefined();
+  expect(busyWith(passWith({ claim }))?.holder).toBe('claimed by pools/p (a host of the pool)');
+  expect(busyWith(passWith({ claim, run: runWaiting('agent') }))).toBeUndefined();
   const others = [
     { claim, run: runWaiting('agent', { requestedBy: 'user:ann' }) },
     { claim, run: runWaiting('bmc') },
     { claim: { ...claim, by: 'user:ann' }, run: runWaiting('agent', { requestedBy: 'user:ann' }) },
   ];
   for (const status of others) {
-    expect(busyWith(turnWith(status))?.holder).toContain(`claimed by ${status.claim.by}`);
+    expect(busyWith(passWith(status))?.holder).toContain(`claimed by ${status.claim.by}`);
   }
 });
 
 test('a claim without a reason says so; a pool’s says how the pool gives it up', () => {
-  const busy = busyWith(turnWith({ claim: { ...claim, reason: '' } }));
+  const busy = busyWith(passWith({ claim: { ...claim, reason: '' } }));
   expect(busy).toMatchObject({ holder: 'claimed by pools/p (no reason given)', since: at });
   expect(busy && busyText(busy)).toBe(
     'busy: claimed by pools/p (no reason given) since 2026-01-01T00:00:00Z; ' +
@@ -70,7 +70,7 @@ test('a hold of the release counts until it ends; holds of other things do not',
   const hold = { by: 'user:ann', reason: 'disks', since: at };
   const scopes = (scope: HoldScope, untilMs?: number) => {
     const until = untilMs === undefined ? {} : { until: timestampFromMs(untilMs) };
-    return busyWith(turnWith({ holds: [{ ...hold, scope, ...until }] }))?.holder;
+    return busyWith(passWith({ holds: [{ ...hold, scope, ...until }] }))?.holder;
   };
   expect(scopes(HoldScope.RELEASE)).toBe('kept from release by user:ann: disks');
   expect(scopes(HoldScope.RELEASE, atMs + 7_200_000)).toContain('user:ann');
@@ -86,7 +86,7 @@ test.each([
   ['wipeBudget', false],
   ['runner', true],
 ])('a run that has waited an hour for %s protects its host: %s', (reason, isBusy) => {
-  expect(busyWith(turnWith({ run: runWaiting(reason) })) !== undefined).toBe(isBusy);
+  expect(busyWith(passWith({ run: runWaiting(reason) })) !== undefined).toBe(isBusy);
 });
 
 test('work under way protects a host, but not work of the deletion itself', () => {
@@ -99,11 +99,11 @@ test('work under way protects a host, but not work of the deletion itself', () =
     [RunKind.INSPECT, false],
     [RunKind.POWER, false],
   ] as const) {
-    expect(busyWith(turnWith({ run: running(kind) })) !== undefined).toBe(isBusy);
+    expect(busyWith(passWith({ run: running(kind) })) !== undefined).toBe(isBusy);
   }
   const deletion = { by: 'user:ann', reason: 'sold', at };
-  expect(busyWith(turnWith({ run: running(RunKind.CLEAN), deletion }))).toBeUndefined();
-  const busy = busyWith(turnWith({ run: running(RunKind.CLEAN) }));
+  expect(busyWith(passWith({ run: running(RunKind.CLEAN), deletion }))).toBeUndefined();
+  const busy = busyWith(passWith({ run: running(RunKind.CLEAN) }));
   expect(busy).toMatchObject({ since: at, instead: 'wait for its end or abort it' });
   expect(busy?.holder).toMatch(/^clean 3 holds the host \(at /);
 });

@@ -7,8 +7,8 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { HoldScope, type Run, RunKind } from '@rackwright/messages';
+import { activeRun, hasPassed, type Pass, runName } from '../pass/pass.ts';
 import { placeOf } from '../run/step-parts.ts';
-import { activeRun, hasPassed, runName, type Turn } from '../turn/turn.ts';
 import { endOfClaim, isPool } from './claim.ts';
 import { isAgentGone, isStuck } from './stuck.ts';
 
@@ -33,34 +33,34 @@ const work: ReadonlySet<RunKind> = new Set([
 ]);
 
 /** What makes the host busy now; undefined when nothing does. A claim comes first. */
-export function busyWith(turn: Turn): Busy | undefined {
-  const { claim, holds } = turn.status;
-  if (claim !== undefined && !isClaimVoid(turn)) {
+export function busyWith(pass: Pass): Busy | undefined {
+  const { claim, holds } = pass.status;
+  if (claim !== undefined && !isClaimVoid(pass)) {
     const holder = `claimed by ${claim.by} (${claim.reason || 'no reason given'})`;
     return { holder, since: claim.at, instead: endOfClaim(claim) };
   }
   const hold = holds.find(({ scope, until }) => {
-    return scope === HoldScope.RELEASE && !hasPassed(turn, until);
+    return scope === HoldScope.RELEASE && !hasPassed(pass, until);
   });
   if (hold !== undefined) {
     const holder = `kept from release by ${hold.by}: ${hold.reason}`;
     return { holder, since: hold.since, instead: 'lift the hold first' };
   }
-  const run = activeRun(turn.status);
-  if (run === undefined || !work.has(run.kind) || isStuck(turn, run)) return undefined;
+  const run = activeRun(pass.status);
+  if (run === undefined || !work.has(run.kind) || isStuck(pass, run)) return undefined;
   // Once a deletion stands, what runs is its own, or is being aborted for it.
-  return turn.status.deletion === undefined ? busyRun(run) : undefined;
+  return pass.status.deletion === undefined ? busyRun(run) : undefined;
 }
 
 /**
  * A pool keeps a host, selected or not, until its own run has ended. With the agent gone for good
  * that never comes: then the claim protects work that nobody can do.
  */
-function isClaimVoid(turn: Turn): boolean {
-  const { claim } = turn.status;
-  const run = activeRun(turn.status);
+function isClaimVoid(pass: Pass): boolean {
+  const { claim } = pass.status;
+  const run = activeRun(pass.status);
   if (claim === undefined || run === undefined || !isPool(claim.by)) return false;
-  return run.requestedBy === claim.by && isAgentGone(turn, run);
+  return run.requestedBy === claim.by && isAgentGone(pass, run);
 }
 
 /** "busy: clean 3 holds the host (at X) since 2026-01-01T00:00:00Z; wait for its end or …". */

@@ -2,11 +2,12 @@
  * What a person may do by hand with a host that a pool holds: what neither ends its use nor writes
  * a disk. The pool leaves alone whoever has a run, is in rescue, or was switched off. Pure.
  */
+
+import type { Pass } from '../pass/pass.ts';
+import type { HostRequest } from '../pass/types.ts';
 import { knownSteps } from '../run/known-steps.ts';
 import { newStep } from '../run/render.ts';
 import { workflowSteps } from '../run/template-run.ts';
-import type { Turn } from '../turn/turn.ts';
-import type { HostRequest } from '../turn/types.ts';
 
 /** A person or a program with a token; not a pool, a policy, or the system itself. */
 const person = /^(user|oidc|token):/;
@@ -16,7 +17,7 @@ export function isPerson(actor: string): boolean {
 }
 
 /** Whether the host is another one afterwards, or may be. */
-export function endsUse(turn: Turn, request: HostRequest): boolean {
+export function endsUse(pass: Pass, request: HostRequest): boolean {
   switch (request.kind) {
     case 'abort':
     case 'inspect':
@@ -26,11 +27,11 @@ export function endsUse(turn: Turn, request: HostRequest): boolean {
     case 'rescue':
       return false;
     case 'service': {
-      const known = knownSteps(turn.context);
+      const known = knownSteps(pass.context);
       return request.steps.some((wanted) => newStep(known, wanted).destructive);
     }
     case 'workflow':
-      return workflowSteps(turn, request).some(({ destructive, handOff, skippedBecause }) => {
+      return workflowSteps(pass, request).some(({ destructive, handOff, skippedBecause }) => {
         return skippedBecause === '' && (destructive || handOff);
       });
     default:

@@ -19,11 +19,11 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { hardwareChanged } from '../erasure/hardware.ts';
+import { beginPass, type Pass } from '../pass/pass.ts';
+import { defaultTiming } from '../pass/timing.ts';
+import { verifyFailed } from '../pass/transitions.ts';
+import type { HostContext } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
-import { defaultTiming } from '../turn/timing.ts';
-import { verifyFailed } from '../turn/transitions.ts';
-import { beginTurn, type Turn } from '../turn/turn.ts';
-import type { HostContext } from '../turn/types.ts';
 import { deletionActor } from './busy.ts';
 import { backOff, isDue, mayTryAgain, waitsForLook, wantedRun } from './goal.ts';
 
@@ -45,7 +45,7 @@ const { VERIFY, INSPECT, CLEAN, PROVISION, POWER, ADOPT, DELETE } = RunKind;
 const inventory = create(InventorySchema, {});
 
 /** A verified, inspected host that is not claimed, and what is else of it. */
-function turnOf({ status = {}, spec = {}, record = {}, context = {} }: Host = {}): Turn {
+function passOf({ status = {}, spec = {}, record = {}, context = {} }: Host = {}): Pass {
   const host = bench(spec);
   const kept = host.record.host;
   if (kept?.spec?.bmc === undefined) throw new Error('the bench has a host with a BMC');
@@ -53,7 +53,7 @@ function turnOf({ status = {}, spec = {}, record = {}, context = {} }: Host = {}
   const verifiedBmc = create(BmcEndpointSchema, kept.spec.bmc);
   Object.assign(host.record, { verifiedBmc, ...record });
   const facts = { ...host.context.facts, inventory };
-  return beginTurn(host.record, { ...host.context, facts, nowMs, ...context });
+  return beginPass(host.record, { ...host.context, facts, nowMs, ...context });
 }
 
 const failedAs = (runKind: RunKind, type: FailureType = FailureType.IDENTITY_MISMATCH) => ({
@@ -97,7 +97,7 @@ test.each<[string, RunKind | undefined, Host]>([
     },
   ],
 ])('of %s the goal wants what comes next', (_, wanted, host) => {
-  expect(wantedRun(turnOf(host))).toBe(wanted);
+  expect(wantedRun(passOf(host))).toBe(wanted);
 });
 
 /** A run that has failed, as `backOff` is told of it. */
@@ -105,15 +105,15 @@ const runOf = (init: Init<typeof RunSchema> = {}): Run =>
   create(RunSchema, { kind: INSPECT, number: 4n, outcome: RunOutcome.FAILED, ...init });
 
 function after(run: Run, host: Host = {}) {
-  const turn = turnOf(host);
-  backOff(turn, run);
-  const { backoff } = turn.status;
+  const pass = passOf(host);
+  backOff(pass, run);
+  const { backoff } = pass.status;
   const next = backoff?.nextAttemptTime;
   return {
     failures: backoff?.failures,
     givenUp: backoff?.givenUpReason ?? '',
     waitsMs: next === undefined ? undefined : timestampMs(next) - nowMs,
-    ofCredential: turn.record.failedCredentialVersion,
+    ofCredential: pass.record.failedCredentialVersion,
   };
 }
 
@@ -193,7 +193,7 @@ test('a deletion is never given up, and what is not its own run keeps it from no
 test('a goal is tried again when its pause is over, and one given up when a person asks', () => {
   const may = (backoff: Init<typeof HostStatusSchema>['backoff'], version = 1n) =>
     mayTryAgain(
-      turnOf({
+      passOf({
         status: backoff === undefined ? {} : { backoff },
         record: { failedCredentialVersion: version },
       }),
@@ -204,8 +204,8 @@ test('a goal is tried again when its pause is over, and one given up when a pers
   expect(may({ givenUpReason: 'no' })).toBe(false);
   // Another credential than the one that failed is a reason to try at once.
   expect([may({ givenUpReason: 'no' }, 0n), may(at(60_000), 0n)]).toEqual([true, true]);
-  expect(isDue(turnOf({ status: { backoff: at(1) } }))).toBe(false);
-  expect(isDue(turnOf())).toBe(true);
+  expect(isDue(passOf({ status: { backoff: at(1) } }))).toBe(false);
+  expect(isDue(passOf())).toBe(true);
 });
 
 test('after a restored store nobody is booted or erased before a person has looked', () => {
@@ -216,9 +216,9 @@ test('after a restored store nobody is booted or erased before a person has look
     [VERIFY, false],
     [undefined, false],
   ] as const) {
-    const turn = turnOf(restored);
-    expect(waitsForLook(turn, kind)).toBe(waits);
-    expect(turn.status.backoff?.lookFirst ?? false).toBe(waits);
-    expect(waitsForLook(turnOf(), kind)).toBe(false);
+    const pass = passOf(restored);
+    expect(waitsForLook(pass, kind)).toBe(waits);
+    expect(pass.status.backoff?.lookFirst ?? false).toBe(waits);
+    expect(waitsForLook(passOf(), kind)).toBe(false);
   }
 });

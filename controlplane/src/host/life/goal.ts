@@ -21,24 +21,24 @@ import {
 import { backoffDelayMs } from '@rackwright/results';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import { currentStep, hasPassed, inventoryNow, later, type Pass, runName } from '../pass/pass.ts';
+import { verifyFailed } from '../pass/transitions.ts';
 import { isForced } from '../run/forced.ts';
-import { clearFault, setFault } from '../turn/fault.ts';
-import { verifyFailed } from '../turn/transitions.ts';
-import { currentStep, hasPassed, inventoryNow, later, runName, type Turn } from '../turn/turn.ts';
 import { deletionActor } from './busy.ts';
 import { claimOfUse } from './claim.ts';
 
 /** Whether the pause after a failure is over. */
-export function isDue(turn: Turn): boolean {
-  const next = turn.status.backoff?.nextAttemptTime;
-  return next === undefined || hasPassed(turn, next);
+export function isDue(pass: Pass): boolean {
+  const next = pass.status.backoff?.nextAttemptTime;
+  return next === undefined || hasPassed(pass, next);
 }
 
 /** Without its unique values or its credential a host orders nothing; a fault says so. */
-export function hasWhatRunsNeed(turn: Turn): boolean {
-  const lack = missing(turn);
-  for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(turn, type);
-  if (lack !== undefined) setFault(turn, lack.type, lack.message, lack.clearedBy);
+export function hasWhatRunsNeed(pass: Pass): boolean {
+  const lack = missing(pass);
+  for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(pass, type);
+  if (lack !== undefined) setFault(pass, lack.type, lack.message, lack.clearedBy);
   return lack === undefined;
 }
 
@@ -48,7 +48,7 @@ interface Lack {
   readonly clearedBy: string;
 }
 
-export function missing({ context, spec }: Turn): Lack | undefined {
+export function missing({ context, spec }: Pass): Lack | undefined {
   if (!context.reservationsHeld) {
     const message = 'another host holds one of its MAC or BMC addresses';
     return { type: 'notUnique', message, clearedBy: 'an update of boot_macs or bmc' };
@@ -60,27 +60,27 @@ export function missing({ context, spec }: Turn): Lack | undefined {
 }
 
 /** What the goal asks for next; undefined when it is reached. */
-export function wantedRun(turn: Turn): RunKind | undefined {
-  const { status, record } = turn;
+export function wantedRun(pass: Pass): RunKind | undefined {
+  const { status, record } = pass;
   if (record.adoptTo !== HostState.UNSPECIFIED) return RunKind.ADOPT;
-  if (status.state === HostState.NEW || !isVerified(turn)) return RunKind.VERIFY;
+  if (status.state === HostState.NEW || !isVerified(pass)) return RunKind.VERIFY;
   // Another machine answered, or came up: what the last verify proved must be proved anew.
-  if (metAnotherMachine(turn)) return RunKind.VERIFY;
+  if (metAnotherMachine(pass)) return RunKind.VERIFY;
   // Asked for and refused: the BMC is not what the last verify proved.
   if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
-  if (turn.spec.retired && isToBeProvedBeforeItGoes(turn) && !isInUse(status)) {
+  if (pass.spec.retired && isToBeProvedBeforeItGoes(pass) && !isInUse(status)) {
     return RunKind.INSPECT;
   }
-  if (status.state !== HostState.MANAGEABLE || !wantsAvailable(turn.spec)) return undefined;
+  if (status.state !== HostState.MANAGEABLE || !wantsAvailable(pass.spec)) return undefined;
   // Who uses the host, or works on it in rescue, decides when it may be erased.
   if (isInUse(status)) return undefined;
-  if (inventoryNow(turn) === undefined) return RunKind.INSPECT;
+  if (inventoryNow(pass) === undefined) return RunKind.INSPECT;
   const fault = hardwareFaultOf(status);
   if (fault === undefined) return RunKind.CLEAN;
   return isInspectedSince(status, fault) ? undefined : RunKind.INSPECT;
 }
 
-function isInUse(status: Turn['status']): boolean {
+function isInUse(status: Pass['status']): boolean {
   return claimOfUse(status) !== undefined || status.inRescue;
 }
 
@@ -94,13 +94,13 @@ const leadsToGoal: ReadonlySet<RunKind> = new Set([
  * Only on the way to the goal, which was given up with it: a person has looked since. A power
  * command that met another machine must not make that machine this host's by itself.
  */
-function metAnotherMachine({ status }: Turn): boolean {
+function metAnotherMachine({ status }: Pass): boolean {
   const { failure, runKind = RunKind.UNSPECIFIED } = status.lastError ?? {};
   return failure?.type === FailureType.IDENTITY_MISMATCH && leadsToGoal.has(runKind);
 }
 
 /** Whether the last successful verify was of the BMC that the spec names now. */
-function isVerified({ spec, record }: Turn): boolean {
+function isVerified({ spec, record }: Pass): boolean {
   const proved = record.verifiedBmc;
   if (spec.bmc === undefined || proved === undefined) return false;
   return equals(BmcEndpointSchema, spec.bmc, proved);
@@ -115,12 +115,12 @@ export function wantsAvailable(spec: HostSpec | undefined): boolean {
  * A goal that failed waits for its next attempt, one that was given up for a person; a changed
  * credential is a reason to try again at once.
  */
-export function mayTryAgain(turn: Turn): boolean {
-  const backoff = turn.status.backoff;
+export function mayTryAgain(pass: Pass): boolean {
+  const backoff = pass.status.backoff;
   if (backoff === undefined) return true;
-  if (turn.context.credentialVersion !== turn.record.failedCredentialVersion) return true;
+  if (pass.context.credentialVersion !== pass.record.failedCredentialVersion) return true;
   if (backoff.givenUpReason !== '') return false;
-  return isDue(turn);
+  return isDue(pass);
 }
 
 export const lookFirstReason =
@@ -130,7 +130,7 @@ export const lookFirstReason =
  * Whether the goal's next run waits until a person has looked (`restored.ts`, G3): said as a goal
  * that is given up, whatever else was tried meanwhile. Proving whose BMC answers harms nobody.
  */
-export function waitsForLook({ record, status }: Turn, kind: RunKind | undefined): boolean {
+export function waitsForLook({ record, status }: Pass, kind: RunKind | undefined): boolean {
   if (record.lookFirstSince === undefined) return false;
   if (kind !== RunKind.INSPECT && kind !== RunKind.CLEAN) return false;
   if (status.backoff?.lookFirst !== true) {
@@ -156,7 +156,7 @@ const hopeless: ReadonlySet<FailureType> = new Set([
 ]);
 
 /** Why a goal is not tried again by itself; a deletion is never given up. */
-function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): string | undefined {
+function reasonToGiveUp({ context, status }: Pass, run: Run, failures: number): string | undefined {
   if (run.outcome === RunOutcome.CANCELLED) {
     return `${runName(run)} was aborted; ask for the next one`;
   }
@@ -176,22 +176,22 @@ function reasonToGiveUp({ context, status }: Turn, run: Run, failures: number): 
     : undefined;
 }
 
-export function backOff(turn: Turn, run: Run): void {
-  const { status, context, record } = turn;
+export function backOff(pass: Pass, run: Run): void {
+  const { status, context, record } = pass;
   const ofDeletion = run.kind === RunKind.DELETE || run.requestedBy === deletionActor;
-  if (isForced(turn) || (status.deletion !== undefined && !ofDeletion)) {
+  if (isForced(pass) || (status.deletion !== undefined && !ofDeletion)) {
     delete status.backoff;
     return;
   }
   const failures = (status.backoff?.failures ?? 0) + 1;
   const backoff = create(GoalBackoffSchema, { failures });
-  const reason = status.deletion === undefined ? reasonToGiveUp(turn, run, failures) : undefined;
+  const reason = status.deletion === undefined ? reasonToGiveUp(pass, run, failures) : undefined;
   if (reason !== undefined) backoff.givenUpReason = reason;
   else {
     const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
-    const key = `${turn.host.uid}/${record.runCount}`;
+    const key = `${pass.host.uid}/${record.runCount}`;
     const delayMs = backoffDelayMs({ attempt: failures, firstMs, longestMs, key });
-    backoff.nextAttemptTime = later(turn, delayMs);
+    backoff.nextAttemptTime = later(pass, delayMs);
   }
   status.backoff = backoff;
   if (context.credentialVersion !== undefined) {

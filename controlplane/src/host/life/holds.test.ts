@@ -12,9 +12,9 @@ import {
 import { storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { reservedValues } from '../fleet/reservations.ts';
+import type { HostRequest } from '../pass/types.ts';
 import { complete, connectAgent, proved } from '../testing/plain-agent.ts';
 import { type Replica, type Rig, rigWith } from '../testing/rig.ts';
-import type { HostRequest } from '../turn/types.ts';
 
 const manageable = { goal: HostGoal.MANAGEABLE };
 const { REFUSED, STALE } = agent.ReportAnswer_Verdict;

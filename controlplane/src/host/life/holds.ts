@@ -1,15 +1,15 @@
 /** Holds that end by themselves: at their time, whatever else happens to the host. */
 import { HoldScope } from '@rackwright/messages';
-import { causedBy, hasPassed, type Turn } from '../turn/turn.ts';
+import { causedBy, hasPassed, type Pass } from '../pass/pass.ts';
 
 /** Takes away every hold whose time is over, and says so in the timeline. */
-export function endHolds(turn: Turn): void {
-  const { status } = turn;
-  const over = status.holds.filter((hold) => hasPassed(turn, hold.until));
+export function endHolds(pass: Pass): void {
+  const { status } = pass;
+  const over = status.holds.filter((hold) => hasPassed(pass, hold.until));
   if (over.length === 0) return;
   status.holds = status.holds.filter((hold) => !over.includes(hold));
   for (const { scope, by, reason } of over) {
-    causedBy(turn, 'system', `the ${scopeName(scope)} hold of ${by} ended at its time: ${reason}`);
+    causedBy(pass, 'system', `the ${scopeName(scope)} hold of ${by} ended at its time: ${reason}`);
   }
 }
 

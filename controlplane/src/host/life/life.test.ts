@@ -14,6 +14,8 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
+import { displayOf } from '../pass/display.ts';
+import type { HostRequest } from '../pass/types.ts';
 import {
   type Bench,
   bench,
@@ -25,8 +27,6 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import { displayOf } from '../turn/display.ts';
-import type { HostRequest } from '../turn/types.ts';
 
 const status = (host: Bench) => {
   const found = host.record.host?.status;

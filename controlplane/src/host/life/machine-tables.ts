@@ -3,9 +3,9 @@
  * cell does not compile; a refusal is a cell with its text (DESIGN §4).
  */
 import { HostState, RunKind } from '@rackwright/messages';
-import { type Kind, provisionFailed, type State, verifyFailed } from '../turn/transitions.ts';
-import { runKindName } from '../turn/turn.ts';
-import type { RequestKind } from '../turn/types.ts';
+import { runKindName } from '../pass/pass.ts';
+import { type Kind, provisionFailed, type State, verifyFailed } from '../pass/transitions.ts';
+import type { RequestKind } from '../pass/types.ts';
 
 /** Which kinds of run show, by succeeding, that a fault is over. */
 const recoveries: Readonly<Record<string, readonly Kind[]>> = {

@@ -12,10 +12,10 @@ import {
   RunPhase,
   StepState,
 } from '@rackwright/messages';
+import { activeRun, type Pass } from '../pass/pass.ts';
+import { move } from '../pass/transitions.ts';
+import type { HostEvent, HostOutcome } from '../pass/types.ts';
 import { leaveBehind } from '../run/forced.ts';
-import { move } from '../turn/transitions.ts';
-import { activeRun, type Turn } from '../turn/turn.ts';
-import type { HostEvent, HostOutcome } from '../turn/types.ts';
 
 const states = knownOf(HostState);
 const kinds = knownOf(RunKind);
@@ -41,9 +41,9 @@ function whatIsNewerIn({ kind, phase, steps }: Run): string | undefined {
   return step === undefined ? undefined : `step state ${step.state} of ${step.name}`;
 }
 
-/** What comes of an event all the same; undefined: the turn goes on, with what it knows. */
-export function foldNewer(turn: Turn, event: HostEvent): HostOutcome | undefined {
-  const { status, host, record } = turn;
+/** What comes of an event all the same; undefined: the pass goes on, with what it knows. */
+export function foldNewer(pass: Pass, event: HostEvent): HostOutcome | undefined {
+  const { status, host, record } = pass;
   const newer = whatIsNewer(status);
   if (newer === undefined) return undefined;
   if (event.kind !== 'request') return { kind: 'kept', record, effects: [] };
@@ -55,7 +55,7 @@ export function foldNewer(turn: Turn, event: HostEvent): HostOutcome | undefined
       refusal: { code: 'failedPrecondition', reason: 'newerRecord', message },
     };
   }
-  leaveBehind(turn, `work: this version does not know the host's ${newer}; it may still go on`);
+  leaveBehind(pass, `work: this version does not know the host's ${newer}; it may still go on`);
   // Whose care it is in is not known either.
   move(status, 'notUnderstood');
   delete status.run;

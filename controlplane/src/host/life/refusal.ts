@@ -13,11 +13,11 @@ import {
   type Run,
 } from '@rackwright/messages';
 import { isOtherSwitch } from '../bmc/protocols.ts';
+import { activeRun, type Pass, runName } from '../pass/pass.ts';
+import { isSystemHold } from '../pass/system-holds.ts';
+import { type Kind, type State } from '../pass/transitions.ts';
+import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from '../pass/types.ts';
 import { placeOf } from '../run/step-parts.ts';
-import { isSystemHold } from '../turn/system-holds.ts';
-import { type Kind, type State } from '../turn/transitions.ts';
-import { activeRun, runName, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from '../turn/types.ts';
 import { claimedText, isPool } from './claim.ts';
 import { endsUse, isPerson } from './ends-use.ts';
 import { lookFirstReason, missing } from './goal.ts';
@@ -67,26 +67,26 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
 const switching: ReadonlySet<RequestKind> = new Set(['powerOn', 'inspect']);
 
 /** A refusal by what the host is or does now. */
-export function refused({ host }: Turn, reason: HostRefusalName, text: string): RefusalOfHost {
+export function refused({ host }: Pass, reason: HostRefusalName, text: string): RefusalOfHost {
   return { code: 'failedPrecondition', reason, message: `${host.name}: ${text}` };
 }
 
 /** Why a request is refused, or undefined. */
-export function refusalOf(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
+export function refusalOf(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
   const { kind } = request;
-  const found = refusedByTables(turn, kind) ?? refusedByPeople(turn, request, by);
-  if (found !== undefined) return refused(turn, found.reason, found.text);
-  if (ordering.has(kind) && kind !== 'verify' && isSwitchUnproved(turn)) {
-    const id = turn.host.name.split('/')[1] ?? '';
+  const found = refusedByTables(pass, kind) ?? refusedByPeople(pass, request, by);
+  if (found !== undefined) return refused(pass, found.reason, found.text);
+  if (ordering.has(kind) && kind !== 'verify' && isSwitchUnproved(pass)) {
+    const id = pass.host.name.split('/')[1] ?? '';
     const why = 'its bmc was changed, and what answers there was not verified';
-    return refused(turn, 'notReady', `${why}; verify it first: rackwright host verify ${id}`);
+    return refused(pass, 'notReady', `${why}; verify it first: rackwright host verify ${id}`);
   }
-  const lack = startsWork(turn, kind) ? missing(turn) : undefined;
-  return lack === undefined ? undefined : refused(turn, 'notReady', lack.message);
+  const lack = startsWork(pass, kind) ? missing(pass) : undefined;
+  return lack === undefined ? undefined : refused(pass, 'notReady', lack.message);
 }
 
 /** Nothing that was proved before keeps another machine there from being switched. */
-function isSwitchUnproved({ spec, record }: Turn): boolean {
+function isSwitchUnproved({ spec, record }: Pass): boolean {
   return isOtherSwitch(record.verifiedBmc, spec.bmc);
 }
 
@@ -95,8 +95,8 @@ interface Why {
   readonly text: string;
 }
 
-function refusedByTables(turn: Turn, kind: RequestKind): Why | undefined {
-  const { status } = turn;
+function refusedByTables(pass: Pass, kind: RequestKind): Why | undefined {
+  const { status } = pass;
   const run = activeRun(status);
   const byState = requests[kind][status.state as State];
   const byRun = run === undefined ? 'accept' : requestsDuringRun[kind][run.kind as Kind];
@@ -108,45 +108,45 @@ function refusedByTables(turn: Turn, kind: RequestKind): Why | undefined {
   return { reason: 'busy', text: `${heldBy(run)}; ${cell.refuse}` };
 }
 
-function refusedByPeople(turn: Turn, request: HostRequest, by: Requester): Why | undefined {
+function refusedByPeople(pass: Pass, request: HostRequest, by: Requester): Why | undefined {
   const { kind } = request;
-  const { deletion, claim } = turn.status;
+  const { deletion, claim } = pass.status;
   // Who is busy is judged where the intent is written down (`deletion.ts`).
   if (kind === 'delete') return undefined;
   if (deletion !== undefined && ordering.has(kind)) {
     const asked = `${deletion.by} asked for its deletion ${sinceText(deletion.at)}`;
     return { reason: 'deleting', text: `${asked}; take that back first (cancel-delete)` };
   }
-  const interrupts = interruptsUse(turn, kind, by);
+  const interrupts = interruptsUse(pass, kind, by);
   if (claim !== undefined && claim.by !== by.actor && interrupts) {
-    const isLetThrough = isPool(claim.by) && isPerson(by.actor) && !endsUse(turn, request);
+    const isLetThrough = isPool(claim.by) && isPerson(by.actor) && !endsUse(pass, request);
     if (!isLetThrough) return { reason: 'claimed', text: claimedText(claim) };
   }
   // G3 of `restored.ts`.
-  const waitsForLook = turn.record.lookFirstSince !== undefined;
+  const waitsForLook = pass.record.lookFirstSince !== undefined;
   if (waitsForLook && isPool(by.actor) && interrupts) {
     return { reason: 'restored', text: lookFirstReason };
   }
-  return refusedByHold(turn, kind);
+  return refusedByHold(pass, kind);
 }
 
 /** Whether it takes the host from who uses it. */
-function interruptsUse(turn: Turn, kind: RequestKind, by: Requester): boolean {
+function interruptsUse(pass: Pass, kind: RequestKind, by: Requester): boolean {
   // A failed clean that is gone on with erases like any other.
-  const erases = kind === 'resume' && activeRun(turn.status) === undefined;
+  const erases = kind === 'resume' && activeRun(pass.status) === undefined;
   const switches = switching.has(kind) && isPerson(by.actor);
-  return interrupting.has(kind) || erases || switches || endsOthersRun(turn, kind, by);
+  return interrupting.has(kind) || erases || switches || endsOthersRun(pass, kind, by);
 }
 
 /** The first scope that somebody holds, and that the request needs. */
-function refusedByHold(turn: Turn, kind: RequestKind): Why | undefined {
+function refusedByHold(pass: Pass, kind: RequestKind): Why | undefined {
   const needed: readonly (readonly [boolean, HoldScope, string])[] = [
     [kind === 'release', HoldScope.RELEASE, 'release'],
     [powering.has(kind), HoldScope.POWER, 'power'],
-    [startsWork(turn, kind), HoldScope.WORK, 'work'],
+    [startsWork(pass, kind), HoldScope.WORK, 'work'],
   ];
   for (const [isNeeded, scope, name] of needed) {
-    const kept = isNeeded ? holdOf(turn, scope) : undefined;
+    const kept = isNeeded ? holdOf(pass, scope) : undefined;
     if (kept !== undefined) return heldFrom(kept, name);
   }
   return undefined;
@@ -154,7 +154,7 @@ function refusedByHold(turn: Turn, kind: RequestKind): Why | undefined {
 
 /** Only an administrator ends a run that who uses the host has asked for. */
 function endsOthersRun(
-  { status }: Turn,
+  { status }: Pass,
   kind: RequestKind,
   { actor, mayEndOthersUse = false }: Requester,
 ): boolean {
@@ -163,15 +163,15 @@ function endsOthersRun(
 }
 
 /** A retry starts something too, unless a run or a deletion goes on whatever is held. */
-function startsWork(turn: Turn, kind: RequestKind): boolean {
+function startsWork(pass: Pass, kind: RequestKind): boolean {
   if (ordering.has(kind)) return true;
-  const { status } = turn;
+  const { status } = pass;
   const starts = kind === 'retry' || kind === 'resume';
   return starts && activeRun(status) === undefined && status.deletion === undefined;
 }
 
 /** The first hold of a scope, or undefined. */
-export function holdOf({ status }: Turn, scope: HoldScope): Hold | undefined {
+export function holdOf({ status }: Pass, scope: HoldScope): Hold | undefined {
   return status.holds.find((hold) => hold.scope === scope);
 }
 

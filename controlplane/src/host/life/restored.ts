@@ -24,12 +24,12 @@ import {
 } from '@rackwright/messages';
 import { dropUsed, isDue } from '../erasure/power-cycle.ts';
 import { operationParts } from '../operation/operation.ts';
+import { activeRun, causedBy, now, type Pass } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
+import { isSystemHold, keepSystemHolds } from '../pass/system-holds.ts';
+import { move } from '../pass/transitions.ts';
+import type { HostContext, HostEvent } from '../pass/types.ts';
 import { endRun } from '../run/engine.ts';
-import { stepFailure } from '../turn/step-failure.ts';
-import { isSystemHold, keepSystemHolds } from '../turn/system-holds.ts';
-import { move } from '../turn/transitions.ts';
-import { activeRun, causedBy, now, type Turn } from '../turn/turn.ts';
-import type { HostContext, HostEvent } from '../turn/types.ts';
 
 /** Whether a hold is the guard's own: only the acceptance of the store lifts it. */
 export function isRestoredHold(hold: Hold): boolean {
@@ -37,16 +37,16 @@ export function isRestoredHold(hold: Hold): boolean {
 }
 
 /** Holds every host of a rack whose store has lost something, until that has been accepted (G1). */
-export function guardRestored(turn: Turn, event: HostEvent): void {
-  const { status, context } = turn;
+export function guardRestored(pass: Pass, event: HostEvent): void {
+  const { status, context } = pass;
   const held = status.holds.some(isRestoredHold);
   if (context.restored !== undefined) {
-    passLostRuns(turn);
+    passLostRuns(pass);
     if (held) return;
-    keepSystemHolds(turn, HoldKind.RESTORED, [context.restored]);
-    causedBy(turn, 'system', 'held: the store was restored');
+    keepSystemHolds(pass, HoldKind.RESTORED, [context.restored]);
+    causedBy(pass, 'system', 'held: the store was restored');
   } else if (held && (event.kind === 'hello' || hasNoAgent(context))) {
-    acceptLoss(turn, event.kind === 'hello' ? event.listed : []);
+    acceptLoss(pass, event.kind === 'hello' ? event.listed : []);
   }
 }
 
@@ -61,7 +61,7 @@ function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): boolean {
  * before. While it is held, no run begins. What the agent has seen may come to be known only after
  * the acceptance, with the Hello that tells it.
  */
-function passLostRuns({ context, record }: Turn): void {
+function passLostRuns({ context, record }: Pass): void {
   const { lostRevisions = 0n } = context;
   if (lostRevisions <= record.lostRevisionsPassed) return;
   record.runCount += lostRevisions - record.lostRevisionsPassed;
@@ -69,28 +69,28 @@ function passLostRuns({ context, record }: Turn): void {
 }
 
 /** G2. What the agent still does of the lost stretch is taken back; its results are nobody's. */
-function acceptLoss(turn: Turn, listed: readonly agent.JournalledOperation[]): void {
-  const { status, record, host } = turn;
-  passLostRuns(turn);
-  keepSystemHolds(turn, HoldKind.RESTORED, []);
+function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): void {
+  const { status, record, host } = pass;
+  passLostRuns(pass);
+  keepSystemHolds(pass, HoldKind.RESTORED, []);
   for (const { operationId } of listed) {
     const parts = operationParts(host.uid, operationId);
     if (parts !== undefined && parts.runNumber > record.runCount) record.runCount = parts.runNumber;
   }
   delete record.pendingPower;
-  causedBy(turn, 'system', 'what the restored store had lost was accepted');
+  causedBy(pass, 'system', 'what the restored store had lost was accepted');
   const run = activeRun(status);
-  if (run !== undefined && run.kind !== RunKind.DELETE) endLost(turn, run);
+  if (run !== undefined && run.kind !== RunKind.DELETE) endLost(pass, run);
   // Nobody knows what happened to it since: what somebody wrote then is no content that came back.
-  if (status.state === HostState.AVAILABLE || countsAsErased(turn)) move(status, 'used');
-  dropUsed(turn);
-  if (mayBeInUse.has(status.state)) lookFirst(turn);
+  if (status.state === HostState.AVAILABLE || countsAsErased(pass)) move(status, 'used');
+  dropUsed(pass);
+  if (mayBeInUse.has(status.state)) lookFirst(pass);
 }
 
 /** Whether anything was erased in this use, whatever became of the run that did it. */
-function countsAsErased(turn: Turn): boolean {
-  const { record, status } = turn;
-  return isDue(turn) || record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
+function countsAsErased(pass: Pass): boolean {
+  const { record, status } = pass;
+  return isDue(pass) || record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
 }
 
 /** What ran there in the backup may have been given back since, and the host to somebody else. */
@@ -101,17 +101,17 @@ const mayBeInUse: ReadonlySet<HostState> = new Set([
 ]);
 
 /** G3. Whoever was given the host in the lost stretch still has it: only a person can know. */
-function lookFirst(turn: Turn): void {
-  turn.record.lookFirstSince = now(turn);
-  delete turn.status.afterFailure?.runnerUntil;
+function lookFirst(pass: Pass): void {
+  pass.record.lookFirstSince = now(pass);
+  delete pass.status.afterFailure?.runnerUntil;
 }
 
-function endLost(turn: Turn, run: Run): void {
-  const slot = turn.record.operation;
+function endLost(pass: Pass, run: Run): void {
+  const slot = pass.record.operation;
   if (slot?.operation !== undefined && slot.sentTo !== undefined) {
     const { id } = slot.operation;
-    turn.effects.push({ kind: 'cancel', operationId: id, cancelId: `${id}/cancel` });
+    pass.effects.push({ kind: 'cancel', operationId: id, cancelId: `${id}/cancel` });
   }
   const message = 'the store was restored to an older state while it was under way';
-  endRun(turn, run, RunOutcome.FAILED, stepFailure('restored', message));
+  endRun(pass, run, RunOutcome.FAILED, stepFailure('restored', message));
 }

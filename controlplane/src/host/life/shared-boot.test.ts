@@ -17,6 +17,7 @@ import {
   TransientCause,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { HostEffect, HostRequest } from '../pass/types.ts';
 import {
   type Bench,
   bench,
@@ -32,7 +33,6 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
-import type { HostEffect, HostRequest } from '../turn/types.ts';
 
 const boot = ['power.off', 'power.bootRunner', 'runner.await'];
 

@@ -3,12 +3,12 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HostGoal, HostState, RunKind, RunPhase, RunSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { beginPass } from '../pass/pass.ts';
+import { defaultTiming } from '../pass/timing.ts';
+import type { HostContext } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
 import { connectAgent, proved } from '../testing/plain-agent.ts';
 import { rigWith } from '../testing/rig.ts';
-import { defaultTiming } from '../turn/timing.ts';
-import { beginTurn } from '../turn/turn.ts';
-import type { HostContext } from '../turn/types.ts';
 import { isAgentGone, isStuck } from './stuck.ts';
 
 const remove = { kind: 'delete', reason: 'sold' } as const;
@@ -47,13 +47,13 @@ function lookAt({ waits, silentMs = 0, context = {} }: Look) {
   const { session } = host.context;
   if (session === undefined) throw new Error('the bench has an agent');
   const there = { session: { ...session, lastMessageMs: nowMs - silentMs } };
-  const turn = beginTurn(host.record, { ...host.context, ...there, nowMs, ...context });
+  const pass = beginPass(host.record, { ...host.context, ...there, nowMs, ...context });
   const since = timestampFromMs(nowMs - (waits?.[1] ?? 0));
   const run = create(RunSchema, {
     phase: waits === undefined ? RunPhase.RUNNING : RunPhase.WAITING,
     ...(waits === undefined ? {} : { waiting: { reason: waits[0], since } }),
   });
-  return [isAgentGone(turn, run), isStuck(turn, run)];
+  return [isAgentGone(pass, run), isStuck(pass, run)];
 }
 
 test.each<[string, Look, boolean]>([

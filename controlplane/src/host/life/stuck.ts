@@ -4,14 +4,14 @@
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, RunPhase } from '@rackwright/messages';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
 
 /**
  * True when nobody does the run's work now: its agent has been silent beyond the contact deadline,
  * its BMC is silent, no person has done it, or it has not got its place yet.
  */
-export function isStuck(turn: Turn, run: Run): boolean {
-  if (isAgentGone(turn, run)) return true;
+export function isStuck(pass: Pass, run: Run): boolean {
+  if (isAgentGone(pass, run)) return true;
   if (run.phase !== RunPhase.WAITING || run.waiting?.since === undefined) return false;
   return waitsForNobody.has(run.waiting.reason);
 }
@@ -25,7 +25,7 @@ const waitsForNobody: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether the agent that would do the run's work has been silent beyond the contact deadline. */
-export function isAgentGone({ context }: Turn, { phase, waiting }: Run): boolean {
+export function isAgentGone({ context }: Pass, { phase, waiting }: Run): boolean {
   const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = context;
   const contactMs = session === undefined ? undefined : session.lastMessageMs;
   if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;

@@ -10,6 +10,7 @@ import {
   TransientCause,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { defaultTiming } from '../pass/timing.ts';
 import {
   type Bench,
   bench,
@@ -22,7 +23,6 @@ import {
   virtioDisk,
 } from '../testing/bench.ts';
 import { bootNow, passTime, script, startOn, workable, wrote } from '../testing/templates.ts';
-import { defaultTiming } from '../turn/timing.ts';
 
 /** What an agent answers to an order for a boot that is over. */
 const bootOver: agent.Report['result'] = {

@@ -14,8 +14,8 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
+import { defaultTiming } from '../pass/timing.ts';
 import { type Bench, bench, bootOfRunner, done, statusOf, verified } from '../testing/bench.ts';
-import { defaultTiming } from '../turn/timing.ts';
 
 type Told = MessageInitShape<typeof BootTraceSchema>;
 

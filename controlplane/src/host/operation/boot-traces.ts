@@ -13,8 +13,8 @@ import {
   missingBootStep,
   type OperationId,
 } from '@rackwright/messages';
-import { cut } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
 import { operationParts } from './operation.ts';
 
 /** Facts are one bounded record. */
@@ -29,15 +29,15 @@ const screenMax = 2_048;
 const secondsMax = 253_402_300_799n;
 
 /** Takes in a boot of this host, within bounds. */
-export function foldBootTrace(turn: Turn, told: BootTrace): void {
-  const parts = operationParts(turn.host.uid, told.operationId);
-  if (parts === undefined || parts.runNumber > turn.record.runCount) return;
-  const boots = afterBoot(turn.context.facts.boots, bounded(told));
-  turn.effects.push({ kind: 'facts', facts: { boots } });
+export function foldBootTrace(pass: Pass, told: BootTrace): void {
+  const parts = operationParts(pass.host.uid, told.operationId);
+  if (parts === undefined || parts.runNumber > pass.record.runCount) return;
+  const boots = afterBoot(pass.context.facts.boots, bounded(told));
+  pass.effects.push({ kind: 'facts', facts: { boots } });
 }
 
 /** The boot of an operation, as far as its agent has told. */
-export function bootTraceOf({ context }: Pick<Turn, 'context'>, bootOperationId: OperationId) {
+export function bootTraceOf({ context }: Pick<Pass, 'context'>, bootOperationId: OperationId) {
   return context.facts.boots.find(({ operationId }) => operationId === bootOperationId);
 }
 

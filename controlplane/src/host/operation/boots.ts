@@ -19,8 +19,8 @@ import {
   verifyErasedStep,
   webhookStep,
 } from '@rackwright/messages';
-import { engineSteps, isBootStep } from '../turn/step-names.ts';
-import { isStepOver, type Turn } from '../turn/turn.ts';
+import { isStepOver, type Pass } from '../pass/pass.ts';
+import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import { operationId } from './operation.ts';
 
 /**
@@ -28,18 +28,18 @@ import { operationId } from './operation.ts';
  * has not booted yet works in the runner that an earlier one left: a failed clean to the one that
  * resumes it, an inspection to the clean that follows it.
  */
-export function bootOperationId(turn: Turn, run: Run): string {
+export function bootOperationId(pass: Pass, run: Run): string {
   const index = run.steps.findLastIndex((step, at) => {
     return at <= run.currentStep && isBootStep(step.name) && step.attempt > 0;
   });
   const step = run.steps[index];
-  if (step === undefined) return turn.record.runner?.bootOperationId ?? '';
-  return operationId(turn, run, index, step.attempt);
+  if (step === undefined) return pass.record.runner?.bootOperationId ?? '';
+  return operationId(pass, run, index, step.attempt);
 }
 
 /** Back to switching off before the boot under way: it may or may not have happened. */
-export function bootOnceMore(turn: Turn, run: Run): void {
-  rewind(turn, run, startOfBoot(run, run.currentStep));
+export function bootOnceMore(pass: Pass, run: Run): void {
+  rewind(pass, run, startOfBoot(run, run.currentStep));
 }
 
 /**
@@ -47,16 +47,16 @@ export function bootOnceMore(turn: Turn, run: Run): void {
  * undone: nobody saw what ran since its runner was last heard. `isErasedAgain`: also what a reading
  * after it would show, for that has shown that the erasure is undone.
  */
-export function bootAfterLoss(turn: Turn, run: Run, { isErasedAgain = false } = {}): void {
-  turn.record.inRunner = false;
+export function bootAfterLoss(pass: Pass, run: Run, { isErasedAgain = false } = {}): void {
+  pass.record.inRunner = false;
   const erased = run.steps.findIndex(
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
   );
   const here = startOfBoot(run, run.currentStep);
   // What the reading after a power cycle is to show is shown by another boot as well.
   const isShown = !isErasedAgain && readsAtEnd(run, here);
-  if (erased === -1 || isShown) return rewind(turn, run, here);
-  rewind(turn, run, startOfBoot(run, Math.min(erased, run.currentStep)));
+  if (erased === -1 || isShown) return rewind(pass, run, here);
+  rewind(pass, run, startOfBoot(run, Math.min(erased, run.currentStep)));
 }
 
 /** Whether the boot that begins at `index` is that of the reading at the end of a clean. */
@@ -79,14 +79,14 @@ function startOfBoot({ steps }: Run, index: number): number {
 }
 
 /** Nothing to go back to leaves the run where it is. */
-function rewind(turn: Turn, run: Run, index: number): void {
-  delete turn.record.operation;
+function rewind(pass: Pass, run: Run, index: number): void {
+  delete pass.record.operation;
   if (index === -1) return;
   for (const step of run.steps.slice(index, run.currentStep + 1)) {
     if (isStepOver(step) && (stays(step) || staysInTemplate(run, step))) continue;
     if (isErasure(step.name)) {
-      turn.record.certified = [];
-      turn.record.unproved = [];
+      pass.record.certified = [];
+      pass.record.unproved = [];
     }
     step.state = StepState.PENDING;
     if (step.title === '') step.skippedBecause = '';

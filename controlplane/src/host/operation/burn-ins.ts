@@ -15,8 +15,8 @@ import {
   burnInMemoryStep,
   type RunStep,
 } from '@rackwright/messages';
-import { cut } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
 import { timeOf } from './boot-traces.ts';
 
 /** Facts are one bounded record. */
@@ -34,16 +34,16 @@ const kinds: ReadonlyMap<string, BurnInKind> = new Map([
 ]);
 
 /** Takes in what a burn-in that was ordered says at its end, within bounds. */
-export function noteBurnIn(turn: Turn, { name }: RunStep, { result }: agent.Report): void {
+export function noteBurnIn(pass: Pass, { name }: RunStep, { result }: agent.Report): void {
   const kind = kinds.get(name);
   if (kind === undefined || (result.case !== 'complete' && result.case !== 'failed')) return;
   const told = result.value.observations?.burnIn;
   if (told === undefined) return;
   // A step that failed has not passed, whatever is said beside that.
   const latest = bounded(told, kind, result.case === 'complete' && told.passed);
-  const others = turn.context.facts.burnIns.filter((each) => each.kind !== kind);
+  const others = pass.context.facts.burnIns.filter((each) => each.kind !== kind);
   const burnIns = [...others, latest].sort((a, b) => a.kind - b.kind);
-  turn.effects.push({ kind: 'facts', facts: { burnIns } });
+  pass.effects.push({ kind: 'facts', facts: { burnIns } });
 }
 
 function bounded(told: BurnIn, kind: BurnInKind, passed: boolean): BurnIn {

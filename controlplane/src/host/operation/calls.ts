@@ -13,7 +13,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, type RunStep, store } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
-import { activeRun, currentStep, hasPassed, later, now, type Turn, waitFor } from '../turn/turn.ts';
+import { activeRun, currentStep, hasPassed, later, now, type Pass, waitFor } from '../pass/pass.ts';
 import { operationId, type Postponement } from './operation.ts';
 
 /** What a replica that has made a call and then gone leaves to another one, so much later. */
@@ -25,56 +25,56 @@ export function takeOverAtMs({ call }: store.HostRecord): number | undefined {
 }
 
 /** Puts the call of the present attempt into the slot; it has not been made. */
-export function putCall(turn: Turn, run: Run, step: RunStep, { notBefore }: Postponement): void {
-  turn.record.call = create(store.WebhookCallSchema, {
-    id: operationId(turn, run, run.currentStep, step.attempt),
+export function putCall(pass: Pass, run: Run, step: RunStep, { notBefore }: Postponement): void {
+  pass.record.call = create(store.WebhookCallSchema, {
+    id: operationId(pass, run, run.currentStep, step.attempt),
     ...(notBefore === undefined ? {} : { notBefore }),
   });
 }
 
 /** Makes the call if its time has come, and waits for its result. */
-export function ensureCalled(turn: Turn, run: Run, step: RunStep): void {
-  const { call } = turn.record;
+export function ensureCalled(pass: Pass, run: Run, step: RunStep): void {
+  const { call } = pass.record;
   if (call === undefined) return;
-  if (call.notBefore !== undefined && !hasPassed(turn, call.notBefore)) return;
-  const { restored } = turn.context;
-  if (restored !== undefined) return waitFor(turn, run, 'restored', restored);
-  waitFor(turn, run, 'webhook', `${receiverOf(step)} has not answered yet`);
+  if (call.notBefore !== undefined && !hasPassed(pass, call.notBefore)) return;
+  const { restored } = pass.context;
+  if (restored !== undefined) return waitFor(pass, run, 'restored', restored);
+  waitFor(pass, run, 'webhook', `${receiverOf(step)} has not answered yet`);
   if (call.callTime !== undefined) return;
-  call.callTime = now(turn);
-  call.caller = turn.context.replica ?? '';
-  ask(turn, step, call);
+  call.callTime = now(pass);
+  call.caller = pass.context.replica ?? '';
+  ask(pass, step, call);
 }
 
 /** Nobody may be at it any more: its replica has started anew, or is gone. */
-export function callAgain(turn: Turn): void {
-  const { call } = turn.record;
-  const run = activeRun(turn.status);
+export function callAgain(pass: Pass): void {
+  const { call } = pass.record;
+  const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (call?.callTime === undefined || step === undefined) return;
-  if (turn.context.restored !== undefined) return;
-  const isOurs = call.caller === (turn.context.replica ?? '');
-  if (isOurs || (takeOverAtMs(turn.record) ?? 0) <= turn.context.nowMs) ask(turn, step, call);
+  if (pass.context.restored !== undefined) return;
+  const isOurs = call.caller === (pass.context.replica ?? '');
+  if (isOurs || (takeOverAtMs(pass.record) ?? 0) <= pass.context.nowMs) ask(pass, step, call);
 }
 
-function ask({ effects, context, spec }: Turn, step: RunStep, { id }: store.WebhookCall): void {
+function ask({ effects, context, spec }: Pass, step: RunStep, { id }: store.WebhookCall): void {
   const deadlineMs = step.deadline === undefined ? context.nowMs : timestampMs(step.deadline);
   const order = { id, arguments: { ...step.arguments }, deadlineMs, rack: spec.rack };
   effects.push({ kind: 'callWebhook', ...order });
 }
 
 /** Could not tell: made again later, under the same id, until the step's time is over. */
-export function callLater(turn: Turn, run: Run, message: string): void {
-  const { call } = turn.record;
+export function callLater(pass: Pass, run: Run, message: string): void {
+  const { call } = pass.record;
   if (call === undefined) return;
-  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = turn.context.timing;
+  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = pass.context.timing;
   call.transientCount += 1;
-  call.firstTransientTime ??= now(turn);
+  call.firstTransientTime ??= now(pass);
   delete call.callTime;
-  const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
+  const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
   const delayMs = backoffDelayMs({ attempt: call.transientCount, firstMs, longestMs, key });
-  call.notBefore = later(turn, delayMs);
-  waitFor(turn, run, 'webhook', message, call.firstTransientTime);
+  call.notBefore = later(pass, delayMs);
+  waitFor(pass, run, 'webhook', message, call.firstTransientTime);
 }
 
 /** Without path and query, which may be secrets. */

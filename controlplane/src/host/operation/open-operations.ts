@@ -4,14 +4,14 @@
  */
 
 import type { OperationId } from '@rackwright/messages';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
 import { cancelOperation } from './operation.ts';
 
 /** Operations that a host remembers so; older ones are answered all the same. */
 const openMax = 4;
 
 /** The operation in the slot is given up, without an answer. */
-export function leaveOpen({ record }: Pick<Turn, 'record'>): void {
+export function leaveOpen({ record }: Pick<Pass, 'record'>): void {
   const { operation, sentTo } = record.operation ?? {};
   if (operation === undefined || sentTo === undefined) return;
   const others = record.openOperations.filter((id) => id !== operation.id);
@@ -19,7 +19,7 @@ export function leaveOpen({ record }: Pick<Turn, 'record'>): void {
 }
 
 /** Its word has come; whether it was waited for no longer. */
-export function closeOpen({ record }: Pick<Turn, 'record'>, operationId: OperationId): boolean {
+export function closeOpen({ record }: Pick<Pass, 'record'>, operationId: OperationId): boolean {
   const { openOperations } = record;
   if (!openOperations.includes(operationId)) return false;
   record.openOperations = openOperations.filter((id) => id !== operationId);
@@ -27,7 +27,7 @@ export function closeOpen({ record }: Pick<Turn, 'record'>, operationId: Operati
 }
 
 /** Its time is over: the agent shall stop it, and what it says is late. */
-export function giveUpOperation(turn: Turn): void {
-  cancelOperation(turn);
-  leaveOpen(turn);
+export function giveUpOperation(pass: Pass): void {
+  cancelOperation(pass);
+  leaveOpen(pass);
 }

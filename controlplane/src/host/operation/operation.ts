@@ -16,24 +16,24 @@ import {
 } from '@rackwright/messages';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
 import { queueTimeoutMs } from '../deployment/image-turn.ts';
-import { isBraked } from '../turn/brake.ts';
+import { isBraked } from '../pass/brake.ts';
 import {
   activeRun,
   hasPassed,
   later,
   now,
+  type Pass,
   stopWaiting,
-  type Turn,
   waitFor,
   waitForAgent,
-} from '../turn/turn.ts';
+} from '../pass/pass.ts';
 import { descends, lifeOf } from './lineage.ts';
 import { bootWindowMs, waitsForWord } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
-export function operationId(turn: Turn, run: Run, stepIndex: number, attempt: number): OperationId {
-  return `${turn.host.uid}/${run.number}/${stepIndex}/${attempt}`;
+export function operationId(pass: Pass, run: Run, stepIndex: number, attempt: number): OperationId {
+  return `${pass.host.uid}/${run.number}/${stepIndex}/${attempt}`;
 }
 
 export interface OperationParts {
@@ -61,22 +61,22 @@ export interface Postponement {
 
 /** Puts a new operation into the slot, unsent. */
 export function putOperation(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   kind: agent.Operation['kind'],
   postponement: Postponement = {},
 ): void {
-  const id = operationId(turn, run, run.currentStep, step.attempt);
-  turn.record.operation = create(store.OperationRecordSchema, {
+  const id = operationId(pass, run, run.currentStep, step.attempt);
+  pass.record.operation = create(store.OperationRecordSchema, {
     operation: create(agent.OperationSchema, {
       id,
-      hostUid: turn.host.uid,
-      hostName: turn.host.name,
+      hostUid: pass.host.uid,
+      hostName: pass.host.name,
       kind,
       traceParent: run.traceParent,
     }),
-    createTime: now(turn),
+    createTime: now(pass),
     ...postponement,
   });
 }
@@ -93,58 +93,58 @@ export type SendState =
  * Sends the operation of the slot if it may be sent now, or says what it waits for. The first
  * sending fixes the deadline: the step's clock starts when it starts (R5).
  */
-export function ensureSent(turn: Turn, run: Run, timeoutMs: number): SendState {
-  const slot = turn.record.operation;
-  const { session } = turn.context;
+export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
+  const slot = pass.record.operation;
+  const { session } = pass.context;
   if (slot?.operation === undefined) return 'waiting';
-  if (slot.notBefore !== undefined && !hasPassed(turn, slot.notBefore)) return 'waiting';
+  if (slot.notBefore !== undefined && !hasPassed(pass, slot.notBefore)) return 'waiting';
   if (session === undefined) {
-    waitForAgent(turn, run);
+    waitForAgent(pass, run);
     return 'waiting';
   }
-  if (slot.sentTo !== undefined) return standing(turn, run, slot.sentTo, session.journal);
+  if (slot.sentTo !== undefined) return standing(pass, run, slot.sentTo, session.journal);
   const { case: kind = '' } = slot.operation.kind;
   if (session.operationKinds?.includes(kind) === false) {
-    waitFor(turn, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
+    waitFor(pass, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
     return 'waiting';
   }
-  const missing = missingOf(turn, slot.operation);
+  const missing = missingOf(pass, slot.operation);
   if (missing !== undefined) {
     waitFor(
-      turn,
+      pass,
       run,
       'agent',
       `the agent of the rack does not know ${missing}: it must be updated`,
     );
     return 'waiting';
   }
-  if (isBraked(turn, run, slot.operation)) return 'waiting';
-  if (waitsForWord(turn, run, slot.operation)) return 'waiting';
+  if (isBraked(pass, run, slot.operation)) return 'waiting';
+  if (waitsForWord(pass, run, slot.operation)) return 'waiting';
   slot.sentTo = lifeOf(session.journal);
-  slot.sendTime = now(turn);
+  slot.sendTime = now(pass);
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
-  const queueMs = step === undefined ? 0 : queueTimeoutMs(step, turn.context.timing);
+  const queueMs = step === undefined ? 0 : queueTimeoutMs(step, pass.context.timing);
   // What a system takes to shut down is no time of the step's own.
-  const waitMs = step === undefined ? 0 : orderShutdown(turn, run, step, slot.operation);
-  slot.operation.deadline = later(turn, queueMs + waitMs + ownMs);
-  openGrantFromNow(turn, slot.operation);
+  const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, slot.operation);
+  slot.operation.deadline = later(pass, queueMs + waitMs + ownMs);
+  openGrantFromNow(pass, slot.operation);
   if (step !== undefined) {
-    step.deadline = later(turn, waitMs + ownMs);
-    noteWriteSent(turn, step);
+    step.deadline = later(pass, waitMs + ownMs);
+    noteWriteSent(pass, step);
   }
   // A BMC that did not answer is waited for until it has, also while it is asked again.
-  if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(turn, run);
-  turn.effects.push({ kind: 'send', operation: asSent(turn.record, slot.operation) });
+  if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(pass, run);
+  pass.effects.push({ kind: 'send', operation: asSent(pass.record, slot.operation) });
   return 'sent';
 }
 
 /** R8: which step of a deployment the agent has not named; undefined: none. */
-function missingOf(turn: Turn, { kind }: agent.Operation): string | undefined {
+function missingOf(pass: Pass, { kind }: agent.Operation): string | undefined {
   if (kind.case !== 'runStep' || kind.value.deployment === undefined) return undefined;
-  const { steps = [] } = activeRun(turn.status) ?? {};
+  const { steps = [] } = activeRun(pass.status) ?? {};
   return missingAgentStep(
-    turn.context,
+    pass.context,
     steps.map(({ name }) => ({ step: name })),
   );
 }
@@ -155,15 +155,15 @@ export function ownTimeoutMs(step: RunStep | undefined): number | undefined {
 }
 
 /** A boot grant counts from when the order goes out, however long that had to wait. */
-function openGrantFromNow(turn: Turn, { kind }: agent.Operation): void {
+function openGrantFromNow(pass: Pass, { kind }: agent.Operation): void {
   if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return;
-  kind.value.grantExpireTime = later(turn, bootWindowMs(turn));
+  kind.value.grantExpireTime = later(pass, bootWindowMs(pass));
 }
 
 /** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */
-function standing(turn: Turn, run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
+function standing(pass: Pass, run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
   if (!descends(journal, sentTo)) return 'lost';
-  if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(turn, run);
+  if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(pass, run);
   return 'sent';
 }
 
@@ -178,33 +178,33 @@ export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boo
  * agent answers a known id from its journal; with the operation goes the secret, which a restarted
  * agent no longer has. An abort goes first: what it names can never begin afterwards.
  */
-export function resend(turn: Turn, journal: agent.Journal): void {
-  const slot = turn.record.operation;
+export function resend(pass: Pass, journal: agent.Journal): void {
+  const slot = pass.record.operation;
   if (slot?.operation === undefined || !wentTo(slot, journal)) return;
   slot.sentTo = lifeOf(journal);
   if (slot.cancelId !== '') {
     const { id } = slot.operation;
-    turn.effects.push({ kind: 'cancel', operationId: id, cancelId: slot.cancelId });
+    pass.effects.push({ kind: 'cancel', operationId: id, cancelId: slot.cancelId });
   }
-  turn.effects.push({ kind: 'send', operation: asSent(turn.record, slot.operation) });
+  pass.effects.push({ kind: 'send', operation: asSent(pass.record, slot.operation) });
 }
 
 /** Asks the agent to stop what is under way; its answer ends the run. */
-export function cancelOperation(turn: Turn): void {
-  const slot = turn.record.operation;
+export function cancelOperation(pass: Pass): void {
+  const slot = pass.record.operation;
   if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
   slot.cancelId = `${slot.operation.id}/cancel`;
-  const run = activeRun(turn.status);
+  const run = activeRun(pass.status);
   // From here on it waits for its end, and for no turn.
-  if (run?.waiting?.reason === 'image') stopWaiting(turn, run);
-  turn.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
+  if (run?.waiting?.reason === 'image') stopWaiting(pass, run);
+  pass.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
 /**
- * An abort is asked for in every turn until what it names has ended, for another replica may have
+ * An abort is asked for in every pass until what it names has ended, for another replica may have
  * written it with no session to send it by. The shell sends it once by each session.
  */
-export function repeatCancel({ record, context, effects }: Turn): void {
+export function repeatCancel({ record, context, effects }: Pass): void {
   const slot = record.operation;
   if (slot?.operation === undefined || slot.cancelId === '') return;
   if (context.session === undefined || !wentTo(slot, context.session.journal)) return;
@@ -213,7 +213,7 @@ export function repeatCancel({ record, context, effects }: Turn): void {
 }
 
 /** The agent may have been unable to forget, or its word be lost: it is asked until it has. */
-export function askToForget({ record, context, effects }: Turn): void {
+export function askToForget({ record, context, effects }: Pass): void {
   if (record.forgetting && context.session !== undefined) effects.push({ kind: 'forget' });
 }
 
@@ -232,13 +232,13 @@ export const agentBackMs = 45_000;
  * `agentStops`: the deadline is one that the agent keeps too, where the operation was sent.
  */
 export function deadlineFires(
-  turn: Turn,
+  pass: Pass,
   deadline: Timestamp | undefined,
   { agentStops = false } = {},
 ): boolean {
-  if (deadline === undefined || !hasPassed(turn, deadline)) return false;
-  const { session } = turn.context;
-  const { operation: slot } = turn.record;
+  if (deadline === undefined || !hasPassed(pass, deadline)) return false;
+  const { session } = pass.context;
+  const { operation: slot } = pass.record;
   if (slot !== undefined && slot.sentTo === undefined) return true;
   if (session === undefined || session.awaitsReport) return false;
   const deadlineMs = timestampMs(deadline);

@@ -11,18 +11,18 @@
  */
 import { agent, type Run } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { activeRun, currentStep, type Turn, waitFor } from '../turn/turn.ts';
+import { activeRun, currentStep, type Pass, waitFor } from '../pass/pass.ts';
 
 /** How long a boot that a person is to begin may be begun: a grant must end some day. */
 const personBootWindowMs = 30 * 24 * 3_600_000;
 
 /** How long after its order a runner may be started on the host. */
-export function bootWindowMs({ spec, context }: Turn): number {
+export function bootWindowMs({ spec, context }: Pass): number {
   return isByHand(spec) ? personBootWindowMs : context.timing.bootTimeoutMs;
 }
 
 /** What a person is asked to do, that only their word shows; undefined: nothing. */
-function askedOf({ spec }: Turn, { kind }: agent.Operation): 'on' | 'off' | undefined {
+function askedOf({ spec }: Pass, { kind }: agent.Operation): 'on' | 'off' | undefined {
   if (!isByHand(spec) || kind.case !== 'setPower') return undefined;
   const { on, bootFrom } = kind.value;
   if (on !== true) return 'off';
@@ -31,31 +31,31 @@ function askedOf({ spec }: Turn, { kind }: agent.Operation): 'on' | 'off' | unde
 }
 
 /** Whether the agent is told only after a person has said that it is done. */
-export function waitsForWord(turn: Turn, run: Run, operation: agent.Operation): boolean {
-  const asked = askedOf(turn, operation);
+export function waitsForWord(pass: Pass, run: Run, operation: agent.Operation): boolean {
+  const asked = askedOf(pass, operation);
   if (asked === undefined || currentStep(run)?.word !== undefined) return false;
-  waitFor(turn, run, 'person', `${wishes[asked]}, and say so when it is`);
+  waitFor(pass, run, 'person', `${wishes[asked]}, and say so when it is`);
   return true;
 }
 
 const wishes = { on: 'switch the host on', off: 'switch the host off' } as const;
 
 /** What the run waits to hear from a person; undefined: nothing. */
-export function wordAwaited(turn: Turn): 'on' | 'off' | undefined {
-  const run = activeRun(turn.status);
-  const slot = turn.record.operation;
+export function wordAwaited(pass: Pass): 'on' | 'off' | undefined {
+  const run = activeRun(pass.status);
+  const slot = pass.record.operation;
   const step = run === undefined ? undefined : currentStep(run);
   if (step === undefined || step.word !== undefined || slot?.sentTo !== undefined) return undefined;
   // Also while its agent is away: what was done in the rack is done.
   const { reason } = run?.waiting ?? {};
   if (reason !== 'person' && reason !== 'agent') return undefined;
-  return slot?.operation === undefined ? undefined : askedOf(turn, slot.operation);
+  return slot?.operation === undefined ? undefined : askedOf(pass, slot.operation);
 }
 
 /** Takes in that the step's person has switched the host; nothing else shows it. */
-export function notePower(turn: Turn, run: Run, { on }: { readonly on: boolean }): void {
-  turn.status.poweredOn = on;
+export function notePower(pass: Pass, run: Run, { on }: { readonly on: boolean }): void {
+  pass.status.poweredOn = on;
   const { word } = run.steps[run.currentStep] ?? {};
-  if (isByHand(turn.spec) && word !== undefined) turn.status.powerWord = word;
-  else delete turn.status.powerWord;
+  if (isByHand(pass.spec) && word !== undefined) pass.status.powerWord = word;
+  else delete pass.status.powerWord;
 }

@@ -6,11 +6,11 @@
  * 1. What was not applied is never called a duplicate: to an agent that says that it counts, and a
  *    hand-off then acts.
  * 2. A hand-off of a run that is aborted, or that ended cancelled or timed out, is stale from then
- *    on, also where that happens in the very turn that takes its report.
+ *    on, also where that happens in the very pass that takes its report.
  */
 import { type agent, type Run, RunOutcome, type store } from '@rackwright/messages';
-import type { Turn } from '../turn/turn.ts';
-import type { AnswerVerdict } from '../turn/types.ts';
+import type { Pass } from '../pass/pass.ts';
+import type { AnswerVerdict } from '../pass/types.ts';
 import { closeOpen } from './open-operations.ts';
 import { operationParts } from './operation.ts';
 
@@ -40,7 +40,7 @@ export const tooLateToAct: AnswerVerdict = { kind: 'stale', reason: overReason }
 
 /** Remembers a report with its answer; `isHandOff`: its step acts once it was applied. */
 export function noteSettled(
-  { record }: Pick<Turn, 'record'>,
+  { record }: Pick<Pass, 'record'>,
   report: agent.Report,
   verdict: AnswerVerdict,
   { isHandOff }: { readonly isHandOff: boolean },
@@ -80,9 +80,9 @@ export function verdictBefore(
   return counted ? { kind: 'duplicate' } : undefined;
 }
 
-/** Invariant 2; `reported` is the operation whose report this turn answers. */
-export function withdrawHandOffs(turn: Turn, reported: string | undefined): void {
-  const { record, status, displaced, host, effects } = turn;
+/** Invariant 2; `reported` is the operation whose report this pass answers. */
+export function withdrawHandOffs(pass: Pass, reported: string | undefined): void {
+  const { record, status, displaced, host, effects } = pass;
   const runs = [status.run, ...displaced, ...record.finishedRuns];
   const over = new Set(
     runs.flatMap((run) => (run !== undefined && isOff(run) ? [run.number] : [])),
@@ -102,7 +102,7 @@ function isOff({ abort, outcome }: Run): boolean {
   );
 }
 
-function answerTooLate(effects: Turn['effects']): void {
+function answerTooLate(effects: Pass['effects']): void {
   const at = effects.findIndex(({ kind }) => kind === 'answer');
   if (at !== -1) effects[at] = { kind: 'answer', verdict: tooLateToAct };
 }

@@ -26,8 +26,8 @@ import {
   shutdownText,
 } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { causedBy, hasPassed, later, now, type Turn } from '../turn/turn.ts';
+import { causedBy, hasPassed, later, now, type Pass } from '../pass/pass.ts';
+import { engineSteps } from '../pass/step-names.ts';
 
 /** How long a system may take to shut down, in seconds. */
 export const shutdownSeconds = { usual: 300, shortest: 10, longest: 3_600 } as const;
@@ -40,7 +40,7 @@ const inUse: ReadonlySet<HostState> = new Set([HostState.PROVISIONED, HostState.
  * Undefined: by force, or it takes no power.
  */
 export function shutdownOfRun(
-  { spec, status }: Pick<Turn, 'spec' | 'status'>,
+  { spec, status }: Pick<Pass, 'spec' | 'status'>,
   steps: readonly RunStep[],
   asked: ShutdownPolicy | undefined,
 ): ShutdownPolicy | undefined {
@@ -57,22 +57,22 @@ export function shutdownOfRun(
 
 /** Says in a switching off that is about to be sent how long its system may take; the wait, ms. */
 export function orderShutdown(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   { kind }: agent.Operation,
 ): number {
   if (kind.case !== 'setPower' || kind.value.on !== false) return 0;
   const { shutdown: policy } = run;
-  const isForced = turn.status.deletion?.mode === DeletionMode.FORCE;
+  const isForced = pass.status.deletion?.mode === DeletionMode.FORCE;
   // Whoever switches it by hand sees to what runs there.
-  if (policy === undefined || turn.record.inRunner || isForced || isByHand(turn.spec)) return 0;
-  const latest = later(turn, (policy.timeoutSeconds ?? shutdownSeconds.usual) * 1_000);
+  if (policy === undefined || pass.record.inRunner || isForced || isByHand(pass.spec)) return 0;
+  const latest = later(pass, (policy.timeoutSeconds ?? shutdownSeconds.usual) * 1_000);
   const { shutdown: known } = step;
-  const { startTime = now(turn), deadline = latest } = isPending(known) ? known : {};
+  const { startTime = now(pass), deadline = latest } = isPending(known) ? known : {};
   step.shutdown = create(ShutdownSchema, { startTime, deadline: earlier(deadline, latest) });
   kind.value.shutdownDeadline = earlier(deadline, latest);
-  return Math.max(0, timestampMs(kind.value.shutdownDeadline) - turn.context.nowMs);
+  return Math.max(0, timestampMs(kind.value.shutdownDeadline) - pass.context.nowMs);
 }
 
 function earlier(a: Timestamp, b: Timestamp): Timestamp {
@@ -86,7 +86,7 @@ function isPending(shutdown: RunStep['shutdown']): shutdown is NonNullable<RunSt
 
 /** The shutdown that a run waits for now; undefined: for none. */
 export function shutdownUnderWay(
-  { operation }: Turn['record'],
+  { operation }: Pass['record'],
   step: RunStep | undefined,
 ): RunStep['shutdown'] {
   const kind = operation?.operation?.kind;
@@ -96,37 +96,37 @@ export function shutdownUnderWay(
 
 /** Takes in how the system went off. */
 export function noteShutdown(
-  turn: Turn,
+  pass: Pass,
   step: RunStep,
   observations: agent.Observations | undefined,
 ): void {
-  const shutdown = shutdownUnderWay(turn.record, step);
-  const kind = turn.record.operation?.operation?.kind;
+  const shutdown = shutdownUnderWay(pass.record, step);
+  const kind = pass.record.operation?.operation?.kind;
   const wasOrdered = kind?.case === 'setPower' && kind.value.shutdownDeadline !== undefined;
   if (shutdown === undefined || !wasOrdered) return;
   // An agent that does not know of it has forced at once, and says nothing.
   const told = observations?.shutdown || ShutdownOutcome.FORCED_UNSUPPORTED;
   const { startTime } = shutdown;
-  const startMs = startTime === undefined ? turn.context.nowMs : timestampMs(startTime);
+  const startMs = startTime === undefined ? pass.context.nowMs : timestampMs(startTime);
   const known = Object.values(ShutdownOutcome).find((each) => each === told);
   shutdown.outcome = known ?? ShutdownOutcome.UNSPECIFIED;
-  shutdown.duration = durationFromMs(Math.max(0, turn.context.nowMs - startMs));
-  causedBy(turn, 'agent', shutdownText(shutdown));
+  shutdown.duration = durationFromMs(Math.max(0, pass.context.nowMs - startMs));
+  causedBy(pass, 'agent', shutdownText(shutdown));
 }
 
 /** The wait is over from now on; whoever waits is to be told to stop. */
-export function endShutdownWait(turn: Turn, shutdown: NonNullable<RunStep['shutdown']>): void {
-  shutdown.deadline = earlier(shutdown.deadline ?? now(turn), now(turn));
+export function endShutdownWait(pass: Pass, shutdown: NonNullable<RunStep['shutdown']>): void {
+  shutdown.deadline = earlier(shutdown.deadline ?? now(pass), now(pass));
 }
 
 /** Whether an attempt was stopped only so that another one forces the system off. */
 export function isWaitEnded(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   { type }: Pick<agent.Failed, 'type'>,
 ): boolean {
   if (type !== FailureType.CANCELLED || run.abort !== undefined) return false;
-  const shutdown = shutdownUnderWay(turn.record, step);
-  return turn.record.operation?.cancelId !== '' && hasPassed(turn, shutdown?.deadline);
+  const shutdown = shutdownUnderWay(pass.record, step);
+  return pass.record.operation?.cancelId !== '' && hasPassed(pass, shutdown?.deadline);
 }

@@ -14,10 +14,10 @@ import {
   store,
 } from '@rackwright/messages';
 import { refusalOf } from '../life/refusal.ts';
+import { causedBy, type Pass, system } from '../pass/pass.ts';
+import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
+import type { HostRequest, Refusal } from '../pass/types.ts';
 import { startRun } from '../run/engine.ts';
-import { engineSteps, isBootStep, switchesOn } from '../turn/step-names.ts';
-import { causedBy, system, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal } from '../turn/types.ts';
 
 type PowerRequest = Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>;
 
@@ -28,12 +28,12 @@ const stepsOf: Readonly<Record<PowerRequest['kind'], readonly string[]>> = {
 };
 
 /** Starts as soon as no run holds the host: at once, or after the verify that does. */
-export function keepPower(turn: Turn, request: PowerRequest, by: string): void {
+export function keepPower(pass: Pass, request: PowerRequest, by: string): void {
   // One that stands in the runner is on already, and is to boot its disk.
-  const isReset = request.kind === 'powerOn' && standsInRunner(turn.record);
+  const isReset = request.kind === 'powerOn' && standsInRunner(pass.record);
   const kind = isReset ? 'powerReset' : request.kind;
   const shutdown = request.kind === 'powerOn' ? undefined : request.shutdown;
-  turn.record.pendingPower = create(store.PendingPowerSchema, {
+  pass.record.pendingPower = create(store.PendingPowerSchema, {
     steps: [...stepsOf[kind]],
     by,
     bootOldDiskReason: request.kind === 'powerOff' ? '' : request.bootOldDiskReason,
@@ -43,7 +43,7 @@ export function keepPower(turn: Turn, request: PowerRequest, by: string): void {
 
 /** Old data must not come to life unnoticed: a dirty host boots its disk only for a reason. */
 export function refusalOfOldDisk(
-  { status, host }: Turn,
+  { status, host }: Pass,
   request: PowerRequest,
 ): Refusal | undefined {
   if (request.kind === 'powerOff' || request.bootOldDiskReason !== '') return undefined;
@@ -85,20 +85,20 @@ function isLeftInRunner({ state, run, poweredOn }: HostStatus): boolean {
 }
 
 /** Begins the command that waits, or drops it when it would be refused by now; whether it began. */
-export function startPower(turn: Turn, pending: store.PendingPower): boolean {
+export function startPower(pass: Pass, pending: store.PendingPower): boolean {
   const { by, steps, shutdown } = pending;
   const request = requestOf(pending);
   const refusal =
     by === system
       ? undefined
-      : (refusalOf(turn, request, { actor: by }) ?? refusalOfOldDisk(turn, request));
+      : (refusalOf(pass, request, { actor: by }) ?? refusalOfOldDisk(pass, request));
   if (refusal !== undefined) {
-    dropPower(turn, refusal.message);
+    dropPower(pass, refusal.message);
     return false;
   }
-  delete turn.record.pendingPower;
+  delete pass.record.pendingPower;
   const listed = steps.map((step) => ({ step, arguments: {} }));
-  startRun(turn, RunKind.POWER, by, listed, shutdown);
+  startRun(pass, RunKind.POWER, by, listed, shutdown);
   return true;
 }
 
@@ -108,15 +108,15 @@ function requestOf({ steps, bootOldDiskReason }: store.PendingPower): PowerReque
 }
 
 /** Who reads the timeline learns what became of a command that was accepted. */
-export function dropPower(turn: Turn, why: string): void {
-  const { pendingPower } = turn.record;
+export function dropPower(pass: Pass, why: string): void {
+  const { pendingPower } = pass.record;
   if (pendingPower === undefined) return;
-  delete turn.record.pendingPower;
+  delete pass.record.pendingPower;
   const asked = `${pendingPower.steps.join(', ')} for ${pendingPower.by}`;
-  causedBy(turn, system, `dropped before it began (${asked}): ${why}`);
+  causedBy(pass, system, `dropped before it began (${asked}): ${why}`);
 }
 
 /** Power as it was is for a host that nobody has looked after since: who holds it decides. */
-export function dropSystemPower(turn: Turn, why: string): void {
-  if (turn.record.pendingPower?.by === system) dropPower(turn, why);
+export function dropSystemPower(pass: Pass, why: string): void {
+  if (pass.record.pendingPower?.by === system) dropPower(pass, why);
 }

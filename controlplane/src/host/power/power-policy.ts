@@ -23,10 +23,10 @@ import {
 import { backoffDelayMs } from '@rackwright/results';
 import { hasWhatRunsNeed, wantedRun } from '../life/goal.ts';
 import { refusalOf } from '../life/refusal.ts';
+import { clearFault, setFault } from '../pass/fault.ts';
+import { activeRun, causedBy, hasPassed, later, type Pass } from '../pass/pass.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import { startRun } from '../run/engine.ts';
-import { clearFault, setFault } from '../turn/fault.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { activeRun, causedBy, hasPassed, later, type Turn } from '../turn/turn.ts';
 
 export const powerMismatch = 'powerMismatch';
 const asker = { actor: 'policy' } as const;
@@ -44,57 +44,57 @@ export function wantedPower({ power }: HostSpec): boolean | undefined {
 }
 
 /** The power that is wanted and not there; undefined when all is well, or nothing is known. */
-function missingPower({ spec, status }: Turn): boolean | undefined {
+function missingPower({ spec, status }: Pass): boolean | undefined {
   const wanted = wantedPower(spec);
   const known = wanted !== undefined && status.poweredOn !== undefined;
   return known && status.poweredOn !== wanted ? wanted : undefined;
 }
 
 /** Says what is and what should be, while it differs; judged when no run holds the host. */
-export function notePowerMismatch(turn: Turn): void {
-  if (activeRun(turn.status) !== undefined) return;
-  const wanted = missingPower(turn);
-  if (wanted === undefined || turn.status.deletion !== undefined) {
-    clearFault(turn, powerMismatch);
+export function notePowerMismatch(pass: Pass): void {
+  if (activeRun(pass.status) !== undefined) return;
+  const wanted = missingPower(pass);
+  if (wanted === undefined || pass.status.deletion !== undefined) {
+    clearFault(pass, powerMismatch);
     return;
   }
   const words = `its power is ${onOff(!wanted)}, and its spec wants it ${onOff(wanted)}`;
-  const kept = enforces(turn) ? reasonNotTo(turn, wanted) : undefined;
+  const kept = enforces(pass) ? reasonNotTo(pass, wanted) : undefined;
   const text = kept === undefined ? words : `${words}; it is not switched by itself: ${kept}`;
   const clearedBy = 'its power as the spec says, or another spec.power';
-  setFault(turn, powerMismatch, text, clearedBy, FaultSeverity.WARNING);
+  setFault(pass, powerMismatch, text, clearedBy, FaultSeverity.WARNING);
 }
 
 /** Starts the run that switches the host as its spec says. Whether one was started. */
-export function enforcePower(turn: Turn): boolean {
-  const { record, context } = turn;
-  const wanted = missingPower(turn);
-  if (wanted === undefined || !enforces(turn)) return false;
-  if (reasonNotTo(turn, wanted) !== undefined || !hasWhatRunsNeed(turn)) return false;
+export function enforcePower(pass: Pass): boolean {
+  const { record, context } = pass;
+  const wanted = missingPower(pass);
+  if (wanted === undefined || !enforces(pass)) return false;
+  if (reasonNotTo(pass, wanted) !== undefined || !hasWhatRunsNeed(pass)) return false;
   const { nextTime, runs = 0 } = record.powerEnforcement ?? {};
-  if (nextTime !== undefined && !hasPassed(turn, nextTime)) return false;
+  if (nextTime !== undefined && !hasPassed(pass, nextTime)) return false;
   const { goalDelayMs: firstMs, goalDelayMaxMs: longestMs } = context.timing;
   const peace = nextTime === undefined || timestampMs(nextTime) + longestMs <= context.nowMs;
   const attempt = peace ? 1 : runs + 1;
-  const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key: turn.host.uid });
+  const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key: pass.host.uid });
   record.powerEnforcement = create(store.PowerEnforcementSchema, {
     runs: attempt,
-    nextTime: later(turn, delayMs),
+    nextTime: later(pass, delayMs),
   });
   const step = wanted ? engineSteps.on : engineSteps.off;
-  startRun(turn, RunKind.POWER, asker.actor, [{ step, arguments: {} }]);
-  causedBy(turn, asker.actor, `switched ${onOff(wanted)}, as its spec wants it`);
+  startRun(pass, RunKind.POWER, asker.actor, [{ step, arguments: {} }]);
+  causedBy(pass, asker.actor, `switched ${onOff(wanted)}, as its spec wants it`);
   return true;
 }
 
 /** What keeps the host from being switched without a person's word. */
-function reasonNotTo(turn: Turn, on: boolean): string | undefined {
-  const { status, context, record } = turn;
+function reasonNotTo(pass: Pass, on: boolean): string | undefined {
+  const { status, context, record } = pass;
   if (status.inRescue) return 'somebody works on it in rescue';
   if (status.afterFailure !== undefined) return 'a failed clean keeps it in the runner';
   if (record.lookFirstSince !== undefined) return 'the store was restored; see whether it is used';
   const givenUp = (status.backoff?.givenUpReason ?? '') !== '';
-  if (wantedRun(turn) !== undefined && !givenUp) {
+  if (wantedRun(pass) !== undefined && !givenUp) {
     return 'other work comes first';
   }
   const usesDisk =
@@ -104,10 +104,10 @@ function reasonNotTo(turn: Turn, on: boolean): string | undefined {
   const request = on
     ? ({ kind: 'powerOn', bootOldDiskReason: '' } as const)
     : ({ kind: 'powerOff' } as const);
-  return refusalOf(turn, request, asker)?.message;
+  return refusalOf(pass, request, asker)?.message;
 }
 
-function enforces({ context }: Turn): boolean {
+function enforces({ context }: Pass): boolean {
   return context.powerMismatch === PowerMismatchPolicy.ENFORCE;
 }
 

@@ -3,28 +3,28 @@ import { create } from '@bufbuild/protobuf';
 import { PersonWordSchema } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
 import { wordAwaited } from '../operation/person.ts';
-import { activeRun, causedBy, currentStep, now, type Turn } from '../turn/turn.ts';
-import type { Refusal, Requester } from '../turn/types.ts';
+import { activeRun, causedBy, currentStep, now, type Pass } from '../pass/pass.ts';
+import type { Refusal, Requester } from '../pass/types.ts';
 
 /** Refused unless just this is asked: a word that comes late says nothing of what is asked now. */
 export function confirmPower(
-  turn: Turn,
+  pass: Pass,
   { on }: { readonly on: boolean },
   by: Requester,
 ): Refusal | undefined {
   const said = on ? 'on' : 'off';
-  const awaited = wordAwaited(turn);
-  const run = activeRun(turn.status);
+  const awaited = wordAwaited(pass);
+  const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
   if (awaited === undefined || step === undefined) {
     const why = 'no run of it waits to hear that it was switched by hand; see why (explain)';
-    return refused(turn, 'nothingToDo', why);
+    return refused(pass, 'nothingToDo', why);
   }
   if (awaited !== said) {
     const why = `its run waits to hear that it is ${awaited}; switch it ${awaited}, and say that`;
-    return refused(turn, 'nothingToDo', why);
+    return refused(pass, 'nothingToDo', why);
   }
-  step.word = create(PersonWordSchema, { by: by.actor, at: now(turn) });
-  causedBy(turn, by.actor, `${by.actor} says that the host is ${said}`);
+  step.word = create(PersonWordSchema, { by: by.actor, at: now(pass) });
+  causedBy(pass, by.actor, `${by.actor} says that the host is ${said}`);
   return undefined;
 }

@@ -3,8 +3,8 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, HostGoal, TransientCause } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
+import type { HostRequest, Requester } from '../pass/types.ts';
 import { type Bench, bench, failed, statusOf, verified } from '../testing/bench.ts';
-import type { HostRequest, Requester } from '../turn/types.ts';
 
 const retry = { kind: 'retry' } as const;
 const unclaim = { kind: 'unclaim', reason: 'it is in the way' } as const;

@@ -12,9 +12,9 @@ import {
 } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
+import type { HostRequest } from '../pass/types.ts';
 import { nextWakeMs } from '../shell/wake.ts';
 import { type Bench, bench, done, driveToErase, failed, verified } from '../testing/bench.ts';
-import type { HostRequest } from '../turn/types.ts';
 
 const minuteMs = 60_000;
 const status = (host: Bench) => {

@@ -15,9 +15,9 @@ import {
   store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { HostRequest, WorkflowRequest } from '../pass/types.ts';
 import { type Bench, bench, statusOf, verified } from '../testing/bench.ts';
 import { rendered, script, workflowRun } from '../testing/templates.ts';
-import type { HostRequest, WorkflowRequest } from '../turn/types.ts';
 
 interface Case {
   readonly host: () => Bench;

@@ -19,12 +19,12 @@ import { decideToWrite } from '../erasure/device-plan.ts';
 import { claimedText, isPool } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isInUseOf } from '../life/use-of.ts';
+import { activeRun, causedBy, now, type Pass } from '../pass/pass.ts';
+import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { deploySteps } from '../run/skeletons.ts';
 import { startWorkflow } from '../run/template-run.ts';
-import { activeRun, causedBy, now, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { refusalOfWorkflow } from './requested-workflow.ts';
 
@@ -35,39 +35,39 @@ function invalid(field: string, description: string): Refusal {
 
 /** Steps beside the automatic cleaning; the host stays what it is used for. */
 export function service(
-  turn: Turn,
+  pass: Pass,
   steps: readonly RequestedStep[],
   by: Requester,
 ): Refusal | undefined {
   if (steps.length === 0) return invalid('steps', 'is empty; name at least one step');
   const refusal =
-    refusalOfErasures(turn, steps) ?? refusalOfOwn(steps) ?? refusalOfSteps(turn, steps);
-  if (refusal === undefined) startRun(turn, RunKind.SERVICE, by.actor, steps);
+    refusalOfErasures(pass, steps) ?? refusalOfOwn(steps) ?? refusalOfSteps(pass, steps);
+  if (refusal === undefined) startRun(pass, RunKind.SERVICE, by.actor, steps);
   return refusal;
 }
 
 /** A rendered template; the host stays what it is used for. */
 export function workflow(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { kind: 'workflow' }>,
   by: Requester,
 ): Refusal | undefined {
   if (request.steps.length === 0) return invalid('steps', 'is empty; name at least one step');
-  if (request.use !== undefined && !isInUseOf(turn.record, request.use)) {
-    return refused(turn, 'changedHands', 'it has changed hands since this run was asked for');
+  if (request.use !== undefined && !isInUseOf(pass.record, request.use)) {
+    return refused(pass, 'changedHands', 'it has changed hands since this run was asked for');
   }
-  const refusal = refusalOfWorkflow(turn, request);
+  const refusal = refusalOfWorkflow(pass, request);
   if (refusal !== undefined) return refusal;
-  startWorkflow(turn, request, by.actor);
-  causedBy(turn, by.actor, request.workflowRun);
+  startWorkflow(pass, request, by.actor);
+  causedBy(pass, by.actor, request.workflowRun);
   return undefined;
 }
 
 /** A service leaves the host what it is: what erases it is a clean. */
-function refusalOfErasures(turn: Turn, steps: readonly RequestedStep[]): Refusal | undefined {
+function refusalOfErasures(pass: Pass, steps: readonly RequestedStep[]): Refusal | undefined {
   const index = steps.findIndex(({ step }) => isErasure(step) || step === burnInDiskStep);
   if (index === -1) return undefined;
-  const first = turn.status.state === HostState.PROVISIONED ? 'release it first, then' : 'for that';
+  const first = pass.status.state === HostState.PROVISIONED ? 'release it first, then' : 'for that';
   const description = `is ${steps[index]?.step}, which writes over disks; ${first} ask for a clean`;
   return invalid(`steps[${index}].step`, description);
 }
@@ -82,56 +82,56 @@ function refusalOfOwn(steps: readonly RequestedStep[]): Refusal | undefined {
 
 /** Only the holder of the claim puts another image on a host that is in use. */
 export function image(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { image: string }>,
   by: Requester,
 ): Refusal | undefined {
-  const { record, status, context } = turn;
+  const { record, status, context } = pass;
   const lacks = missingAgentStep(
     context,
-    deploySteps({ image: request.image, deploy: wantedDeploy(turn, request) }),
+    deploySteps({ image: request.image, deploy: wantedDeploy(pass, request) }),
   );
   if (lacks !== undefined) {
-    const { rack } = turn.spec;
+    const { rack } = pass.spec;
     return refused(
-      turn,
+      pass,
       'agentTooOld',
       `the agent of ${rack} does not know ${lacks}; update it first`,
     );
   }
-  const boots = refusalOfOldDisk(turn, request);
-  if (boots !== undefined) return refused(turn, 'oldData', boots);
+  const boots = refusalOfOldDisk(pass, request);
+  if (boots !== undefined) return refused(pass, 'oldData', boots);
   const claimedBy = status.claim?.by;
   if (request.kind === 'reimage' && claimedBy !== by.actor) {
     const holder = claimedBy === undefined ? 'nobody' : claimedBy;
     return refused(
-      turn,
+      pass,
       'claimed',
       `only who holds its claim may reimage it (${holder}); claim it first`,
     );
   }
-  takeDeployment(turn, request);
-  const told = deploymentOf(turn, { number: record.runCount + 1n });
+  takeDeployment(pass, request);
+  const told = deploymentOf(pass, { number: record.runCount + 1n });
   if (told.kind === 'refused') return invalid('image', told.problem);
   delete status.backoff;
-  startRun(turn, kindOfDeployment(request), by.actor);
+  startRun(pass, kindOfDeployment(request), by.actor);
   return undefined;
 }
 
 /** Its firmware would start what is left on the disk, whenever the host starts by itself. */
 function refusalOfOldDisk(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { image: string }>,
 ): string | undefined {
   if (request.kind !== 'reimage') return undefined;
-  const wanted = wantedDeploy(turn, request);
-  const { image: runs, deploy } = turn.status;
+  const wanted = wantedDeploy(pass, request);
+  const { image: runs, deploy } = pass.status;
   if (deploy?.netboot === true) return undefined;
   const boots = `may still boot ${runs || 'what was written there'} whenever the host restarts`;
   if (wanted.netboot) {
     return `its disk ${boots}; release it, let it be cleaned, and provision it with netboot then`;
   }
-  const disks = diskLeft(turn, wanted);
+  const disks = diskLeft(pass, wanted);
   if (disks === undefined) return undefined;
   const { left, chosen } = disks;
   return (
@@ -141,7 +141,7 @@ function refusalOfOldDisk(
 }
 
 /** The disk that holds the image, where another one would be: by the inventory, as the runner. */
-function diskLeft({ context, spec, status }: Turn, { keepDisks }: DeploySpec) {
+function diskLeft({ context, spec, status }: Pass, { keepDisks }: DeploySpec) {
   const { inventory } = context.facts;
   const { disk: left = '', whole = false } = status.writtenDisk ?? {};
   if (inventory === undefined || left === '' || !whole) return undefined;
@@ -153,60 +153,60 @@ function diskLeft({ context, spec, status }: Turn, { keepDisks }: DeploySpec) {
 }
 
 /** Gives a host back; a clean follows by its goal. */
-export function release(turn: Turn, reason: string, by: Requester): undefined {
-  delete turn.status.backoff;
-  startRun(turn, RunKind.RELEASE, by.actor);
-  if (reason !== '') causedBy(turn, by.actor, `released: ${reason}`);
+export function release(pass: Pass, reason: string, by: Requester): undefined {
+  delete pass.status.backoff;
+  startRun(pass, RunKind.RELEASE, by.actor);
+  if (reason !== '') causedBy(pass, by.actor, `released: ${reason}`);
 }
 
 /**
  * Into the runner, which touches nothing; what was on the disks stays. The goal leaves the host
  * alone from here on, also when the boot fails: what is to be rescued must not be erased.
  */
-export function rescue(turn: Turn, reason: string, by: Requester): undefined {
-  startRun(turn, RunKind.RESCUE, by.actor);
-  turn.status.inRescue = true;
-  if (reason !== '') causedBy(turn, by.actor, `rescue: ${reason}`);
+export function rescue(pass: Pass, reason: string, by: Requester): undefined {
+  startRun(pass, RunKind.RESCUE, by.actor);
+  pass.status.inRescue = true;
+  if (reason !== '') causedBy(pass, by.actor, `rescue: ${reason}`);
 }
 
 /**
  * Takes in a host that runs already: what comes of it depends on what the person says it is. It is
  * an intent: until it has succeeded, or the person asks for other work, the goal does nothing else.
  */
-export function adopt(turn: Turn, to: HostState, by: Requester): Refusal | undefined {
+export function adopt(pass: Pass, to: HostState, by: Requester): Refusal | undefined {
   if (to !== HostState.EXTERNAL && to !== HostState.PROVISIONED) {
     return invalid('to', 'must be external or provisioned');
   }
-  turn.record.adoptTo = to;
-  delete turn.status.backoff;
-  if (activeRun(turn.status) === undefined) startRun(turn, RunKind.ADOPT, by.actor);
+  pass.record.adoptTo = to;
+  delete pass.status.backoff;
+  if (activeRun(pass.status) === undefined) startRun(pass, RunKind.ADOPT, by.actor);
   return undefined;
 }
 
 /** A host has at most one claim; who holds it may say another reason. */
-export function claim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
-  const { status } = turn;
+export function claim(pass: Pass, reason: string, by: Requester): Refusal | undefined {
+  const { status } = pass;
   if (status.claim !== undefined && status.claim.by !== by.actor) {
-    return refused(turn, 'claimed', claimedText(status.claim));
+    return refused(pass, 'claimed', claimedText(status.claim));
   }
   if (status.deletion !== undefined) {
-    return refused(turn, 'deleting', 'it is to be deleted; take that back first (cancel-delete)');
+    return refused(pass, 'deleting', 'it is to be deleted; take that back first (cancel-delete)');
   }
-  status.claim = create(ClaimSchema, { by: by.actor, reason, at: status.claim?.at ?? now(turn) });
+  status.claim = create(ClaimSchema, { by: by.actor, reason, at: status.claim?.at ?? now(pass) });
   return undefined;
 }
 
-export function unclaim(turn: Turn, reason: string, by: Requester): Refusal | undefined {
-  const { claim } = turn.status;
+export function unclaim(pass: Pass, reason: string, by: Requester): Refusal | undefined {
+  const { claim } = pass.status;
   if (claim === undefined)
-    return refused(turn, 'nothingToDo', 'nobody claims it; there is nothing to give up');
+    return refused(pass, 'nothingToDo', 'nobody claims it; there is nothing to give up');
   const isOthers = claim.by !== by.actor && !isPool(claim.by);
   if (isOthers && by.mayEndOthersUse !== true) {
     const text = `${claimedText(claim)}: by ${claim.by}, or by an administrator`;
-    return refused(turn, 'claimed', text);
+    return refused(pass, 'claimed', text);
   }
-  delete turn.status.claim;
-  causedBy(turn, by.actor, `claim given up: ${reason}`);
+  delete pass.status.claim;
+  causedBy(pass, by.actor, `claim given up: ${reason}`);
   return undefined;
 }
 
@@ -217,25 +217,25 @@ const holdLongestMs = 10 * 365 * 86_400_000;
 
 /** Holds are told apart by who set them, and by their reasons. */
 export function hold(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { kind: 'hold' }>,
   by: Requester,
 ): Refusal | undefined {
   const { scope, reason, untilMs } = request;
   if (reason === '') return invalid('reason', 'is empty; say why the host is held');
-  if (untilMs !== undefined && untilMs <= turn.context.nowMs) {
+  if (untilMs !== undefined && untilMs <= pass.context.nowMs) {
     return invalid('until', 'is over already; give a time that lies ahead');
   }
-  if (untilMs !== undefined && untilMs > turn.context.nowMs + holdLongestMs) {
+  if (untilMs !== undefined && untilMs > pass.context.nowMs + holdLongestMs) {
     return invalid('until', 'is more than ten years ahead; leave it out to hold for good');
   }
-  const { status } = turn;
+  const { status } = pass;
   const others = status.holds.filter((each) => {
     return each.reason !== reason || each.scope !== scope || each.by !== by.actor;
   });
   if (others.length >= holdsMax) {
     return refused(
-      turn,
+      pass,
       'limit',
       `it has ${others.length} holds, as many as are kept; lift one first`,
     );
@@ -246,10 +246,10 @@ export function hold(
       scope,
       by: by.actor,
       reason,
-      since: now(turn),
+      since: now(pass),
       ...(untilMs === undefined ? {} : { until: timestampFromMs(untilMs) }),
     }),
   );
-  if (scope !== HoldScope.RELEASE) dropSystemPower(turn, `${by.actor} holds the host`);
+  if (scope !== HoldScope.RELEASE) dropSystemPower(pass, `${by.actor} holds the host`);
   return undefined;
 }

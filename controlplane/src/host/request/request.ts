@@ -10,19 +10,19 @@ import { refused } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
-import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
-import { startRun } from '../run/engine.ts';
-import { automaticSteps } from '../run/render.ts';
 import {
   activeRun,
   causedBy,
   currentStep,
   hasPassed,
   now,
+  type Pass,
   runKindName,
-  type Turn,
-} from '../turn/turn.ts';
-import type { HostRequest, Refusal, RequestedStep, Requester } from '../turn/types.ts';
+} from '../pass/pass.ts';
+import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
+import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
+import { startRun } from '../run/engine.ts';
+import { automaticSteps } from '../run/render.ts';
 import { confirmPower } from './confirm-power.ts';
 import { isCreation } from './request-ids.ts';
 import {
@@ -40,10 +40,10 @@ import { refusalOfSteps } from './requested-steps.ts';
 import { stepOn } from './step-on.ts';
 
 /** Applies a request, or refuses it for what it says. A run that it starts is of its trace. */
-export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
-  const before = turn.status.run?.number;
-  const refusal = applyRequest(turn, request, by);
-  const { run } = turn.status;
+export function foldRequest(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
+  const before = pass.status.run?.number;
+  const refusal = applyRequest(pass, request, by);
+  const { run } = pass.status;
   const { traceParent } = by;
   if (run !== undefined && run.number !== before && traceParent !== undefined) {
     run.traceParent = traceParent;
@@ -51,73 +51,73 @@ export function foldRequest(turn: Turn, request: HostRequest, by: Requester): Re
   return refusal;
 }
 
-function applyRequest(turn: Turn, request: HostRequest, by: Requester): Refusal | undefined {
+function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
   const { requestId } = by;
-  turn.record.requestIds = withApplied(turn.record.requestIds, requestId, isCreation);
-  if (request.kind === 'delete' && isDeletionStanding(turn, request)) {
+  pass.record.requestIds = withApplied(pass.record.requestIds, requestId, isCreation);
+  if (request.kind === 'delete' && isDeletionStanding(pass, request)) {
     // Another plan than the one that failed: what is edited is tried at once.
-    if (request.plan !== undefined) delete turn.status.backoff;
+    if (request.plan !== undefined) delete pass.status.backoff;
     return undefined;
   }
   const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
-  causedBy(turn, by.actor, cause, requestId);
-  return apply(turn, request, by);
+  causedBy(pass, by.actor, cause, requestId);
+  return apply(pass, request, by);
 }
 
 type Kind = HostRequest['kind'];
 type Applies<K extends Kind> = (
-  turn: Turn,
+  pass: Pass,
   request: HostRequest & { readonly kind: K },
   by: Requester,
 ) => Refusal | undefined;
 
 const applies: { readonly [K in Kind]: Applies<K> } = {
-  verify: (turn, _, by) => start(turn, RunKind.VERIFY, by),
-  inspect: (turn, _, by) => start(turn, RunKind.INSPECT, by),
-  clean: (turn, { steps }, by) => clean(turn, steps, by),
-  service: (turn, { steps }, by) => service(turn, steps, by),
+  verify: (pass, _, by) => start(pass, RunKind.VERIFY, by),
+  inspect: (pass, _, by) => start(pass, RunKind.INSPECT, by),
+  clean: (pass, { steps }, by) => clean(pass, steps, by),
+  service: (pass, { steps }, by) => service(pass, steps, by),
   workflow,
   provision: image,
   reimage: image,
-  release: (turn, { reason }, by) => release(turn, reason, by),
-  rescue: (turn, { reason }, by) => rescue(turn, reason, by),
-  adopt: (turn, { to }, by) => adopt(turn, to, by),
-  claim: (turn, { reason }, by) => claim(turn, reason, by),
-  unclaim: (turn, { reason }, by) => unclaim(turn, reason, by),
+  release: (pass, { reason }, by) => release(pass, reason, by),
+  rescue: (pass, { reason }, by) => rescue(pass, reason, by),
+  adopt: (pass, { to }, by) => adopt(pass, to, by),
+  claim: (pass, { reason }, by) => claim(pass, reason, by),
+  unclaim: (pass, { reason }, by) => unclaim(pass, reason, by),
   hold,
-  retry: (turn, { poolGaveUp = false }) => retry(turn, poolGaveUp),
+  retry: (pass, { poolGaveUp = false }) => retry(pass, poolGaveUp),
   resume: stepOn,
   skip: stepOn,
-  cancelDelete: (turn, { reason }, by) => cancelDelete(turn, reason, by),
+  cancelDelete: (pass, { reason }, by) => cancelDelete(pass, reason, by),
   powerOff: power,
   powerOn: power,
   powerReset: power,
-  skipWait: (turn) => skipWait(turn),
+  skipWait: (pass) => skipWait(pass),
   confirmPower,
-  abort: (turn, { reason }, by) => abort(turn, reason, by),
+  abort: (pass, { reason }, by) => abort(pass, reason, by),
   releaseHold,
   delete: remove,
-  update: (turn, request) => update(turn, request),
+  update: (pass, request) => update(pass, request),
   note: () => undefined,
 };
 
 function apply<K extends Kind>(
-  turn: Turn,
+  pass: Pass,
   request: HostRequest & { readonly kind: K },
   by: Requester,
 ): Refusal | undefined {
-  return applies[request.kind](turn, request, by);
+  return applies[request.kind](pass, request, by);
 }
 
 /**
  * What waits for a time or for a person goes on now: the goal, what is under way, and the pool that
  * has given the host up on its image.
  */
-function retry(turn: Turn, poolGaveUp: boolean): Refusal | undefined {
-  const { status, record } = turn;
-  if (!poolGaveUp && !isRetried(turn)) {
-    const reason = activeRun(turn.status) === undefined ? 'nothingToDo' : 'busy';
-    return refused(turn, reason, whatHelps(turn));
+function retry(pass: Pass, poolGaveUp: boolean): Refusal | undefined {
+  const { status, record } = pass;
+  if (!poolGaveUp && !isRetried(pass)) {
+    const reason = activeRun(pass.status) === undefined ? 'nothingToDo' : 'busy';
+    return refused(pass, reason, whatHelps(pass));
   }
   record.retries += 1n;
   delete status.backoff;
@@ -129,7 +129,7 @@ function retry(turn: Turn, poolGaveUp: boolean): Refusal | undefined {
 }
 
 /** Whether anything waits that a retry sets going, or is being tried again at this moment. */
-function isRetried({ status, record }: Turn): boolean {
+function isRetried({ status, record }: Pass): boolean {
   const { operation, call } = record;
   const isTriedAgain =
     (operation?.transientCount ?? 0) > 0 || operation?.firstConflictTime !== undefined;
@@ -138,7 +138,7 @@ function isRetried({ status, record }: Turn): boolean {
 }
 
 /** Why a retry would change nothing, and what would. */
-function whatHelps({ status, host, context }: Turn): string {
+function whatHelps({ status, host, context }: Pass): string {
   const id = host.name.split('/')[1] ?? '';
   if (activeRun(status) !== undefined) {
     const why = 'its run goes on by itself, or waits for something else';
@@ -155,96 +155,96 @@ function whatHelps({ status, host, context }: Turn): string {
   return `nothing of it waits to be retried${stands}${away}; ask for ${what}`;
 }
 
-function start(turn: Turn, kind: RunKind, by: Requester): undefined {
-  delete turn.status.backoff;
-  startRun(turn, kind, by.actor);
+function start(pass: Pass, kind: RunKind, by: Requester): undefined {
+  delete pass.status.backoff;
+  startRun(pass, kind, by.actor);
 }
 
-function clean(turn: Turn, steps: readonly RequestedStep[], by: Requester): Refusal | undefined {
-  delete turn.status.backoff;
+function clean(pass: Pass, steps: readonly RequestedStep[], by: Requester): Refusal | undefined {
+  delete pass.status.backoff;
   if (steps.length === 0) {
     const tooWeak = tooWeakFor(
-      turn.host,
-      { manual: false, steps: automaticNames(turn) },
-      turn.context.fleet,
+      pass.host,
+      { manual: false, steps: automaticNames(pass) },
+      pass.context.fleet,
     );
-    if (tooWeak !== undefined) return refused(turn, 'notCertified', tooWeak.message);
-    startRun(turn, RunKind.CLEAN, by.actor);
+    if (tooWeak !== undefined) return refused(pass, 'notCertified', tooWeak.message);
+    startRun(pass, RunKind.CLEAN, by.actor);
     return undefined;
   }
-  const refusal = refusalOfSteps(turn, steps);
+  const refusal = refusalOfSteps(pass, steps);
   if (refusal !== undefined) return refusal;
-  startRun(turn, RunKind.CLEAN, by.actor, steps);
+  startRun(pass, RunKind.CLEAN, by.actor, steps);
   return undefined;
 }
 
-function automaticNames(turn: Turn) {
-  return automaticSteps(turn).map(({ step }) => ({ name: step }));
+function automaticNames(pass: Pass) {
+  return automaticSteps(pass).map(({ step }) => ({ name: step }));
 }
 
 /** A reason to boot the old disk stands in the timeline. */
 function power(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>,
   by: Requester,
 ): Refusal | undefined {
-  const refusal = refusalOfOldDisk(turn, request);
+  const refusal = refusalOfOldDisk(pass, request);
   if (refusal !== undefined) return refusal;
-  keepPower(turn, request, by.actor);
+  keepPower(pass, request, by.actor);
   const reason = request.kind === 'powerOff' ? '' : request.bootOldDiskReason;
-  if (reason !== '') causedBy(turn, by.actor, `${request.kind} from the old disk: ${reason}`);
+  if (reason !== '') causedBy(pass, by.actor, `${request.kind} from the old disk: ${reason}`);
   return undefined;
 }
 
 /** The attempt that waits is stopped; the next one forces (`shutdown.ts`). */
-function skipWait(turn: Turn): Refusal | undefined {
-  const run = activeRun(turn.status);
+function skipWait(pass: Pass): Refusal | undefined {
+  const run = activeRun(pass.status);
   const step = run?.abort === undefined && run !== undefined ? currentStep(run) : undefined;
-  const shutdown = shutdownUnderWay(turn.record, step);
-  if (shutdown === undefined || hasPassed(turn, shutdown.deadline)) {
+  const shutdown = shutdownUnderWay(pass.record, step);
+  if (shutdown === undefined || hasPassed(pass, shutdown.deadline)) {
     const why = 'no run of it waits for its system to shut down; let its run go on, or abort it';
-    return refused(turn, 'nothingToDo', why);
+    return refused(pass, 'nothingToDo', why);
   }
-  endShutdownWait(turn, shutdown);
-  cancelOperation(turn);
+  endShutdownWait(pass, shutdown);
+  cancelOperation(pass);
   return undefined;
 }
 
-function abort(turn: Turn, reason: string, by: Requester): undefined {
-  const run = activeRun(turn.status);
+function abort(pass: Pass, reason: string, by: Requester): undefined {
+  const run = activeRun(pass.status);
   if (run !== undefined && run.abort === undefined) {
-    run.abort = create(AbortSchema, { by: by.actor, reason, at: now(turn) });
+    run.abort = create(AbortSchema, { by: by.actor, reason, at: now(pass) });
     // What must not be stopped ends first; then the run does.
-    if (currentStep(run)?.abortable !== false) cancelOperation(turn);
+    if (currentStep(run)?.abortable !== false) cancelOperation(pass);
   }
 }
 
 function releaseHold(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { kind: 'releaseHold' }>,
   by: Requester,
 ): Refusal | undefined {
   const { hold, reason, physicallyDisconnected = false } = request;
-  const { status } = turn;
+  const { status } = pass;
   const named = (each: Hold) =>
     !isRestoredHold(each) &&
     (hold === '' || hold === each.reason || (hold === fencePending && isFenceHold(each)));
   const kept = status.holds.filter((each) => !named(each));
   const fence = status.holds.find((each) => isFenceHold(each) && !kept.includes(each));
-  const refusal = refusalOfFence(turn, fence !== undefined, physicallyDisconnected);
+  const refusal = refusalOfFence(pass, fence !== undefined, physicallyDisconnected);
   if (refusal !== undefined) return refusal;
   if (kept.length === status.holds.length) {
     const held = status.holds.map((each) => each.reason).join('; ') || 'none';
     const lost = status.holds.some(isRestoredHold);
-    const accept = lost ? `; a restored store is accepted for the whole ${turn.spec.rack}` : '';
-    const message = `${turn.host.name} has no such hold; it has: ${held}${accept}`;
+    const accept = lost ? `; a restored store is accepted for the whole ${pass.spec.rack}` : '';
+    const message = `${pass.host.name} has no such hold; it has: ${held}${accept}`;
     return { code: 'failedPrecondition', reason: lost ? 'restored' : 'nothingToDo', message };
   }
   status.holds = kept;
-  if (fence !== undefined) turn.record.fences = [];
+  if (fence !== undefined) pass.record.fences = [];
   delete status.backoff;
   const why = fence === undefined ? '' : ' (said to be physically disconnected)';
-  causedBy(turn, by.actor, `hold released${why}: ${reason}`);
+  causedBy(pass, by.actor, `hold released${why}: ${reason}`);
   return undefined;
 }
 
@@ -256,20 +256,20 @@ function releaseHold(
  * about one thing, or an order for it, would count for another.
  */
 function update(
-  turn: Turn,
+  pass: Pass,
   request: Extract<HostRequest, { kind: 'update' }>,
 ): Refusal | undefined {
-  const run = activeRun(turn.status);
-  if (run !== undefined && isOtherSwitch(turn.spec.bmc, request.spec.bmc)) {
+  const run = activeRun(pass.status);
+  if (run !== undefined && isOtherSwitch(pass.spec.bmc, request.spec.bmc)) {
     const why = 'what switches a host without a BMC does not change while it has a run';
-    const id = turn.host.name.split('/')[1] ?? '';
+    const id = pass.host.name.split('/')[1] ?? '';
     const right = `abort the run (rackwright host abort ${id}), and change bmc then`;
-    return refused(turn, 'busy', `${why}: ${right}`);
+    return refused(pass, 'busy', `${why}: ${right}`);
   }
-  turn.host.spec = clone(HostSpecSchema, request.spec);
-  turn.host.labels = { ...request.labels };
-  if (request.fences !== undefined) setFences(turn, request.fences);
-  delete turn.status.backoff;
-  delete turn.record.powerEnforcement;
+  pass.host.spec = clone(HostSpecSchema, request.spec);
+  pass.host.labels = { ...request.labels };
+  if (request.fences !== undefined) setFences(pass, request.fences);
+  delete pass.status.backoff;
+  delete pass.record.powerEnforcement;
   return undefined;
 }

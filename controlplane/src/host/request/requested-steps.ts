@@ -5,10 +5,10 @@
 
 import { burnInDiskStep, isErasure } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
+import type { Pass } from '../pass/pass.ts';
+import type { Refusal, RequestedStep } from '../pass/types.ts';
 import { knownSteps, templateOnly } from '../run/known-steps.ts';
 import { describe, needsRunner } from '../run/render.ts';
-import type { Turn } from '../turn/turn.ts';
-import type { Refusal, RequestedStep } from '../turn/types.ts';
 
 interface Violation {
   readonly field: string;
@@ -16,8 +16,8 @@ interface Violation {
 }
 
 /** Why a list of steps cannot be run: every step, argument and power step that is wrong. */
-export function refusalOfSteps(turn: Turn, steps: readonly RequestedStep[]): Refusal | undefined {
-  const known = knownSteps(turn.context);
+export function refusalOfSteps(pass: Pass, steps: readonly RequestedStep[]): Refusal | undefined {
+  const known = knownSteps(pass.context);
   const fieldViolations = [
     ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),
     ...powerViolations(steps, known),

@@ -8,33 +8,33 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { RunSchema, type RunStep } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
 import { refused } from '../life/refusal.ts';
+import type { Pass } from '../pass/pass.ts';
+import type { Refusal, WorkflowRequest, WorkflowStep } from '../pass/types.ts';
 import { refusalOfOldDisk } from '../power/pending-power.ts';
 import { knownSteps } from '../run/known-steps.ts';
 import { describe } from '../run/render.ts';
 import { workflowSteps } from '../run/template-run.ts';
-import type { Turn } from '../turn/turn.ts';
-import type { Refusal, WorkflowRequest, WorkflowStep } from '../turn/types.ts';
 
 /** Largest run that a host's record takes before it has begun, in bytes on the wire. */
 const runBytesMax = 96 * 1024;
 
 /** Why the run of a workflow cannot be started here, or undefined. */
-export function refusalOfWorkflow(turn: Turn, request: WorkflowRequest): Refusal | undefined {
+export function refusalOfWorkflow(pass: Pass, request: WorkflowRequest): Refusal | undefined {
   const steps = request.steps.filter(({ skippedBecause }) => skippedBecause === '');
   for (const step of steps) {
-    const problem = problemOf(turn, step);
-    if (problem !== undefined) return refused(turn, 'notAllowed', `step ${step.title}: ${problem}`);
+    const problem = problemOf(pass, step);
+    if (problem !== undefined) return refused(pass, 'notAllowed', `step ${step.title}: ${problem}`);
   }
-  return refusalOfDisk(turn, steps) ?? refusalOfSize(turn, workflowSteps(turn, request));
+  return refusalOfDisk(pass, steps) ?? refusalOfSize(pass, workflowSteps(pass, request));
 }
 
-function problemOf(turn: Turn, step: WorkflowStep): string | undefined {
-  if (step.action === 'bmc') return problemOfBmcStep(turn, step);
-  return reachProblem(turn.context.fleet?.templates, step);
+function problemOf(pass: Pass, step: WorkflowStep): string | undefined {
+  if (step.action === 'bmc') return problemOfBmcStep(pass, step);
+  return reachProblem(pass.context.fleet?.templates, step);
 }
 
 /** R8: only what the rack's agent said it can do is asked of it. */
-function problemOfBmcStep({ context, spec }: Turn, { step }: WorkflowStep): string | undefined {
+function problemOfBmcStep({ context, spec }: Pass, { step }: WorkflowStep): string | undefined {
   const known = knownSteps(context).filter(({ source }) => source === 'agent');
   if (describe(known, step) !== undefined) return undefined;
   const names = known.map(({ description }) => description.name).join(', ') || 'none';
@@ -45,16 +45,16 @@ function problemOfBmcStep({ context, spec }: Turn, { step }: WorkflowStep): stri
  * What a template has written itself it may boot; what was there before needs a reason. Whether it
  * has been written is asked again when the disk is about to be booted (`old-disk.ts`).
  */
-function refusalOfDisk(turn: Turn, steps: readonly WorkflowStep[]): Refusal | undefined {
+function refusalOfDisk(pass: Pass, steps: readonly WorkflowStep[]): Refusal | undefined {
   const boot = steps.findIndex(({ step }) => step === 'bootDisk');
   const writes = steps.slice(0, Math.max(0, boot)).some(({ destructive }) => destructive);
   if (boot === -1 || writes) return undefined;
-  return refusalOfOldDisk(turn, { kind: 'powerOn', bootOldDiskReason: '' });
+  return refusalOfOldDisk(pass, { kind: 'powerOn', bootOldDiskReason: '' });
 }
 
-function refusalOfSize(turn: Turn, steps: RunStep[]): Refusal | undefined {
+function refusalOfSize(pass: Pass, steps: RunStep[]): Refusal | undefined {
   const bytes = toBinary(RunSchema, create(RunSchema, { steps })).length;
   if (bytes <= runBytesMax) return undefined;
   const text = `the rendered template has ${bytes} bytes; at most ${runBytesMax} are run`;
-  return refused(turn, 'limit', `${text}; move long scripts into an image`);
+  return refused(pass, 'limit', `${text}; move long scripts into an image`);
 }

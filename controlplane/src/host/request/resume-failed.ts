@@ -13,23 +13,23 @@ import { claimOfUse } from '../life/claim.ts';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
 import { bootAfterLoss } from '../operation/boots.ts';
+import { activeRun, causedBy, hasPassed, type Pass, runName, system } from '../pass/pass.ts';
+import { engineSteps, isBootStep } from '../pass/step-names.ts';
+import type { Refusal, Requester } from '../pass/types.ts';
 import { settle } from '../run/after-failure.ts';
 import { startRun } from '../run/engine.ts';
-import { engineSteps, isBootStep } from '../turn/step-names.ts';
-import { activeRun, causedBy, hasPassed, runName, system, type Turn } from '../turn/turn.ts';
-import type { Refusal, Requester } from '../turn/types.ts';
 
 /** Switches the host off whose stay in the runner is over. Whether a run was started. */
-export function endStay(turn: Turn): boolean {
-  settle(turn);
-  const { status } = turn;
+export function endStay(pass: Pass): boolean {
+  settle(pass);
+  const { status } = pass;
   const until = status.afterFailure?.runnerUntil;
-  if (status.state !== HostState.MANAGEABLE || !hasPassed(turn, until)) return false;
+  if (status.state !== HostState.MANAGEABLE || !hasPassed(pass, until)) return false;
   // Who uses the host, or works on it in rescue, decides when it goes off.
   if (status.inRescue || claimOfUse(status) !== undefined) return false;
-  if (holdOf(turn, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(turn)) return false;
-  startRun(turn, RunKind.POWER, system, [{ step: engineSteps.off, arguments: {} }]);
-  causedBy(turn, system, `its stay in the runner after ${status.afterFailure?.run} is over`);
+  if (holdOf(pass, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(pass)) return false;
+  startRun(pass, RunKind.POWER, system, [{ step: engineSteps.off, arguments: {} }]);
+  causedBy(pass, system, `its stay in the runner after ${status.afterFailure?.run} is over`);
   return true;
 }
 
@@ -37,16 +37,16 @@ export function endStay(turn: Turn): boolean {
  * Goes on with the failed clean, as a new run, from the step that failed: in the runner that is
  * still there, or after another boot, and then nothing of before counts as erased.
  */
-export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal | undefined {
-  const { record, status, host } = turn;
+export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal | undefined {
+  const { record, status, host } = pass;
   const failed = record.failedRun;
   if (failed === undefined || status.afterFailure === undefined) {
     const message = `${host.name}: no failed clean can be resumed; ask for a clean`;
     return { code: 'failedPrecondition', reason: 'nothingToDo', message };
   }
-  const runner = isInRunner(turn) ? record.runner : undefined;
+  const runner = isInRunner(pass) ? record.runner : undefined;
   const { devicePlan, certified, plannedErasure } = record;
-  startRun(turn, RunKind.CLEAN, by.actor, []);
+  startRun(pass, RunKind.CLEAN, by.actor, []);
   const run = activeRun(status) as Run;
   run.manual = failed.manual;
   run.steps = failed.steps.map((step, index) => {
@@ -66,15 +66,15 @@ export function resumeFailed(turn: Turn, reason: string, by: Requester): Refusal
   // look at, and the host would be available as it is.
   const isErasedAgain = status.faults.some(({ type }) => type === contentReturned);
   const bootsAgain = runner === undefined || isBooting || isErasedAgain;
-  if (bootsAgain) bootAfterLoss(turn, run, { isErasedAgain });
+  if (bootsAgain) bootAfterLoss(pass, run, { isErasedAgain });
   else record.runner = runner;
   const why = reason === '' ? '' : `: ${reason}`;
-  causedBy(turn, by.actor, `${runName(failed)} resumed as ${runName(run)}${why}`);
+  causedBy(pass, by.actor, `${runName(failed)} resumed as ${runName(run)}${why}`);
   return undefined;
 }
 
 /** The runner of the failed run is there, as far as is known. */
-function isInRunner({ record, status }: Turn): boolean {
+function isInRunner({ record, status }: Pass): boolean {
   const { run, afterFailure, poweredOn } = status;
   const until = afterFailure?.runnerUntil;
   if (record.runner === undefined || until === undefined || poweredOn === false) return false;

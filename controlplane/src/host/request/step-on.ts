@@ -2,31 +2,31 @@
 import { create } from '@bufbuild/protobuf';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
+import { activeRun, causedBy, currentStep, now, type Pass, stopWaiting } from '../pass/pass.ts';
+import { engineSteps } from '../pass/step-names.ts';
+import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { completeStep, restartStep } from '../run/engine.ts';
 import { calledStep, partOf } from '../run/step-parts.ts';
 import { skipSteps } from '../run/step-turn.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { activeRun, causedBy, currentStep, now, stopWaiting, type Turn } from '../turn/turn.ts';
-import type { HostRequest, Refusal, Requester } from '../turn/types.ts';
 import { resumeFailed } from './resume-failed.ts';
 
 type StepOn = Extract<HostRequest, { kind: 'resume' | 'skip' }>;
 
-export function stepOn(turn: Turn, request: StepOn, by: Requester): Refusal | undefined {
-  const run = activeRun(turn.status);
+export function stepOn(pass: Pass, request: StepOn, by: Requester): Refusal | undefined {
+  const run = activeRun(pass.status);
   if (run === undefined) {
-    if (request.kind === 'resume') return resumeFailed(turn, request.reason, by);
-    return refused(turn, 'nothingToDo', 'no run of the host waits for a person');
+    if (request.kind === 'resume') return resumeFailed(pass, request.reason, by);
+    return refused(pass, 'nothingToDo', 'no run of the host waits for a person');
   }
   const step = currentStep(run);
-  if (step === undefined || !isHeld(run, step)) return refusedAt(turn, request, step);
-  if (request.kind === 'skip') skipStep(turn, run, step, request.reason, by);
-  else if (step.name === engineSteps.hold) completeStep(turn, run, step);
-  else restartStep(turn, run, step, {});
-  stopWaiting(turn, run);
+  if (step === undefined || !isHeld(run, step)) return refusedAt(pass, request, step);
+  if (request.kind === 'skip') skipStep(pass, run, step, request.reason, by);
+  else if (step.name === engineSteps.hold) completeStep(pass, run, step);
+  else restartStep(pass, run, step, {});
+  stopWaiting(pass, run);
   const why = request.reason === '' ? '' : `: ${request.reason}`;
   causedBy(
-    turn,
+    pass,
     by.actor,
     `${calledStep(step)} ${request.kind === 'skip' ? 'skipped' : 'resumed'}${why}`,
   );
@@ -41,20 +41,20 @@ function isHeld({ phase, waiting }: Run, step: RunStep): boolean {
   );
 }
 
-function refusedAt(turn: Turn, request: StepOn, step: RunStep | undefined): Refusal {
+function refusedAt(pass: Pass, request: StepOn, step: RunStep | undefined): Refusal {
   const at = step?.name ?? 'its end';
   return refused(
-    turn,
+    pass,
     'busy',
     `the run does not wait for a person (at ${at}); ${request.kind} has nothing to do; ` +
       'wait for its end or abort it',
   );
 }
 
-function skipStep(turn: Turn, run: Run, step: RunStep, reason: string, by: Requester): void {
+function skipStep(pass: Pass, run: Run, step: RunStep, reason: string, by: Requester): void {
   step.state = StepState.SKIPPED;
-  step.endTime = now(turn);
-  step.skip = create(SkipSchema, { by: by.actor, reason, at: now(turn) });
+  step.endTime = now(pass);
+  step.skip = create(SkipSchema, { by: by.actor, reason, at: now(pass) });
   const { to } = step.title === '' ? { to: run.currentStep } : partOf(run.steps, run.currentStep);
   skipSteps(run.steps.slice(run.currentStep + 1, to + 1), `${calledStep(step)} was skipped`);
   run.currentStep = to + 1;

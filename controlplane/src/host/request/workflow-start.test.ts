@@ -9,6 +9,7 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { WorkflowStep } from '../pass/types.ts';
 import { bootOfRunner, done } from '../testing/bench.ts';
 import { refusalOf } from '../testing/deleting.ts';
 import {
@@ -21,7 +22,6 @@ import {
   workflowRun,
   wrote,
 } from '../testing/templates.ts';
-import type { WorkflowStep } from '../turn/types.ts';
 
 test('a second start is refused with the name of the run that holds the host', () => {
   const host = workable();

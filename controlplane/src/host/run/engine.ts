@@ -35,21 +35,21 @@ import {
   putOperation,
 } from '../operation/operation.ts';
 import { shutdownOfRun } from '../operation/shutdown.ts';
-import { hasRunnerPlace } from '../turn/brake.ts';
-import { stepFailure } from '../turn/step-failure.ts';
-import { engineSteps, isBootStep } from '../turn/step-names.ts';
-import { move } from '../turn/transitions.ts';
+import { hasRunnerPlace } from '../pass/brake.ts';
 import {
   currentStep,
   isStepOver,
   later,
   now,
+  type Pass,
   stopWaiting,
-  type Turn,
   waitFor,
   waitForAgent,
-} from '../turn/turn.ts';
-import type { RequestedStep } from '../turn/types.ts';
+} from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
+import { engineSteps, isBootStep } from '../pass/step-names.ts';
+import { move } from '../pass/transitions.ts';
+import type { RequestedStep } from '../pass/types.ts';
 import { beginClean } from './after-failure.ts';
 import { followTemplate, isHeldAfter } from './follow-template.ts';
 import { giveUpStep, giveUpWaiting, isForcedRemoval, limitCall } from './forced.ts';
@@ -70,48 +70,48 @@ import { stepDefinition } from './steps.ts';
  * `shutdown`: how it is to take power, as it was asked for; undefined: as the spec says.
  */
 export function startRun(
-  turn: Turn,
+  pass: Pass,
   kind: RunKind,
   requestedBy: string,
   requested?: readonly RequestedStep[],
   shutdown?: ShutdownPolicy,
 ): void {
-  const known = knownSteps(turn.context);
-  const names = stepsOfRun(turn, kind, requested);
+  const known = knownSteps(pass.context);
+  const names = stepsOfRun(pass, kind, requested);
   const steps = names.map((wanted) => newStep(known, wanted));
   const asked = shutdown === undefined ? {} : { shutdown };
-  enterRun(turn, kind, { requestedBy, manual: requested !== undefined, steps, ...asked });
+  enterRun(pass, kind, { requestedBy, manual: requested !== undefined, steps, ...asked });
 }
 
 /** The run becomes the host's; whatever stood there has ended. */
 export function enterRun(
-  turn: Turn,
+  pass: Pass,
   kind: RunKind,
   more: Exclude<MessageInitShape<typeof RunSchema>, Run>,
-  timeoutMs = turn.context.timing.runTimeoutMs,
+  timeoutMs = pass.context.timing.runTimeoutMs,
 ): void {
-  const { record, status, context } = turn;
+  const { record, status, context } = pass;
   const asked = more.shutdown as ShutdownPolicy | undefined;
-  dropUsed(turn);
-  const steps = withProof(turn, kind, (more.steps ?? []) as RunStep[]);
-  const shutdown = shutdownOfRun(turn, steps, asked);
+  dropUsed(pass);
+  const steps = withProof(pass, kind, (more.steps ?? []) as RunStep[]);
+  const shutdown = shutdownOfRun(pass, steps, asked);
   record.runCount += 1n;
   const last = status.run;
-  if (last?.phase === RunPhase.ENDED && last.number !== turn.endedBefore) turn.displaced.push(last);
+  if (last?.phase === RunPhase.ENDED && last.number !== pass.endedBefore) pass.displaced.push(last);
   status.run = create(RunSchema, {
     kind,
     number: record.runCount,
     phase: RunPhase.RUNNING,
-    startTime: now(turn),
-    deadline: later(turn, timeoutMs + burnInMs(steps, 0)),
+    startTime: now(pass),
+    deadline: later(pass, timeoutMs + burnInMs(steps, 0)),
     runnerVersion: context.facts.runnerVersion,
     ...more,
     steps,
   });
   if (shutdown === undefined) delete status.run.shutdown;
   else status.run.shutdown = shutdown;
-  addProofAtEnd(turn, status.run);
-  if (kind === RunKind.CLEAN) beginClean(turn, status.run.requestedBy);
+  addProofAtEnd(pass, status.run);
+  if (kind === RunKind.CLEAN) beginClean(pass, status.run.requestedBy);
   if (endsLook.has(kind)) delete record.lookFirstSince;
   delete record.operation;
   delete record.call;
@@ -126,8 +126,8 @@ export function enterRun(
   }
   const writes = leavesAvailable(status.run);
   if (writes && status.state === HostState.AVAILABLE) move(status, 'used');
-  else if (writes && kind === RunKind.WORKFLOW) beginUse(turn);
-  stayDue(turn);
+  else if (writes && kind === RunKind.WORKFLOW) beginUse(pass);
+  stayDue(pass);
   if (!leavesIntents.has(kind)) return;
   record.adoptTo = HostState.UNSPECIFIED;
   status.inRescue = false;
@@ -168,42 +168,42 @@ function leavesAvailable({ kind, steps }: Run): boolean {
 }
 
 /** Takes the run as far as it goes without another event. */
-export function driveRun(turn: Turn, run: Run): void {
+export function driveRun(pass: Pass, run: Run): void {
   while (run.phase !== RunPhase.ENDED) {
-    if (run.abort !== undefined && mayEndAborted(turn)) {
+    if (run.abort !== undefined && mayEndAborted(pass)) {
       const failure = abortFailure(run);
-      stayIn(turn, run);
-      endRun(turn, run, RunOutcome.CANCELLED, failure);
+      stayIn(pass, run);
+      endRun(pass, run, RunOutcome.CANCELLED, failure);
       return;
     }
-    const tooLate = tooLateToTakeOut(turn, run);
+    const tooLate = tooLateToTakeOut(pass, run);
     if (tooLate !== undefined) {
-      stayIn(turn, run);
-      endRun(turn, run, RunOutcome.CANCELLED, tooLate);
+      stayIn(pass, run);
+      endRun(pass, run, RunOutcome.CANCELLED, tooLate);
       return;
     }
     const step = currentStep(run);
     if (step === undefined && run.error !== undefined) {
       // A handler has run for the step that failed.
-      endRun(turn, run, RunOutcome.FAILED);
+      endRun(pass, run, RunOutcome.FAILED);
       return;
     }
     if (step === undefined) {
-      const used = usedSinceErased(turn, run);
-      endRun(turn, run, used === undefined ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, used);
+      const used = usedSinceErased(pass, run);
+      endRun(pass, run, used === undefined ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, used);
       return;
     }
     if (isStepOver(step)) run.currentStep += 1;
-    else if (!hasRunnerPlace(turn, run)) return;
+    else if (!hasRunnerPlace(pass, run)) return;
     else if (step.state === StepState.PENDING) {
-      if (!skipUnneeded(run) && !skipProof(turn, run, step)) beginStep(turn, run, step);
-    } else if (!driveStep(turn, run, step) && !giveUpWaiting(turn, run, step)) return;
+      if (!skipUnneeded(run) && !skipProof(pass, run, step)) beginStep(pass, run, step);
+    } else if (!driveStep(pass, run, step) && !giveUpWaiting(pass, run, step)) return;
   }
 }
 
 /** An abort ends the run at once when nothing is under way; else the cancelled operation does. */
-function mayEndAborted(turn: Turn): boolean {
-  return turn.record.operation === undefined || turn.record.operation.sentTo === undefined;
+function mayEndAborted(pass: Pass): boolean {
+  return pass.record.operation === undefined || pass.record.operation.sentTo === undefined;
 }
 
 function abortFailure(run: Run): RunFailure {
@@ -214,20 +214,20 @@ function abortFailure(run: Run): RunFailure {
   return stepFailure('cancelled', `aborted during ${at} by ${by}${reason}`);
 }
 
-function beginStep(turn: Turn, run: Run, step: RunStep): void {
+function beginStep(pass: Pass, run: Run, step: RunStep): void {
   step.state = StepState.RUNNING;
   step.attempt += 1;
-  step.startTime = now(turn);
+  step.startTime = now(pass);
   delete step.word;
   const definition = stepDefinition(step);
-  if (definition.kind === 'operation') definition.begin?.(turn, run);
-  if (isForcedRemoval(turn, run)) limitCall(turn);
-  issueOperation(turn, run, step, {}, {});
+  if (definition.kind === 'operation') definition.begin?.(pass, run);
+  if (isForcedRemoval(pass, run)) limitCall(pass);
+  issueOperation(pass, run, step, {}, {});
 }
 
 /** Makes the next attempt of a step, to be sent when `postponement` allows. */
 export function retryStep(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   options: OperationOptions,
@@ -235,14 +235,14 @@ export function retryStep(
 ): void {
   step.attempt += 1;
   delete step.deadline;
-  issueOperation(turn, run, step, options, postponement);
+  issueOperation(pass, run, step, options, postponement);
 }
 
 /**
  * Another attempt of a template's step: from its first one on, where it is several. One in the
  * runner comes behind another boot when the runner of this one is gone.
  */
-export function restartStep(turn: Turn, run: Run, step: RunStep, postponement: Postponement): void {
+export function restartStep(pass: Pass, run: Run, step: RunStep, postponement: Postponement): void {
   const { from, to } = partOf(run.steps, run.currentStep);
   const isSeveral = step.title !== '' && from < run.currentStep;
   if (isSeveral) {
@@ -250,12 +250,12 @@ export function restartStep(turn: Turn, run: Run, step: RunStep, postponement: P
   }
   const definition = stepDefinition(step);
   const isInBand = definition.kind === 'operation' && definition.inBand === true;
-  if (isInBand && !turn.record.inRunner) {
-    bootAfterLoss(turn, run);
+  if (isInBand && !pass.record.inRunner) {
+    bootAfterLoss(pass, run);
     return;
   }
   if (!isSeveral) {
-    retryStep(turn, run, step, {}, postponement);
+    retryStep(pass, run, step, {}, postponement);
     return;
   }
   for (const each of run.steps.slice(from, run.currentStep + 1)) {
@@ -267,7 +267,7 @@ export function restartStep(turn: Turn, run: Run, step: RunStep, postponement: P
 }
 
 function issueOperation(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   options: OperationOptions,
@@ -275,66 +275,66 @@ function issueOperation(
 ): void {
   const definition = stepDefinition(step);
   if (definition.kind !== 'operation') {
-    delete turn.record.operation;
-    const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(turn.context.timing, turn);
-    if (timeoutMs !== undefined) step.deadline = later(turn, timeoutMs);
-    if (definition.kind === 'call') putCall(turn, run, step, postponement);
-    else definition.begin?.(turn);
+    delete pass.record.operation;
+    const timeoutMs = ownTimeoutMs(step) ?? definition.timeoutMs(pass.context.timing, pass);
+    if (timeoutMs !== undefined) step.deadline = later(pass, timeoutMs);
+    if (definition.kind === 'call') putCall(pass, run, step, postponement);
+    else definition.begin?.(pass);
     return;
   }
-  const refusal = refusalOfImage(turn, run, step) ?? refusalOfUnwritten(run, step);
+  const refusal = refusalOfImage(pass, run, step) ?? refusalOfUnwritten(run, step);
   if (refusal !== undefined) {
-    failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
+    failStep(pass, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
     return;
   }
-  const kind = definition.operation(turn, run, step, options);
+  const kind = definition.operation(pass, run, step, options);
   if (kind.case === undefined) {
-    failStep(turn, run, step, stepFailure('internal', `${calledStep(step)} has nothing to order`));
+    failStep(pass, run, step, stepFailure('internal', `${calledStep(step)} has nothing to order`));
     return;
   }
-  putOperation(turn, run, step, kind, postponement);
+  putOperation(pass, run, step, kind, postponement);
 }
 
 /**
  * What the fleet let in when the run was started, it may have taken back since. True when the call
  * of the step, which has not been made, is not made any more.
  */
-function refuseCall(turn: Turn, run: Run, step: RunStep): boolean {
-  if (turn.record.call === undefined || turn.record.call.callTime !== undefined) return false;
+function refuseCall(pass: Pass, run: Run, step: RunStep): boolean {
+  if (pass.record.call === undefined || pass.record.call.callTime !== undefined) return false;
   const given = { step: step.name, arguments: step.arguments };
-  const refusal = reachProblem(turn.context.fleet?.templates, given);
+  const refusal = reachProblem(pass.context.fleet?.templates, given);
   if (refusal === undefined) return false;
-  failStep(turn, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
+  failStep(pass, run, step, stepFailure('notAllowed', `${calledStep(step)}: ${refusal}`));
   return true;
 }
 
 /** Returns whether the step moved, so that the run may go on at once. */
-function driveStep(turn: Turn, run: Run, step: RunStep): boolean {
+function driveStep(pass: Pass, run: Run, step: RunStep): boolean {
   if (isHeldAfter(run, step)) return false;
   const definition = stepDefinition(step);
   if (definition.kind === 'call') {
-    if (refuseCall(turn, run, step)) return true;
-    ensureCalled(turn, run, step);
+    if (refuseCall(pass, run, step)) return true;
+    ensureCalled(pass, run, step);
     return false;
   }
   if (definition.kind === 'condition') {
-    const met = definition.met(turn, run, step);
-    const isAgentMissing = definition.needsNoAgent !== true && turn.context.session === undefined;
-    if (met) completeStep(turn, run, step);
-    else if (isAgentMissing) waitForAgent(turn, run);
+    const met = definition.met(pass, run, step);
+    const isAgentMissing = definition.needsNoAgent !== true && pass.context.session === undefined;
+    if (met) completeStep(pass, run, step);
+    else if (isAgentMissing) waitForAgent(pass, run);
     else {
-      const { reason, message } = definition.waitsFor?.(turn) ?? definition.waiting;
-      waitFor(turn, run, reason, definition.sees?.(turn, step) ?? message);
+      const { reason, message } = definition.waitsFor?.(pass) ?? definition.waiting;
+      waitFor(pass, run, reason, definition.sees?.(pass, step) ?? message);
     }
     return met;
   }
-  if (turn.record.operation === undefined) return false;
-  const timeoutMs = definition.leftMs?.(turn, run) ?? definition.timeoutMs(turn.context.timing);
-  const sent = ensureSent(turn, run, timeoutMs);
+  if (pass.record.operation === undefined) return false;
+  const timeoutMs = definition.leftMs?.(pass, run) ?? definition.timeoutMs(pass.context.timing);
+  const sent = ensureSent(pass, run, timeoutMs);
   if (sent !== 'lost') return false;
   const message = 'the agent lost the journal that this operation was sent to';
-  if (definition.inBand === true && mayRunAgain(step)) bootAgain(turn, run, step, message);
-  else interruptStep(turn, run, step, message);
+  if (definition.inBand === true && mayRunAgain(step)) bootAgain(pass, run, step, message);
+  else interruptStep(pass, run, step, message);
   return true;
 }
 
@@ -346,12 +346,12 @@ function mayRunAgain({ rerunClass }: RunStep): boolean {
  * No runner of this boot takes an order any more: its grant is lost, or the machine was started
  * anew. Only another boot brings one, and that begins with switching off.
  */
-export function bootAgain(turn: Turn, run: Run, step: RunStep, message: string): void {
-  if (isCutShortTooOften(turn, step)) {
-    failStep(turn, run, step, stepFailure('interrupted', `${calledStep(step)}: ${message}`));
+export function bootAgain(pass: Pass, run: Run, step: RunStep, message: string): void {
+  if (isCutShortTooOften(pass, step)) {
+    failStep(pass, run, step, stepFailure('interrupted', `${calledStep(step)}: ${message}`));
     return;
   }
-  bootAfterLoss(turn, run);
+  bootAfterLoss(pass, run);
 }
 
 /**
@@ -359,85 +359,85 @@ export function bootAgain(turn: Turn, run: Run, step: RunStep, message: string):
  * nowhere else.
  */
 export function interruptStep(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   message: string,
   lastProgress = '',
 ): void {
-  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, message);
+  if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, message);
   const failure = stepFailure('interrupted', `${calledStep(step)}: ${message}`);
-  const slot = turn.record.operation;
+  const slot = pass.record.operation;
   if (step.rerunClass === RerunClass.NEVER_TWICE) {
-    holdForPerson(turn, run, step, failure);
+    holdForPerson(pass, run, step, failure);
     return;
   }
-  if (isCutShortTooOften(turn, step)) {
-    failStep(turn, run, step, failure);
+  if (isCutShortTooOften(pass, step)) {
+    failStep(pass, run, step, failure);
     return;
   }
   if (isBootStep(step.name)) {
-    bootOnceMore(turn, run);
+    bootOnceMore(pass, run);
     return;
   }
   switch (step.rerunClass) {
     case RerunClass.SAFE:
-      retryStep(turn, run, step, {}, {});
+      retryStep(pass, run, step, {}, {});
       return;
     case RerunClass.CHECK_FIRST:
-      retryStep(turn, run, step, { checkOf: slot?.operation, lastProgress }, {});
+      retryStep(pass, run, step, { checkOf: slot?.operation, lastProgress }, {});
       return;
     default:
-      failStep(turn, run, step, failure);
+      failStep(pass, run, step, failure);
   }
 }
 
 /** R4: whether it may run again, or is left out, is for a person to say. */
-function holdForPerson(turn: Turn, run: Run, step: RunStep, failure: RunFailure): void {
-  delete turn.record.operation;
+function holdForPerson(pass: Pass, run: Run, step: RunStep, failure: RunFailure): void {
+  delete pass.record.operation;
   delete step.deadline;
   step.error = failure.message;
-  waitFor(turn, run, 'hold', `${failure.message}; ${neverTwice}`);
+  waitFor(pass, run, 'hold', `${failure.message}; ${neverTwice}`);
 }
 
 const neverTwice = 'it never runs twice by itself';
 
 /** Counts one more; conflicts and results that could not tell are none of these. */
-function isCutShortTooOften({ context }: Turn, step: RunStep): boolean {
+function isCutShortTooOften({ context }: Pass, step: RunStep): boolean {
   step.interruptions += 1;
   return step.interruptions >= context.timing.interruptionsMax;
 }
 
-export function completeStep(turn: Turn, run: Run, step: RunStep): void {
+export function completeStep(pass: Pass, run: Run, step: RunStep): void {
   step.state = StepState.SUCCEEDED;
-  step.endTime = now(turn);
-  delete turn.record.operation;
-  delete turn.record.call;
-  stopWaiting(turn, run);
+  step.endTime = now(pass);
+  delete pass.record.operation;
+  delete pass.record.call;
+  stopWaiting(pass, run);
   run.currentStep += 1;
 }
 
 /** `isKnown`: false when the attempt may still be under way, and is only waited for no longer. */
 export function failStep(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   failure: RunFailure,
   isKnown = true,
 ): void {
-  if (isForcedRemoval(turn, run)) return giveUpStep(turn, run, step, failure.message);
+  if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, failure.message);
   if (run.abort === undefined) {
-    const next = followTemplate(turn, run, step, failure, isKnown);
-    if (next.kind === 'again') restartStep(turn, run, step, next.postponement);
+    const next = followTemplate(pass, run, step, failure, isKnown);
+    if (next.kind === 'again') restartStep(pass, run, step, next.postponement);
     if (next.kind !== 'end') return;
   }
   step.state = StepState.FAILED;
   step.error = failure.message;
-  step.endTime = now(turn);
-  if (run.abort !== undefined) endRun(turn, run, RunOutcome.CANCELLED, abortFailure(run));
+  step.endTime = now(pass);
+  if (run.abort !== undefined) endRun(pass, run, RunOutcome.CANCELLED, abortFailure(run));
   // What a handler was called for is why the run fails, whatever became of the handler.
-  else if (run.error !== undefined) endRun(turn, run, RunOutcome.FAILED);
-  else endRun(turn, run, outcomeOf(run, step, failure), failure);
+  else if (run.error !== undefined) endRun(pass, run, RunOutcome.FAILED);
+  else endRun(pass, run, outcomeOf(run, step, failure), failure);
 }
 
 function outcomeOf({ kind }: Run, { title }: RunStep, { type }: RunFailure): RunOutcome {
@@ -446,15 +446,15 @@ function outcomeOf({ kind }: Run, { title }: RunStep, { type }: RunFailure): Run
   return isLate ? RunOutcome.TIMED_OUT : RunOutcome.FAILED;
 }
 
-export function endRun(turn: Turn, run: Run, outcome: RunOutcome, failure?: RunFailure): void {
-  turn.ended = run;
+export function endRun(pass: Pass, run: Run, outcome: RunOutcome, failure?: RunFailure): void {
+  pass.ended = run;
   run.phase = RunPhase.ENDED;
   run.outcome = outcome;
-  run.endTime = now(turn);
+  run.endTime = now(pass);
   delete run.waiting;
-  leaveOpen(turn);
-  delete turn.record.operation;
-  delete turn.record.call;
+  leaveOpen(pass);
+  delete pass.record.operation;
+  delete pass.record.call;
   if (failure !== undefined) run.error = failure;
   for (const step of run.steps) {
     if (step.state === StepState.PENDING) step.state = StepState.SKIPPED;

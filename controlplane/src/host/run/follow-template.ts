@@ -7,9 +7,9 @@ import { type Run, type RunFailure, RunPhase, type RunStep, StepState } from '@r
 import { backoffDelayMs } from '@rackwright/results';
 import { leaveOpen } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';
-import { cut } from '../turn/step-failure.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { later, now, stopWaiting, type Turn, waitFor } from '../turn/turn.ts';
+import { later, now, type Pass, stopWaiting, waitFor } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { afterAttempt } from './step-policy.ts';
 import { skipSteps } from './step-turn.ts';
@@ -37,7 +37,7 @@ export type Followed =
 
 /** Does what the template says after a failed attempt. */
 export function followTemplate(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   failure: RunFailure,
@@ -45,25 +45,25 @@ export function followTemplate(
 ): Followed {
   const next = afterAttempt(run, step, failure, isKnown);
   if (next.kind === 'fail') return { kind: 'end' };
-  leaveOpen(turn);
-  delete turn.record.operation;
-  delete turn.record.call;
+  leaveOpen(pass);
+  delete pass.record.operation;
+  delete pass.record.call;
   delete step.deadline;
   step.failures += 1;
   step.error = cut(failure.message, errorCharactersMax);
   switch (next.kind) {
     case 'retry':
-      return { kind: 'again', postponement: pauseBefore(turn, run, step, failure) };
+      return { kind: 'again', postponement: pauseBefore(pass, run, step, failure) };
     case 'continue':
-      giveUp(turn, run, step);
-      stopWaiting(turn, run);
+      giveUp(pass, run, step);
+      stopWaiting(pass, run);
       break;
     case 'hold':
-      waitFor(turn, run, 'hold', `${calledStep(step)} failed: ${failure.message}`);
+      waitFor(pass, run, 'hold', `${calledStep(step)} failed: ${failure.message}`);
       break;
     case 'handler':
-      giveUp(turn, run, step);
-      stopWaiting(turn, run);
+      giveUp(pass, run, step);
+      stopWaiting(pass, run);
       callHandler(run, step, next.index);
       run.error = failure;
   }
@@ -71,20 +71,20 @@ export function followTemplate(
 }
 
 /** Says that another attempt comes, and when. */
-function pauseBefore(turn: Turn, run: Run, step: RunStep, { message }: RunFailure): Postponement {
-  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = turn.context.timing;
-  const key = `${turn.host.uid}/${run.number}/${run.currentStep}`;
+function pauseBefore(pass: Pass, run: Run, step: RunStep, { message }: RunFailure): Postponement {
+  const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = pass.context.timing;
+  const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
   const attempt = step.failures;
   const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key });
   const left = step.retries - step.failures + 1;
-  waitFor(turn, run, 'retry', `${calledStep(step)} is tried again (${left} left): ${message}`);
-  return { notBefore: later(turn, delayMs) };
+  waitFor(pass, run, 'retry', `${calledStep(step)} is tried again (${left} left): ${message}`);
+  return { notBefore: later(pass, delayMs) };
 }
 
 /** The step has failed; what belongs to it does not begin any more. */
-function giveUp(turn: Turn, run: Run, step: RunStep): void {
+function giveUp(pass: Pass, run: Run, step: RunStep): void {
   step.state = StepState.FAILED;
-  step.endTime = now(turn);
+  step.endTime = now(pass);
   const { to } = partOf(run.steps, run.currentStep);
   skipSteps(run.steps.slice(run.currentStep + 1, to + 1), `${calledStep(step)} failed`);
   run.currentStep = to + 1;

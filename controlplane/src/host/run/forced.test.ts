@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, HostState, RunKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { displayOf } from '../pass/display.ts';
 import { nextWakeMs } from '../shell/wake.ts';
 import { bench, done, driveToErase, failed } from '../testing/bench.ts';
 import {
@@ -15,7 +16,6 @@ import {
   statusOf,
   switchingOff,
 } from '../testing/deleting.ts';
-import { displayOf } from '../turn/display.ts';
 
 test('a clean whose agent has been away too long is stuck: force removes the host at once', () => {
   const host = bench();

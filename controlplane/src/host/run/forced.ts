@@ -11,54 +11,54 @@
  * Must not: start or end runs; the engine and `deletion.ts` do.
  */
 import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
-import { cut, messageMax } from '../turn/step-failure.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { hasPassed, later, now, stopWaiting, type Turn } from '../turn/turn.ts';
+import { hasPassed, later, now, type Pass, stopWaiting } from '../pass/pass.ts';
+import { cut, messageMax } from '../pass/step-failure.ts';
+import { engineSteps } from '../pass/step-names.ts';
 
 /** Lines that a record keeps of what was left behind. */
 const linesMax = 32;
 
 /** Whether the host is to be removed whatever agent and BMC say. */
-export function isForced({ status }: Turn): boolean {
+export function isForced({ status }: Pass): boolean {
   return status.deletion?.mode === DeletionMode.FORCE;
 }
 
 /** Whether this run is a removal whose failures no longer count. */
-export function isForcedRemoval(turn: Turn, run: Run): boolean {
-  return run.kind === RunKind.DELETE && isForced(turn);
+export function isForcedRemoval(pass: Pass, run: Run): boolean {
+  return run.kind === RunKind.DELETE && isForced(pass);
 }
 
 /** From now on the present call is waited for no longer than its share. */
-export function limitCall(turn: Turn): void {
-  turn.record.forcedUntil = later(turn, turn.context.timing.forcedCallTimeoutMs);
+export function limitCall(pass: Pass): void {
+  pass.record.forcedUntil = later(pass, pass.context.timing.forcedCallTimeoutMs);
 }
 
 /** Why a forced removal waits no longer for the present call; undefined while it does. */
-export function whyNotWaited(turn: Turn): string | undefined {
-  const { session, sessionElsewhere, timing } = turn.context;
+export function whyNotWaited(pass: Pass): string | undefined {
+  const { session, sessionElsewhere, timing } = pass.context;
   if (session === undefined && !sessionElsewhere) return 'the agent of the rack is not connected';
-  if (!hasPassed(turn, turn.record.forcedUntil)) return undefined;
+  if (!hasPassed(pass, pass.record.forcedUntil)) return undefined;
   return `no answer within ${timing.forcedCallTimeoutMs / 1_000} s`;
 }
 
 /** Gives the present step up when a forced removal waits for it no longer; whether it did. */
-export function giveUpWaiting(turn: Turn, run: Run, step: RunStep): boolean {
-  const why = isForcedRemoval(turn, run) ? whyNotWaited(turn) : undefined;
+export function giveUpWaiting(pass: Pass, run: Run, step: RunStep): boolean {
+  const why = isForcedRemoval(pass, run) ? whyNotWaited(pass) : undefined;
   if (why === undefined) return false;
-  giveUpStep(turn, run, step, why);
+  giveUpStep(pass, run, step, why);
   return true;
 }
 
 /** The step has failed, and the removal goes on without it. */
-export function giveUpStep(turn: Turn, run: Run, step: RunStep, why: string): void {
+export function giveUpStep(pass: Pass, run: Run, step: RunStep, why: string): void {
   const undone = undoneBy[step.name] ?? `${step.name}: failed`;
-  leaveBehind(turn, `${undone}: ${why}`);
+  leaveBehind(pass, `${undone}: ${why}`);
   step.state = StepState.FAILED;
   step.error = cut(why, messageMax);
-  step.endTime = now(turn);
+  step.endTime = now(pass);
   delete step.deadline;
-  delete turn.record.operation;
-  stopWaiting(turn, run);
+  delete pass.record.operation;
+  stopWaiting(pass, run);
   run.currentStep += 1;
 }
 
@@ -69,7 +69,7 @@ const undoneBy: Readonly<Record<string, string>> = {
 };
 
 /** Writes down what may still be, once. */
-export function leaveBehind({ record }: Turn, line: string): void {
+export function leaveBehind({ record }: Pass, line: string): void {
   const text = cut(line, messageMax);
   if (record.leftBehind.length >= linesMax || record.leftBehind.includes(text)) return;
   record.leftBehind.push(text);

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { WorkflowStep } from '../pass/types.ts';
 import { type Bench, done } from '../testing/bench.ts';
 import {
   bootNow,
@@ -14,7 +15,6 @@ import {
   workable,
   wrote,
 } from '../testing/templates.ts';
-import type { WorkflowStep } from '../turn/types.ts';
 
 /** A hand-off has been ordered, and nothing has come of it. */
 function ordered(

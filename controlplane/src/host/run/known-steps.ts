@@ -10,8 +10,8 @@ import {
   type KnownStep,
   ownSteps,
 } from '../../steps/index.ts';
-import { isDeployStepOfAgent } from '../turn/step-names.ts';
-import type { HostContext } from '../turn/types.ts';
+import { isDeployStepOfAgent } from '../pass/step-names.ts';
+import type { HostContext } from '../pass/types.ts';
 import { isEngineStep } from './steps.ts';
 
 export type StepSources = Pick<HostContext, 'facts' | 'agentSteps' | 'fleet'>;

@@ -3,7 +3,7 @@
  * written there may come to life without a reason that a person gave (DESIGN §4).
  */
 import { type Run, type RunStep, StepState } from '@rackwright/messages';
-import { engineSteps } from '../turn/step-names.ts';
+import { engineSteps } from '../pass/step-names.ts';
 
 /** Stands in the arguments of a switching on, where the host was dirty when its run was planned. */
 export const oldDiskArgument = 'oldDisk';

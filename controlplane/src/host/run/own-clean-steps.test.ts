@@ -14,6 +14,7 @@ import {
   TransientCause,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { defaultTiming } from '../pass/timing.ts';
 import {
   type Bench,
   bench,
@@ -37,7 +38,6 @@ import {
   told,
   wrote,
 } from '../testing/templates.ts';
-import { defaultTiming } from '../turn/timing.ts';
 
 const image = `registry.example.org/tools/check@sha256:${'a'.repeat(64)}`;
 const templates = { imageRepositories: ['registry.example.org/tools/*'] };

@@ -14,8 +14,8 @@ import {
   verifyErasedStep,
 } from '@rackwright/messages';
 import { isDue, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { isStepOver, type Turn } from '../turn/turn.ts';
+import { isStepOver, type Pass } from '../pass/pass.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps } from './known-steps.ts';
 import { named, newStep } from './render.ts';
 
@@ -40,8 +40,8 @@ const frameBeforeUse = [
 const usesHost: ReadonlySet<string> = new Set([engineSteps.bootRescue, engineSteps.bootImage]);
 
 /** The steps of a run, with the reading that is due. */
-export function withProof(turn: Turn, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
-  if (!isDue(turn)) return [...steps];
+export function withProof(pass: Pass, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
+  if (!isDue(pass)) return [...steps];
   // Which of its boots a template takes is not known: each may be the first.
   const everywhere = kind === RunKind.WORKFLOW;
   let placed = false;
@@ -50,12 +50,12 @@ export function withProof(turn: Turn, kind: RunKind, steps: readonly RunStep[]):
     const looked = step.name === engineSteps.inspect && isUpBefore(steps, at);
     if (usesHost.has(step.name) && !placed) {
       placed = true;
-      return [...stepsNamed(turn, ...frameBeforeUse), step];
+      return [...stepsNamed(pass, ...frameBeforeUse), step];
     }
     const looksNext = steps[at + 1]?.name === engineSteps.inspect;
     if (!((isUp && !looksNext) || looked) || (placed && !everywhere)) return [step];
     placed = true;
-    return [step, ...stepsNamed(turn, verifyErasedStep)];
+    return [step, ...stepsNamed(pass, verifyErasedStep)];
   });
 }
 
@@ -67,16 +67,16 @@ function isUpBefore(steps: readonly RunStep[], at: number): boolean {
  * Has an automatic clean read again itself at its end, where that is wanted. Asked once more when
  * its disks are known: what is learnt of them may ask for it.
  */
-export function addProofAtEnd(turn: Turn, run: Run): void {
-  if (run.kind !== RunKind.CLEAN || run.manual || !provesAtOnce(turn)) return;
+export function addProofAtEnd(pass: Pass, run: Run): void {
+  if (run.kind !== RunKind.CLEAN || run.manual || !provesAtOnce(pass)) return;
   const erased = run.steps.findLastIndex(({ name }) => isErasure(name));
   const isReading = ({ name }: RunStep, at: number) => at > erased && name === verifyErasedStep;
   if (erased === -1 || run.steps.some(isReading)) return;
-  run.steps.push(...stepsNamed(turn, ...frame));
+  run.steps.push(...stepsNamed(pass, ...frame));
 }
 
 /** Reading is what it is, whatever a runner says of it. */
-function stepsNamed({ context }: Turn, ...names: readonly string[]): RunStep[] {
+function stepsNamed({ context }: Pass, ...names: readonly string[]): RunStep[] {
   const known = knownSteps(context);
   const reading = { destructive: false, abortable: true, rerunClass: RerunClass.SAFE };
   return named(...names).map((wanted) => {
@@ -86,9 +86,9 @@ function stepsNamed({ context }: Turn, ...names: readonly string[]): RunStep[] {
 }
 
 /** Leaves out a reading with nothing to read; whether it did. */
-export function skipProof(turn: Turn, run: Run, step: RunStep): boolean {
+export function skipProof(pass: Pass, run: Run, step: RunStep): boolean {
   if (step.name !== verifyErasedStep || isStepOver(step) || step.attempt > 0) return false;
-  if (plansToProve(turn, run).length > 0) return false;
+  if (plansToProve(pass, run).length > 0) return false;
   step.state = StepState.SKIPPED;
   step.skippedBecause = 'nothing that was erased has to be read again';
   return true;

@@ -16,20 +16,20 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { controlSteps, type KnownStep, ownArguments, withDefaults } from '../../steps/index.ts';
-import { engineSteps, intoRunner } from '../turn/step-names.ts';
-import type { Turn } from '../turn/turn.ts';
-import type { RequestedStep } from '../turn/types.ts';
+import type { Pass } from '../pass/pass.ts';
+import { engineSteps, intoRunner } from '../pass/step-names.ts';
+import type { RequestedStep } from '../pass/types.ts';
 import { knownSteps, planOf } from './known-steps.ts';
 
 const [, ...boot] = intoRunner;
 
 /** The steps of a clean; `listed` is what a person wrote, undefined: automatic. */
 export function cleanSteps(
-  turn: Turn,
+  pass: Pass,
   listed: readonly RequestedStep[] | undefined,
 ): RequestedStep[] {
-  const known = knownSteps(turn.context);
-  const wanted = listed ?? automaticSteps(turn);
+  const known = knownSteps(pass.context);
+  const wanted = listed ?? automaticSteps(pass);
   const body = renderBody(RunKind.CLEAN, wanted, known);
   if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
   const head = named(...intoRunner, engineSteps.inspect);
@@ -40,8 +40,8 @@ export function cleanSteps(
   return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
 }
 
-export function automaticSteps(turn: Turn): RequestedStep[] {
-  const { enabled } = planOf(turn.host, turn.context);
+export function automaticSteps(pass: Pass): RequestedStep[] {
+  const { enabled } = planOf(pass.host, pass.context);
   return enabled.map(({ name }) => ({ step: name, arguments: {} }));
 }
 

@@ -18,16 +18,16 @@ import {
   verifyErasedStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { stepFailure } from '../turn/step-failure.ts';
-import { engineSteps } from '../turn/step-names.ts';
-import { causedBy, isStepOver, runName, type Turn } from '../turn/turn.ts';
+import { causedBy, isStepOver, type Pass, runName } from '../pass/pass.ts';
+import { stepFailure } from '../pass/step-failure.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps, offered, templateOnly } from './known-steps.ts';
 import { automaticSteps, newStep, renderBody } from './render.ts';
 import { calledStep } from './step-parts.ts';
 import { isEngineStep } from './steps.ts';
 
 /** Plans the rest of a run for this runner; returns why it cannot go on, or undefined. */
-export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
+export function replan(pass: Pass, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   if (ready.steps.length === 0) return undefined;
   if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
   for (const name of [writeImageStep, verifyErasedStep, commandStep]) {
@@ -37,7 +37,7 @@ export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailu
   const before = run.runnerVersion;
   run.runnerVersion = ready.runnerVersion;
   if (run.kind !== RunKind.CLEAN && run.kind !== RunKind.SERVICE) return undefined;
-  const seen = withRunner(turn, ready);
+  const seen = withRunner(pass, ready);
   const pending = run.steps.slice(run.currentStep + 1);
   const rest = run.manual ? describedAnew(seen, pending) : plannedAnew(seen, run, pending);
   const missing = rest.find((step) => isMissing(seen, step));
@@ -50,7 +50,7 @@ export function replan(turn: Turn, run: Run, ready: agent.RunnerReady): RunFailu
   const names = (steps: readonly RunStep[]) => steps.map(calledStep).join();
   if (names(rest) !== names(pending)) {
     const text = `${runName(run)}: its remaining steps were planned anew for runner`;
-    causedBy(turn, 'agent', `${text} ${ready.runnerVersion}`);
+    causedBy(pass, 'agent', `${text} ${ready.runnerVersion}`);
   }
   run.steps = [
     ...run.steps.slice(0, run.currentStep + 1),
@@ -84,20 +84,20 @@ function isLacking(run: Run, { steps }: agent.RunnerReady, wanted: string): bool
   return comes && !steps.some(({ name }) => name === wanted);
 }
 
-/** The turn as it is once this runner's list is what is known. */
-function withRunner(turn: Turn, { steps, runnerVersion }: agent.RunnerReady): Turn {
-  const facts = { ...turn.context.facts, runnerSteps: offered(steps), runnerVersion };
-  return { ...turn, context: { ...turn.context, facts } };
+/** The pass as it is once this runner's list is what is known. */
+function withRunner(pass: Pass, { steps, runnerVersion }: agent.RunnerReady): Pass {
+  const facts = { ...pass.context.facts, runnerSteps: offered(steps), runnerVersion };
+  return { ...pass, context: { ...pass.context, facts } };
 }
 
 /** What a program of the site's own runs as was asked for above; the run keeps the rest of it. */
-function isMissing({ context }: Pick<Turn, 'context'>, { name, title }: RunStep): boolean {
+function isMissing({ context }: Pick<Pass, 'context'>, { name, title }: RunStep): boolean {
   if (isEngineStep(name) || title !== '') return false;
   return !knownSteps(context).some(({ description }) => description.name === name);
 }
 
 /** The same steps, with what the new runner says of them. */
-function describedAnew({ context }: Turn, pending: readonly RunStep[]): RunStep[] {
+function describedAnew({ context }: Pass, pending: readonly RunStep[]): RunStep[] {
   const known = knownSteps(context);
   return pending.map((step) => {
     if (isStepOver(step) || step.title !== '' || isMissing({ context }, step)) return step;
@@ -124,14 +124,14 @@ function isOver({ state, skip }: RunStep): boolean {
  * A program of the site's own is never planned anew: only one that the run has still before it
  * runs, as the run has it. So none comes behind the erasure (DESIGN §5).
  */
-function plannedAnew(turn: Turn, run: Run, pending: readonly RunStep[]): RunStep[] {
+function plannedAnew(pass: Pass, run: Run, pending: readonly RunStep[]): RunStep[] {
   const end = pending.findLastIndex(({ name }) => name === engineSteps.inspectAgain);
   // Behind the look at the end comes only the reading after a power cycle, and nothing else.
   if (end === -1) return [...pending];
-  const known = knownSteps(turn.context);
+  const known = knownSteps(pass.context);
   const done = new Set(run.steps.filter(isOver).map(calledStep));
   const own = new Map(pending.map((step) => [step.title, step]));
-  const wanted = automaticSteps(turn).filter(({ step }) => {
+  const wanted = automaticSteps(pass).filter(({ step }) => {
     return !done.has(step) && (!step.startsWith(ownPrefix) || own.has(step));
   });
   const body = renderBody(RunKind.CLEAN, wanted, known).map((each) => {

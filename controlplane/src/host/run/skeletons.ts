@@ -11,17 +11,17 @@ import {
   RunKind,
   writeImageStep,
 } from '@rackwright/messages';
-import { engineSteps, intoRunner } from '../turn/step-names.ts';
-import type { Turn } from '../turn/turn.ts';
-import type { RequestedStep } from '../turn/types.ts';
+import type { Pass } from '../pass/pass.ts';
+import { engineSteps, intoRunner } from '../pass/step-names.ts';
+import type { RequestedStep } from '../pass/types.ts';
 import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 
-type Deployed = Pick<Turn['record'], 'image' | 'deploy'>;
+type Deployed = Pick<Pass['record'], 'image' | 'deploy'>;
 
 /** All steps of a run; `requested` are those that somebody listed; undefined: automatic. */
 export function stepsOfRun(
-  turn: Turn,
+  pass: Pass,
   kind: RunKind,
   requested: readonly RequestedStep[] | undefined,
 ): RequestedStep[] {
@@ -33,12 +33,12 @@ export function stepsOfRun(
     case RunKind.INSPECT:
       return named(...intoRunner, engineSteps.inspect, engineSteps.off);
     case RunKind.CLEAN:
-      return cleanSteps(turn, requested);
+      return cleanSteps(pass, requested);
     case RunKind.PROVISION:
     case RunKind.REIMAGE:
-      return deploySteps(turn.record);
+      return deploySteps(pass.record);
     case RunKind.SERVICE:
-      return serviceSteps(turn, variable);
+      return serviceSteps(pass, variable);
     case RunKind.RELEASE:
       return named(engineSteps.off);
     case RunKind.RESCUE:
@@ -67,18 +67,18 @@ export function deploySteps({ image, deploy }: Deployed): RequestedStep[] {
   ];
 }
 
-function serviceSteps(turn: Turn, listed: readonly RequestedStep[]): RequestedStep[] {
-  const known = knownSteps(turn.context);
+function serviceSteps(pass: Pass, listed: readonly RequestedStep[]): RequestedStep[] {
+  const known = knownSteps(pass.context);
   const body = renderBody(RunKind.SERVICE, listed, known);
   if (!listed.some(({ step }) => needsRunner(step, known))) return body;
   return [
     ...named(...intoRunner),
     ...body,
-    ...named(engineSteps.off, ...(isOnInUse(turn) ? [engineSteps.on] : [])),
+    ...named(engineSteps.off, ...(isOnInUse(pass) ? [engineSteps.on] : [])),
   ];
 }
 
 /** A provisioned host whose power was never observed runs, as far as we know. */
-function isOnInUse({ status }: Turn): boolean {
+function isOnInUse({ status }: Pass): boolean {
   return status.state === HostState.PROVISIONED && status.poweredOn !== false;
 }

@@ -15,8 +15,8 @@ import {
   scriptStep,
   webhookStep,
 } from '@rackwright/messages';
-import { cut } from '../turn/step-failure.ts';
-import type { Turn } from '../turn/turn.ts';
+import type { Pass } from '../pass/pass.ts';
+import { cut } from '../pass/step-failure.ts';
 
 /** Most that is kept of what one attempt wrote. */
 export const outputBytesMax = 64 * 1024;
@@ -35,7 +35,7 @@ interface Output {
 
 /** Takes in how the present attempt of a step ended, and what it wrote. */
 export function takeOutput(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   operationId: OperationId,
@@ -55,7 +55,7 @@ export function takeOutput(
     outputBytes: exit?.outputBytes ?? BigInt(output.tail.length),
     lastOutput: textOf(last),
   });
-  turn.effects.push({ kind: 'stepOutput', operationId, exit: step.exit, tail });
+  pass.effects.push({ kind: 'stepOutput', operationId, exit: step.exit, tail });
 }
 
 function lastOf(bytes: Uint8Array, bytesMax: number): Uint8Array {

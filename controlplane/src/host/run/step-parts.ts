@@ -3,7 +3,7 @@
  * of the template; between them stand boots, and at the end what leaves the host as it was. Pure.
  */
 import { type Run, type RunStep, StepState } from '@rackwright/messages';
-import { engineSteps, isBootStep } from '../turn/step-names.ts';
+import { engineSteps, isBootStep } from '../pass/step-names.ts';
 
 /** Places in a list, both included. */
 export interface Part {

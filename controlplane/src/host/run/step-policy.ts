@@ -16,7 +16,7 @@ import {
   type RunFailure,
   type RunStep,
 } from '@rackwright/messages';
-import { engineSteps } from '../turn/step-names.ts';
+import { engineSteps } from '../pass/step-names.ts';
 import { partOf } from './step-parts.ts';
 
 export type NextStep =

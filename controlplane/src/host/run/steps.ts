@@ -10,8 +10,8 @@ import {
   webhookStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { pauseEndsMs } from '../turn/pause.ts';
-import { type EngineStep, engineSteps } from '../turn/step-names.ts';
+import { pauseEndsMs } from '../pass/pause.ts';
+import { type EngineStep, engineSteps } from '../pass/step-names.ts';
 import { runnerStep, verifyErased, writeImage } from './steps/in-runner.ts';
 import { inspect, inspectAgain } from './steps/look.ts';
 import { awaitImage, deployStepOfAgent, outOfBandStep } from './steps/of-agent.ts';

@@ -1,28 +1,28 @@
 /** How the run of a workflow starts, and which steps it has. */
 import { HostState, RunKind, type RunStep } from '@rackwright/messages';
-import type { Turn } from '../turn/turn.ts';
-import type { WorkflowRequest } from '../turn/types.ts';
+import type { Pass } from '../pass/pass.ts';
+import type { WorkflowRequest } from '../pass/types.ts';
 import { enterRun } from './engine.ts';
 import { knownSteps } from './known-steps.ts';
 import { stepsOfWorkflow } from './template-steps.ts';
 
 /** Starts the run of a workflow. What is wrong with it has been looked at before. */
-export function startWorkflow(turn: Turn, request: WorkflowRequest, by: string): void {
+export function startWorkflow(pass: Pass, request: WorkflowRequest, by: string): void {
   const { workflowRun, workflowUid, templateDigest, timeoutMs } = request;
-  const steps = workflowSteps(turn, request);
+  const steps = workflowSteps(pass, request);
   const named = { workflowRun, workflowUid, templateDigest };
   const more = { requestedBy: by, manual: true, steps, ...named };
-  enterRun(turn, RunKind.WORKFLOW, more, timeoutMs);
+  enterRun(pass, RunKind.WORKFLOW, more, timeoutMs);
 }
 
 /** The steps that the run of a request has; a plan shows the same. */
 export function workflowSteps(
-  turn: Pick<Turn, 'status' | 'context'>,
+  pass: Pick<Pass, 'status' | 'context'>,
   { steps }: Pick<WorkflowRequest, 'steps'>,
 ): RunStep[] {
-  const { state, poweredOn, dirty } = turn.status;
+  const { state, poweredOn, dirty } = pass.status;
   // A provisioned host whose power was never observed runs, as far as we know.
   const isOnInUse = state === HostState.PROVISIONED && poweredOn !== false;
   const isDirty = state === HostState.MANAGEABLE && dirty;
-  return stepsOfWorkflow({ known: knownSteps(turn.context), isOnInUse, isDirty }, steps);
+  return stepsOfWorkflow({ known: knownSteps(pass.context), isOnInUse, isDirty }, steps);
 }

@@ -12,6 +12,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { CallResult, HostEffect } from '../pass/types.ts';
 import { nextWakeMs } from '../shell/wake.ts';
 import { type Bench, failed } from '../testing/bench.ts';
 import {
@@ -28,7 +29,6 @@ import {
   workable,
   wrote,
 } from '../testing/templates.ts';
-import type { CallResult, HostEffect } from '../turn/types.ts';
 
 function outputIn(effects: readonly HostEffect[]) {
   return effects.flatMap((effect) => (effect.kind === 'stepOutput' ? [effect] : []));

@@ -16,6 +16,7 @@ import {
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { agentWordMs } from '../operation/operation.ts';
+import type { WorkflowStep } from '../pass/types.ts';
 import { type Bench, bootOfRunner, done, failed } from '../testing/bench.ts';
 import {
   bmcStep,
@@ -26,7 +27,6 @@ import {
   workable,
   wrote,
 } from '../testing/templates.ts';
-import type { WorkflowStep } from '../turn/types.ts';
 
 /** What comes of one attempt. */
 type Luck = 'done' | 'fails' | 'late' | 'silent' | 'interrupted' | 'away' | 'resets';

@@ -6,7 +6,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { store as wire } from '@rackwright/messages';
-import { defaultTiming } from '../turn/timing.ts';
+import { defaultTiming } from '../pass/timing.ts';
 
 /** A hint that its holder has not renewed for this long counts for nothing. */
 export const sessionHintMs = 150_000;

@@ -5,9 +5,9 @@ import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
 import type { FleetView } from '../../fleet-view/index.ts';
 import type { Following } from '../../following/index.ts';
-import type { EngineTiming } from '../turn/timing.ts';
-import type { HostContext } from '../turn/types.ts';
-import type { CallWebhook } from '../turn/webhook-order.ts';
+import type { EngineTiming } from '../pass/timing.ts';
+import type { HostContext } from '../pass/types.ts';
+import type { CallWebhook } from '../pass/webhook-order.ts';
 import type { SessionRegistry } from './sessions.ts';
 
 export interface HostsDependencies {

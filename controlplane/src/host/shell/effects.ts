@@ -24,7 +24,7 @@ import {
 } from '../../secrets/index.ts';
 import { writeAbandoned, writeTombstone } from '../fleet/tombstones.ts';
 import { isSameLife } from '../operation/lineage.ts';
-import type { HostEffect } from '../turn/types.ts';
+import type { HostEffect } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { writeCertificates, writeDocuments } from './erasure-records.ts';
 import type { LiveSession } from './sessions.ts';

@@ -22,7 +22,7 @@ import {
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { idOf, readShared, writeRecord } from '../../records/index.ts';
-import type { CertificateDraft, DocumentDraft } from '../turn/types.ts';
+import type { CertificateDraft, DocumentDraft } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
 /** Statements of a lost turn stand under ids of this one, and say something else. */

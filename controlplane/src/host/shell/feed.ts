@@ -17,7 +17,7 @@ import type { Entry, Revision } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
 import { answered, idOfKey, listingsOf } from '../../records/index.ts';
 import { type HostIndex } from '../fleet/host-index.ts';
-import { activeRun } from '../turn/turn.ts';
+import { activeRun } from '../pass/pass.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import type { Limits } from './limits.ts';
 

@@ -11,11 +11,11 @@ import {
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
+import type { CallResult, WorkflowStep } from '../pass/types.ts';
+import { callNobody } from '../pass/webhook-order.ts';
 import { complete, connectAgent, proved, toInspect } from '../testing/plain-agent.ts';
 import { type Rig, rigWith } from '../testing/rig.ts';
 import { rendered, script, workflowRun, wrote } from '../testing/templates.ts';
-import type { CallResult, WorkflowStep } from '../turn/types.ts';
-import { callNobody } from '../turn/webhook-order.ts';
 
 const manageable = { goal: HostGoal.MANAGEABLE };
 

@@ -17,7 +17,7 @@ import type { Lane } from '../../loop/index.ts';
 import { idOf } from '../../records/index.ts';
 import { Followed, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
-import type { HostEffect } from '../turn/types.ts';
+import type { HostEffect } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { type HeldPlace, Places, queuePosition, wokenBy } from './places.ts';
 import { holdForNewIncarnation } from './restored-racks.ts';

@@ -1,10 +1,10 @@
 /**
- * Does what a turn has decided once the record that says so is durable: sends, calls, gives back.
+ * Does what a pass has decided once the record that says so is durable: sends, calls, gives back.
  *
  * Invariants:
  * 1. What can never be sent ends its attempt; what the store's absence kept back is sent later,
  *    while the record still says so.
- * 2. What comes of it is folded in by a turn of the host, as everything is.
+ * 2. What comes of it is folded in by a pass of the host, as everything is.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -23,9 +23,9 @@ import { whyNotGiven } from '../../secrets/index.ts';
 import { rackIdOf } from '../fleet/host-index.ts';
 import { identityReservation } from '../fleet/removal.ts';
 import { release } from '../fleet/reservations.ts';
-import type { TurnResult } from '../turn/turn-result.ts';
-import type { CallResult, HostEffect, HostEvent } from '../turn/types.ts';
-import { callNobody, type WebhookOrder } from '../turn/webhook-order.ts';
+import type { PassResult } from '../pass/pass-result.ts';
+import type { CallResult, HostEffect, HostEvent } from '../pass/types.ts';
+import { callNobody, type WebhookOrder } from '../pass/webhook-order.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { type Sending, sendCancel, sendForget, sendOperation } from './effects.ts';
 import type { Limits } from './limits.ts';
@@ -36,8 +36,8 @@ export interface PerformingParts {
   readonly progress: StepProgress;
   /** Nothing is sent later once its signal aborts. */
   readonly controller: Pick<Controller, 'take' | 'signal'>;
-  /** Folds an event in, in its turn. */
-  readonly post: (hostId: HostId, event: HostEvent) => Promise<TurnResult>;
+  /** Folds an event in, in its pass. */
+  readonly post: (hostId: HostId, event: HostEvent) => Promise<PassResult>;
 }
 
 export class Performing {

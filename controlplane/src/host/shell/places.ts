@@ -25,7 +25,7 @@ import {
   type SlotChange,
   type Slots,
   standingOf,
-} from '../turn/quota.ts';
+} from '../pass/quota.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
 const secondMs = 1_000;

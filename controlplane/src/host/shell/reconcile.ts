@@ -38,11 +38,11 @@ import { UsualDurations, type UsualTimes } from '../fleet/usual.ts';
 import { step } from '../machine.ts';
 import {
   isRepeated,
+  type PassResult,
   type RequestOutcome,
   requestOutcome,
   staleEtag,
-  type TurnResult,
-} from '../turn/turn-result.ts';
+} from '../pass/pass-result.ts';
 import type {
   AnswerVerdict,
   HostContext,
@@ -50,7 +50,7 @@ import type {
   HostOutcome,
   HostRequest,
   Requester,
-} from '../turn/types.ts';
+} from '../pass/types.ts';
 import { logChange } from './change-log.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { writeEvidence, writeFacts } from './effects.ts';
@@ -88,7 +88,7 @@ export class Hosts {
       keyOf: String,
       fieldsOf: (hostId) => ({ host: hostId }),
       isDue: (hostId, reason) => reason === 'tick' || this.#feed.isNews(hostId),
-      pass: (hostId, reason) => this.#turn(hostId, { kind: reason }),
+      pass: (hostId, reason) => this.#pass(hostId, { kind: reason }),
     });
     this.#finished = new FinishedRuns(deps);
     this.#usual = new UsualDurations(deps, this.#index);
@@ -143,7 +143,7 @@ export class Hosts {
     return this.consider(hostId, (record, context) => explainHost(record, context, more));
   }
 
-  /** Computes something of a host from what its next turn would be decided by. Writes nothing. */
+  /** Computes something of a host from what its next pass would be decided by. Writes nothing. */
   async consider<T>(
     hostId: HostId,
     of: (record: wire.HostRecord, context: HostContext) => T,
@@ -210,7 +210,7 @@ export class Hosts {
   }
 
   /** Folds in what an agent says of a host; resolves once the answer may be given. */
-  report(hostId: HostId, report: agent.Report): Promise<TurnResult> {
+  report(hostId: HostId, report: agent.Report): Promise<PassResult> {
     return this.#post(hostId, { kind: 'report', report });
   }
 
@@ -220,7 +220,7 @@ export class Hosts {
     operation: { readonly id: OperationId; readonly hostUid: HostUid },
     type: FailureName,
     message: string,
-  ): Promise<TurnResult> {
+  ): Promise<PassResult> {
     return this.report(hostId, failedReport(operation, type, message));
   }
 
@@ -229,21 +229,21 @@ export class Hosts {
     journal: agent.Journal,
     listed: readonly agent.JournalledOperation[],
     grants: readonly string[],
-  ): Promise<TurnResult> {
+  ): Promise<PassResult> {
     return this.#post(hostId, { kind: 'hello', journal, listed, grants });
   }
 
-  forgotten(hostId: HostId): Promise<TurnResult> {
+  forgotten(hostId: HostId): Promise<PassResult> {
     return this.#post(hostId, { kind: 'forgotten' });
   }
 
-  #post(hostId: HostId, event: HostEvent, expectedRevision?: number): Promise<TurnResult> {
-    return this.#controller.take(hostId, () => this.#turn(hostId, event, expectedRevision));
+  #post(hostId: HostId, event: HostEvent, expectedRevision?: number): Promise<PassResult> {
+    return this.#controller.take(hostId, () => this.#pass(hostId, event, expectedRevision));
   }
 
-  async #turn(hostId: HostId, event: HostEvent, expected?: number): Promise<TurnResult> {
+  async #pass(hostId: HostId, event: HostEvent, expected?: number): Promise<PassResult> {
     const key = storeKey('hosts', hostId);
-    // One that opens while this turn reads has its Hello behind it in the queue: not before that.
+    // One that opens while this pass reads has its Hello behind it in the queue: not before that.
     const knownRack = this.#index.rackOf(hostId);
     const before = this.#deps.registry.sessionOf(knownRack ?? '');
     let standing: ReadonlyMap<string, Uint8Array> = new Map();
@@ -290,7 +290,7 @@ export class Hosts {
 
   /**
    * Evidence first, then the record that cites it. Undefined when another writer was faster; what
-   * stands of a lost turn where that says something else.
+   * stands of a lost pass where that says something else.
    */
   async #write(
     key: string,
@@ -334,7 +334,7 @@ export class Hosts {
     before: wire.HostRecord,
     outcome: Exclude<HostOutcome, { kind: 'refused' }>,
     revision: number,
-  ): Promise<TurnResult> {
+  ): Promise<PassResult> {
     const record = outcome.kind === 'kept' ? outcome.record : before;
     if (outcome.kind === 'kept') this.#index.note(hostId, record, revision);
     let verdict: AnswerVerdict | undefined;
@@ -352,7 +352,7 @@ export class Hosts {
     return { kind: 'kept', record, revision, ...(verdict === undefined ? {} : { verdict }) };
   }
 
-  #gone(hostId: HostId, result: TurnResult = { kind: 'notFound' }): TurnResult {
+  #gone(hostId: HostId, result: PassResult = { kind: 'notFound' }): PassResult {
     this.#index.drop(hostId);
     this.#progress.drop(hostId);
     this.#waits.drop(hostId);

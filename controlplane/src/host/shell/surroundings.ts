@@ -27,9 +27,9 @@ import {
   reservedValues,
 } from '../fleet/reservations.ts';
 import { isSameLife } from '../operation/lineage.ts';
-import { freezeText } from '../turn/brake.ts';
-import { activeRun } from '../turn/turn.ts';
-import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../turn/types.ts';
+import { freezeText } from '../pass/brake.ts';
+import { activeRun } from '../pass/pass.ts';
+import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../pass/types.ts';
 import { sessionHintMs } from './agent-away.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { standings } from './places.ts';

@@ -2,8 +2,8 @@
 import type { HostId, store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { waitOf } from '../explain/explain.ts';
-import { activeRun } from '../turn/turn.ts';
-import type { HostContext } from '../turn/types.ts';
+import { activeRun } from '../pass/pass.ts';
+import type { HostContext } from '../pass/types.ts';
 
 /**
  * One line when a host begins to wait for something, and none while it goes on: a run that waits

@@ -4,9 +4,9 @@ import { FaultSeverity, type store } from '@rackwright/messages';
 import { bmcUnreachable, silenceErrorMs } from '../bmc/health.ts';
 import { takeOverAtMs } from '../operation/calls.ts';
 import { agentWordMs } from '../operation/operation.ts';
-import { pauseEndsMs } from '../turn/pause.ts';
-import { defaultTiming } from '../turn/timing.ts';
-import { activeRun } from '../turn/turn.ts';
+import { activeRun } from '../pass/pass.ts';
+import { pauseEndsMs } from '../pass/pause.ts';
+import { defaultTiming } from '../pass/timing.ts';
 
 /** Wall time in milliseconds; undefined when only an event can move the host. */
 export function nextWakeMs(

@@ -29,15 +29,15 @@ import {
 } from '@rackwright/messages';
 import { namesOf } from '../erasure/certify.ts';
 import { step } from '../machine.ts';
-import { isBootStep } from '../turn/step-names.ts';
-import { defaultTiming } from '../turn/timing.ts';
+import { isBootStep } from '../pass/step-names.ts';
+import { defaultTiming } from '../pass/timing.ts';
 import type {
   HostContext,
   HostEffect,
   HostEvent,
   HostOutcome,
   HostRequest,
-} from '../turn/types.ts';
+} from '../pass/types.ts';
 
 export const startMs = Date.UTC(2026, 0, 1);
 export const uuid = Uint8Array.from({ length: 16 }, (_, index) => index + 1);

@@ -10,7 +10,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { expect } from 'vitest';
-import { type HostEffect } from '../turn/types.ts';
+import { type HostEffect } from '../pass/types.ts';
 import { type Bench, bench, verified } from './bench.ts';
 
 export const normal = { kind: 'delete', reason: 'sold' } as const;

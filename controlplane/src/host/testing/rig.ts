@@ -35,12 +35,12 @@ import { FleetView } from '../../fleet-view/index.ts';
 import { Following } from '../../following/index.ts';
 import { freezeShared } from '../../records/index.ts';
 import { reservedValues } from '../fleet/reservations.ts';
+import type { RequestOutcome } from '../pass/pass-result.ts';
+import { defaultTiming } from '../pass/timing.ts';
+import type { HostRequest } from '../pass/types.ts';
 import type { HostsDependencies } from '../shell/dependencies.ts';
 import { Hosts } from '../shell/reconcile.ts';
 import { createSessionRegistry, type SessionRegistry } from '../shell/sessions.ts';
-import { defaultTiming } from '../turn/timing.ts';
-import type { RequestOutcome } from '../turn/turn-result.ts';
-import type { HostRequest } from '../turn/types.ts';
 import { newHost, startMs } from './bench.ts';
 
 export interface ReplicaOptions {

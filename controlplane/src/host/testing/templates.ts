@@ -11,7 +11,7 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { agentWordMs } from '../operation/operation.ts';
-import type { WorkflowStep } from '../turn/types.ts';
+import type { WorkflowStep } from '../pass/types.ts';
 import { type Bench, bench, done, verified } from './bench.ts';
 import { statusOf } from './deleting.ts';
 

@@ -12,9 +12,9 @@ import {
   RunPhase,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import type { HostRequest } from '../../host/pass/types.ts';
 import { type Bench, bench, done, inspected, verified } from '../../host/testing/bench.ts';
 import { rendered } from '../../host/testing/templates.ts';
-import type { HostRequest } from '../../host/turn/types.ts';
 import { isMissed, seenHost } from '../facts/seen.ts';
 import { image, Rollout } from './rollout.fixture.ts';
 

@@ -3,8 +3,8 @@ import { AccessService, bind, type CallContext } from '@rackwright/messages';
 import { nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { localChannel } from '@rackwright/rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type GivenWorld, runOver } from '../command-io.fixture.ts';
 import { exitCodes } from '../failure.ts';
-import { type GivenWorld, runOver } from '../world.fixture.ts';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.fixture.ts';
 
 const config = '/home/me/.config/rackwright/config.yaml';

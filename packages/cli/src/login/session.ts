@@ -7,9 +7,9 @@
  *    comes too late takes what the other has got.
  */
 import type { Clock } from '@rackwright/platform';
+import type { CommandIo } from '../command-io.ts';
 import { type ContextSettings, configFolder, type LoginSettings } from '../config-file.ts';
 import { SignInNeeded, UsageError } from '../failure.ts';
-import type { World } from '../world.ts';
 import { endpointsOf, type Provider, refresh, type Tokens } from './provider.ts';
 
 /** A token that ends within this time is renewed first, milliseconds. */
@@ -27,41 +27,41 @@ export interface Session {
 }
 
 /** Where the sign-in of a context is kept. */
-export function sessionPath(world: World, context: string): string {
-  return `${configFolder(world)}/sessions/${context}.json`;
+export function sessionPath(io: CommandIo, context: string): string {
+  return `${configFolder(io)}/sessions/${context}.json`;
 }
 
 /** The token for the control plane, renewed when that is needed. Throws `SignInNeeded`. */
 export async function signedInToken(
-  world: World,
+  io: CommandIo,
   context: string,
   { login }: ContextSettings,
 ): Promise<string> {
   if (login === undefined) throw new UsageError(`the context "${context}" has no login`);
-  const session = await readSession(world, context);
+  const session = await readSession(io, context);
   if (session?.issuer !== login.issuer || session.clientId !== login.clientId) {
     throw needed(context, 'nobody is signed in');
   }
-  if (!endsSoon(session, world.clock)) return session.token;
-  return (await renewed(world, context, login, session)).token;
+  if (!endsSoon(session, io.clock)) return session.token;
+  return (await renewed(io, context, login, session)).token;
 }
 
 async function renewed(
-  world: World,
+  io: CommandIo,
   context: string,
   login: LoginSettings,
   session: Session,
 ): Promise<Session> {
   const { refreshToken } = session;
   if (refreshToken === undefined) throw needed(context, 'the sign-in has ended');
-  const provider = await providerOf(world, login);
+  const provider = await providerOf(io, login);
   const answer = await refresh(provider, await endpointsOf(provider), refreshToken);
   if (answer.kind === 'tokens') {
-    return keep(world, context, login, answer.tokens, refreshToken);
+    return keep(io, context, login, answer.tokens, refreshToken);
   }
   // Invariant 2.
-  const other = await readSession(world, context);
-  if (other !== undefined && other.refreshToken !== refreshToken && !endsSoon(other, world.clock)) {
+  const other = await readSession(io, context);
+  if (other !== undefined && other.refreshToken !== refreshToken && !endsSoon(other, io.clock)) {
     return other;
   }
   throw needed(context, answer.kind === 'refused' ? answer.why : 'it is not renewed');
@@ -69,7 +69,7 @@ async function renewed(
 
 /** Keeps what a sign-in has given; a refresh token stays until there is a new one. */
 export async function keep(
-  world: World,
+  io: CommandIo,
   context: string,
   { issuer, clientId, use }: LoginSettings,
   tokens: Tokens,
@@ -81,7 +81,7 @@ export async function keep(
       `${issuer} gives no ID token; let it, or use its access token (login.use: access)`,
     );
   }
-  const nowMs = world.clock.nowMs();
+  const nowMs = io.clock.nowMs();
   const endsAfterMs = use === 'access' ? tokens.expiresInMs : undefined;
   const session: Session = {
     ...{ issuer, clientId, token },
@@ -89,16 +89,16 @@ export async function keep(
     expiresAtMs: expiryOf(token) ?? (endsAfterMs === undefined ? undefined : nowMs + endsAfterMs),
   };
   const text = `${JSON.stringify(session, undefined, 2)}\n`;
-  await world.writePrivateFile(sessionPath(world, context), new TextEncoder().encode(text));
+  await io.writePrivateFile(sessionPath(io, context), new TextEncoder().encode(text));
   return session;
 }
 
 /** The provider of a login. Throws `UsageError` when its authority cannot be read. */
-export async function providerOf(world: World, settings: LoginSettings): Promise<Provider> {
-  const { web, signal } = world;
+export async function providerOf(io: CommandIo, settings: LoginSettings): Promise<Provider> {
+  const { web, signal } = io;
   if (web === undefined) throw new UsageError('no identity provider can be reached from here');
   const { caFile } = settings;
-  const bytes = caFile === undefined ? undefined : await world.readFile(caFile);
+  const bytes = caFile === undefined ? undefined : await io.readFile(caFile);
   if (caFile !== undefined && bytes === undefined) {
     throw new UsageError(`login.caFile names ${caFile}, which does not exist`);
   }
@@ -107,8 +107,8 @@ export async function providerOf(world: World, settings: LoginSettings): Promise
 }
 
 /** What is kept; undefined when there is nothing, or nothing that can be read. */
-export async function readSession(world: World, context: string): Promise<Session | undefined> {
-  const bytes = await world.readFile(sessionPath(world, context));
+export async function readSession(io: CommandIo, context: string): Promise<Session | undefined> {
+  const bytes = await io.readFile(sessionPath(io, context));
   if (bytes === undefined) return undefined;
   try {
     const value = JSON.parse(new TextDecoder().decode(bytes)) as Partial<Session>;

@@ -8,8 +8,8 @@ import {
 } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 import { stringify } from 'yaml';
+import type { CommandIo } from '../command-io.ts';
 import { UsageError } from '../failure.ts';
-import type { World } from '../world.ts';
 import type { OutputKind } from './kinds.ts';
 import { type Column, formatFields, formatTable } from './table.ts';
 
@@ -33,7 +33,7 @@ export function isForPrograms(output: OutputKind): output is ProgramKind {
 const jsonOptions = { alwaysEmitImplicit: true } as const;
 
 /** Prints lines on standard output. */
-export function printLines({ out }: World, lines: readonly string[]): void {
+export function printLines({ out }: CommandIo, lines: readonly string[]): void {
   if (lines.length > 0) out.write(`${lines.join('\n')}\n`);
 }
 
@@ -42,31 +42,31 @@ export function printLines({ out }: World, lines: readonly string[]): void {
  * `UsageError` when names are asked for where there are none.
  */
 export function printAs<D extends DescMessage>(
-  world: World,
+  io: CommandIo,
   output: ProgramKind,
   schema: D,
   message: MessageShape<D>,
 ): void {
-  if (output === 'name') printLines(world, namesOf(schema, message));
-  else printValue(world, output, toJson(schema, message, jsonOptions));
+  if (output === 'name') printLines(io, namesOf(schema, message));
+  else printValue(io, output, toJson(schema, message, jsonOptions));
 }
 
 /** Prints one of many messages: a line of JSON, a YAML document, or names. */
 export function printEvent<D extends DescMessage>(
-  world: World,
+  io: CommandIo,
   output: ProgramKind,
   schema: D,
   message: MessageShape<D>,
 ): void {
-  if (output === 'json') world.out.write(`${toJsonString(schema, message, jsonOptions)}\n`);
+  if (output === 'json') io.out.write(`${toJsonString(schema, message, jsonOptions)}\n`);
   else {
-    if (output === 'yaml') printLines(world, ['---']);
-    printAs(world, output, schema, message);
+    if (output === 'yaml') printLines(io, ['---']);
+    printAs(io, output, schema, message);
   }
 }
 
 /** Prints what is no message. Throws `UsageError` when names are asked for: it has none. */
-export function printValue({ out }: World, output: ProgramKind, value: JsonValue): void {
+export function printValue({ out }: CommandIo, output: ProgramKind, value: JsonValue): void {
   if (output === 'name') throw noNames();
   out.write(
     output === 'json' ? `${JSON.stringify(value, undefined, 2)}\n` : stringify(value, yamlOptions),
@@ -110,20 +110,20 @@ function nameIn(schema: DescMessage, message: MessageShape<DescMessage>): string
 
 /** Prints a table that fits the terminal; `wide` is whole, and has all of the columns. */
 export function printTable<T>(
-  world: World,
+  io: CommandIo,
   output: OutputKind,
   columns: readonly Column<T>[],
   rows: readonly T[],
 ): void {
   const isWide = output === 'wide';
   const shown = columns.filter(({ wideOnly }) => isWide || wideOnly !== true);
-  printLines(world, formatTable(shown, rows, isWide ? undefined : world.out.columns));
+  printLines(io, formatTable(shown, rows, isWide ? undefined : io.out.columns));
 }
 
 /** Prints names and values of one resource. */
 export function printFields(
-  world: World,
+  io: CommandIo,
   fields: readonly (readonly [name: string, value: string])[],
 ): void {
-  printLines(world, formatFields(fields));
+  printLines(io, formatFields(fields));
 }

@@ -7,7 +7,7 @@ import {
   type TemplateStep,
   type TemplateVariable,
 } from '@rackwright/messages';
-import type { World } from '../world.ts';
+import type { CommandIo } from '../command-io.ts';
 import { enumName } from './enum-name.ts';
 import type { OutputKind } from './kinds.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from './show.ts';
@@ -23,13 +23,13 @@ export function summary(template: Template | undefined): string {
 }
 
 /** A template with its variables and steps. */
-export function showTemplate(world: World, output: OutputKind, template: Template): void {
+export function showTemplate(io: CommandIo, output: OutputKind, template: Template): void {
   if (isForPrograms(output)) {
-    printAs(world, output, TemplateSchema, template);
+    printAs(io, output, TemplateSchema, template);
     return;
   }
   const { name, description, digest, labels, builtIn, updateTime, variables, steps } = template;
-  printFields(world, [
+  printFields(io, [
     ['name', name],
     ['description', description],
     ['digest', digest],
@@ -37,11 +37,11 @@ export function showTemplate(world: World, output: OutputKind, template: Templat
     ['changed', builtIn ? 'built in' : instant(updateTime)],
   ]);
   if (variables.length > 0) {
-    printLines(world, ['']);
-    printTable(world, output, variableColumns, variables);
+    printLines(io, ['']);
+    printTable(io, output, variableColumns, variables);
   }
-  printLines(world, ['']);
-  printTable(world, output, stepColumns, steps);
+  printLines(io, ['']);
+  printTable(io, output, stepColumns, steps);
 }
 
 const variableColumns: readonly Column<TemplateVariable>[] = [

@@ -20,7 +20,7 @@ import { hasLooked, plansToProve, proveErased } from '../../erasure/power-cycle.
 import { burnInMs, eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
-import { currentStep, inventoryNow, type Turn } from '../../turn/turn.ts';
+import { currentStep, inventoryNow, type Pass } from '../../pass/pass.ts';
 import { credentialVersions, imageOf } from './image-of-step.ts';
 import { deploymentFor, orderOf } from './of-agent.ts';
 import type { OperationOptions, OperationStep } from './step-definition.ts';
@@ -29,15 +29,15 @@ export const runnerStep: OperationStep = {
   kind: 'operation',
   inBand: true,
   timeoutMs: (timing) => timing.cleanStepTimeoutMs,
-  operation: (turn, run, step, options) => ({
+  operation: (pass, run, step, options) => ({
     case: 'runStep',
-    value: runStep(turn, run, step, options),
+    value: runStep(pass, run, step, options),
   }),
-  complete: (turn, run, step, result) =>
-    isErasure(step.name) ? certifyErasure(turn, run, step, result.evidence) : undefined,
-  leftMs: (turn, run) => {
-    const { cleanStepTimeoutMs } = turn.context.timing;
-    const { devicePlan, diskSpeeds } = turn.record;
+  complete: (pass, run, step, result) =>
+    isErasure(step.name) ? certifyErasure(pass, run, step, result.evidence) : undefined,
+  leftMs: (pass, run) => {
+    const { cleanStepTimeoutMs } = pass.context.timing;
+    const { devicePlan, diskSpeeds } = pass.record;
     const step = currentStep(run);
     const name = step?.name ?? '';
     if (!isErasure(name)) {
@@ -50,12 +50,12 @@ export const runnerStep: OperationStep = {
 /** Reads again what was erased before a power cycle; it writes nothing. */
 export const verifyErased: OperationStep = {
   ...runnerStep,
-  complete: (turn, _run, step, result) => proveErased(turn, step, result.evidence),
-  leftMs: (turn, run) =>
+  complete: (pass, _run, step, result) => proveErased(pass, step, result.evidence),
+  leftMs: (pass, run) =>
     readTimeoutMs(
-      turn.record.diskSpeeds,
-      plansToProve(turn, run),
-      turn.context.timing.cleanStepTimeoutMs,
+      pass.record.diskSpeeds,
+      plansToProve(pass, run),
+      pass.context.timing.cleanStepTimeoutMs,
     ),
 };
 
@@ -66,21 +66,21 @@ export const writeImage: OperationStep = {
   operation: runnerStep.operation,
   timeoutMs: (timing) => timing.imageTimeoutMs,
   begin: beginWriteOver,
-  complete: (turn, run) => {
-    noteDeployed(turn, run);
+  complete: (pass, run) => {
+    noteDeployed(pass, run);
     return undefined;
   },
 };
 
 function runStep(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   step: RunStep,
   { checkOf, lastProgress }: OperationOptions,
 ): agent.RunStep {
   const checked = checkOf?.kind.case === 'runStep' ? checkOf.kind.value : undefined;
-  const image = imageOf(turn, step);
-  const id = operationId(turn, run, run.currentStep, step.attempt);
+  const image = imageOf(pass, step);
+  const id = operationId(pass, run, run.currentStep, step.attempt);
   return create(agent.RunStepSchema, {
     ...orderOf(step, checked === undefined ? modeOf(step) : agent.StepMode.CHECK),
     arguments: {
@@ -88,23 +88,23 @@ function runStep(
       ...checked?.arguments,
       ...(lastProgress === undefined || lastProgress === '' ? {} : { lastProgress }),
     },
-    bootOperationId: bootOperationId(turn, run),
-    runnerSession: runnerSession(turn, run),
-    devices: devicesOf(turn, run, step),
-    challengeSeed: checked?.challengeSeed ?? challengeSeed(turn.context.incarnation, id),
-    allowUnprovenIdentity: turn.spec.cleaning?.allowUnprovenIdentity ?? false,
-    allowDiskless: turn.spec.cleaning?.allowDiskless ?? false,
+    bootOperationId: bootOperationId(pass, run),
+    runnerSession: runnerSession(pass, run),
+    devices: devicesOf(pass, run, step),
+    challengeSeed: checked?.challengeSeed ?? challengeSeed(pass.context.incarnation, id),
+    allowUnprovenIdentity: pass.spec.cleaning?.allowUnprovenIdentity ?? false,
+    allowDiskless: pass.spec.cleaning?.allowDiskless ?? false,
     ...(step.handOff ? { handOff: true } : {}),
     ...(image === undefined ? {} : { image }),
-    ...deploymentFor(turn, run, step),
-    secrets: secretUses(step.arguments, credentialVersions(turn)),
-    ...witnesses(turn),
+    ...deploymentFor(pass, run, step),
+    secrets: secretUses(step.arguments, credentialVersions(pass)),
+    ...witnesses(pass),
   });
 }
 
 /** Guard 0 in the runner: what the machine itself must say. */
-function witnesses(turn: Turn) {
-  const expectedIdentity = machineIdentity(turn);
+function witnesses(pass: Pass) {
+  const expectedIdentity = machineIdentity(pass);
   return expectedIdentity === undefined ? {} : { expectedIdentity };
 }
 
@@ -114,11 +114,11 @@ function modeOf({ name }: RunStep): agent.StepMode {
 }
 
 /** The devices that a step may touch, and how; none where it is about none. */
-function devicesOf(turn: Turn, run: Run, { name }: RunStep): agent.DevicePlan[] {
-  if (name === verifyErasedStep) return plansToProve(turn, run);
-  if (name === writeImageStep) return devicesSeen(turn, run);
+function devicesOf(pass: Pass, run: Run, { name }: RunStep): agent.DevicePlan[] {
+  if (name === verifyErasedStep) return plansToProve(pass, run);
+  if (name === writeImageStep) return devicesSeen(pass, run);
   return isErasure(name) || name === burnInDiskStep
-    ? plansOfStep(turn.record.devicePlan, name)
+    ? plansOfStep(pass.record.devicePlan, name)
     : [];
 }
 
@@ -126,14 +126,14 @@ function devicesOf(turn: Turn, run: Run, { name }: RunStep): agent.DevicePlan[] 
  * The runner of the present boot. An agent whose disk was put back to an older copy knows neither
  * which runner has had the boot nor what that one has begun: it must not hand that to the next.
  */
-function runnerSession(turn: Turn, run: Run): string {
-  const { runner } = turn.record;
-  return runner?.bootOperationId === bootOperationId(turn, run) ? runner.runnerSession : '';
+function runnerSession(pass: Pass, run: Run): string {
+  const { runner } = pass.record;
+  return runner?.bootOperationId === bootOperationId(pass, run) ? runner.runnerSession : '';
 }
 
 /** An image goes onto none that came after the inspection of its run; names are enough. */
-function devicesSeen(turn: Turn, run: Run): agent.DevicePlan[] {
-  const { devices = [] } = (hasLooked(run) ? inventoryNow(turn) : undefined) ?? {};
+function devicesSeen(pass: Pass, run: Run): agent.DevicePlan[] {
+  const { devices = [] } = (hasLooked(run) ? inventoryNow(pass) : undefined) ?? {};
   return devices.map(({ serial, wwn }) => {
     return create(agent.DevicePlanSchema, { device: { serial, wwn } });
   });

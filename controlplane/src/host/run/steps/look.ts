@@ -17,9 +17,9 @@ import { settleHardware } from '../../erasure/hardware.ts';
 import { inspectTimeoutMs } from '../../erasure/times.ts';
 import { withEarlierNeighbors } from '../../hardware/neighbors.ts';
 import { bootOperationId } from '../../operation/boots.ts';
-import { invalidResult } from '../../turn/step-failure.ts';
-import { move } from '../../turn/transitions.ts';
-import type { Turn } from '../../turn/turn.ts';
+import type { Pass } from '../../pass/pass.ts';
+import { invalidResult } from '../../pass/step-failure.ts';
+import { move } from '../../pass/transitions.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
 
@@ -28,48 +28,48 @@ export const inspect: OperationStep = {
   kind: 'operation',
   inBand: true,
   timeoutMs: operationTimeout,
-  operation: (turn, run) => ({
+  operation: (pass, run) => ({
     case: 'inspect',
     value: create(agent.InspectSchema, {
-      bootOperationId: bootOperationId(turn, run),
-      ...bmcOfDrives(turn),
-      bootMedia: turn.spec.cleaning?.bootMedia ?? [],
+      bootOperationId: bootOperationId(pass, run),
+      ...bmcOfDrives(pass),
+      bootMedia: pass.spec.cleaning?.bootMedia ?? [],
     }),
   }),
   leftMs: ({ spec, context }) => inspectTimeoutMs(spec.cleaning, operationTimeout(context.timing)),
-  complete: (turn, run, _step, result) => {
+  complete: (pass, run, _step, result) => {
     const inventory = result.observations?.inventory;
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
-    const tooLarge = keepInventory(turn, inventory);
+    const tooLarge = keepInventory(pass, inventory);
     if (tooLarge !== undefined) return tooLarge;
-    const uncertified = leaveIfUncertified(turn, inventory);
-    const refused = planDevices(turn, run, inventory);
+    const uncertified = leaveIfUncertified(pass, inventory);
+    const refused = planDevices(pass, run, inventory);
     // Nobody gets a host with a disk that was not erased, whenever that was plugged in.
     return refused ?? (run.kind === RunKind.PROVISION ? uncertified : undefined);
   },
 };
 
 /** The BMC is asked for its drives where its protocol has a list of them. */
-function bmcOfDrives(turn: Turn) {
-  if (!protocolOf(turn.spec.bmc?.protocol).listsDrives) return {};
-  return { bmc: bmcAccess(turn), ...expectedIdentity(turn) };
+function bmcOfDrives(pass: Pass) {
+  if (!protocolOf(pass.spec.bmc?.protocol).listsDrives) return {};
+  return { bmc: bmcAccess(pass), ...expectedIdentity(pass) };
 }
 
 /** Largest inventory that is kept, in bytes on the wire: facts are one bounded record. */
 const inventoryBytesMax = 128 * 1024;
 
-function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined {
+function keepInventory(pass: Pass, inventory: Inventory): RunFailure | undefined {
   const { length } = toBinary(InventorySchema, inventory);
   if (length > inventoryBytesMax) {
     return invalidResult(
       `the inventory has ${length} bytes; at most ${inventoryBytesMax} are kept`,
     );
   }
-  noteElsewhere(turn, inventory);
-  const { inventory: before } = turn.context.facts;
+  noteElsewhere(pass, inventory);
+  const { inventory: before } = pass.context.facts;
   const whole = withEarlierNeighbors(before, inventory, inventoryBytesMax);
-  settleHardware(turn, whole);
-  turn.effects.push({ kind: 'facts', facts: { inventory: whole } });
+  settleHardware(pass, whole);
+  pass.effects.push({ kind: 'facts', facts: { inventory: whole } });
   return undefined;
 }
 
@@ -77,20 +77,20 @@ function keepInventory(turn: Turn, inventory: Inventory): RunFailure | undefined
  * A disk that nobody erased has come into an available host: it is available no more, and this is
  * why. So it is for a disk that was certified and was away: nobody saw what was done to it there.
  */
-function leaveIfUncertified(turn: Turn, inventory: Inventory): RunFailure | undefined {
-  if (turn.status.state !== HostState.AVAILABLE) return undefined;
-  forgetAbsent(turn, inventory);
-  const uncertified = uncertifiedDevice(turn, inventory);
-  if (uncertified !== undefined) move(turn.status, 'used');
+function leaveIfUncertified(pass: Pass, inventory: Inventory): RunFailure | undefined {
+  if (pass.status.state !== HostState.AVAILABLE) return undefined;
+  forgetAbsent(pass, inventory);
+  const uncertified = uncertifiedDevice(pass, inventory);
+  if (uncertified !== undefined) move(pass.status, 'used');
   return uncertified;
 }
 
 /** The inventory after the last erase: every device must be certified for this epoch (H6). */
 export const inspectAgain: OperationStep = {
   ...inspect,
-  complete: (turn, run, _step, result) => {
+  complete: (pass, run, _step, result) => {
     const inventory = result.observations?.inventory;
     if (inventory === undefined) return invalidResult('the inspection brought no inventory');
-    return keepInventory(turn, inventory) ?? checkCertified(turn, run, inventory);
+    return keepInventory(pass, inventory) ?? checkCertified(pass, run, inventory);
   },
 };

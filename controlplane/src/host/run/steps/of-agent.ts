@@ -11,8 +11,8 @@ import {
 } from '@rackwright/messages';
 import { deploymentOf, proofLeftMs } from '../../deployment/deployment.ts';
 import { queueTimeoutMs } from '../../deployment/image-turn.ts';
-import { isDeployStepOfAgent } from '../../turn/step-names.ts';
-import { currentStep, type Turn } from '../../turn/turn.ts';
+import { currentStep, type Pass } from '../../pass/pass.ts';
+import { isDeployStepOfAgent } from '../../pass/step-names.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
 
@@ -20,12 +20,12 @@ import { type OperationStep, operationTimeout } from './step-definition.ts';
 export const deployStepOfAgent: OperationStep = {
   kind: 'operation',
   timeoutMs: (timing) => timing.imageTimeoutMs,
-  operation: (turn, run, step) => ({
+  operation: (pass, run, step) => ({
     case: 'runStep',
     value: create(agent.RunStepSchema, {
       ...orderOf(step),
       destructive: false,
-      ...deploymentFor(turn, run, step),
+      ...deploymentFor(pass, run, step),
     }),
   }),
   complete: () => undefined,
@@ -40,13 +40,13 @@ export const outOfBandStep: OperationStep = {
   leftMs: ({ context }, run) => {
     return patienceMs[currentStep(run)?.name ?? ''] ?? operationTimeout(context.timing);
   },
-  operation: (turn, _run, step, { checkOf }) => ({
+  operation: (pass, _run, step, { checkOf }) => ({
     case: 'runStep',
     value: create(agent.RunStepSchema, {
       ...orderOf(step, checkOf === undefined ? agent.StepMode.RUN : agent.StepMode.CHECK),
       arguments: { ...step.arguments },
-      bmc: bmcAccess(turn),
-      ...expectedIdentity(turn),
+      bmc: bmcAccess(pass),
+      ...expectedIdentity(pass),
     }),
   }),
   complete: () => undefined,
@@ -67,13 +67,13 @@ export function orderOf(
 }
 
 /** What a step of a deployment is told of it; nothing for any other. */
-export function deploymentFor(turn: Turn, run: Run, step: RunStep) {
+export function deploymentFor(pass: Pass, run: Run, step: RunStep) {
   const { name } = step;
   if (name !== writeImageStep && !isDeployStepOfAgent(name)) return {};
-  const found = deploymentOf(turn, run);
+  const found = deploymentOf(pass, run);
   if (found.kind === 'refused') return {};
   const { deployment } = found;
-  const { timing } = turn.context;
+  const { timing } = pass.context;
   if (queueTimeoutMs(step, timing) === 0) return { deployment };
   return { deployment, turnTimeout: durationFromMs(timing.imageTimeoutMs) };
 }

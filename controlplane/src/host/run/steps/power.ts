@@ -10,29 +10,29 @@ import { bootTraceOf } from '../../operation/boot-traces.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { bootWindowMs, notePower } from '../../operation/person.ts';
 import { noteShutdown } from '../../operation/shutdown.ts';
-import { move } from '../../turn/transitions.ts';
-import { activeRun, forgetFailure, later, type Turn } from '../../turn/turn.ts';
+import { activeRun, forgetFailure, later, type Pass } from '../../pass/pass.ts';
+import { move } from '../../pass/transitions.ts';
 import { type ConditionStep, type OperationStep, operationTimeout } from './step-definition.ts';
 
 export const verifyAccess: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
-  operation: (turn) => ({
+  operation: (pass) => ({
     case: 'verifyAccess',
-    value: create(agent.VerifyAccessSchema, { bmc: bmcAccess(turn) }),
+    value: create(agent.VerifyAccessSchema, { bmc: bmcAccess(pass) }),
   }),
-  complete: (turn, _run, _step, result) => recordIdentity(turn, result.observations),
+  complete: (pass, _run, _step, result) => recordIdentity(pass, result.observations),
 };
 
 export const powerOff: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
-  operation: (turn) => ({ case: 'setPower', value: setPower(turn, { on: false }) }),
-  complete: (turn, run, step, { observations }) => {
-    noteShutdown(turn, step, observations);
-    notePower(turn, run, { on: false });
-    turn.record.switchedOnRun = 0n;
-    turn.record.inRunner = false;
+  operation: (pass) => ({ case: 'setPower', value: setPower(pass, { on: false }) }),
+  complete: (pass, run, step, { observations }) => {
+    noteShutdown(pass, step, observations);
+    notePower(pass, run, { on: false });
+    pass.record.switchedOnRun = 0n;
+    pass.record.inRunner = false;
     return undefined;
   },
 };
@@ -41,29 +41,29 @@ export const powerOff: OperationStep = {
  * What boots from here on may write: certificates of before say nothing of the disks after it, and
  * no clean of before can be gone on with.
  */
-export function beginUse(turn: Turn): void {
-  move(turn.status, 'used');
-  forgetFailure(turn);
+export function beginUse(pass: Pass): void {
+  move(pass.status, 'used');
+  forgetFailure(pass);
 }
 
 export const powerOn: OperationStep = {
   kind: 'operation',
-  begin: (turn, run) => {
-    beginUse(turn);
-    turn.record.inRunner = false;
+  begin: (pass, run) => {
+    beginUse(pass);
+    pass.record.inRunner = false;
     // Whatever comes of it: it may act although its answer is lost.
-    if (turn.record.switchedOnRun === 0n) turn.record.switchedOnRun = run.number;
+    if (pass.record.switchedOnRun === 0n) pass.record.switchedOnRun = run.number;
   },
   timeoutMs: operationTimeout,
-  operation: (turn) => {
-    const value = setPower(turn, { on: true });
+  operation: (pass) => {
+    const value = setPower(pass, { on: true });
     value.bootFrom = agent.BootTarget.DISK;
     // What it runs may not be on its disk.
-    if (bootsOverNetwork(turn.record)) bootOverNetwork(turn, value);
+    if (bootsOverNetwork(pass.record)) bootOverNetwork(pass, value);
     return { case: 'setPower', value };
   },
-  complete: (turn, run) => {
-    notePower(turn, run, { on: true });
+  complete: (pass, run) => {
+    notePower(pass, run, { on: true });
     return undefined;
   },
 };
@@ -71,19 +71,19 @@ export const powerOn: OperationStep = {
 /** From here on the host's image is what it asks for; an agent is told of that before the order. */
 export const bootImage: OperationStep = {
   ...powerOn,
-  begin: (turn, run) => {
-    beginUse(turn);
-    turn.record.inRunner = false;
-    noteDeployed(turn, run);
+  begin: (pass, run) => {
+    beginUse(pass);
+    pass.record.inRunner = false;
+    noteDeployed(pass, run);
   },
-  operation: (turn) => {
-    const value = setPower(turn, { on: true });
-    bootOverNetwork(turn, value);
+  operation: (pass) => {
+    const value = setPower(pass, { on: true });
+    bootOverNetwork(pass, value);
     return { case: 'setPower', value };
   },
 };
 
-function bootOverNetwork({ spec }: Turn, value: agent.SetPower): void {
+function bootOverNetwork({ spec }: Pass, value: agent.SetPower): void {
   value.bootFrom = agent.BootTarget.IMAGE;
   value.bootMacs = [...spec.bootMacs];
 }
@@ -93,32 +93,32 @@ export const bootRunner = bootStep(agent.BootTarget.RUNNER);
 /** A person works on the host there: it may be written, though not by a step of ours. */
 export const bootRescue: OperationStep = {
   ...bootStep(agent.BootTarget.RESCUE),
-  begin: (turn) => {
-    beginUse(turn);
-    turn.record.switchedOnRun = 0n;
-    turn.record.inRunner = false;
+  begin: (pass) => {
+    beginUse(pass);
+    pass.record.switchedOnRun = 0n;
+    pass.record.inRunner = false;
   },
 };
 
 function bootStep(target: agent.BootTarget): OperationStep {
   return {
     kind: 'operation',
-    begin: (turn) => {
-      turn.record.switchedOnRun = 0n;
-      turn.record.inRunner = false;
+    begin: (pass) => {
+      pass.record.switchedOnRun = 0n;
+      pass.record.inRunner = false;
     },
     timeoutMs: operationTimeout,
-    operation: (turn) => {
-      const value = setPower(turn, { on: true });
+    operation: (pass) => {
+      const value = setPower(pass, { on: true });
       value.bootFrom = target;
-      value.bootMacs = [...turn.spec.bootMacs];
-      value.grantExpireTime = later(turn, bootWindowMs(turn));
+      value.bootMacs = [...pass.spec.bootMacs];
+      value.grantExpireTime = later(pass, bootWindowMs(pass));
       return { case: 'setPower', value };
     },
-    complete: (turn, run) => {
-      notePower(turn, run, { on: true });
+    complete: (pass, run) => {
+      notePower(pass, run, { on: true });
       // It may boot now; whether it does, its runner says.
-      if (isByHand(turn.spec)) delete turn.status.poweredOn;
+      if (isByHand(pass.spec)) delete pass.status.poweredOn;
       return undefined;
     },
   };
@@ -129,14 +129,14 @@ export const awaitRunner: ConditionStep = {
   timeoutMs: (timing, { spec }) => (isByHand(spec) ? undefined : timing.bootTimeoutMs),
   waiting: { reason: 'runner', message: 'the host is booting into the runner' },
   waitsFor: ({ spec }) => (isByHand(spec) ? bootByHand(spec) : undefined),
-  sees: (turn) => {
-    if (turn.status.poweredOn === false) {
+  sees: (pass) => {
+    if (pass.status.poweredOn === false) {
       return 'the host is off: it was switched on to boot the runner, and has been seen off since';
     }
-    const run = activeRun(turn.status);
-    return run === undefined ? undefined : whyNoRunner(turn, run);
+    const run = activeRun(pass.status);
+    return run === undefined ? undefined : whyNoRunner(pass, run);
   },
-  met: (turn, run) => turn.record.runner?.bootOperationId === bootOperationId(turn, run),
+  met: (pass, run) => pass.record.runner?.bootOperationId === bootOperationId(pass, run),
 };
 
 function bootByHand({ bmc }: HostSpec) {
@@ -146,35 +146,35 @@ function bootByHand({ bmc }: HostSpec) {
 }
 
 /** What is known of a runner that does not come; undefined: nothing. */
-export function whyNoRunner(turn: Turn, run: Run): string | undefined {
-  const { runnerRefused: refused, netbootInstead: instead } = turn.record;
-  const boot = bootOperationId(turn, run);
+export function whyNoRunner(pass: Pass, run: Run): string | undefined {
+  const { runnerRefused: refused, netbootInstead: instead } = pass.record;
+  const boot = bootOperationId(pass, run);
   if (refused?.bootOperationId === boot) return `its runner was refused: ${refused.message}`;
   if (instead?.insteadOfOperationId !== boot) {
-    const trace = bootTraceOf(turn, boot);
+    const trace = bootTraceOf(pass, boot);
     return trace === undefined ? undefined : bootText(trace);
   }
   return (
     `the host is booting into the runner, and has not been seen; ${instead.hostName} ` +
     `(${instead.mac}) netbooted meanwhile without an order: if it was off before, the BMC ` +
-    `addresses of ${turn.host.name} and ${instead.hostName} may be crossed`
+    `addresses of ${pass.host.name} and ${instead.hostName} may be crossed`
   );
 }
 
-export function bmcAccess({ spec, status, context }: Turn): agent.BmcAccess {
+export function bmcAccess({ spec, status, context }: Pass): agent.BmcAccess {
   return accessTo(spec.bmc, status.bmcIdentity, context.credentialVersion ?? 0n);
 }
 
-function setPower(turn: Turn, { on }: { readonly on: boolean }): agent.SetPower {
-  const bmc = bmcAccess(turn);
-  const { spec } = turn;
+function setPower(pass: Pass, { on }: { readonly on: boolean }): agent.SetPower {
+  const bmc = bmcAccess(pass);
+  const { spec } = pass;
   if (on && spec.bmc?.wakeOnLan === true) bmc.wakeMacs = [...spec.bootMacs];
   const bootMethod = spec.boot?.method ?? 0;
-  return create(agent.SetPowerSchema, { bmc, on, bootMethod, ...expectedIdentity(turn) });
+  return create(agent.SetPowerSchema, { bmc, on, bootMethod, ...expectedIdentity(pass) });
 }
 
 /** What the BMC must still say of itself before anything is done by it. */
-export function expectedIdentity({ status }: Turn) {
+export function expectedIdentity({ status }: Pass) {
   const { bmcIdentity } = status;
   return bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity };
 }

@@ -1,8 +1,8 @@
 /** What a step of a run is to the engine: an operation of the agent, a wait, or a call outside. */
 import type { agent, Run, RunFailure, RunStep } from '@rackwright/messages';
-import type { EngineTiming } from '../../turn/timing.ts';
-import type { Turn } from '../../turn/turn.ts';
-import type { HostWait } from '../../turn/waiting.ts';
+import type { Pass } from '../../pass/pass.ts';
+import type { EngineTiming } from '../../pass/timing.ts';
+import type { HostWait } from '../../pass/waiting.ts';
 
 export interface OperationOptions {
   /** The interrupted operation whose effect is to be checked instead of run again. */
@@ -17,33 +17,33 @@ export interface OperationStep {
   /** Done by the runner of the run's boot, not by the agent itself. */
   readonly inBand?: true;
   /** What the host is from here on, whatever comes of the step; once for each beginning of it. */
-  begin?(turn: Turn, run: Run): void;
+  begin?(pass: Pass, run: Run): void;
   timeoutMs(timing: EngineTiming): number;
   /** Where the time that is left does not follow from the configuration alone. */
-  leftMs?(turn: Turn, run: Run): number;
+  leftMs?(pass: Pass, run: Run): number;
   operation(
-    turn: Turn,
+    pass: Pass,
     run: Run,
     step: RunStep,
     options: OperationOptions,
   ): agent.Operation['kind'];
   /** Takes in what the completion shows; returns why it is no success, or undefined. */
-  complete(turn: Turn, run: Run, step: RunStep, result: agent.Complete): RunFailure | undefined;
+  complete(pass: Pass, run: Run, step: RunStep, result: agent.Complete): RunFailure | undefined;
 }
 
 /** A step that waits for a fact. */
 export interface ConditionStep {
   readonly kind: 'condition';
-  timeoutMs(timing: EngineTiming, turn: Turn): number | undefined;
+  timeoutMs(timing: EngineTiming, pass: Pass): number | undefined;
   readonly waiting: { readonly reason: HostWait; readonly message: string };
   /** For what else a host waits that has no BMC. */
-  waitsFor?(turn: Turn): ConditionStep['waiting'] | undefined;
+  waitsFor?(pass: Pass): ConditionStep['waiting'] | undefined;
   /** Says why it is not met, where more is known. */
-  sees?(turn: Turn, step: RunStep): string | undefined;
+  sees?(pass: Pass, step: RunStep): string | undefined;
   /** What it waits for does not come from the agent. */
   readonly needsNoAgent?: true;
-  begin?(turn: Turn): void;
-  met(turn: Turn, run: Run, step: RunStep): boolean;
+  begin?(pass: Pass): void;
+  met(pass: Pass, run: Run, step: RunStep): boolean;
 }
 
 /** A step that the control plane does itself, by a call to somebody outside (`calls.ts`). */

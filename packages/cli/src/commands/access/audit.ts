@@ -7,11 +7,11 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext } from '../../command-io.ts';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { instant } from '../../output/time.ts';
-import type { CliContext } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import { pagesUntil, type RangeFlags, rangeFlags, rangeOf } from '../frame/past-time.ts';
 
@@ -52,11 +52,11 @@ const listAudit = buildCommand({
     aliases: { o: 'output' },
   },
   async func(this: CliContext, flags: AuditFlags) {
-    const { world } = this;
+    const { io } = this;
     const { actor, resource, action, outcome, text, filter } = flags;
-    const range = rangeOf(world.clock, flags);
+    const range = rangeOf(io.clock, flags);
     const search = { actor, resource, action, outcome, text, filter, ...range };
-    const { items: records, more } = await withAudit(world, flags, (audit) =>
+    const { items: records, more } = await withAudit(io, flags, (audit) =>
       pagesUntil(
         flags.limit,
         (pageToken, pageSize) => audit.listAuditRecords({ ...search, pageToken, pageSize }),
@@ -65,11 +65,11 @@ const listAudit = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListAuditRecordsResponseSchema;
-      printAs(world, flags.output, schema, create(schema, { records }));
+      printAs(io, flags.output, schema, create(schema, { records }));
       return;
     }
-    printTable(world, flags.output, columns, records);
-    if (more) world.err.write('There is more: give a higher --limit, or --until.\n');
+    printTable(io, flags.output, columns, records);
+    if (more) io.err.write('There is more: give a higher --limit, or --until.\n');
   },
 });
 

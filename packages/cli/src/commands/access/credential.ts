@@ -11,13 +11,13 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
 import { readPassword } from '../../password.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import {
   sharedAliases as aliases,
@@ -97,12 +97,12 @@ const createCredential = buildCommand({
     credentialId: string,
   ) {
     const questions = [`Password of ${flags.username}: `, 'The same again: '];
-    const password = await readPassword(this.world, flags.passwordFile, questions);
+    const password = await readPassword(this.io, flags.passwordFile, questions);
     const credential = { username: flags.username, password, ...boundsOf(flags).bounds };
-    const made = await withCredentials(this.world, flags, (credentials) =>
+    const made = await withCredentials(this.io, flags, (credentials) =>
       credentials.createCredential({ credentialId, credential, requestId: flags.requestId }),
     );
-    show(this.world, flags, made);
+    show(this.io, flags, made);
   },
 });
 
@@ -128,7 +128,7 @@ const updateCredential = buildCommand({
     const { username = '', keepPassword } = flags;
     const password = keepPassword
       ? ''
-      : await readPassword(this.world, flags.passwordFile, ['New password: ']);
+      : await readPassword(this.io, flags.passwordFile, ['New password: ']);
     const { bounds, paths: bounded } = boundsOf(flags);
     const paths = [
       ...(keepPassword ? [] : ['password']),
@@ -139,17 +139,17 @@ const updateCredential = buildCommand({
       throw new UsageError('nothing to change: give --username, --bmc-network or --rack');
     }
     const credential = { name: resourceName('credentials', id), username, password, ...bounds };
-    const updated = await withCredentials(this.world, flags, (credentials) =>
+    const updated = await withCredentials(this.io, flags, (credentials) =>
       credentials.updateCredential({ credential, updateMask: { paths } }),
     );
-    show(this.world, flags, updated);
+    show(this.io, flags, updated);
   },
 });
 
 const listCredentials = listCommand({
   brief: 'List credentials, without their passwords',
-  read: (world, flags) =>
-    withCredentials(world, flags, (service) =>
+  read: (io, flags) =>
+    withCredentials(io, flags, (service) =>
       allPages(
         (pageToken) => service.listCredentials({ pageToken }),
         (page) => page.credentials,
@@ -164,8 +164,8 @@ const deleteCredential = oneCommand({
   brief: 'Remove a credential that no host uses',
   collection: 'credentials',
   argument,
-  call: (world, flags, name) =>
-    withCredentials(world, flags, (credentials) => credentials.deleteCredential({ name })),
+  call: (io, flags, name) =>
+    withCredentials(io, flags, (credentials) => credentials.deleteCredential({ name })),
   show: showGone(CredentialSchema, 'deleted'),
 });
 
@@ -180,12 +180,12 @@ export const credentialRoutes = buildRouteMap({
   docs: { brief: briefs.credential },
 });
 
-function show(world: World, { output }: SharedFlags, credential: Credential): void {
+function show(io: CommandIo, { output }: SharedFlags, credential: Credential): void {
   if (isForPrograms(output)) {
-    printAs(world, output, CredentialSchema, credential);
+    printAs(io, output, CredentialSchema, credential);
     return;
   }
-  printFields(world, [
+  printFields(io, [
     ['name', credential.name],
     ['user name', credential.username],
     ['BMCs in', credential.bmcNetworks.join(', ') || 'any network, as an administrator says'],
@@ -195,7 +195,7 @@ function show(world: World, { output }: SharedFlags, credential: Credential): vo
   ]);
 }
 
-function columns({ clock }: World): Column<Credential>[] {
+function columns({ clock }: CommandIo): Column<Credential>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'USER NAME', value: ({ username }) => username, widthMin: 10 },

@@ -2,10 +2,10 @@
 import { counted, type SecretsKey, SecretsKeySchema, SecretsService } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags, outputFlag, requestFlag, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printLines } from '../../output/show.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
@@ -17,8 +17,8 @@ const show = buildCommand({
   docs: { brief: 'Show which key seals secrets, and how many are under which' },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const key = await withSecrets(this.world, flags, (secrets) => secrets.getSecretsKey({}));
-    print(this.world, flags, key);
+    const key = await withSecrets(this.io, flags, (secrets) => secrets.getSecretsKey({}));
+    print(this.io, flags, key);
   },
 });
 
@@ -34,14 +34,14 @@ const rotate = buildCommand({
   },
   parameters: { flags: { ...shared, ...requestFlag }, aliases },
   async func(this: CliContext, flags: SharedFlags & { requestId: string }) {
-    const { before, after } = await withSecrets(this.world, flags, async (secrets) => {
+    const { before, after } = await withSecrets(this.io, flags, async (secrets) => {
       const { keyId } = await secrets.getSecretsKey({});
       const { requestId } = flags;
       return { before: keyId, after: await secrets.rotateSecretsKey({ requestId }) };
     });
-    print(this.world, flags, after);
+    print(this.io, flags, after);
     if (isForPrograms(flags.output) || after.keyId !== before || after.nextKeyId !== '') return;
-    printLines(this.world, [
+    printLines(this.io, [
       `${after.source} still begins with the key that seals: write a new one before it`,
     ]);
   },
@@ -53,14 +53,14 @@ export const secretsRoutes = buildRouteMap({
   docs: { brief: briefs.secrets },
 });
 
-function print(world: World, { output }: SharedFlags, key: SecretsKey): void {
+function print(io: CommandIo, { output }: SharedFlags, key: SecretsKey): void {
   if (isForPrograms(output)) {
-    printAs(world, output, SecretsKeySchema, key);
+    printAs(io, output, SecretsKeySchema, key);
     return;
   }
-  const { clock } = world;
+  const { clock } = io;
   const asked = key.nextKeyId === '' ? '' : `${ago(clock, key.askedTime)} by ${key.askedBy}`;
-  printFields(world, [
+  printFields(io, [
     ['seals', `${key.keyId}, since ${ago(clock, key.activeTime)}`],
     ['next', key.nextKeyId],
     ['asked for', asked],
@@ -82,7 +82,7 @@ function print(world: World, { output }: SharedFlags, key: SecretsKey): void {
 }
 
 /** Nothing counts backups: whoever takes a key's line away has to know that they need it. */
-function oldKeysToKeep(clock: World['clock'], { keyId, uses, activeTime }: SecretsKey): string {
+function oldKeysToKeep(clock: CommandIo['clock'], { keyId, uses, activeTime }: SecretsKey): string {
   const unused = uses.filter((use) => use.records === 0 && use.keyId !== keyId);
   if (unused.length === 0) return '';
   const keys = unused.map((use) => use.keyId).join(', ');

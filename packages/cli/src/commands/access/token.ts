@@ -19,6 +19,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import {
   connectionFlags,
@@ -32,7 +33,6 @@ import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago, instant, parseDuration } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 
 const shared = { ...connectionFlags, ...outputFlag };
@@ -98,7 +98,7 @@ const createToken = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: CreateFlags, tokenId: string) {
-    const { world } = this;
+    const { io } = this;
     const { requestId, purpose } = flags;
     const lifeMs = parseDuration(flags.expires);
     if (lifeMs === undefined) {
@@ -108,21 +108,21 @@ const createToken = buildCommand({
     const racks = (flags.rack ?? []).map((id) => resourceName('racks', id));
     const token = {
       role: roles[flags.role],
-      expireTime: timestampFromMs(world.clock.nowMs() + lifeMs),
+      expireTime: timestampFromMs(io.clock.nowMs() + lifeMs),
       scope: { racks, pools: [...(flags.pool ?? [])] },
       purpose,
     };
-    const made = await withAccess(world, flags, (access) =>
+    const made = await withAccess(io, flags, (access) =>
       access.createToken({ tokenId, token, requestId }),
     );
     if (isForPrograms(flags.output)) {
-      printAs(world, flags.output, CreateTokenResponseSchema, made);
+      printAs(io, flags.output, CreateTokenResponseSchema, made);
       return;
     }
-    printLines(world, [made.secret]);
+    printLines(io, [made.secret]);
     const until = instant(made.token?.expireTime);
     const where = scopeWords(made.token?.scope);
-    world.err.write(`${flags.role} for ${where}, until ${until}. It is shown only now.\n`);
+    io.err.write(`${flags.role} for ${where}, until ${until}. It is shown only now.\n`);
   },
 });
 
@@ -130,7 +130,7 @@ const listTokens = buildCommand({
   docs: { brief: 'List tokens, their roles and scopes, and when they were used last' },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const tokens = await withAccess(this.world, flags, (access) =>
+    const tokens = await withAccess(this.io, flags, (access) =>
       allPages(
         (pageToken) => access.listTokens({ pageToken }),
         (page) => page.tokens,
@@ -138,17 +138,17 @@ const listTokens = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const answer = create(ListTokensResponseSchema, { tokens });
-      printAs(this.world, flags.output, ListTokensResponseSchema, answer);
+      printAs(this.io, flags.output, ListTokensResponseSchema, answer);
       return;
     }
-    printTable(this.world, flags.output, columns(this.world), tokens);
+    printTable(this.io, flags.output, columns(this.io), tokens);
     for (const { name, warning } of tokens) {
-      if (warning !== '') this.world.err.write(`${name} ${warning}.\n`);
+      if (warning !== '') this.io.err.write(`${name} ${warning}.\n`);
     }
   },
 });
 
-function columns({ clock }: World): Column<Token>[] {
+function columns({ clock }: CommandIo): Column<Token>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'ROLE', value: ({ role }) => enumName('Role', role) },
@@ -179,11 +179,9 @@ const deleteToken = buildCommand({
   async func(this: CliContext, flags: SharedFlags & { reason: string }, id: string) {
     const name = resourceName('tokens', id);
     const { reason } = flags;
-    const gone = await withAccess(this.world, flags, (access) =>
-      access.deleteToken({ name, reason }),
-    );
-    if (isForPrograms(flags.output)) printAs(this.world, flags.output, TokenSchema, gone);
-    else printLines(this.world, [`${name} revoked`]);
+    const gone = await withAccess(this.io, flags, (access) => access.deleteToken({ name, reason }));
+    if (isForPrograms(flags.output)) printAs(this.io, flags.output, TokenSchema, gone);
+    else printLines(this.io, [`${name} revoked`]);
   },
 });
 
@@ -210,14 +208,14 @@ const endSessions = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { reason: string }, actor: string) {
     const { reason } = flags;
-    const answer = await withAccess(this.world, flags, (access) =>
+    const answer = await withAccess(this.io, flags, (access) =>
       access.endSessions({ actor, reason }),
     );
     if (isForPrograms(flags.output)) {
-      printAs(this.world, flags.output, EndSessionsResponseSchema, answer);
+      printAs(this.io, flags.output, EndSessionsResponseSchema, answer);
     } else {
       const what = counted(answer.ended, 'session');
-      printLines(this.world, [`${actor} was signed out of ${what}`]);
+      printLines(this.io, [`${actor} was signed out of ${what}`]);
     }
   },
 });
@@ -227,15 +225,15 @@ export const whoAmI = buildCommand({
   docs: { brief: briefs.whoami },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const told = await withAccess(this.world, flags, (access) => access.whoAmI({}));
+    const told = await withAccess(this.io, flags, (access) => access.whoAmI({}));
     if (isForPrograms(flags.output)) {
-      printAs(this.world, flags.output, WhoAmIResponseSchema, told);
+      printAs(this.io, flags.output, WhoAmIResponseSchema, told);
       return;
     }
-    const { clock } = this.world;
+    const { clock } = this.io;
     const { expireTime, token, issuer } = told;
     const until = `${instant(expireTime)} (${ago(clock, expireTime)})`;
-    printFields(this.world, [
+    printFields(this.io, [
       ['name', told.actor],
       ['role', enumName('Role', told.role)],
       ['scope', scopeWords(told.scope)],

@@ -9,12 +9,12 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags, outputFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import { type BrakeFlags, brakeFlags } from '../frame/limits.ts';
 
@@ -34,8 +34,8 @@ const show = buildCommand({
   },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const all = await withAuthorities(this.world, flags, (client) => client.getAuthorities({}));
-    print(this.world, flags, all);
+    const all = await withAuthorities(this.io, flags, (client) => client.getAuthorities({}));
+    print(this.io, flags, all);
   },
 });
 
@@ -48,8 +48,8 @@ const bundle = buildCommand({
   },
   parameters: { flags: connectionFlags },
   async func(this: CliContext, flags: Omit<SharedFlags, 'output'>) {
-    const all = await withAuthorities(this.world, flags, (client) => client.getAuthorities({}));
-    this.world.out.write(all.bundlePem);
+    const all = await withAuthorities(this.io, flags, (client) => client.getAuthorities({}));
+    this.io.out.write(all.bundlePem);
   },
 });
 
@@ -63,12 +63,12 @@ const rotate = buildCommand({
   parameters: { flags: { ...shared, ...brakeFlags }, aliases },
   async func(this: CliContext, flags: SharedFlags & BrakeFlags) {
     const { reason, requestId } = flags;
-    const all = await withAuthorities(this.world, flags, (client) =>
+    const all = await withAuthorities(this.io, flags, (client) =>
       client.rotateAuthority({ reason, requestId }),
     );
-    print(this.world, flags, all);
+    print(this.io, flags, all);
     if (!isForPrograms(flags.output)) {
-      this.world.err.write('Next: rackwright trust bundle, into the CA file of every operator\n');
+      this.io.err.write('Next: rackwright trust bundle, into the CA file of every operator\n');
     }
   },
 });
@@ -113,10 +113,10 @@ const advance = buildCommand({
   async func(this: CliContext, flags: AdvanceFlags, authority: string) {
     const { reason, requestId } = flags;
     const giveUp = (flags.giveUp ?? []).map((rack) => resourceName('racks', rack));
-    const all = await withAuthorities(this.world, flags, (client) =>
+    const all = await withAuthorities(this.io, flags, (client) =>
       client.advanceAuthority({ authority, giveUp, reason, requestId }),
     );
-    print(this.world, flags, all);
+    print(this.io, flags, all);
   },
 });
 
@@ -126,21 +126,21 @@ export const trustRoutes = buildRouteMap({
   docs: { brief: briefs.trust },
 });
 
-function print(world: World, { output }: SharedFlags, all: Authorities): void {
+function print(io: CommandIo, { output }: SharedFlags, all: Authorities): void {
   if (isForPrograms(output)) {
-    printAs(world, output, AuthoritiesSchema, all);
+    printAs(io, output, AuthoritiesSchema, all);
     return;
   }
-  printTable(world, output, columns(world), all.authorities);
+  printTable(io, output, columns(io), all.authorities);
   const waiting = all.authorities.flatMap((one) => [
-    ...one.waits.map((wait) => waitText(world, one, wait)),
+    ...one.waits.map((wait) => waitText(io, one, wait)),
     ...more(one),
   ]);
-  printLines(world, waiting.length === 0 ? [] : ['', ...waiting]);
-  printLines(world, all.faults.length === 0 ? [] : ['', ...all.faults]);
+  printLines(io, waiting.length === 0 ? [] : ['', ...waiting]);
+  printLines(io, all.faults.length === 0 ? [] : ['', ...all.faults]);
 }
 
-function columns({ clock }: World): Column<Authority>[] {
+function columns({ clock }: CommandIo): Column<Authority>[] {
   return [
     { title: 'AUTHORITY', value: ({ sha256 }) => sha256.slice(0, shownDigits) },
     { title: 'STAGE', value: ({ stage }) => enumName('AuthorityStage', stage) },
@@ -157,7 +157,7 @@ function endDate({ expireTime }: Authority): string {
   return expireTime === undefined ? '' : timestampDate(expireTime).toISOString().slice(0, 10);
 }
 
-function waitText({ clock }: World, { sha256 }: Authority, wait: AuthorityWait): string {
+function waitText({ clock }: CommandIo, { sha256 }: Authority, wait: AuthorityWait): string {
   const until = wait.until === undefined ? '' : ` (ends by itself ${ago(clock, wait.until)})`;
   const whom = wait.rack === '' ? '' : ` ${wait.rack}:`;
   return `${sha256.slice(0, shownDigits)} waits:${whom} ${wait.message}${until}`;

@@ -9,11 +9,11 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { parseLabels, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import {
   sharedAliases as aliases,
@@ -40,7 +40,7 @@ const list = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { rack?: string }) {
     const rack = flags.rack === undefined ? '' : resourceName('racks', flags.rack);
-    const discoveredMachines = await withDiscovery(this.world, flags, (discovery) =>
+    const discoveredMachines = await withDiscovery(this.io, flags, (discovery) =>
       allPages(
         (pageToken) => discovery.listDiscoveredMachines({ pageToken, rack }),
         (page) => page.discoveredMachines,
@@ -48,9 +48,9 @@ const list = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListDiscoveredMachinesResponseSchema;
-      printAs(this.world, flags.output, schema, create(schema, { discoveredMachines }));
+      printAs(this.io, flags.output, schema, create(schema, { discoveredMachines }));
     } else {
-      printTable(this.world, flags.output, columns(this.world), discoveredMachines);
+      printTable(this.io, flags.output, columns(this.io), discoveredMachines);
     }
   },
 });
@@ -59,8 +59,8 @@ const get = oneCommand({
   brief: 'Show what one of them is made of, and why nothing has taken it',
   collection,
   argument,
-  call: (world, flags, name) =>
-    withDiscovery(world, flags, (discovery) => discovery.getDiscoveredMachine({ name })),
+  call: (io, flags, name) =>
+    withDiscovery(io, flags, (discovery) => discovery.getDiscoveredMachine({ name })),
   show,
 });
 
@@ -98,12 +98,12 @@ const accept = buildCommand({
     const { requestId, etag = '' } = flags;
     const host = { spec, labels: parseLabels(flags.label ?? []) };
     const name = resourceName(collection, id);
-    const made = await withDiscovery(this.world, flags, (discovery) =>
+    const made = await withDiscovery(this.io, flags, (discovery) =>
       discovery.acceptDiscoveredMachine({ name, hostId, host, requestId, etag }),
     );
     const { rack = '', bmc, bootMacs = [] } = made.spec ?? {};
     const taken = `of ${rack}, BMC ${bmc?.address ?? ''}, MACs ${bootMacs.join(' ')}`;
-    printLines(this.world, [`${name} is ${made.name} now: ${taken}`]);
+    printLines(this.io, [`${name} is ${made.name} now: ${taken}`]);
   },
 });
 
@@ -111,8 +111,8 @@ const remove = oneCommand({
   brief: 'Drop one of them from the list; it comes back when it boots again',
   collection,
   argument,
-  call: (world, flags, name) =>
-    withDiscovery(world, flags, (discovery) => discovery.deleteDiscoveredMachine({ name })),
+  call: (io, flags, name) =>
+    withDiscovery(io, flags, (discovery) => discovery.deleteDiscoveredMachine({ name })),
   show: showGone(DiscoveredMachineSchema, 'dropped'),
 });
 
@@ -122,7 +122,7 @@ export const discoveredRoutes = buildRouteMap({
   docs: { brief: briefs.discovered },
 });
 
-function columns({ clock }: World): Column<DiscoveredMachine>[] {
+function columns({ clock }: CommandIo): Column<DiscoveredMachine>[] {
   return [
     { title: 'ID', value: ({ name }) => name.replace(`${collection}/`, '') },
     { title: 'RACK', value: ({ rack }) => rack.replace('racks/', '') },
@@ -134,19 +134,19 @@ function columns({ clock }: World): Column<DiscoveredMachine>[] {
   ];
 }
 
-function show(world: World, { output }: SharedFlags, machine: DiscoveredMachine): void {
+function show(io: CommandIo, { output }: SharedFlags, machine: DiscoveredMachine): void {
   if (isForPrograms(output)) {
-    printAs(world, output, DiscoveredMachineSchema, machine);
+    printAs(io, output, DiscoveredMachineSchema, machine);
     return;
   }
   const { inventory, remarks } = machine;
   const { system, devices = [], interfaces = [], cpus = [], memoryBytes = 0n } = inventory ?? {};
-  printFields(world, [
+  printFields(io, [
     ['name', machine.name],
     ['rack', machine.rack],
     ['identified by', machine.identifiedBy],
-    ['first seen', ago(world.clock, machine.firstSeenTime)],
-    ['last seen', ago(world.clock, machine.lastSeenTime)],
+    ['first seen', ago(io.clock, machine.firstSeenTime)],
+    ['last seen', ago(io.clock, machine.lastSeenTime)],
     ['boot MAC', machine.bootMac],
     ['BMC', machine.bmcAddress],
     ['manufacturer', system?.manufacturer ?? ''],

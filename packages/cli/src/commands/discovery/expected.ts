@@ -8,6 +8,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   idArgument,
   parseLabels,
@@ -19,7 +20,6 @@ import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { labelText } from '../../output/text.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import {
   sharedAliases as aliases,
@@ -78,10 +78,10 @@ const createExpected = buildCommand({
       spec: { ...spec, rack: resourceName('racks', flags.rack) },
     };
     const { requestId } = flags;
-    const made = await withDiscovery(this.world, flags, (discovery) =>
+    const made = await withDiscovery(this.io, flags, (discovery) =>
       discovery.createExpectedHost({ expectedHostId, expectedHost, requestId }),
     );
-    show(this.world, flags, made);
+    show(this.io, flags, made);
   },
 });
 
@@ -89,15 +89,15 @@ const get = oneCommand({
   brief: 'Show one expected host',
   collection,
   argument,
-  call: (world, flags, name) =>
-    withDiscovery(world, flags, (discovery) => discovery.getExpectedHost({ name })),
+  call: (io, flags, name) =>
+    withDiscovery(io, flags, (discovery) => discovery.getExpectedHost({ name })),
   show,
 });
 
 const list = listCommand({
   brief: 'List the hosts that are expected, and those that have come',
-  read: (world, flags) =>
-    withDiscovery(world, flags, (discovery) =>
+  read: (io, flags) =>
+    withDiscovery(io, flags, (discovery) =>
       allPages(
         (pageToken) => discovery.listExpectedHosts({ pageToken }),
         (page) => page.expectedHosts,
@@ -112,8 +112,8 @@ const remove = oneCommand({
   brief: 'Expect a host no more; one that has come stays',
   collection,
   argument,
-  call: (world, flags, name) =>
-    withDiscovery(world, flags, (discovery) => discovery.deleteExpectedHost({ name })),
+  call: (io, flags, name) =>
+    withDiscovery(io, flags, (discovery) => discovery.deleteExpectedHost({ name })),
   show: showGone(ExpectedHostSchema, 'is expected no more'),
 });
 
@@ -123,7 +123,7 @@ export const expectedRoutes = buildRouteMap({
   docs: { brief: briefs.expected },
 });
 
-function columns({ clock }: World): Column<ExpectedHost>[] {
+function columns({ clock }: CommandIo): Column<ExpectedHost>[] {
   return [
     { title: 'HOST', value: ({ name }) => name.replace(`${collection}/`, '') },
     { title: 'RACK', value: ({ spec }) => (spec?.rack ?? '').replace('racks/', '') },
@@ -140,13 +140,13 @@ function endpointText(bmc: BmcEndpoint | undefined): string {
   return `${address}${port === undefined ? '' : `:${port}`} by ${credential}`;
 }
 
-function show(world: World, { output }: SharedFlags, line: ExpectedHost): void {
+function show(io: CommandIo, { output }: SharedFlags, line: ExpectedHost): void {
   if (isForPrograms(output)) {
-    printAs(world, output, ExpectedHostSchema, line);
+    printAs(io, output, ExpectedHostSchema, line);
     return;
   }
   const { match, spec } = line;
-  printFields(world, [
+  printFields(io, [
     ['name', line.name],
     ['serial', match?.serial ?? ''],
     ['MAC', match?.mac ?? ''],
@@ -155,7 +155,7 @@ function show(world: World, { output }: SharedFlags, line: ExpectedHost): void {
     ['labels', labelText(line.labels)],
     ['its BMC', endpointText(spec?.bmc)],
     ['boot MACs', spec?.bootMacs.join(' ') ?? ''],
-    ['came', ago(world.clock, line.acceptTime)],
+    ['came', ago(io.clock, line.acceptTime)],
     ['host', line.host],
     ['conflict', line.conflict],
   ]);

@@ -8,11 +8,11 @@
 import { clone, equals, toJson } from '@bufbuild/protobuf';
 import { ApiFailure, type ExpectedHost, ExpectedHostSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { type ManifestLine, manifestBytesMax, parseManifest } from '../../manifest.ts';
 import { printLines } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { withDiscovery } from './discovered.ts';
 
@@ -48,9 +48,9 @@ export const importExpected = buildCommand({
     aliases: { o: 'output' },
   },
   async func(this: CliContext, flags: SharedFlags & { dryRun: boolean }, file: string) {
-    const { world } = this;
-    const lines = await readManifest(world, file);
-    await withDiscovery(world, flags, async (discovery) => {
+    const { io } = this;
+    const lines = await readManifest(io, file);
+    await withDiscovery(io, flags, async (discovery) => {
       const expected = await allPages(
         (pageToken) => discovery.listExpectedHosts({ pageToken }),
         (page) => page.expectedHosts,
@@ -58,34 +58,34 @@ export const importExpected = buildCommand({
       const byName = new Map(expected.map((each) => [each.name, each]));
       const changes = lines.flatMap((line) => changeOf(line, byName) ?? []);
       printLines(
-        world,
+        io,
         changes.map(({ words }) => words),
       );
-      await tryAll(world, discovery, changes, file);
+      await tryAll(io, discovery, changes, file);
       if (!flags.dryRun)
         for (const change of changes) await make(discovery, change, { validateOnly: false });
-      printLines(world, [summary(lines, changes, flags.dryRun)]);
+      printLines(io, [summary(lines, changes, flags.dryRun)]);
     });
   },
 });
 
-async function readManifest(world: World, file: string): Promise<readonly ManifestLine[]> {
-  const bytes = await world.readFile(file);
+async function readManifest(io: CommandIo, file: string): Promise<readonly ManifestLine[]> {
+  const bytes = await io.readFile(file);
   if (bytes === undefined) throw new UsageError(`${file} does not exist`);
   if (bytes.length > manifestBytesMax) {
     throw new UsageError(`${file} has ${bytes.length} bytes; at most ${manifestBytesMax} are read`);
   }
   const manifest = parseManifest(file, new TextDecoder().decode(bytes));
   if (manifest.kind === 'lines') return manifest.lines;
-  return refuse(world, file, manifest.problems);
+  return refuse(io, file, manifest.problems);
 }
 
 function refuse(
-  world: World,
+  io: CommandIo,
   file: string,
   problems: readonly { readonly line: number; readonly message: string }[],
 ): never {
-  for (const { line, message } of problems) world.err.write(`${file}:${line}: ${message}\n`);
+  for (const { line, message } of problems) io.err.write(`${file}:${line}: ${message}\n`);
   throw new UsageError(`${file} cannot be taken in; nothing was changed`);
 }
 
@@ -124,7 +124,7 @@ function flat(value: unknown, path = ''): Map<string, string> {
 }
 
 async function tryAll(
-  world: World,
+  io: CommandIo,
   discovery: Client,
   changes: readonly Change[],
   file: string,
@@ -138,7 +138,7 @@ async function tryAll(
       problems.push({ line: change.line.line, message: error.message });
     }
   }
-  if (problems.length > 0) refuse(world, file, problems);
+  if (problems.length > 0) refuse(io, file, problems);
 }
 
 async function make(

@@ -8,6 +8,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   connectionFlags,
   idArgument,
@@ -18,7 +19,6 @@ import {
 import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 
 const collection = 'abandonedResources';
@@ -39,7 +39,7 @@ const list = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { resolved: boolean }) {
     const showResolved = flags.resolved;
-    const abandonedResources = await withAbandoned(this.world, flags, (abandoned) =>
+    const abandonedResources = await withAbandoned(this.io, flags, (abandoned) =>
       allPages(
         (pageToken) => abandoned.listAbandonedResources({ pageToken, showResolved }),
         (page) => page.abandonedResources,
@@ -47,9 +47,9 @@ const list = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListAbandonedResourcesResponseSchema;
-      printAs(this.world, flags.output, schema, create(schema, { abandonedResources }));
+      printAs(this.io, flags.output, schema, create(schema, { abandonedResources }));
     } else {
-      printTable(this.world, flags.output, columns(this.world), abandonedResources);
+      printTable(this.io, flags.output, columns(this.io), abandonedResources);
     }
   },
 });
@@ -59,10 +59,10 @@ const get = buildCommand({
   parameters: { flags: shared, positional, aliases },
   async func(this: CliContext, flags: SharedFlags, uid: string) {
     const name = resourceName(collection, uid);
-    const left = await withAbandoned(this.world, flags, (abandoned) =>
+    const left = await withAbandoned(this.io, flags, (abandoned) =>
       abandoned.getAbandonedResource({ name }),
     );
-    show(this.world, flags, left);
+    show(this.io, flags, left);
   },
 });
 
@@ -88,10 +88,10 @@ const resolve = buildCommand({
   ) {
     const name = resourceName(collection, uid);
     const { reason, physicallyDisconnected } = flags;
-    const left = await withAbandoned(this.world, flags, (abandoned) =>
+    const left = await withAbandoned(this.io, flags, (abandoned) =>
       abandoned.resolveAbandonedResource({ name, reason, physicallyDisconnected }),
     );
-    show(this.world, flags, left);
+    show(this.io, flags, left);
   },
 });
 
@@ -101,7 +101,7 @@ export const abandonedRoutes = buildRouteMap({
   docs: { brief: briefs.abandoned },
 });
 
-function columns({ clock }: World): Column<AbandonedResource>[] {
+function columns({ clock }: CommandIo): Column<AbandonedResource>[] {
   return [
     { title: 'UID', value: ({ hostUid }) => hostUid },
     { title: 'HOST', value: ({ host }) => host.replace(/^hosts\//, '') },
@@ -116,20 +116,20 @@ function fenceText({ fencePending }: AbandonedResource): string {
   return fencePending ? 'pending' : 'lifted';
 }
 
-function show(world: World, { output }: SharedFlags, left: AbandonedResource): void {
+function show(io: CommandIo, { output }: SharedFlags, left: AbandonedResource): void {
   if (isForPrograms(output)) {
-    printAs(world, output, AbandonedResourceSchema, left);
+    printAs(io, output, AbandonedResourceSchema, left);
     return;
   }
   const { resolution, bootMacs, leftBehind } = left;
   const disconnected = resolution?.physicallyDisconnected ? ' (physically disconnected)' : '';
-  printFields(world, [
+  printFields(io, [
     ['name', left.name],
     ['host', left.host],
     ['rack', left.rack],
     ['BMC', left.bmcAddress],
     ['boot MACs', bootMacs.join(' ')],
-    ['removed', `${ago(world.clock, left.createTime)} by ${left.removedBy}`],
+    ['removed', `${ago(io.clock, left.createTime)} by ${left.removedBy}`],
     ['reason', left.reason],
     ['fence', fenceText(left)],
     ...leftBehind.map((line, index) => [index === 0 ? 'left behind' : '', line] as const),
@@ -137,7 +137,7 @@ function show(world: World, { output }: SharedFlags, left: AbandonedResource): v
       'resolved',
       resolution === undefined
         ? ''
-        : `${ago(world.clock, resolution.at)} by ${resolution.by}${disconnected}: ` +
+        : `${ago(io.clock, resolution.at)} by ${resolution.by}${disconnected}: ` +
           resolution.reason,
     ],
   ]);

@@ -2,10 +2,10 @@
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { counted, ErasureCertificateService, HostService } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags, parseLabels, resourceName } from '../../flags.ts';
 import { printLines } from '../../output/show.ts';
 import type { ConnectionFlags } from '../../settings.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import { pastFlag, rangeOf } from '../frame/past-time.ts';
 
@@ -47,34 +47,34 @@ export const exportErasures = buildCommand({
     },
   },
   async func(this: CliContext, flags: ExportFlags) {
-    const { world } = this;
-    const { startTime, endTime } = rangeOf(world.clock, flags);
+    const { io } = this;
+    const { startTime, endTime } = rangeOf(io.clock, flags);
     const fromMs = startTime === undefined ? Number.NEGATIVE_INFINITY : timestampMs(startTime);
     const toMs = endTime === undefined ? Number.POSITIVE_INFINITY : timestampMs(endTime);
-    const chosen = await chosenHosts(world, flags);
+    const chosen = await chosenHosts(io, flags);
     const isChosen = (host: string) => chosen === undefined || chosen.has(host);
-    const written = await withErasures(world, flags, async (erasures) => {
+    const written = await withErasures(io, flags, async (erasures) => {
       const trust = await erasures.getTrust({});
       const pem = new TextEncoder().encode(trust.erasurePublicKeyPem);
-      await world.writeFile(`${flags.folder}/trust.pem`, pem);
+      await io.writeFile(`${flags.folder}/trust.pem`, pem);
       const inTime = ({ createTime }: Signed) => {
         const atMs = createTime === undefined ? Number.NaN : timestampMs(createTime);
         return atMs >= fromMs && atMs < toMs;
       };
-      const certificates = await writeAll(world, flags.folder, async (pageToken) => {
+      const certificates = await writeAll(io, flags.folder, async (pageToken) => {
         const page = await erasures.listErasureCertificates({ pageToken });
         const wanted = page.erasureCertificates.filter(({ host }) => isChosen(host));
         return { signed: wanted.filter(inTime), nextPageToken: page.nextPageToken };
       });
       // Whenever they were made: what was proved or revoked later counts for a certificate.
-      const documents = await writeAll(world, flags.folder, async (pageToken) => {
+      const documents = await writeAll(io, flags.folder, async (pageToken) => {
         const page = await erasures.listErasureDocuments({ pageToken });
         const wanted = page.erasureDocuments.filter(({ host }) => isChosen(host));
         return { signed: wanted, nextPageToken: page.nextPageToken };
       });
       return `${counted(certificates, 'certificate')} and ${counted(documents, 'document')}`;
     });
-    printLines(world, [`${written} written to ${flags.folder}`]);
+    printLines(io, [`${written} written to ${flags.folder}`]);
   },
 });
 
@@ -87,7 +87,7 @@ interface Signed {
 
 /** Page by page: all certificates of a fleet need not fit into memory. Answers how many. */
 async function writeAll(
-  world: World,
+  io: CommandIo,
   folder: string,
   fetch: (pageToken: string) => Promise<{ signed: readonly Signed[]; nextPageToken: string }>,
 ): Promise<number> {
@@ -97,8 +97,8 @@ async function writeAll(
     const page = await fetch(pageToken);
     for (const { name, statement, signature } of page.signed) {
       const path = `${folder}/${name.replace(/^.*\//, '')}.json`;
-      await world.writeFile(path, statement);
-      await world.writeFile(`${path}.sig`, signature);
+      await io.writeFile(path, statement);
+      await io.writeFile(`${path}.sig`, signature);
       count += 1;
     }
     pageToken = page.nextPageToken;
@@ -108,14 +108,14 @@ async function writeAll(
 
 /** Names of the hosts that are asked for; undefined: all, also those that are gone. */
 async function chosenHosts(
-  world: World,
+  io: CommandIo,
   flags: ExportFlags,
 ): Promise<ReadonlySet<string> | undefined> {
   const { rack, selector } = flags;
   if (rack === undefined && selector === undefined) return undefined;
   const labels = Object.entries(parseLabels(selector ?? []));
   const inRack = rack === undefined ? '' : resourceName('racks', rack);
-  const hosts = await withHosts(world, flags, (client) =>
+  const hosts = await withHosts(io, flags, (client) =>
     allPages(
       (pageToken) => client.listHosts({ pageToken, rack: inRack }),
       (page) => page.hosts,

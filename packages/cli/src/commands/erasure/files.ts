@@ -1,7 +1,7 @@
 /** Files of certificates: FILE.json with FILE.json.sig beside it, and trust.pem. */
 import type { Certificate } from '@rackwright/erasure';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
-import type { World } from '../../world.ts';
 
 /** What every command that judges signed files is told. */
 export const trustFlags = {
@@ -26,22 +26,22 @@ export interface TrustFlags {
 
 /** A certificate or document with its signature. */
 export async function readSigned(
-  world: World,
+  io: CommandIo,
   path: string,
   signaturePath?: string,
 ): Promise<Certificate> {
-  const statement = await mustRead(world, path);
-  return { statement, signature: await mustRead(world, signaturePath ?? `${path}.sig`) };
+  const statement = await mustRead(io, path);
+  return { statement, signature: await mustRead(io, signaturePath ?? `${path}.sig`) };
 }
 
 /** All trusted keys, of one file or several. */
-export async function readTrust(world: World, paths: readonly string[]): Promise<string> {
-  const keys = await Promise.all(paths.map((path) => mustRead(world, path)));
+export async function readTrust(io: CommandIo, paths: readonly string[]): Promise<string> {
+  const keys = await Promise.all(paths.map((path) => mustRead(io, path)));
   return keys.map((bytes) => new TextDecoder().decode(bytes)).join('\n');
 }
 
-async function mustRead(world: World, path: string): Promise<Uint8Array> {
-  const bytes = await world.readFile(path);
+async function mustRead(io: CommandIo, path: string): Promise<Uint8Array> {
+  const bytes = await io.readFile(path);
   if (bytes === undefined) throw new UsageError(`${path} does not exist`);
   return bytes;
 }

@@ -9,6 +9,7 @@ import {
   verifyDocument,
 } from '@rackwright/erasure';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { printLines } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
@@ -16,7 +17,6 @@ import { devicePage, hostPage, type PrintedCertificate } from '../../print/erasu
 import { htmlOf } from '../../print/html.ts';
 import type { Page } from '../../print/page.ts';
 import { pdfOf } from '../../print/pdf.ts';
-import type { CliContext, World } from '../../world.ts';
 import { readSigned, readTrust, type TrustFlags, trustFlags } from './files.ts';
 
 interface PrintFlags extends TrustFlags {
@@ -49,23 +49,27 @@ export const printErasure = buildCommand({
   async func(this: CliContext, flags: PrintFlags, ...files: readonly string[]) {
     const { html, pdf } = flags;
     if (html === undefined && pdf === undefined) throw new UsageError('--html or --pdf is needed');
-    const pages = await pagesOf(this.world, flags, files);
+    const pages = await pagesOf(this.io, flags, files);
     const title = 'Erasure';
     if (html !== undefined) {
-      await this.world.writeFile(html, new TextEncoder().encode(htmlOf(title, pages)));
+      await this.io.writeFile(html, new TextEncoder().encode(htmlOf(title, pages)));
     }
-    if (pdf !== undefined) await this.world.writeFile(pdf, pdfOf(title, pages));
+    if (pdf !== undefined) await this.io.writeFile(pdf, pdfOf(title, pages));
     const written = [html, pdf].filter((path) => path !== undefined).map(clean);
-    printLines(this.world, [`${pages.length} pages written to ${written.join(' and ')}`]);
+    printLines(this.io, [`${pages.length} pages written to ${written.join(' and ')}`]);
   },
 });
 
-async function pagesOf(world: World, flags: PrintFlags, files: readonly string[]): Promise<Page[]> {
-  const trust = await readTrust(world, flags.trust);
+async function pagesOf(
+  io: CommandIo,
+  flags: PrintFlags,
+  files: readonly string[],
+): Promise<Page[]> {
+  const trust = await readTrust(io, flags.trust);
   const certificates: Certificate[] = [];
   const documents: Certificate[] = [];
   for (const path of files) {
-    const signed = await readSigned(world, path);
+    const signed = await readSigned(io, path);
     (kindOfDocument(signed.statement) === undefined ? certificates : documents).push(signed);
   }
   const revocationsKnown = flags.revocationsComplete;

@@ -8,6 +8,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   connectionFlags,
   idArgument,
@@ -18,7 +19,6 @@ import {
 import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import { exportErasures } from './export.ts';
 import { printErasure } from './print.ts';
@@ -40,7 +40,7 @@ const listErasures = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { host?: string }) {
     const host = flags.host === undefined ? '' : resourceName('hosts', flags.host);
-    const erasureCertificates = await withErasures(this.world, flags, (erasures) =>
+    const erasureCertificates = await withErasures(this.io, flags, (erasures) =>
       allPages(
         (pageToken) => erasures.listErasureCertificates({ pageToken, host }),
         (page) => page.erasureCertificates,
@@ -48,10 +48,10 @@ const listErasures = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListErasureCertificatesResponseSchema;
-      printAs(this.world, flags.output, schema, create(schema, { erasureCertificates }));
+      printAs(this.io, flags.output, schema, create(schema, { erasureCertificates }));
       return;
     }
-    printTable(this.world, flags.output, columns(this.world), erasureCertificates);
+    printTable(this.io, flags.output, columns(this.io), erasureCertificates);
   },
 });
 
@@ -73,16 +73,16 @@ const getErasure = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { save?: string }, id: string) {
     const name = resourceName('erasureCertificates', id);
-    const found = await withErasures(this.world, flags, (erasures) =>
+    const found = await withErasures(this.io, flags, (erasures) =>
       erasures.getErasureCertificate({ name }),
     );
     if (flags.save !== undefined) {
-      await this.world.writeFile(flags.save, found.statement);
-      await this.world.writeFile(`${flags.save}.sig`, found.signature);
+      await this.io.writeFile(flags.save, found.statement);
+      await this.io.writeFile(`${flags.save}.sig`, found.signature);
     }
     if (isForPrograms(flags.output))
-      printAs(this.world, flags.output, ErasureCertificateSchema, found);
-    else printFields(this.world, fieldsOf(found));
+      printAs(this.io, flags.output, ErasureCertificateSchema, found);
+    else printFields(this.io, fieldsOf(found));
   },
 });
 
@@ -90,8 +90,8 @@ const getTrust = buildCommand({
   docs: { brief: 'Print the public key that certificates verify with (trust.pem)' },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const trust = await withErasures(this.world, flags, (erasures) => erasures.getTrust({}));
-    this.world.out.write(trust.erasurePublicKeyPem);
+    const trust = await withErasures(this.io, flags, (erasures) => erasures.getTrust({}));
+    this.io.out.write(trust.erasurePublicKeyPem);
   },
 });
 
@@ -108,7 +108,7 @@ export const erasureRoutes = buildRouteMap({
   docs: { brief: briefs.erasure },
 });
 
-function columns({ clock }: World): Column<ErasureCertificate>[] {
+function columns({ clock }: CommandIo): Column<ErasureCertificate>[] {
   return [
     { title: 'CERTIFICATE', value: ({ name }) => name.replace(/^.*\//, ''), widthMin: 16 },
     { title: 'HOST', value: ({ host }) => host, widthMin: 10 },

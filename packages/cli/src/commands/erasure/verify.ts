@@ -8,10 +8,10 @@ import {
   standings,
 } from '@rackwright/erasure';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { NotVerified, UsageError } from '../../failure.ts';
 import { printLines } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
-import type { CliContext, World } from '../../world.ts';
 import { readSigned, readTrust, type TrustFlags, trustFlags } from './files.ts';
 
 interface VerifyFlags extends TrustFlags {
@@ -65,16 +65,16 @@ export const verifyErasure = buildCommand({
     if (flags.signature !== undefined && files.length > 1) {
       throw new UsageError('--signature fits one certificate only');
     }
-    await verifyFiles(this.world, flags, files);
+    await verifyFiles(this.io, flags, files);
   },
 });
 
-async function verifyFiles(world: World, flags: VerifyFlags, files: readonly string[]) {
-  const trust = await readTrust(world, flags.trust);
+async function verifyFiles(io: CommandIo, flags: VerifyFlags, files: readonly string[]) {
+  const trust = await readTrust(io, flags.trust);
   const certificates: { file: string; content: Certificate }[] = [];
   const documents: { file: string; content: Certificate }[] = [];
   for (const file of files) {
-    const content = await readSigned(world, file, flags.signature);
+    const content = await readSigned(io, file, flags.signature);
     const isDocument = kindOfDocument(content.statement) !== undefined;
     (isDocument ? documents : certificates).push({ file, content });
   }
@@ -86,7 +86,7 @@ async function verifyFiles(world: World, flags: VerifyFlags, files: readonly str
   });
   const found: CertificateStatus[] = [];
   for (const [index, report] of answer.reports.entries()) {
-    printLines(world, reportLines(certificates[index]?.file ?? '', report));
+    printLines(io, reportLines(certificates[index]?.file ?? '', report));
     found.push(report.standing);
   }
   for (const [index, { file }] of documents.entries()) {
@@ -94,7 +94,7 @@ async function verifyFiles(world: World, flags: VerifyFlags, files: readonly str
     if (problems !== undefined) found.push('invalid');
     const said = problems === undefined ? 'verified' : 'DOES NOT VERIFY';
     const lines = (problems ?? []).map((problem) => `  ${clean(problem)}`);
-    printLines(world, [`${clean(file)}: ${said}`, ...lines]);
+    printLines(io, [`${clean(file)}: ${said}`, ...lines]);
   }
   const worst = standings.find((standing) => found.includes(standing));
   if (worst !== undefined && worst !== 'valid') {

@@ -9,12 +9,12 @@ import {
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parseWhole, type SharedFlags, textFlag } from '../../flags.ts';
 import { eventText } from '../../output/event.ts';
 import { isForPrograms, printAs, printEvent, printLines } from '../../output/show.ts';
 import { instant } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import { sharedAliases, sharedFlags } from '../frame/frames.ts';
 import { pagesUntil, rangeFlags } from '../frame/past-time.ts';
@@ -75,25 +75,25 @@ export const followEvents = buildCommand({
     aliases: sharedAliases,
   },
   async func(this: CliContext, flags: EventsFlags, subject?: string) {
-    const { world } = this;
-    if (!flags.follow) return showPast(world, flags, subject);
+    const { io } = this;
+    if (!flags.follow) return showPast(io, flags, subject);
     const { position: first = '', timeout } = flags;
     const filter = filterAbout(subject, flags.filter);
     const patience = { timeoutSeconds: timeout, late: () => `${timeout} s are over` };
-    await withEvents(world, flags, (events) =>
+    await withEvents(io, flags, (events) =>
       watchResumed(
-        world,
+        io,
         patience,
         (position, options) =>
           events.watchEvents({ filter, position: position === '' ? first : position }, options),
-        (told) => print(world, flags, told),
+        (told) => print(io, flags, told),
       ),
     );
   },
 });
 
 /** The newest first, as `host history` has them. */
-async function showPast(world: World, flags: EventsFlags, subject = ''): Promise<void> {
+async function showPast(io: CommandIo, flags: EventsFlags, subject = ''): Promise<void> {
   const { filter = '', limit, position, timeout } = flags;
   if (subject === '' || position !== undefined || timeout !== undefined) {
     throw new UsageError(
@@ -101,7 +101,7 @@ async function showPast(world: World, flags: EventsFlags, subject = ''): Promise
         '`rackwright events hosts/h1`',
     );
   }
-  const { items: events, more } = await withEvents(world, flags, (client) =>
+  const { items: events, more } = await withEvents(io, flags, (client) =>
     pagesUntil(
       limit,
       (pageToken, pageSize) => client.listEvents({ subject, filter, pageToken, pageSize }),
@@ -110,18 +110,18 @@ async function showPast(world: World, flags: EventsFlags, subject = ''): Promise
   );
   if (isForPrograms(flags.output)) {
     printAs(
-      world,
+      io,
       flags.output,
       ListEventsResponseSchema,
       create(ListEventsResponseSchema, { events }),
     );
   } else {
     printLines(
-      world,
+      io,
       events.map((event) => `${instant(event.time)}  ${eventText(event)}`),
     );
   }
-  if (more) world.err.write('There is more: give a higher --limit.\n');
+  if (more) io.err.write('There is more: give a higher --limit.\n');
 }
 
 /** The filter that leaves what is about this subject; the server judges both. */
@@ -132,10 +132,10 @@ function filterAbout(subject: string | undefined, filter = ''): string {
 }
 
 /** Always false: the watch goes on. */
-function print(world: World, { output }: EventsFlags, told: WatchEventsResponse): boolean {
+function print(io: CommandIo, { output }: EventsFlags, told: WatchEventsResponse): boolean {
   const { kind, event } = told;
   if (kind !== Kind.EVENT || event === undefined) return false;
-  if (isForPrograms(output)) printEvent(world, output, WatchEventsResponseSchema, told);
-  else printLines(world, [`${instant(event.time)}  ${eventText(event)}`]);
+  if (isForPrograms(output)) printEvent(io, output, WatchEventsResponseSchema, told);
+  else printLines(io, [`${instant(event.time)}  ${eventText(event)}`]);
   return false;
 }

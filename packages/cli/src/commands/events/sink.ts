@@ -11,13 +11,13 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { eventText } from '../../output/event.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago, instant } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import {
   sharedAliases as aliases,
@@ -98,10 +98,10 @@ const createSink = buildCommand({
     checkTarget(flags);
     const { requestId } = flags;
     const eventSink = { spec: specOf(flags).spec };
-    const made = await withSinks(this.world, flags, (sinks) =>
+    const made = await withSinks(this.io, flags, (sinks) =>
       sinks.createEventSink({ eventSinkId: id, eventSink, requestId }),
     );
-    show(this.world, flags, made);
+    show(this.io, flags, made);
   },
 });
 
@@ -116,17 +116,17 @@ const updateSink = buildCommand({
       );
     }
     const eventSink = { name: resourceName(collection, id), spec };
-    const updated = await withSinks(this.world, flags, (sinks) =>
+    const updated = await withSinks(this.io, flags, (sinks) =>
       sinks.updateEventSink({ eventSink, updateMask: { paths } }),
     );
-    show(this.world, flags, updated);
+    show(this.io, flags, updated);
   },
 });
 
 const listSinks = listCommand({
   brief: 'List sinks, and how they fare',
-  read: (world, flags) =>
-    withSinks(world, flags, (sinks) =>
+  read: (io, flags) =>
+    withSinks(io, flags, (sinks) =>
       allPages(
         (pageToken) => sinks.listEventSinks({ pageToken }),
         (page) => page.eventSinks,
@@ -140,13 +140,13 @@ const listSinks = listCommand({
 const getSink = oneCommand({
   brief: 'Show a sink, and how it fares',
   ...{ collection, argument, show },
-  call: (world, flags, name) => withSinks(world, flags, (sinks) => sinks.getEventSink({ name })),
+  call: (io, flags, name) => withSinks(io, flags, (sinks) => sinks.getEventSink({ name })),
 });
 
 const deleteSink = oneCommand({
   brief: 'Deliver nothing more, and drop what was not delivered',
   ...{ collection, argument },
-  call: (world, flags, name) => withSinks(world, flags, (sinks) => sinks.deleteEventSink({ name })),
+  call: (io, flags, name) => withSinks(io, flags, (sinks) => sinks.deleteEventSink({ name })),
   show: showGone(EventSinkSchema, 'deleted'),
 });
 
@@ -154,9 +154,9 @@ const listDead = buildCommand({
   docs: { brief: 'List the events that were given up, and why' },
   parameters: { flags: shared, positional, aliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
-    const { world } = this;
+    const { io } = this;
     const parent = resourceName(collection, id);
-    const deadLetters = await withSinks(world, flags, (sinks) =>
+    const deadLetters = await withSinks(io, flags, (sinks) =>
       allPages(
         (pageToken) => sinks.listDeadLetters({ parent, pageToken }),
         (page) => page.deadLetters,
@@ -164,10 +164,10 @@ const listDead = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListDeadLettersResponseSchema;
-      printAs(world, flags.output, schema, create(schema, { deadLetters }));
+      printAs(io, flags.output, schema, create(schema, { deadLetters }));
       return;
     }
-    printTable(world, flags.output, deadColumns, deadLetters);
+    printTable(io, flags.output, deadColumns, deadLetters);
   },
 });
 
@@ -210,10 +210,8 @@ const replayDead = buildCommand({
   parameters: { flags: letterFlags, positional, aliases },
   async func(this: CliContext, flags: LetterFlags, id: string) {
     const request = { name: resourceName(collection, id), events: chosen(flags) };
-    const { count } = await withSinks(this.world, flags, (sinks) =>
-      sinks.replayDeadLetters(request),
-    );
-    printLines(this.world, [`events that are delivered once more: ${count}`]);
+    const { count } = await withSinks(this.io, flags, (sinks) => sinks.replayDeadLetters(request));
+    printLines(this.io, [`events that are delivered once more: ${count}`]);
   },
 });
 
@@ -222,8 +220,8 @@ const dropDead = buildCommand({
   parameters: { flags: letterFlags, positional, aliases },
   async func(this: CliContext, flags: LetterFlags, id: string) {
     const request = { name: resourceName(collection, id), events: chosen(flags) };
-    const { count } = await withSinks(this.world, flags, (sinks) => sinks.dropDeadLetters(request));
-    printLines(this.world, [`events that are forgotten: ${count}`]);
+    const { count } = await withSinks(this.io, flags, (sinks) => sinks.dropDeadLetters(request));
+    printLines(this.io, [`events that are forgotten: ${count}`]);
   },
 });
 
@@ -258,14 +256,14 @@ function fares({ spec, status }: EventSink): string {
   return status?.problem === '' ? 'delivers' : (status?.problem ?? '');
 }
 
-function show(world: World, { output }: SharedFlags, sink: EventSink): void {
+function show(io: CommandIo, { output }: SharedFlags, sink: EventSink): void {
   if (isForPrograms(output)) {
-    printAs(world, output, EventSinkSchema, sink);
+    printAs(io, output, EventSinkSchema, sink);
     return;
   }
   const { spec, status } = sink;
   const signs = spec?.target.case === 'webhook' ? spec.target.value.credential : '';
-  printFields(world, [
+  printFields(io, [
     ['name', sink.name],
     ['to', targetText(sink)],
     ['signed by', signs],
@@ -277,7 +275,7 @@ function show(world: World, { output }: SharedFlags, sink: EventSink): void {
   ]);
 }
 
-function columns({ clock }: World): Column<EventSink>[] {
+function columns({ clock }: CommandIo): Column<EventSink>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'TO', value: targetText, widthMin: 12 },

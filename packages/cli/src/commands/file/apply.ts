@@ -6,6 +6,7 @@
 
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { type FileClients, fileClients } from '../../files/clients.ts';
 import { carryOut, planSteps, type Refusal, type Step, validate } from '../../files/plan.ts';
@@ -15,7 +16,6 @@ import { connectionFlags } from '../../flags.ts';
 import { printLines } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
 import { type ConnectionFlags, openConnection } from '../../settings.ts';
-import type { CliContext, World } from '../../world.ts';
 import { withClient } from '../frame/calls.ts';
 
 interface ApplyFlags extends ConnectionFlags {
@@ -56,38 +56,38 @@ export const applyFile = buildCommand({
     aliases: { f: 'filename' },
   },
   async func(this: CliContext, flags: ApplyFlags) {
-    const { world } = this;
-    const objects = await readObjectFile(world, flags.filename);
-    const passwords = await readPasswords(world, objects);
-    await withClient(openConnection(world, flags), fileClients, async (clients) => {
+    const { io } = this;
+    const objects = await readObjectFile(io, flags.filename);
+    const passwords = await readPasswords(io, objects);
+    await withClient(openConnection(io, flags), fileClients, async (clients) => {
       const steps = await planSteps(clients, objects, passwords, flags.setPasswords);
-      printLines(world, steps.flatMap(stepLines));
-      refuse(world, flags.filename, await validate(clients, steps));
+      printLines(io, steps.flatMap(stepLines));
+      refuse(io, flags.filename, await validate(clients, steps));
       const ahead = steps.filter(({ action }) => action !== 'unchanged');
-      printLines(world, [summary(steps)]);
+      printLines(io, [summary(steps)]);
       if (flags.dryRun || ahead.length === 0) return;
-      if (!flags.yes) await agree(world);
-      await carryAllOut(world, clients, ahead);
+      if (!flags.yes) await agree(io);
+      await carryAllOut(io, clients, ahead);
     });
   },
 });
 
 /** The objects of a file. Throws `UsageError` once all that is wrong has been printed. */
-export async function readObjectFile(world: World, path: string): Promise<readonly FileObject[]> {
-  const text = path === '-' ? await world.readInput() : await fileText(world, path);
+export async function readObjectFile(io: CommandIo, path: string): Promise<readonly FileObject[]> {
+  const text = path === '-' ? await io.readInput() : await fileText(io, path);
   if (text === undefined) throw new UsageError('--filename is -, and standard input is a terminal');
   const read = readObjects(text);
   if (read.kind === 'bad') {
     const lines = read.problems.map((problem) => problemLine(path, problem));
-    world.err.write(`${lines.join('\n')}\n`);
+    io.err.write(`${lines.join('\n')}\n`);
     throw new UsageError(`${path} cannot be applied; nothing was changed`);
   }
   if (read.objects.length === 0) throw new UsageError(`${path} has no object in it`);
   return read.objects;
 }
 
-async function fileText(world: World, path: string): Promise<string> {
-  const bytes = await world.readFile(path);
+async function fileText(io: CommandIo, path: string): Promise<string> {
+  const bytes = await io.readFile(path);
   if (bytes === undefined) throw new UsageError(`--filename names ${path}, which does not exist`);
   return new TextDecoder().decode(bytes);
 }
@@ -98,13 +98,13 @@ function problemLine(path: string, { line, column, message }: Problem): string {
 
 /** Passwords by the names of their credentials. */
 async function readPasswords(
-  world: World,
+  io: CommandIo,
   objects: readonly FileObject[],
 ): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for (const { name, password } of objects) {
     if (password === undefined) continue;
-    const text = await passwordText(world, password);
+    const text = await passwordText(io, password);
     if (text !== undefined) found.set(name, text.replace(/\r?\n$/, ''));
     else {
       const where =
@@ -117,9 +117,9 @@ async function readPasswords(
   return found;
 }
 
-async function passwordText(world: World, source: PasswordSource): Promise<string | undefined> {
-  if (source.kind === 'env') return world.environment[source.variable];
-  const bytes = await world.readFile(source.path);
+async function passwordText(io: CommandIo, source: PasswordSource): Promise<string | undefined> {
+  if (source.kind === 'env') return io.environment[source.variable];
+  const bytes = await io.readFile(source.path);
   return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 }
 
@@ -141,20 +141,20 @@ function summary(steps: readonly Step[]): string {
 }
 
 /** Throws `UsageError` once each refusal has been printed. */
-function refuse(world: World, path: string, refusals: readonly Refusal[]): void {
+function refuse(io: CommandIo, path: string, refusals: readonly Refusal[]): void {
   if (refusals.length === 0) return;
   for (const { object, problems } of refusals) {
     for (const problem of problems) {
       const message = `${object.name}: ${problem.message}`;
       const text = problemLine(path, { ...problem, message });
-      world.err.write(`${text}\n`);
+      io.err.write(`${text}\n`);
     }
   }
   throw new UsageError(`${path} cannot be applied; nothing was changed`);
 }
 
-async function agree(world: World): Promise<void> {
-  const answer = await world.ask?.('Apply this? [y/N] ');
+async function agree(io: CommandIo): Promise<void> {
+  const answer = await io.ask?.('Apply this? [y/N] ');
   if (answer === undefined) {
     throw new UsageError('nobody can be asked here; nothing was changed. Give --yes, or --dry-run');
   }
@@ -163,7 +163,7 @@ async function agree(world: World): Promise<void> {
 }
 
 async function carryAllOut(
-  world: World,
+  io: CommandIo,
   clients: FileClients,
   steps: readonly Step[],
 ): Promise<void> {
@@ -175,12 +175,12 @@ async function carryAllOut(
       const left = steps.slice(at + 1).map(({ object }) => object.name);
       const done = at === 0 ? 'nothing' : `${at} of ${steps.length}, as listed`;
       const rest = left.length === 0 ? '' : ` Not tried: ${left.join(', ')}.`;
-      world.err.write(
+      io.err.write(
         `${step.object.name} could not be ${words[step.action]}. Done: ${done}.${rest} ` +
           'Applied again, the file goes on here.\n',
       );
       throw error;
     }
-    printLines(world, [`${step.object.name} ${words[step.action]}`]);
+    printLines(io, [`${step.object.name} ${words[step.action]}`]);
   }
 }

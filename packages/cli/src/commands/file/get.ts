@@ -2,6 +2,7 @@
 import { nearestName } from '@rackwright/platform';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { type FileClients, fileClients } from '../../files/clients.ts';
 import { fullName, type Kind, kinds, nameShape } from '../../files/kinds.ts';
@@ -9,7 +10,6 @@ import type { PlainObject } from '../../files/plain.ts';
 import { fileObject, jsonText, nameText, yamlText } from '../../files/write.ts';
 import { connectionFlags } from '../../flags.ts';
 import { type ConnectionFlags, openConnection } from '../../settings.ts';
-import type { CliContext } from '../../world.ts';
 import { withClient } from '../frame/calls.ts';
 
 interface GetFlags extends ConnectionFlags {
@@ -49,10 +49,10 @@ export const getFile = buildCommand({
     if (name !== undefined && (wanted.length > 1 || one === undefined)) {
       throw new UsageError('a name needs its kind, as in `get host h1`');
     }
-    const objects = await withClient(openConnection(this.world, flags), fileClients, (clients) =>
+    const objects = await withClient(openConnection(this.io, flags), fileClients, (clients) =>
       name === undefined || one === undefined ? allOf(clients, wanted) : oneOf(clients, one, name),
     );
-    this.world.out.write(forms[flags.output](objects));
+    this.io.out.write(forms[flags.output](objects));
   },
 });
 

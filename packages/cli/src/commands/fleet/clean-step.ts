@@ -3,11 +3,11 @@ import { clone, create } from '@bufbuild/protobuf';
 import { type Duration, durationFromMs } from '@bufbuild/protobuf/wkt';
 import { type OwnCleanStep, OwnCleanStepSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, parsePair, parseWhole, type SharedFlags } from '../../flags.ts';
 import { ownStepColumns } from '../../output/own-step.ts';
 import { parseDuration } from '../../output/time.ts';
-import type { CliContext } from '../../world.ts';
 import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
 import { listField, without } from './list-field.ts';
 
@@ -78,7 +78,7 @@ const setStep = buildCommand({
   },
   async func(this: CliContext, flags: OwnStepFlags, name: string) {
     const said = saidOf(flags);
-    await steps.change(this.world, flags, (now) => withSaid(now, name, said));
+    await steps.change(this.io, flags, (now) => withSaid(now, name, said));
   },
 });
 
@@ -134,7 +134,7 @@ const removeStep = buildCommand({
       return `no clean step of your own is called "${name}"; ${known}`;
     };
     const left = (now: readonly OwnCleanStep[]) => without(now, (step) => step.name, name, unknown);
-    await steps.change(this.world, flags, left);
+    await steps.change(this.io, flags, left);
   },
 });
 
@@ -142,7 +142,7 @@ const listSteps = buildCommand({
   docs: { brief: 'List your own programs in every automatic clean' },
   parameters: { flags: sharedFlags, aliases },
   func(this: CliContext, flags: SharedFlags) {
-    return steps.show(this.world, flags);
+    return steps.show(this.io, flags);
   },
 });
 

@@ -6,11 +6,11 @@ import {
   type FleetSpec,
   type FleetSpecSchema,
 } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import type { SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
-import type { World } from '../../world.ts';
 import { withFleet } from './client.ts';
 
 interface ListField<Item> {
@@ -24,18 +24,18 @@ interface ListField<Item> {
 /** How the commands of one such list change and show it. */
 export function listField<Item>({ path, of, as, columns }: ListField<Item>) {
   const itemsOf = ({ spec }: Fleet): readonly Item[] => (spec === undefined ? [] : of(spec));
-  const print = (world: World, { output }: SharedFlags, fleet: Fleet): void => {
-    if (isForPrograms(output)) printAs(world, output, FleetSchema, fleet);
-    else printTable(world, output, columns, itemsOf(fleet));
+  const print = (io: CommandIo, { output }: SharedFlags, fleet: Fleet): void => {
+    if (isForPrograms(output)) printAs(io, output, FleetSchema, fleet);
+    else printTable(io, output, columns, itemsOf(fleet));
   };
   return {
     /** With its etag: what somebody else says meanwhile is not taken back. */
     async change(
-      world: World,
+      io: CommandIo,
       flags: SharedFlags,
       over: (now: readonly Item[]) => Item[],
     ): Promise<void> {
-      const changed = await withFleet(world, flags, async (client) => {
+      const changed = await withFleet(io, flags, async (client) => {
         const fleet = await client.getFleet({});
         const spec = as(over(itemsOf(fleet)));
         return client.updateFleet({
@@ -43,10 +43,10 @@ export function listField<Item>({ path, of, as, columns }: ListField<Item>) {
           updateMask: { paths: [path] },
         });
       });
-      print(world, flags, changed);
+      print(io, flags, changed);
     },
-    async show(world: World, flags: SharedFlags): Promise<void> {
-      print(world, flags, await withFleet(world, flags, (client) => client.getFleet({})));
+    async show(io: CommandIo, flags: SharedFlags): Promise<void> {
+      print(io, flags, await withFleet(io, flags, (client) => client.getFleet({})));
     },
   };
 }

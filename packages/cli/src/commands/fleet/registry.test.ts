@@ -1,10 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { ImageRegistrySchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import type { World } from '../../world.ts';
+import type { CommandIo } from '../../command-io.ts';
 import { saidOf, withSaid } from './registry.ts';
 
-const world = {} as World;
+const io = {} as CommandIo;
 const other = create(ImageRegistrySchema, { registry: 'b.example', credential: 'credentials/b' });
 const before = create(ImageRegistrySchema, {
   ...{ registry: 'a.example', plainHttp: true, caPem: 'PEM', tokenService: 'auth.example' },
@@ -12,7 +12,7 @@ const before = create(ImageRegistrySchema, {
 });
 
 test('what is not said of a registry stays, as advice of one thing expects', async () => {
-  const said = await saidOf(world, { credential: 'pull' });
+  const said = await saidOf(io, { credential: 'pull' });
   const [first, changed] = withSaid([before, other], 'a.example', said);
   expect(first).toBe(other);
   expect(changed).toMatchObject({
@@ -27,14 +27,14 @@ test('none takes back, and a registry of which nothing was said begins with noth
     ...{ credential: 'none', plainHttp: false, authority: 'none', mirror: ['none'] },
     tokenService: 'none',
   };
-  const [taken] = withSaid([before], 'a.example', await saidOf(world, none));
+  const [taken] = withSaid([before], 'a.example', await saidOf(io, none));
   expect(taken).toEqual(create(ImageRegistrySchema, { registry: 'a.example' }));
-  const [, made] = withSaid([before], 'c.example', await saidOf(world, { plainHttp: true }));
+  const [, made] = withSaid([before], 'c.example', await saidOf(io, { plainHttp: true }));
   expect(made).toEqual(create(ImageRegistrySchema, { registry: 'c.example', plainHttp: true }));
 });
 
 test('a token service is named for a registry, and for a mirror', async () => {
-  const said = await saidOf(world, {
+  const said = await saidOf(io, {
     tokenService: 'auth.example:8443',
     mirror: ['mirror.example,credential=m,token-service=auth.mirror.example'],
   });

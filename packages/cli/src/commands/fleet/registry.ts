@@ -7,10 +7,10 @@ import {
   ImageRegistrySchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, parsePair, resourceName, type SharedFlags } from '../../flags.ts';
 import { registryColumns } from '../../output/registry.ts';
-import type { CliContext, World } from '../../world.ts';
 import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
 import { readSource } from '../template/source.ts';
 import { listField, without } from './list-field.ts';
@@ -84,8 +84,8 @@ const setRegistry = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: RegistryFlags, registry: string) {
-    const said = await saidOf(this.world, flags);
-    await registries.change(this.world, flags, (now) => withSaid(now, registry, said));
+    const said = await saidOf(this.io, flags);
+    await registries.change(this.io, flags, (now) => withSaid(now, registry, said));
   },
 });
 
@@ -107,7 +107,7 @@ export function withSaid(
 
 /** The flags' meaning. Throws `UsageError`. */
 export async function saidOf(
-  world: World,
+  io: CommandIo,
   {
     credential,
     plainHttp,
@@ -118,7 +118,7 @@ export async function saidOf(
 ): Promise<Said> {
   const named = mirror?.join() === none ? [] : mirror;
   const mirrors: ImageMirror[] = [];
-  for (const text of named ?? []) mirrors.push(await mirrorOf(world, text));
+  for (const text of named ?? []) mirrors.push(await mirrorOf(io, text));
   return {
     ...(plainHttp === undefined ? {} : { plainHttp }),
     ...(tokenService === undefined
@@ -130,12 +130,12 @@ export async function saidOf(
       : { credential: credential === none ? '' : resourceName('credentials', credential) }),
     ...(authority === undefined
       ? {}
-      : { caPem: authority === none ? '' : await readSource(world, authority) }),
+      : { caPem: authority === none ? '' : await readSource(io, authority) }),
   };
 }
 
 /** "box.example:5000/cache,plain-http,credential=pull". Throws `UsageError`. */
-async function mirrorOf(world: World, text: string): Promise<ImageMirror> {
+async function mirrorOf(io: CommandIo, text: string): Promise<ImageMirror> {
   const [place = '', ...options] = text.split(',');
   const [, registry = '', prefix = ''] = /^([^/]+)(?:\/(.+))?$/.exec(place) ?? [];
   if (registry === '') {
@@ -149,7 +149,7 @@ async function mirrorOf(world: World, text: string): Promise<ImageMirror> {
     }
     const [name, value] = option.includes('=') ? parsePair('--mirror', option) : [option, ''];
     if (name === 'credential') mirror.credential = resourceName('credentials', value);
-    else if (name === 'authority') mirror.caPem = await readSource(world, value);
+    else if (name === 'authority') mirror.caPem = await readSource(io, value);
     else if (name === 'token-service') mirror.tokenService = value;
     else {
       const known = 'plain-http, credential=ID, authority=FILE and token-service=HOST';
@@ -169,7 +169,7 @@ const removeRegistry = buildCommand({
     };
     const left = (now: readonly ImageRegistry[]) =>
       without(now, (each) => each.registry, registry, unknown);
-    await registries.change(this.world, flags, left);
+    await registries.change(this.io, flags, left);
   },
 });
 
@@ -177,7 +177,7 @@ const listRegistries = buildCommand({
   docs: { brief: 'List what was said of registries' },
   parameters: { flags: sharedFlags, aliases },
   func(this: CliContext, flags: SharedFlags) {
-    return registries.show(this.world, flags);
+    return registries.show(this.io, flags);
   },
 });
 

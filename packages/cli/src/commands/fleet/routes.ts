@@ -3,9 +3,9 @@ import { create } from '@bufbuild/protobuf';
 import { type Fleet, FleetSchema, FleetSpecSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { type BrakeFlags, brakeFlags, freezeFields } from '../frame/limits.ts';
 import { cleanStepRoutes } from './clean-step.ts';
 import { type FleetClient, withFleet } from './client.ts';
@@ -17,19 +17,19 @@ const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 
 async function show(
-  world: World,
+  io: CommandIo,
   flags: SharedFlags,
   call: (fleet: FleetClient) => Promise<Fleet>,
 ): Promise<void> {
-  const fleet = await withFleet(world, flags, call);
+  const fleet = await withFleet(io, flags, call);
   if (isForPrograms(flags.output)) {
-    printAs(world, flags.output, FleetSchema, fleet);
+    printAs(io, flags.output, FleetSchema, fleet);
     return;
   }
-  printFields(world, [
+  printFields(io, [
     ['name', fleet.name],
     ...fleetRows(fleet.spec ?? create(FleetSpecSchema)),
-    ...freezeFields(world, fleet.status?.freeze),
+    ...freezeFields(io, fleet.status?.freeze),
   ]);
 }
 
@@ -37,7 +37,7 @@ const getFleet = buildCommand({
   docs: { brief: 'Show what holds for every rack' },
   parameters: { flags: shared, aliases },
   func(this: CliContext, flags: SharedFlags) {
-    return show(this.world, flags, (fleet) => fleet.getFleet({}));
+    return show(this.io, flags, (fleet) => fleet.getFleet({}));
   },
 });
 
@@ -58,7 +58,7 @@ const updateFleet = buildCommand({
   async func(this: CliContext, flags: SharedFlags & FleetFlags) {
     const { paths, dependsOnNow, over } = fleetChange(flags);
     const updateMask = { paths };
-    await show(this.world, flags, async (client) => {
+    await show(this.io, flags, async (client) => {
       // With its etag: what somebody else changes meanwhile is not taken back.
       const { etag, spec } = dependsOnNow ? await client.getFleet({}) : { etag: '' };
       const next = over(spec ?? create(FleetSpecSchema));
@@ -72,7 +72,7 @@ const freezeFleet = buildCommand({
   parameters: { flags: { ...shared, ...brakeFlags }, aliases },
   func(this: CliContext, flags: SharedFlags & BrakeFlags) {
     const { reason, requestId } = flags;
-    return show(this.world, flags, (fleet) => fleet.freezeFleet({ reason, requestId }));
+    return show(this.io, flags, (fleet) => fleet.freezeFleet({ reason, requestId }));
   },
 });
 
@@ -81,7 +81,7 @@ const thawFleet = buildCommand({
   parameters: { flags: { ...shared, ...brakeFlags }, aliases },
   func(this: CliContext, flags: SharedFlags & BrakeFlags) {
     const { reason, requestId } = flags;
-    return show(this.world, flags, (fleet) => fleet.thawFleet({ reason, requestId }));
+    return show(this.io, flags, (fleet) => fleet.thawFleet({ reason, requestId }));
   },
 });
 

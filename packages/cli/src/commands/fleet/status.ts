@@ -2,9 +2,9 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type CountHostsResponse, CountHostsResponseSchema, counted } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags, outputFlag, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printLines, printTable, printValue } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { readFrozen } from '../frame/freezes.ts';
 import { withHosts } from '../host/client.ts';
 
@@ -34,27 +34,27 @@ export const fleetStatus = buildCommand({
   },
   parameters: { flags: { ...connectionFlags, ...outputFlag }, aliases: { o: 'output' } },
   async func(this: CliContext, flags: SharedFlags) {
-    const { world } = this;
-    const counts = await withHosts(world, flags, async (hosts) => {
+    const { io } = this;
+    const counts = await withHosts(io, flags, async (hosts) => {
       const all: [Question, CountHostsResponse][] = [];
       for (const [what, asked] of Object.entries(questions)) {
         all.push([what as Question, await hosts.countHosts(asked)]);
       }
       return all;
     });
-    const freezes = await readFrozen(world, flags);
+    const freezes = await readFrozen(io, flags);
     if (isForPrograms(flags.output)) {
       const shown = counts.map(([what, count]) => [what, toJson(CountHostsResponseSchema, count)]);
       const all = { ...Object.fromEntries(shown), frozen: Object.fromEntries(freezes) };
-      printValue(world, flags.output, all);
+      printValue(io, flags.output, all);
       return;
     }
-    printStatus(world, flags, counts, freezes);
+    printStatus(io, flags, counts, freezes);
   },
 });
 
 function printStatus(
-  world: World,
+  io: CommandIo,
   { output }: SharedFlags,
   counts: readonly (readonly [Question, CountHostsResponse])[],
   freezes: readonly (readonly [string, string])[],
@@ -65,10 +65,10 @@ function printStatus(
     ...(groupsLeftOut > 0 ? [{ what, value: `${groupsLeftOut} more`, hosts: '' }] : []),
   ]);
   const lost = unreadable > 0 ? `, and ${unreadable} that cannot be read` : '';
-  printLines(world, [`${counted(total, 'host')}${lost}`]);
+  printLines(io, [`${counted(total, 'host')}${lost}`]);
   if (lines.length > 0) {
     printTable(
-      world,
+      io,
       output,
       [
         { title: 'WHAT', value: ({ what }) => what },
@@ -79,7 +79,7 @@ function printStatus(
     );
   }
   printLines(
-    world,
+    io,
     freezes.map(([name, why]) => `${name}: ${why}`),
   );
 }

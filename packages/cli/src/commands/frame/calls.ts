@@ -1,8 +1,8 @@
 /** Calls as commands make them. */
 import type { DescService } from '@bufbuild/protobuf';
 import { type Client, createClient } from '@rackwright/rpc';
+import type { CommandIo } from '../../command-io.ts';
 import { type Connection, type ConnectionFlags, openConnection } from '../../settings.ts';
-import type { World } from '../../world.ts';
 
 /** Pages that one listing fetches at most: a million resources. */
 const pagesMax = 10_000;
@@ -25,22 +25,22 @@ export async function withClient<C, T>(
 
 /** Runs `work` on the connection that a command's flags name. */
 export function withConnection<T>(
-  world: World,
+  io: CommandIo,
   flags: ConnectionFlags,
   work: (connection: Connection) => Promise<T>,
 ): Promise<T> {
-  return withClient(openConnection(world, flags), (connection) => connection, work);
+  return withClient(openConnection(io, flags), (connection) => connection, work);
 }
 
 /** What runs `work` with a client of one service, on the connection that a command's flags name. */
 export function callsOf<S extends DescService>(service: S) {
   return <T>(
-    world: World,
+    io: CommandIo,
     flags: ConnectionFlags,
     work: (client: Client<S>) => Promise<T>,
   ): Promise<T> =>
     withClient(
-      openConnection(world, flags),
+      openConnection(io, flags),
       ({ channel, defaults }) => createClient(service, channel, defaults),
       work,
     );

@@ -3,8 +3,8 @@ import { create } from '@bufbuild/protobuf';
 import { bind, HostSchema, HostService, HostState } from '@rackwright/messages';
 import { localChannel } from '@rackwright/rpc';
 import { describe, expect, test } from 'vitest';
+import { runOver } from '../../command-io.fixture.ts';
 import { exitCodes } from '../../failure.ts';
-import { runOver } from '../../world.fixture.ts';
 
 const environment = {
   RACKWRIGHT_SERVER: 'box:7440',

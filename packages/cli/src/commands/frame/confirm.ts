@@ -4,11 +4,12 @@
  * Invariant: what a person has not agreed to is not asked of the control plane. Where nobody can be
  * asked, only --yes agrees.
  */
+
+import type { CommandIo } from '../../command-io.ts';
 import { Declined, UsageError } from '../../failure.ts';
 import { resourceName } from '../../flags.ts';
 import { type Destruction, lossLines } from '../../output/loss.ts';
 import { clean } from '../../output/text.ts';
-import type { World } from '../../world.ts';
 import type { HostClient } from '../host/client.ts';
 
 /** `--yes` and `--reason` of a command that destroys something. */
@@ -19,7 +20,7 @@ export interface DestructionFlags {
 
 /** Shows what would be lost and asks. Throws `UsageError` or `Declined` unless a person agrees. */
 export async function agreeToDestroy(
-  world: World,
+  io: CommandIo,
   { yes }: Pick<DestructionFlags, 'yes'>,
   hosts: HostClient,
   id: string,
@@ -27,17 +28,21 @@ export async function agreeToDestroy(
 ): Promise<void> {
   if (yes) return;
   const host = await hosts.getHost({ name: resourceName('hosts', id) });
-  const lines = lossLines(what, host, world.clock);
-  for (const line of lines.slice(0, -1)) world.err.write(`${clean(line)}\n`);
-  await agree(world, lines.at(-1) ?? '');
+  const lines = lossLines(what, host, io.clock);
+  for (const line of lines.slice(0, -1)) io.err.write(`${clean(line)}\n`);
+  await agree(io, lines.at(-1) ?? '');
 }
 
 /**
  * Asks for the number of hosts, which is not typed by habit. Throws `UsageError` where nobody can
  * be asked, `Declined` for anything else.
  */
-export async function agreeToNumber(world: World, question: string, number: number): Promise<void> {
-  const answer = await world.ask?.(question);
+export async function agreeToNumber(
+  io: CommandIo,
+  question: string,
+  number: number,
+): Promise<void> {
+  const answer = await io.ask?.(question);
   if (answer === undefined) throw new UsageError(nobody);
   if (answer.trim() !== String(number)) throw new Declined('nothing was asked of any host');
 }
@@ -45,8 +50,8 @@ export async function agreeToNumber(world: World, question: string, number: numb
 const nobody = 'nobody can be asked here; give --yes';
 
 /** Asks one question. Throws `UsageError` where nobody can be asked, `Declined` without a yes. */
-export async function agree(world: World, question: string): Promise<void> {
-  const answer = await world.ask?.(question);
+export async function agree(io: CommandIo, question: string): Promise<void> {
+  const answer = await io.ask?.(question);
   if (answer === undefined) throw new UsageError(nobody);
   if (!/^y(es)?$/i.test(answer.trim())) throw new Declined('nothing was asked of any host');
 }

@@ -1,22 +1,22 @@
 /** rackwright host explain, rackwright rack explain */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { type Explanation, ExplanationSchema } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import type { SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printLines } from '../../output/show.ts';
 import { ago, duration } from '../../output/time.ts';
-import type { World } from '../../world.ts';
 
 /** Prints an explanation: what, why, since when, what comes next, what to do. */
 export function showExplanation(
-  world: World,
+  io: CommandIo,
   { output }: SharedFlags,
   explanation: Explanation,
 ): void {
-  if (isForPrograms(output)) printAs(world, output, ExplanationSchema, explanation);
-  else printLines(world, explanationLines(explanation, world));
+  if (isForPrograms(output)) printAs(io, output, ExplanationSchema, explanation);
+  else printLines(io, explanationLines(explanation, io));
 }
 
-function explanationLines(explanation: Explanation, { clock }: World): string[] {
+function explanationLines(explanation: Explanation, { clock }: CommandIo): string[] {
   const { subject, headline, causes, blocker, unblock, lastEvidence, lastScreen } = explanation;
   const since = explanation.since === undefined ? '' : `, since ${ago(clock, explanation.since)}`;
   const times = [

@@ -6,6 +6,7 @@ import {
   type MessageShape,
 } from '@bufbuild/protobuf';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   connectionFlags,
   idArgument,
@@ -15,7 +16,6 @@ import {
 } from '../../flags.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
-import type { CliContext, World } from '../../world.ts';
 
 export const sharedFlags = { ...connectionFlags, ...outputFlag };
 export const sharedAliases = { o: 'output' } as const;
@@ -23,11 +23,11 @@ export const sharedAliases = { o: 'output' } as const;
 interface ListFrame<D extends DescMessage, Item> {
   readonly brief: string;
   /** All of them, page by page. */
-  readonly read: (world: World, flags: SharedFlags) => Promise<Item[]>;
+  readonly read: (io: CommandIo, flags: SharedFlags) => Promise<Item[]>;
   /** What `-o json` prints. */
   readonly schema: D;
   readonly answer: (items: Item[]) => MessageInitShape<D>;
-  readonly columns: (world: World) => readonly Column<Item>[];
+  readonly columns: (io: CommandIo) => readonly Column<Item>[];
 }
 
 /** "list" */
@@ -36,10 +36,10 @@ export function listCommand<D extends DescMessage, Item>(frame: ListFrame<D, Ite
     docs: { brief: frame.brief },
     parameters: { flags: sharedFlags, aliases: sharedAliases },
     async func(this: CliContext, flags: SharedFlags) {
-      const items = await frame.read(this.world, flags);
+      const items = await frame.read(this.io, flags);
       if (isForPrograms(flags.output)) {
-        printAs(this.world, flags.output, frame.schema, create(frame.schema, frame.answer(items)));
-      } else printTable(this.world, flags.output, frame.columns(this.world), items);
+        printAs(this.io, flags.output, frame.schema, create(frame.schema, frame.answer(items)));
+      } else printTable(this.io, flags.output, frame.columns(this.io), items);
     },
   });
 }
@@ -50,8 +50,8 @@ interface OneFrame<Item> {
   readonly collection: string;
   /** What the argument is called, and what it says. */
   readonly argument: readonly [placeholder: string, brief: string];
-  readonly call: (world: World, flags: SharedFlags, name: string) => Promise<Item>;
-  readonly show: (world: World, flags: SharedFlags, item: Item) => void;
+  readonly call: (io: CommandIo, flags: SharedFlags, name: string) => Promise<Item>;
+  readonly show: (io: CommandIo, flags: SharedFlags, item: Item) => void;
 }
 
 /** A command of one resource by its name, "get" or "delete", which shows what is answered. */
@@ -64,8 +64,8 @@ export function oneCommand<Item>({ brief, collection, argument, call, show }: On
       aliases: sharedAliases,
     },
     async func(this: CliContext, flags: SharedFlags, id: string) {
-      const item = await call(this.world, flags, resourceName(collection, id));
-      show(this.world, flags, item);
+      const item = await call(this.io, flags, resourceName(collection, id));
+      show(this.io, flags, item);
     },
   });
 }
@@ -73,11 +73,11 @@ export function oneCommand<Item>({ brief, collection, argument, call, show }: On
 /** Shows what a command has removed: as JSON, or "NAME deleted". */
 export function showGone<D extends DescMessage>(schema: D, words: string) {
   return (
-    world: World,
+    io: CommandIo,
     { output }: SharedFlags,
     gone: MessageShape<D> & { name: string },
   ): void => {
-    if (isForPrograms(output)) printAs(world, output, schema, gone);
-    else printLines(world, [`${gone.name} ${words}`]);
+    if (isForPrograms(output)) printAs(io, output, schema, gone);
+    else printLines(io, [`${gone.name} ${words}`]);
   };
 }

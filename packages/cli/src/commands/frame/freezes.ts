@@ -1,7 +1,7 @@
 /** Which racks nothing destructive begins in, as lists show it. */
 import type { Fleet, Host, Rack } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import type { SharedFlags } from '../../flags.ts';
-import type { World } from '../../world.ts';
 import { withFleet } from '../fleet/client.ts';
 import { withRacks } from '../rack/client.ts';
 import { allPages } from './calls.ts';
@@ -15,27 +15,27 @@ export interface Freezes {
 
 /** The freezes in force now: one reading of racks and fleet, however many hosts there are. */
 export async function readFreezes(
-  world: World,
+  io: CommandIo,
   flags: SharedFlags,
   racks?: readonly Rack[],
 ): Promise<Freezes> {
-  const fleet = await readFleet(world, flags);
-  return freezesOf(fleet, racks ?? (await readRacks(world, flags)));
+  const fleet = await readFleet(io, flags);
+  return freezesOf(fleet, racks ?? (await readRacks(io, flags)));
 }
 
 /** Whatever is frozen itself, and why: the fleet, then racks. */
-export async function readFrozen(world: World, flags: SharedFlags): Promise<[string, string][]> {
-  const all = [await readFleet(world, flags), ...(await readRacks(world, flags))];
+export async function readFrozen(io: CommandIo, flags: SharedFlags): Promise<[string, string][]> {
+  const all = [await readFleet(io, flags), ...(await readRacks(io, flags))];
   const frozen = all.filter(({ status }) => status?.freeze !== undefined);
   return frozen.map(({ name, status }) => [name, freezeText(status?.freeze)]);
 }
 
-function readFleet(world: World, flags: SharedFlags): Promise<Fleet> {
-  return withFleet(world, flags, (client) => client.getFleet({}));
+function readFleet(io: CommandIo, flags: SharedFlags): Promise<Fleet> {
+  return withFleet(io, flags, (client) => client.getFleet({}));
 }
 
-function readRacks(world: World, flags: SharedFlags): Promise<Rack[]> {
-  return withRacks(world, flags, (client) =>
+function readRacks(io: CommandIo, flags: SharedFlags): Promise<Rack[]> {
+  return withRacks(io, flags, (client) =>
     allPages(
       (pageToken) => client.listRacks({ pageToken }),
       (page) => page.racks,

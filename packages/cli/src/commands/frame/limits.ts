@@ -1,9 +1,9 @@
 /** Flags of limits and brakes, as racks and the fleet have them. */
 import { counted, type Freeze, type WipeBudget } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { requestFlag } from '../../flags.ts';
 import { ago } from '../../output/time.ts';
-import type { World } from '../../world.ts';
 
 /** Why, and the id under which it may be repeated. */
 export const brakeFlags = {
@@ -61,7 +61,7 @@ export function freezeText(freeze: Freeze | undefined, what = ''): string {
 }
 
 /** Who froze it, why and since when; nothing while it is not frozen. */
-export function freezeFields({ clock }: World, freeze: Freeze | undefined): [string, string][] {
+export function freezeFields({ clock }: CommandIo, freeze: Freeze | undefined): [string, string][] {
   if (freeze === undefined) return [];
   const { by, at, reason } = freeze;
   return [['frozen', `by ${by} (${ago(clock, at)}): ${reason}`]];

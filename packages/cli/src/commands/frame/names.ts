@@ -13,8 +13,8 @@ import {
   TemplateService,
 } from '@rackwright/messages';
 import { type CallOptions, createClient } from '@rackwright/rpc';
+import type { CommandIo } from '../../command-io.ts';
 import type { Connection } from '../../settings.ts';
-import type { World } from '../../world.ts';
 import { withConnection } from './calls.ts';
 
 /** How long a shell waits, milliseconds. */
@@ -62,7 +62,7 @@ export type Collection = keyof typeof asks;
 
 /** Ids of a collection that begin with `partial`. Never rejects. */
 export async function proposeNames(
-  world: World,
+  io: CommandIo,
   collection: Collection,
   partial: string,
 ): Promise<readonly string[]> {
@@ -72,10 +72,10 @@ export async function proposeNames(
   if (!/^[a-z0-9-]*$/.test(typed)) return [];
   const shown = partial.startsWith(prefix) ? prefix : '';
   try {
-    const deadlineMs = world.clock.nowMs() + patienceMs;
+    const deadlineMs = io.clock.nowMs() + patienceMs;
     const filter = typed === '' ? '' : `name = ${typed}*`;
     const ask: Ask = asks[collection];
-    const named = await withConnection(world, {}, (connection) =>
+    const named = await withConnection(io, {}, (connection) =>
       ask(connection, filter, { deadlineMs }),
     );
     return named

@@ -1,8 +1,8 @@
 /** A pause that ends with Ctrl-C. */
-import type { World } from '../../world.ts';
+import type { CommandIo } from '../../command-io.ts';
 
 /** Resolves after so long, or when the person leaves. */
-export function pause({ clock, signal }: World, pauseMs: number): Promise<void> {
+export function pause({ clock, signal }: CommandIo, pauseMs: number): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       cancel();

@@ -4,8 +4,9 @@
  * Invariant: on a terminal there is one line, which is gone when the wait is over; elsewhere each
  * line is printed once, and nothing moves a cursor.
  */
+
+import type { CommandIo } from '../../command-io.ts';
 import { barLine, plainLine, type WorkSeen } from '../../output/progress.ts';
-import type { World } from '../../world.ts';
 
 /** How often a bar is drawn again, milliseconds: its times move though nothing else does. */
 const drawEveryMs = 1_000;
@@ -21,10 +22,10 @@ export interface ProgressView {
 /** Shows nothing. */
 export const noView: ProgressView = { show: () => undefined, end: () => undefined };
 
-/** Progress on standard error of this world. */
-export function progressView(world: World): ProgressView {
-  const { err, clock } = world;
-  return err.columns === undefined ? plainView(world) : barView(err.columns);
+/** Progress on standard error. */
+export function progressView(io: CommandIo): ProgressView {
+  const { err, clock } = io;
+  return err.columns === undefined ? plainView(io) : barView(err.columns);
 
   function barView(columns: number): ProgressView {
     let see: (() => WorkSeen) | undefined;
@@ -49,7 +50,7 @@ export function progressView(world: World): ProgressView {
   }
 }
 
-function plainView({ err, clock }: World): ProgressView {
+function plainView({ err, clock }: CommandIo): ProgressView {
   let last = '';
   return {
     show: (see) => {

@@ -5,8 +5,8 @@
  * longer has that position does everything come anew.
  */
 import { ApiFailure } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { WaitedTooLong } from '../../failure.ts';
-import type { World } from '../../world.ts';
 
 /** Pause before a broken watch is resumed, milliseconds. */
 const resumeAfterMs = 1_000;
@@ -35,7 +35,7 @@ interface Patience {
  * all by then was not reached.
  */
 export async function watchResumed<Event extends WatchEvent>(
-  { clock, signal }: World,
+  { clock, signal }: CommandIo,
   { timeoutSeconds, late }: Patience,
   open: OpenWatch<Event>,
   isOver: (event: Event) => boolean,

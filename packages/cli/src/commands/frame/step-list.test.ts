@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runOver } from '../../world.fixture.ts';
+import { runOver } from '../../command-io.fixture.ts';
 import { stepsOfText } from './step-list.ts';
 
 test('a list in YAML has names, and steps with arguments, in their order', () => {

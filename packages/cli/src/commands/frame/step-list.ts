@@ -1,9 +1,9 @@
 /** Lists of steps as people write them: on the command line, or in a file. */
 import { errorText } from '@rackwright/platform';
 import { parse } from 'yaml';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parsePair } from '../../flags.ts';
-import type { World } from '../../world.ts';
 
 /** One step of a list; also a control step: hold, wait, powerOn, powerOff, reboot. */
 export interface ListedStep {
@@ -35,11 +35,11 @@ export interface StepListFlags {
 }
 
 /** The list that the flags give; empty without any. Throws `UsageError`. */
-export async function listedSteps(world: World, flags: StepListFlags): Promise<ListedStep[]> {
+export async function listedSteps(io: CommandIo, flags: StepListFlags): Promise<ListedStep[]> {
   const { step = [], steps } = flags;
   if (steps === undefined) return step.map(stepOfFlag);
   if (step.length > 0) throw new UsageError('give --step or --steps, not both');
-  const text = await readText(world, steps);
+  const text = await readText(io, steps);
   return stepsOfText(steps === '-' ? 'standard input' : steps, text);
 }
 
@@ -48,13 +48,13 @@ function stepOfFlag(given: string): ListedStep {
   return { step, arguments: Object.fromEntries(pairs.map((each) => parsePair('--step', each))) };
 }
 
-async function readText(world: World, path: string): Promise<string> {
+async function readText(io: CommandIo, path: string): Promise<string> {
   if (path === '-') {
-    const input = await world.readInput();
+    const input = await io.readInput();
     if (input === undefined) throw new UsageError('--steps - reads standard input; give a list');
     return input;
   }
-  const bytes = await world.readFile(path);
+  const bytes = await io.readFile(path);
   if (bytes === undefined) throw new UsageError(`--steps names ${path}, which does not exist`);
   return new TextDecoder().decode(bytes);
 }

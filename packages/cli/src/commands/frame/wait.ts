@@ -3,9 +3,10 @@
  *
  * Invariant: Ctrl-C ends the wait and never the work, and says where to look.
  */
+
+import type { CommandIo } from '../../command-io.ts';
 import { Interrupted, UsageError } from '../../failure.ts';
 import { parseDuration } from '../../output/time.ts';
-import type { World } from '../../world.ts';
 
 /** `--wait` and `--timeout`. */
 export const waitFlags = {
@@ -44,6 +45,6 @@ export function checkWait({ wait, timeout }: WaitFlags): void {
 }
 
 /** Throws `Interrupted` once the person has left; `look` is the command that shows the work. */
-export function checkInterrupted({ signal }: World, look: string): void {
+export function checkInterrupted({ signal }: CommandIo, look: string): void {
   if (signal.aborted) throw new Interrupted(`no longer waiting; the work goes on: \`${look}\``);
 }

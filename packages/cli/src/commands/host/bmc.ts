@@ -15,10 +15,10 @@ import {
   SensorKindSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
-import type { CliContext, World } from '../../world.ts';
 import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './client.ts';
 
 const healthOf = (level: HealthLevel): string => enumWord(HealthLevelSchema, level) ?? '';
@@ -61,7 +61,7 @@ const bootOrderColumns: readonly Column<BootOption>[] = [
   { title: 'NAME', value: ({ name }) => name },
 ];
 
-type Show = (world: World, flags: SharedFlags, reading: BmcReading) => void;
+type Show = (io: CommandIo, flags: SharedFlags, reading: BmcReading) => void;
 type Asked = Pick<ReadHostBmcRequest, 'kind'> & { readonly maxEntries?: number };
 
 const docsOf = (brief: string) => ({
@@ -70,16 +70,16 @@ const docsOf = (brief: string) => ({
 });
 
 async function read(
-  world: World,
+  io: CommandIo,
   flags: SharedFlags,
   id: string,
   asked: Asked,
   show: Show,
 ): Promise<void> {
   const name = resourceName('hosts', id);
-  const reading = await withHosts(world, flags, (hosts) => hosts.readHostBmc({ name, ...asked }));
-  if (isForPrograms(flags.output)) printAs(world, flags.output, BmcReadingSchema, reading);
-  else show(world, flags, reading);
+  const reading = await withHosts(io, flags, (hosts) => hosts.readHostBmc({ name, ...asked }));
+  if (isForPrograms(flags.output)) printAs(io, flags.output, BmcReadingSchema, reading);
+  else show(io, flags, reading);
 }
 
 /** A command that reads all that there is. */
@@ -88,16 +88,16 @@ function reads(brief: string, kind: BmcReadKind, show: Show) {
     docs: docsOf(brief),
     parameters: { flags: hostFlags, positional: hostArgument, aliases },
     async func(this: CliContext, flags: SharedFlags, id: string) {
-      await read(this.world, flags, id, { kind }, show);
+      await read(this.io, flags, id, { kind }, show);
     },
   });
 }
 
 /** A command that reads all that there is, and shows it as one table. */
 function lists<Row>(brief: string, kind: BmcReadKind, { columns, rowsOf }: Table<Row>) {
-  return reads(brief, kind, (world, { output }, reading) => {
-    printTable(world, output, columns, rowsOf(reading));
-    showRest(world, reading);
+  return reads(brief, kind, (io, { output }, reading) => {
+    printTable(io, output, columns, rowsOf(reading));
+    showRest(io, reading);
   });
 }
 
@@ -106,19 +106,19 @@ interface Table<Row> {
   readonly rowsOf: (reading: BmcReading) => readonly Row[];
 }
 
-function showRest(world: World, { complete }: BmcReading): void {
-  if (!complete) printLines(world, ['There is more, or some of it could not be read.']);
+function showRest(io: CommandIo, { complete }: BmcReading): void {
+  if (!complete) printLines(io, ['There is more, or some of it could not be read.']);
 }
 
 const sensors = reads(
   'Temperatures, fans and power of a host',
   BmcReadKind.SENSORS,
-  (world, { output }, reading) => {
+  (io, { output }, reading) => {
     const { level = 0, message = '' } = reading.health ?? {};
     const health = healthOf(level) || 'not said';
-    printLines(world, [`Health: ${health}${message === '' ? '' : ` (${message})`}`]);
-    printTable(world, output, sensorColumns, reading.sensors);
-    showRest(world, reading);
+    printLines(io, [`Health: ${health}${message === '' ? '' : ` (${message})`}`]);
+    printTable(io, output, sensorColumns, reading.sensors);
+    showRest(io, reading);
   },
 );
 
@@ -140,9 +140,9 @@ const log = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { limit: number }, id: string) {
     const asked = { kind: BmcReadKind.LOG, maxEntries: flags.limit };
-    await read(this.world, flags, id, asked, (world, { output }, reading) => {
-      printTable(world, output, logColumns, reading.logEntries);
-      showRest(world, reading);
+    await read(this.io, flags, id, asked, (io, { output }, reading) => {
+      printTable(io, output, logColumns, reading.logEntries);
+      showRest(io, reading);
     });
   },
 });

@@ -1,10 +1,10 @@
 /** rackwright host boots: the last boots into the runner, step by step. */
 import { type BootTrace, bootLines, bootText } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printLines } from '../../output/show.ts';
 import { instant } from '../../output/time.ts';
-import type { CliContext } from '../../world.ts';
 import { hostAliases as aliases, hostArgument, hostFlags, showHost, withHosts } from './client.ts';
 
 export const hostBoots = buildCommand({
@@ -17,13 +17,13 @@ export const hostBoots = buildCommand({
   },
   parameters: { flags: hostFlags, positional: hostArgument, aliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
-    const { world } = this;
+    const { io } = this;
     const name = resourceName('hosts', id);
-    const host = await withHosts(world, flags, (hosts) => hosts.getHost({ name }));
-    if (isForPrograms(flags.output)) return showHost(world, flags, host);
+    const host = await withHosts(io, flags, (hosts) => hosts.getHost({ name }));
+    if (isForPrograms(flags.output)) return showHost(io, flags, host);
     const boots = host.status?.boots ?? [];
-    if (boots.length === 0) printLines(world, [`no boot of ${name} into the runner is known`]);
-    for (const boot of boots) printLines(world, linesOf(boot));
+    if (boots.length === 0) printLines(io, [`no boot of ${name} into the runner is known`]);
+    for (const boot of boots) printLines(io, linesOf(boot));
   },
 });
 

@@ -10,8 +10,8 @@ import {
 } from '@rackwright/messages';
 import { localChannel } from '@rackwright/rpc';
 import { describe, expect, test } from 'vitest';
+import { runOver } from '../../command-io.fixture.ts';
 import { exitCodes } from '../../failure.ts';
-import { runOver } from '../../world.fixture.ts';
 
 const settings = {
   environment: {

@@ -9,6 +9,7 @@
  */
 import { ApiFailure, counted, type Host } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
+import type { CommandIo } from '../../command-io.ts';
 import {
   exitCodes,
   Interrupted,
@@ -25,7 +26,6 @@ import type { OutputKind } from '../../output/kinds.ts';
 import { bulkLossLines, bulkQuestion, type Destruction } from '../../output/loss.ts';
 import { isForPrograms, printLines, printTable, printValue } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
-import type { World } from '../../world.ts';
 import { agree, agreeToNumber } from '../frame/confirm.ts';
 import { noView, progressView } from '../frame/progress.ts';
 
@@ -52,32 +52,32 @@ interface Outcome {
 
 /** Throws `UsageError` or `Declined` unless a person agrees (invariant 1). */
 export async function agreeToMany(
-  world: World,
+  io: CommandIo,
   yes: boolean,
   { word, loss }: Pick<BulkWork, 'word' | 'loss'>,
   hosts: readonly Host[],
 ): Promise<void> {
   if (yes) return;
-  for (const line of bulkLossLines(word, loss, hosts)) world.err.write(`${clean(line)}\n`);
+  for (const line of bulkLossLines(word, loss, hosts)) io.err.write(`${clean(line)}\n`);
   const question = bulkQuestion(word, loss, hosts);
-  if (loss === undefined) await agree(world, question);
-  else await agreeToNumber(world, question, hosts.length);
+  if (loss === undefined) await agree(io, question);
+  else await agreeToNumber(io, question, hosts.length);
 }
 
 /** Asks them all, `parallel` at once, and reports. Rejects with `NotAllDone` or `Interrupted`. */
 export async function askMany(
-  world: World,
+  io: CommandIo,
   { output, parallel }: { readonly output: OutputKind; readonly parallel: number },
   work: BulkWork,
   hosts: readonly Host[],
 ): Promise<void> {
-  const view = work.waits || world.err.columns !== undefined ? progressView(world) : noView;
-  const begunMs = world.clock.nowMs();
+  const view = work.waits || io.err.columns !== undefined ? progressView(io) : noView;
+  const begunMs = io.clock.nowMs();
   let over = 0;
   const see = () => ({
     text: `${work.word} of ${counted(hosts.length, 'host')}${over === 0 ? '' : `, ${over} over`}`,
     percent: Math.floor((over / hosts.length) * 100),
-    elapsedMs: world.clock.nowMs() - begunMs,
+    elapsedMs: io.clock.nowMs() - begunMs,
     leftMs: undefined,
   });
   let report: Outcome[];
@@ -86,7 +86,7 @@ export async function askMany(
     report = await inParallel(
       hosts,
       async (host) => {
-        const outcome = world.signal.aborted ? notAsked(host) : await outcomeOf(work, host);
+        const outcome = io.signal.aborted ? notAsked(host) : await outcomeOf(work, host);
         over += 1;
         view.show(see);
         return outcome;
@@ -96,8 +96,8 @@ export async function askMany(
   } finally {
     view.end();
   }
-  printReport(world, output, report);
-  judge(world, report);
+  printReport(io, output, report);
+  judge(io, report);
 }
 
 function notAsked({ name }: Host): Outcome {
@@ -128,19 +128,19 @@ function resultOf(error: unknown): Result | undefined {
   return undefined;
 }
 
-function printReport(world: World, output: OutputKind, report: readonly Outcome[]): void {
+function printReport(io: CommandIo, output: OutputKind, report: readonly Outcome[]): void {
   if (output === 'name') {
     printLines(
-      world,
+      io,
       report.filter(({ result }) => result === 'done').map(({ name }) => name),
     );
   } else if (isForPrograms(output)) {
     printValue(
-      world,
+      io,
       output,
       report.map(({ name, result, words }) => ({ name, result, message: words })),
     );
-  } else printTable(world, output, columns, report);
+  } else printTable(io, output, columns, report);
 }
 
 const columns = [
@@ -149,11 +149,11 @@ const columns = [
   { title: 'WORDS', value: ({ words }: Outcome) => words, widthMin: 20 },
 ];
 
-function judge(world: World, report: readonly Outcome[]): void {
+function judge(io: CommandIo, report: readonly Outcome[]): void {
   const others = report.filter(({ result }) => result !== 'done');
   const [first] = others;
   const words = `${others.length} of ${counted(report.length, 'host')} not done`;
-  if (world.signal.aborted) {
+  if (io.signal.aborted) {
     throw new Interrupted(`${words}; what was begun goes on: \`rackwright host watch\``);
   }
   if (first === undefined) return;

@@ -1,13 +1,13 @@
 /** rackwright host clean, resume, skip, clean-steps */
 import { ArgumentType, type CleanStep, ListCleanStepsResponseSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { rulesText } from '../../output/own-step.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext } from '../../world.ts';
 import { listedSteps, type StepListFlags, stepListFlags } from '../frame/step-list.ts';
 import { hostAliases, hostArgument, hostFlags, withHosts } from './client.ts';
 import { hostVerb } from './verb.ts';
@@ -24,8 +24,8 @@ export const cleanHost = hostVerb<StepListFlags>({
   flags: stepListFlags,
   hasReason: true,
   waitsFor: 'run',
-  prepare: async (world, flags) => {
-    const steps = await listedSteps(world, flags);
+  prepare: async (io, flags) => {
+    const steps = await listedSteps(io, flags);
     return {
       loss: { kind: 'clean', steps: steps.map(({ step }) => step) },
       ask: (hosts, call) => hosts.cleanHost({ ...call, steps }),
@@ -58,13 +58,13 @@ export const cleanSteps = buildCommand({
   parameters: { flags: hostFlags, positional: hostArgument, aliases: hostAliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
     const name = resourceName('hosts', id);
-    const answer = await withHosts(this.world, flags, (hosts) => hosts.listCleanSteps({ name }));
+    const answer = await withHosts(this.io, flags, (hosts) => hosts.listCleanSteps({ name }));
     if (isForPrograms(flags.output)) {
-      printAs(this.world, flags.output, ListCleanStepsResponseSchema, answer);
+      printAs(this.io, flags.output, ListCleanStepsResponseSchema, answer);
       return;
     }
-    printTable(this.world, flags.output, stepColumns, answer.steps);
-    const { clock, err } = this.world;
+    printTable(this.io, flags.output, stepColumns, answer.steps);
+    const { clock, err } = this.io;
     for (const warning of answer.warnings) err.write(`warning: ${warning}\n`);
     if (answer.collectedAt !== undefined) {
       err.write(`The runner told its steps ${ago(clock, answer.collectedAt)}.\n`);

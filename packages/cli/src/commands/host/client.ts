@@ -1,11 +1,11 @@
 /** What every command on hosts starts with. */
 import { type Host, HostSchema, HostService } from '@rackwright/messages';
 import { type Client, createClient } from '@rackwright/rpc';
+import type { CommandIo } from '../../command-io.ts';
 import { connectionFlags, idPositional, outputFlag, type SharedFlags } from '../../flags.ts';
 import { hostFields } from '../../output/host.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import type { Connection } from '../../settings.ts';
-import type { World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 
 export const hostFlags = { ...connectionFlags, ...outputFlag };
@@ -32,9 +32,9 @@ export function hostClient({ channel, defaults }: Connection): HostClient {
 export const withHosts = callsOf(HostService);
 
 /** Prints one host. */
-export function showHost(world: World, { output }: SharedFlags, host: Host): void {
-  if (isForPrograms(output)) printAs(world, output, HostSchema, host);
-  else printFields(world, hostFields(host, world.clock));
+export function showHost(io: CommandIo, { output }: SharedFlags, host: Host): void {
+  if (isForPrograms(output)) printAs(io, output, HostSchema, host);
+  else printFields(io, hostFields(host, io.clock));
 }
 
 /** Where it is told why a host is where it is. */

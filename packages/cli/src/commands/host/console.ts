@@ -5,10 +5,10 @@ import {
   WatchHostConsoleResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printEvent } from '../../output/show.ts';
 import { clean } from '../../output/text.ts';
-import type { CliContext, World } from '../../world.ts';
 import { hostAliases, hostArgument, hostFlags, withHosts } from './client.ts';
 import { ConsoleText, EndKeys } from './console-text.ts';
 
@@ -29,39 +29,39 @@ export const hostConsole = buildCommand({
   parameters: { flags: hostFlags, positional: hostArgument, aliases: hostAliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
     const name = resourceName('hosts', id);
-    const { world } = this;
+    const { io } = this;
     const ended = new AbortController();
-    const signal = AbortSignal.any([world.signal, ended.signal]);
-    const isTerminal = world.out.columns !== undefined;
+    const signal = AbortSignal.any([io.signal, ended.signal]);
+    const isTerminal = io.out.columns !== undefined;
     const keys = new EndKeys();
     // Typed keys are taken so that nothing that the terminal answers reaches the shell afterwards.
-    const letGo = world.takeKeys?.((typed) => {
+    const letGo = io.takeKeys?.((typed) => {
       if (keys.take(typed)) ended.abort();
     });
     const text = new ConsoleText(isTerminal);
-    if (isTerminal) world.err.write('Read only; Enter ~. or Ctrl-C ends it.\r\n');
+    if (isTerminal) io.err.write('Read only; Enter ~. or Ctrl-C ends it.\r\n');
     try {
-      await withHosts(world, flags, async (hosts) => {
+      await withHosts(io, flags, async (hosts) => {
         for await (const shown of hosts.watchHostConsole({ name }, { signal })) {
           if (isForPrograms(flags.output)) {
-            printEvent(world, flags.output, WatchHostConsoleResponseSchema, shown);
-          } else show(world, text, shown);
+            printEvent(io, flags.output, WatchHostConsoleResponseSchema, shown);
+          } else show(io, text, shown);
         }
       });
     } catch (error) {
       if (!ended.signal.aborted) throw error;
     } finally {
       letGo?.();
-      if (isTerminal) world.out.write(restored);
+      if (isTerminal) io.out.write(restored);
     }
   },
 });
 
-function show(world: World, text: ConsoleText, shown: WatchHostConsoleResponse): void {
+function show(io: CommandIo, text: ConsoleText, shown: WatchHostConsoleResponse): void {
   const { content, droppedBytes, state, message } = shown;
-  if (droppedBytes > 0n) world.err.write(`… ${droppedBytes} bytes were left out …\r\n`);
-  if (content.length > 0) world.out.write(text.take(content));
+  if (droppedBytes > 0n) io.err.write(`… ${droppedBytes} bytes were left out …\r\n`);
+  if (content.length > 0) io.out.write(text.take(content));
   if (state === ConsoleState.WAITING) {
-    world.err.write(`\r\nNot heard now: ${clean(message)}. It is tried again.\r\n`);
+    io.err.write(`\r\nNot heard now: ${clean(message)}. It is tried again.\r\n`);
   }
 }

@@ -30,15 +30,15 @@ export const deleteHost = hostVerb<{ readonly force: boolean }>({
     return {
       loss: { kind: 'delete', force },
       ask: (hosts, call) => hosts.deleteHost({ ...call, mode }),
-      show: (world, flags, host) => {
+      show: (io, flags, host) => {
         if (isForPrograms(flags.output)) {
-          showHost(world, flags, host);
+          showHost(io, flags, host);
           return;
         }
         const gone = wait || host.status?.state === HostState.GONE;
-        printLines(world, [`${host.name} ${gone ? 'removed' : stateText(host)}`]);
+        printLines(io, [`${host.name} ${gone ? 'removed' : stateText(host)}`]);
         if (!gone || !force) return;
-        world.err.write(`What it may have left: rackwright abandoned get ${host.uid}\n`);
+        io.err.write(`What it may have left: rackwright abandoned get ${host.uid}\n`);
       },
     };
   },

@@ -1,8 +1,8 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { DeployProof, FirstBootFormat, WrittenDiskSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
+import { ioOver } from '../../command-io.fixture.ts';
 import { deployText, rootDiskText, writtenText } from '../../output/deploy.ts';
-import { worldOver } from '../../world.fixture.ts';
 import { type DeployFlags, deployFrom } from './deploy-spec.ts';
 import { parseRootDisk } from './root-disk.ts';
 
@@ -13,7 +13,7 @@ function badText(): Uint8Array {
 }
 
 function read(flags: DeployFlags) {
-  return deployFrom(worldOver({ files }).world, flags);
+  return deployFrom(ioOver({ files }).io, flags);
 }
 
 test('flags and their files become a deployment, and name what they have said', async () => {

@@ -8,10 +8,10 @@ import {
   FirstBootFormat,
   FirstBootSchema,
 } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parsePair, textFlag } from '../../flags.ts';
 import { parseDuration } from '../../output/time.ts';
-import type { World } from '../../world.ts';
 import { readSource } from '../template/source.ts';
 
 const yesNo = (brief: string) => ({ kind: 'boolean', optional: true, brief }) as const;
@@ -63,9 +63,9 @@ export interface WantedDeploy {
 }
 
 /** Reads flags and the files that they name. Throws `UsageError`. */
-export async function deployFrom(world: World, flags: DeployFlags): Promise<WantedDeploy> {
+export async function deployFrom(io: CommandIo, flags: DeployFlags): Promise<WantedDeploy> {
   const { proof, proofTimeout, grow, netboot, keepDisk } = flags;
-  const { firstBoot, paths } = await firstBootFrom(world, flags);
+  const { firstBoot, paths } = await firstBootFrom(io, flags);
   const deploy = create(DeploySpecSchema, {
     ...(firstBoot === undefined ? {} : { firstBoot }),
     ...(proof === undefined ? {} : { proof: proofs[proof] }),
@@ -84,13 +84,13 @@ const proofs = {
   'power-on': DeployProof.POWER_ON,
 } as const;
 
-async function firstBootFrom(world: World, flags: DeployFlags) {
+async function firstBootFrom(io: CommandIo, flags: DeployFlags) {
   const format = formatOf(flags);
   const { userData, networkConfig, metaData } = flags;
   const said = {
     ...(format === undefined ? {} : { format }),
-    ...(userData === undefined ? {} : { userData: await fileText(world, userData) }),
-    ...(networkConfig === undefined ? {} : { networkConfig: await fileText(world, networkConfig) }),
+    ...(userData === undefined ? {} : { userData: await fileText(io, userData) }),
+    ...(networkConfig === undefined ? {} : { networkConfig: await fileText(io, networkConfig) }),
     ...(metaData === undefined
       ? {}
       : { metaData: Object.fromEntries(textsOf(metaData).map((each) => pairOf(each))) }),
@@ -120,8 +120,8 @@ function formatOf({ configDrive, firstBoot, userData, networkConfig, metaData }:
   return configDrive === false || firstBoot === true ? FirstBootFormat.NO_CLOUD : undefined;
 }
 
-function fileText(world: World, path: string): Promise<string> {
-  return path === 'none' ? Promise.resolve('') : readSource(world, path);
+function fileText(io: CommandIo, path: string): Promise<string> {
+  return path === 'none' ? Promise.resolve('') : readSource(io, path);
 }
 
 function pairOf(given: string): readonly [string, string] {

@@ -45,8 +45,8 @@ function imageCommand(
     hasReason: true,
     waitsFor: 'run',
     second: imageArgument,
-    prepare: async (world, flags, image) => {
-      const { deploy, paths } = await deployFrom(world, flags);
+    prepare: async (io, flags, image) => {
+      const { deploy, paths } = await deployFrom(io, flags);
       const said = { image, ...(paths.length === 0 ? {} : { deploy }) };
       return {
         loss: { kind, image, netboot: deploy.netboot },

@@ -1,10 +1,10 @@
 /** rackwright host each: one request for every host with these labels, or of a rack. */
 import { HoldScope } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parseLabels, type SharedFlags } from '../../flags.ts';
 import type { Destruction } from '../../output/loss.ts';
-import type { CliContext } from '../../world.ts';
 import { agreeToMany, askMany } from './bulk.ts';
 import { type HostClient, hostAliases, hostFlags, reasonFlag, withHosts } from './client.ts';
 import { filterFrom } from './list.ts';
@@ -78,7 +78,7 @@ export const eachHost = buildCommand({
     aliases: hostAliases,
   },
   async func(this: CliContext, flags: EachFlags, action: Action) {
-    const { world } = this;
+    const { io } = this;
     const { selector = [], filter = '', rack, reason } = flags;
     if (selector.length === 0 && !isSelection(flags)) {
       throw new UsageError('no host is selected: give --selector, --filter or --rack');
@@ -87,12 +87,12 @@ export const eachHost = buildCommand({
     const chosenBy = { filter: filterFrom({ label, filter }), ...(rack ? { rack } : {}) };
     const loss = losses[action];
     const what = { word: action, ...(loss === undefined ? {} : { loss }) };
-    await withHosts(world, flags, async (hosts) => {
+    await withHosts(io, flags, async (hosts) => {
       const chosen = await selectedHosts(hosts, chosenBy, loss !== undefined);
-      await agreeToMany(world, flags.yes, what, chosen);
+      await agreeToMany(io, flags.yes, what, chosen);
       const ask: Ask = actions[action];
       const asked = ({ name }: { name: string }) => ask(hosts, { name, reason });
-      await askMany(world, flags, { ...what, waits: false, ask: asked }, chosen);
+      await askMany(io, flags, { ...what, waits: false, ask: asked }, chosen);
     });
   },
 });

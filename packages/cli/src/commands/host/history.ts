@@ -8,12 +8,12 @@ import {
   ListHostRevisionsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { stateText } from '../../output/host.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { instant } from '../../output/time.ts';
-import type { CliContext } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import {
   pagesUntil,
@@ -36,10 +36,10 @@ export const hostHistory = buildCommand({
   },
   parameters: { flags: { ...hostFlags, ...rangeFlags }, positional: hostArgument, aliases },
   async func(this: CliContext, flags: SharedFlags & RangeFlags, id: string) {
-    const { world } = this;
+    const { io } = this;
     const name = resourceName('hosts', id);
-    const range = rangeOf(world.clock, flags);
-    const { items: revisions, more } = await withHosts(world, flags, (hosts) =>
+    const range = rangeOf(io.clock, flags);
+    const { items: revisions, more } = await withHosts(io, flags, (hosts) =>
       pagesUntil(
         flags.limit,
         (pageToken, pageSize) => hosts.listHostRevisions({ name, pageToken, pageSize, ...range }),
@@ -48,11 +48,11 @@ export const hostHistory = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListHostRevisionsResponseSchema;
-      printAs(world, flags.output, schema, create(schema, { revisions }));
+      printAs(io, flags.output, schema, create(schema, { revisions }));
       return;
     }
-    printTable(world, flags.output, columns, revisions);
-    if (more) world.err.write(olderText(revisions.at(-1)));
+    printTable(io, flags.output, columns, revisions);
+    if (more) io.err.write(olderText(revisions.at(-1)));
   },
 });
 
@@ -94,17 +94,17 @@ export const diffHost = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: DiffFlags, id: string) {
-    const { world } = this;
+    const { io } = this;
     const { from, to } = flags;
     const request = {
       name: resourceName('hosts', id),
-      fromTime: pastTime(world.clock, '--from', from),
-      ...(to === undefined ? {} : { toTime: pastTime(world.clock, '--to', to) }),
+      fromTime: pastTime(io.clock, '--from', from),
+      ...(to === undefined ? {} : { toTime: pastTime(io.clock, '--to', to) }),
     };
-    const answer = await withHistory(world, flags, (history) => history.diffHost(request));
-    if (isForPrograms(flags.output)) printAs(world, flags.output, DiffHostResponseSchema, answer);
-    else if (answer.differences.length === 0) printLines(world, ['no difference']);
-    else printTable(world, flags.output, differenceColumns, answer.differences);
+    const answer = await withHistory(io, flags, (history) => history.diffHost(request));
+    if (isForPrograms(flags.output)) printAs(io, flags.output, DiffHostResponseSchema, answer);
+    else if (answer.differences.length === 0) printLines(io, ['no difference']);
+    else printTable(io, flags.output, differenceColumns, answer.differences);
   },
 });
 

@@ -1,10 +1,10 @@
 /** rackwright host inventory: the hardware as runner and BMC see it, and what it is cabled to. */
 import { cablesOf, HostInventorySchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import { cableColumns, partColumns } from '../../output/inventory.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { CliContext } from '../../world.ts';
 import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './client.ts';
 
 export const hostInventory = buildCommand({
@@ -18,19 +18,19 @@ export const hostInventory = buildCommand({
   },
   parameters: { flags: hostFlags, positional: hostArgument, aliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
-    const { world } = this;
+    const { io } = this;
     const name = resourceName('hosts', id);
-    const inventory = await withHosts(world, flags, (hosts) => hosts.getHostInventory({ name }));
+    const inventory = await withHosts(io, flags, (hosts) => hosts.getHostInventory({ name }));
     if (isForPrograms(flags.output)) {
-      printAs(world, flags.output, HostInventorySchema, inventory);
+      printAs(io, flags.output, HostInventorySchema, inventory);
       return;
     }
-    if (inventory.inventory === undefined) printLines(world, [`${name} was not inspected yet`]);
-    printTable(world, flags.output, partColumns, inventory.parts);
-    if (inventory.bmcGaps !== '') printLines(world, ['', `Not compared: ${inventory.bmcGaps}.`]);
+    if (inventory.inventory === undefined) printLines(io, [`${name} was not inspected yet`]);
+    printTable(io, flags.output, partColumns, inventory.parts);
+    if (inventory.bmcGaps !== '') printLines(io, ['', `Not compared: ${inventory.bmcGaps}.`]);
     const cables = cablesOf(inventory.inventory?.interfaces ?? []);
     if (cables.length === 0) return;
-    printLines(world, ['']);
-    printTable(world, flags.output, cableColumns, cables);
+    printLines(io, ['']);
+    printTable(io, flags.output, cableColumns, cables);
   },
 });

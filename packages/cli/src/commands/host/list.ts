@@ -8,13 +8,13 @@ import {
   ListHostsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { proposer, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { enumName, enumValue } from '../../output/enum-name.ts';
 import { allHostColumns } from '../../output/host.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { readFreezes } from '../frame/freezes.ts';
 import { type HostClient, hostAliases, hostFlags, withHosts } from './client.ts';
@@ -93,12 +93,12 @@ export const listHosts = buildCommand({
     aliases: hostAliases,
   },
   async func(this: CliContext, flags: ListFlags) {
-    const { world } = this;
-    const columns = flags.columns === undefined ? undefined : columnsNamed(world, flags.columns);
+    const { io } = this;
+    const columns = flags.columns === undefined ? undefined : columnsNamed(io, flags.columns);
     const rack = flags.rack === undefined ? '' : resourceName('racks', flags.rack);
     const search = { rack, filter: filterFrom(flags), orderBy: flags.sort ?? '' };
-    const found = await withHosts(world, flags, (client) => allHosts(client, flags, search));
-    await showHosts(world, flags, found, columns);
+    const found = await withHosts(io, flags, (client) => allHosts(client, flags, search));
+    await showHosts(io, flags, found, columns);
   },
 });
 
@@ -118,13 +118,13 @@ export const findHosts = buildCommand({
     aliases: hostAliases,
   },
   async func(this: CliContext, flags: SharedFlags, text: string) {
-    const { world } = this;
+    const { io } = this;
     const search = { filter: findFilter(text) };
-    const found = await withHosts(world, flags, (client) => allHosts(client, flags, search));
+    const found = await withHosts(io, flags, (client) => allHosts(client, flags, search));
     if (found.hosts.length === 0 && !isForPrograms(flags.output)) {
       throw new UsageError(`no host has "${text}" as its name, MAC or BMC address, serial or uid`);
     }
-    await showHosts(world, flags, found);
+    await showHosts(io, flags, found);
   },
 });
 
@@ -166,23 +166,23 @@ async function allHosts(client: HostClient, { output }: SharedFlags, asked: Aske
 }
 
 async function showHosts(
-  world: World,
+  io: CommandIo,
   flags: SharedFlags,
   found: Found,
   columns?: readonly Column<Host>[],
 ): Promise<void> {
   if (isForPrograms(flags.output)) {
-    printAs(world, flags.output, ListHostsResponseSchema, create(ListHostsResponseSchema, found));
+    printAs(io, flags.output, ListHostsResponseSchema, create(ListHostsResponseSchema, found));
     return;
   }
-  const { ofHost } = await readFreezes(world, flags);
-  printTable(world, flags.output, columns ?? allHostColumns(world.clock, ofHost), found.hosts);
+  const { ofHost } = await readFreezes(io, flags);
+  printTable(io, flags.output, columns ?? allHostColumns(io.clock, ofHost), found.hosts);
   const lines = found.unreadable.map(({ name, reason }) => `${name} cannot be read: ${reason}`);
-  printLines(world, lines);
+  printLines(io, lines);
 }
 
 /** Throws `UsageError` for a name that is no column. */
-function columnsNamed({ clock }: World, names: string): Column<Host>[] {
+function columnsNamed({ clock }: CommandIo, names: string): Column<Host>[] {
   const known = allHostColumns(clock);
   return names.split(',').map((each) => {
     const name = each.trim();

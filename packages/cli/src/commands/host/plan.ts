@@ -8,11 +8,11 @@ import {
 } from '@rackwright/messages';
 import { createClient } from '@rackwright/rpc';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parsePair, resourceName, type SharedFlags } from '../../flags.ts';
 import { planLines } from '../../output/plan.ts';
 import { isForPrograms, printAs, printLines } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { callsOf, withConnection } from '../frame/calls.ts';
 import { listedSteps, type StepListFlags, stepListFlags } from '../frame/step-list.ts';
 import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
@@ -37,19 +37,19 @@ type Wanted = NonNullable<
 >;
 
 /** Asks for a plan and prints it. */
-async function plan(world: World, flags: SharedFlags, id: string, run: Wanted): Promise<void> {
+async function plan(io: CommandIo, flags: SharedFlags, id: string, run: Wanted): Promise<void> {
   const parent = resourceName('hosts', id);
-  const answer = await withPlans(world, flags, (plans) => plans.planRun({ parent, run }));
-  if (isForPrograms(flags.output)) printAs(world, flags.output, PlanSchema, answer);
-  else printLines(world, planLines(answer, world.clock, world.out.columns));
+  const answer = await withPlans(io, flags, (plans) => plans.planRun({ parent, run }));
+  if (isForPrograms(flags.output)) printAs(io, flags.output, PlanSchema, answer);
+  else printLines(io, planLines(answer, io.clock, io.out.columns));
 }
 
 const planClean = buildCommand({
   docs: { brief: 'Show what a clean would do: its steps, each disk, what is lost' },
   parameters: { flags: { ...hostFlags, ...stepListFlags }, positional: hostArgument, aliases },
   async func(this: CliContext, flags: SharedFlags & StepListFlags, id: string) {
-    const steps = await listedSteps(this.world, flags);
-    await plan(this.world, flags, id, { case: 'clean', value: { steps } });
+    const steps = await listedSteps(this.io, flags);
+    await plan(this.io, flags, id, { case: 'clean', value: { steps } });
   },
 });
 
@@ -62,9 +62,9 @@ const planProvision = buildCommand({
   },
   parameters: { flags: { ...hostFlags, ...deployFlags }, positional: imageArguments, aliases },
   async func(this: CliContext, flags: SharedFlags & DeployFlags, id: string, image: string) {
-    const { deploy, paths } = await deployFrom(this.world, flags);
+    const { deploy, paths } = await deployFrom(this.io, flags);
     const value = { image, ...(paths.length === 0 ? {} : { deploy }) };
-    await plan(this.world, flags, id, { case: 'provision', value });
+    await plan(this.io, flags, id, { case: 'provision', value });
   },
 });
 
@@ -80,7 +80,7 @@ const planDelete = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { force: boolean }, id: string) {
     const mode = flags.force ? DeletionMode.FORCE : DeletionMode.NORMAL;
-    await plan(this.world, flags, id, { case: 'delete', value: { mode } });
+    await plan(this.io, flags, id, { case: 'delete', value: { mode } });
   },
 });
 
@@ -110,7 +110,7 @@ const planWorkflow = buildCommand({
     const pairs = (flags.var ?? []).map((each) => parsePair('--var', each));
     const template = resourceName('templates', flags.template);
     const value = { template, variables: Object.fromEntries(pairs) };
-    await plan(this.world, flags, id, { case: 'workflow', value });
+    await plan(this.io, flags, id, { case: 'workflow', value });
   },
 });
 
@@ -158,12 +158,12 @@ export const startPlan = buildCommand({
     }
     const name = `${resourceName('hosts', id)}/plans/${hash}`;
     const { reason, requestId } = flags;
-    const host = await withConnection(this.world, flags, async (connection) => {
+    const host = await withConnection(this.io, flags, async (connection) => {
       const { channel, defaults } = connection;
       const plans = createClient(PlanService, channel, defaults);
       const started = await plans.startPlan({ name, reason, requestId });
-      return workDone(this.world, connection, flags, 'run', started);
+      return workDone(this.io, connection, flags, 'run', started);
     });
-    showHost(this.world, flags, host);
+    showHost(this.io, flags, host);
   },
 });

@@ -1,9 +1,9 @@
 /** rackwright host power … */
 import { PowerAction, ShutdownMode } from '@rackwright/messages';
 import { buildRouteMap, type FlagParametersForType } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parseWhole } from '../../flags.ts';
-import type { CliContext } from '../../world.ts';
 import { hostVerb } from './verb.ts';
 
 const oldDiskFlag = {

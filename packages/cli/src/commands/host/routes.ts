@@ -3,11 +3,11 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HostId, HostSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parseLabels, resourceName, type SharedFlags } from '../../flags.ts';
 import { pastHostFields } from '../../output/host.ts';
 import { isForPrograms, printFields } from '../../output/show.ts';
-import type { CliContext } from '../../world.ts';
 import { withConnection } from '../frame/calls.ts';
 import { pastFlag, pastTime } from '../frame/past-time.ts';
 import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
@@ -76,12 +76,12 @@ const createHost = buildCommand({
     const { requestId, dryRun: validateOnly } = flags;
     const request = { hostId, host: host as MessageInitShape<typeof HostSchema>, requestId };
     checkWait(flags);
-    const made = await withConnection(this.world, flags, async (connection) => {
+    const made = await withConnection(this.io, flags, async (connection) => {
       const hosts = hostClient(connection);
       const answered = await hosts.createHost({ ...request, validateOnly });
-      return validateOnly ? answered : workDone(this.world, connection, flags, 'goal', answered);
+      return validateOnly ? answered : workDone(this.io, connection, flags, 'goal', answered);
     });
-    showHost(this.world, flags, made);
+    showHost(this.io, flags, made);
   },
 });
 
@@ -97,10 +97,10 @@ const updateHost = buildCommand({
     if (paths.length === 0) throw new UsageError('nothing to change: give at least one flag');
     const name = resourceName('hosts', id);
     const host = { name, spec, labels };
-    const updated = await withHosts(this.world, flags, (hosts) =>
+    const updated = await withHosts(this.io, flags, (hosts) =>
       hosts.updateHost({ host, updateMask: { paths }, requestId: flags.requestId }),
     );
-    showHost(this.world, flags, updated);
+    showHost(this.io, flags, updated);
   },
 });
 
@@ -118,11 +118,11 @@ const getHost = buildCommand({
     const { at } = flags;
     const request = {
       name: resourceName('hosts', id),
-      ...(at === undefined ? {} : { readTime: pastTime(this.world.clock, '--at', at) }),
+      ...(at === undefined ? {} : { readTime: pastTime(this.io.clock, '--at', at) }),
     };
-    const host = await withHosts(this.world, flags, (hosts) => hosts.getHost(request));
-    if (at === undefined || isForPrograms(flags.output)) showHost(this.world, flags, host);
-    else printFields(this.world, pastHostFields(host, this.world.clock));
+    const host = await withHosts(this.io, flags, (hosts) => hosts.getHost(request));
+    if (at === undefined || isForPrograms(flags.output)) showHost(this.io, flags, host);
+    else printFields(this.io, pastHostFields(host, this.io.clock));
   },
 });
 

@@ -7,6 +7,7 @@ import {
   RunSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import {
   parseWhole,
   resourceName,
@@ -17,7 +18,6 @@ import {
 } from '../../flags.ts';
 import { runColumns, runLines } from '../../output/run.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { CliContext } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
 import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './client.ts';
@@ -45,19 +45,19 @@ export const listRuns = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: SharedFlags & SearchFlags & { limit: number }, id: string) {
-    const { world } = this;
+    const { io } = this;
     const parent = resourceName('hosts', id);
-    const { runs } = await withHistory(world, flags, (history) =>
+    const { runs } = await withHistory(io, flags, (history) =>
       history.listHostRuns({ ...searchOf(flags), parent, pageSize: flags.limit }),
     );
     if (isForPrograms(flags.output)) {
       printAs(
-        world,
+        io,
         flags.output,
         ListHostRunsResponseSchema,
         create(ListHostRunsResponseSchema, { runs }),
       );
-    } else printTable(world, flags.output, runColumns(world.clock), runs);
+    } else printTable(io, flags.output, runColumns(io.clock), runs);
   },
 });
 
@@ -75,11 +75,11 @@ export const getRun = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: SharedFlags, id: string, number: number) {
-    const { world } = this;
+    const { io } = this;
     const name = runName(id, number);
-    const run = await withHistory(world, flags, (history) => history.getHostRun({ name }));
-    if (isForPrograms(flags.output)) printAs(world, flags.output, RunSchema, run);
-    else printLines(world, runLines(run, world.clock, world.out.columns));
+    const run = await withHistory(io, flags, (history) => history.getHostRun({ name }));
+    if (isForPrograms(flags.output)) printAs(io, flags.output, RunSchema, run);
+    else printLines(io, runLines(run, io.clock, io.out.columns));
   },
 });
 
@@ -105,13 +105,13 @@ export const explainHost = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: SharedFlags & { run?: number }, id: string) {
-    const { world } = this;
+    const { io } = this;
     const name = flags.run === undefined ? resourceName('hosts', id) : runName(id, flags.run);
     const answer =
       flags.run === undefined
-        ? await withHosts(world, flags, (hosts) => hosts.explainHost({ name }))
-        : await withHistory(world, flags, (history) => history.explainRun({ name }));
-    showExplanation(world, flags, answer);
+        ? await withHosts(io, flags, (hosts) => hosts.explainHost({ name }))
+        : await withHistory(io, flags, (history) => history.explainRun({ name }));
+    showExplanation(io, flags, answer);
   },
 });
 

@@ -117,8 +117,8 @@ export const holdHost = hostVerb<HoldFlags>({
     },
   },
   hasReason: true,
-  prepare: (world, flags) => {
-    const until = endOf(world.clock, flags);
+  prepare: (io, flags) => {
+    const until = endOf(io.clock, flags);
     const scope = scopes[flags.scope];
     const end = until === undefined ? {} : { until };
     return { ask: (hosts, call) => hosts.holdHost({ ...call, scope, ...end }) };
@@ -173,8 +173,8 @@ export const serviceHost = hostVerb<StepListFlags>({
   flags: stepListFlags,
   hasReason: false,
   waitsFor: 'run',
-  prepare: async (world, flags) => {
-    const steps = await listedSteps(world, flags);
+  prepare: async (io, flags) => {
+    const steps = await listedSteps(io, flags);
     if (steps.length === 0) throw new UsageError('give at least one --step, or --steps FILE');
     return {
       ask: (hosts, { name, requestId }) => hosts.serviceHost({ name, steps, requestId }),

@@ -4,11 +4,11 @@
  */
 import type { Host } from '@rackwright/messages';
 import { buildCommand, type FlagParametersForType } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { resourceName, type SharedFlags } from '../../flags.ts';
 import type { Destruction } from '../../output/loss.ts';
 import type { Connection } from '../../settings.ts';
-import type { CliContext, World } from '../../world.ts';
 import { withConnection } from '../frame/calls.ts';
 import { agreeToDestroy } from '../frame/confirm.ts';
 import { noView } from '../frame/progress.ts';
@@ -40,7 +40,7 @@ export interface Prepared {
   readonly loss?: Destruction;
   ask(hosts: HostClient, call: VerbCall): Promise<Host>;
   /** Unset: the host is shown. */
-  show?(world: World, flags: SharedFlags, host: Host): void;
+  show?(io: CommandIo, flags: SharedFlags, host: Host): void;
 }
 
 /** Flags that all of them have, and those that some have. */
@@ -60,7 +60,7 @@ export interface HostVerb<Own extends object> {
   readonly waitsFor?: 'run' | 'goal' | 'deleted';
   /** What the second argument is; unset: there is none. */
   readonly second?: { readonly placeholder: string; readonly brief: string };
-  prepare(world: World, flags: VerbFlags & Own, second: string): Prepared | Promise<Prepared>;
+  prepare(io: CommandIo, flags: VerbFlags & Own, second: string): Prepared | Promise<Prepared>;
 }
 
 type AllFlags<Own> = VerbFlags & Own & { readonly reason?: string };
@@ -89,15 +89,15 @@ export function hostVerb<Own extends object>(verb: HostVerb<Own>) {
       aliases: hostAliases,
     },
     async func(given, ...args) {
-      const { world } = this;
+      const { io } = this;
       const { wait = false, timeout } = given;
       checkWait({ wait, ...(timeout === undefined ? {} : { timeout }) });
       const { id, rest } = argumentsOf(verb, given, args);
-      const prepared = await verb.prepare(world, given, rest);
-      await withConnection(world, given, (connection) =>
+      const prepared = await verb.prepare(io, given, rest);
+      await withConnection(io, given, (connection) =>
         id === undefined
-          ? askSelected(world, connection, given, verb, prepared)
-          : askOne(world, connection, given, verb, prepared, id),
+          ? askSelected(io, connection, given, verb, prepared)
+          : askOne(io, connection, given, verb, prepared, id),
       );
     },
   });
@@ -136,7 +136,7 @@ function argumentsOf<Own extends object>(
 }
 
 async function askOne<Own extends object>(
-  world: World,
+  io: CommandIo,
   connection: Connection,
   flags: AllFlags<Own>,
   verb: HostVerb<Own>,
@@ -147,15 +147,15 @@ async function askOne<Own extends object>(
   const { reason = '', requestId } = flags;
   const name = resourceName('hosts', id);
   if (prepared.loss !== undefined) {
-    await agreeToDestroy(world, flags, hosts, name, prepared.loss);
+    await agreeToDestroy(io, flags, hosts, name, prepared.loss);
   }
   const answered = await prepared.ask(hosts, { name, reason, requestId });
-  const host = await workDone(world, connection, flags, verb.waitsFor, answered);
-  (prepared.show ?? showHost)(world, flags, host);
+  const host = await workDone(io, connection, flags, verb.waitsFor, answered);
+  (prepared.show ?? showHost)(io, flags, host);
 }
 
 async function askSelected<Own extends object>(
-  world: World,
+  io: CommandIo,
   connection: Connection,
   flags: AllFlags<Own>,
   verb: HostVerb<Own>,
@@ -166,12 +166,12 @@ async function askSelected<Own extends object>(
   const chosen = await selectedHosts(hosts, flags, loss !== undefined);
   const { word } = verb;
   const what = { word, ...(loss === undefined ? {} : { loss }) };
-  await agreeToMany(world, flags.yes, what, chosen);
+  await agreeToMany(io, flags.yes, what, chosen);
   const { reason = '' } = flags;
   const ask = async ({ name }: Host) => {
     const answered = await prepared.ask(hosts, { name, reason, requestId: '' });
-    return workDone(world, connection, flags, verb.waitsFor, answered, noView);
+    return workDone(io, connection, flags, verb.waitsFor, answered, noView);
   };
   const { wait: waits = false } = flags;
-  await askMany(world, flags, { ...what, waits, ask }, chosen);
+  await askMany(io, flags, { ...what, waits, ask }, chosen);
 }

@@ -19,8 +19,8 @@ import {
 } from '@rackwright/messages';
 import { localChannel } from '@rackwright/rpc';
 import { describe, expect, test } from 'vitest';
+import { type GivenWorld, runOver } from '../../command-io.fixture.ts';
 import { exitCodes } from '../../failure.ts';
-import { type GivenWorld, runOver } from '../../world.fixture.ts';
 
 type Status = NonNullable<MessageInitShape<typeof HostSchema>['status']>;
 type RunInit = NonNullable<MessageInitShape<typeof RunSchema>>;

@@ -9,10 +9,10 @@ import {
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { createClient } from '@rackwright/rpc';
+import type { CommandIo } from '../../command-io.ts';
 import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
 import { type WorkSeen, workOf } from '../../output/progress.ts';
 import type { Connection } from '../../settings.ts';
-import type { World } from '../../world.ts';
 import { type ProgressView, progressView } from '../frame/progress.ts';
 import { type OpenWatch, watchResumed } from '../frame/resumed-watch.ts';
 import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
@@ -37,7 +37,7 @@ interface WorkFlags extends Partial<WaitFlags> {
  * it was answered. Rejects as `waitForHost` does.
  */
 export async function workDone(
-  world: World,
+  io: CommandIo,
   connection: Connection,
   { wait = false, timeout, requestId }: WorkFlags,
   of: 'run' | 'goal' | 'deleted' | undefined,
@@ -48,7 +48,7 @@ export async function workDone(
   const target = wait && of !== undefined ? targetAfter(answered, of, isRepeated) : undefined;
   if (target === undefined) return answered;
   const shown = view === undefined ? {} : { view };
-  return waitForHost(world, connection, answered, target, { timeoutSeconds: timeout, ...shown });
+  return waitForHost(io, connection, answered, target, { timeoutSeconds: timeout, ...shown });
 }
 
 /** How long, and where it is shown. */
@@ -63,15 +63,15 @@ interface HostWait {
  * was started. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
  */
 export async function waitForHost(
-  world: World,
+  io: CommandIo,
   { channel, defaults }: Connection,
   host: Host,
   target: HostTarget,
-  { timeoutSeconds, view = progressView(world) }: HostWait,
+  { timeoutSeconds, view = progressView(io) }: HostWait,
 ): Promise<Host> {
   const hosts = createClient(HostService, channel, defaults);
   const { name } = host;
-  const seen = seenHost(world.clock, hosts, host);
+  const seen = seenHost(io.clock, hosts, host);
   let verdict: Verdict = verdictOf(target, host, { isDeleted: false });
   const late = () => {
     const what = `waited ${timeoutSeconds} s for ${targetText(name, target)}`;
@@ -89,12 +89,12 @@ export async function waitForHost(
     if (verdict.kind === 'open') {
       const open: OpenWatch<WatchHostsResponse> = (position, options) =>
         hosts.watchHosts({ name, position }, options);
-      await watchResumed(world, { timeoutSeconds, late }, open, isOver);
+      await watchResumed(io, { timeoutSeconds, late }, open, isOver);
     }
   } finally {
     view.end();
   }
-  checkInterrupted(world, `rackwright host watch ${name.replace('hosts/', '')}`);
+  checkInterrupted(io, `rackwright host watch ${name.replace('hosts/', '')}`);
   if (verdict.kind === 'passed' && target.kind === 'run') {
     const history = createClient(HistoryService, channel, defaults);
     verdict = verdictOfEnded(await history.getHostRun({ name: `${name}/runs/${target.number}` }));

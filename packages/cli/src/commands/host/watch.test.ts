@@ -12,10 +12,10 @@ import {
   WatchHostsResponseSchema,
 } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
+import { ioOver } from '../../command-io.fixture.ts';
 import { exitCodes } from '../../failure.ts';
 import { describeFailure, exitCodeOf } from '../../failure-words.ts';
 import { enumName } from '../../output/enum-name.ts';
-import { worldOver } from '../../world.fixture.ts';
 import type { OpenWatch } from '../frame/resumed-watch.ts';
 import { untilWords } from './target.ts';
 import { showUntil } from './watch.ts';
@@ -29,7 +29,7 @@ const late = () =>
 
 /** Watches a host that is shown in these states one after the other, and then no more. */
 async function watched(until: Until, statuses: readonly Status[]) {
-  const { world, written } = worldOver();
+  const { io, written } = ioOver();
   const open: OpenWatch<WatchHostsResponse> = async function* () {
     for (const status of statuses) {
       const host = create(HostSchema, { name: 'hosts/h1', status });
@@ -39,7 +39,7 @@ async function watched(until: Until, statuses: readonly Status[]) {
     throw late();
   };
   const flags = { until, timeout: 1, output: 'table' } as const;
-  const ended = showUntil(world, flags, 'hosts/h1', open);
+  const ended = showUntil(io, flags, 'hosts/h1', open);
   const error: unknown = await ended.then(
     () => undefined,
     (cause: unknown) => cause,
@@ -133,12 +133,12 @@ test('what passes by itself is waited for, and the time that is over is told as 
 });
 
 test('a control plane that says nothing at all was not reached', async () => {
-  const { world } = worldOver();
+  const { io } = ioOver();
   const open: OpenWatch<WatchHostsResponse> = async function* () {
     yield* [];
     throw late();
   };
-  const silent = showUntil(world, { timeout: 1, output: 'table' }, 'hosts/h1', open);
+  const silent = showUntil(io, { timeout: 1, output: 'table' }, 'hosts/h1', open);
   const error: unknown = await silent.catch((cause: unknown) => cause);
   expect(exitCodeOf(error)).toBe(exitCodes.unreachable);
 });

@@ -9,11 +9,11 @@ import {
   WatchHostsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { NeverReached, UsageError } from '../../failure.ts';
 import { resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { changeText } from '../../output/host.ts';
 import { isForPrograms, printEvent, printLines } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { timeOfDay } from '../frame/progress.ts';
 import { type OpenWatch, watchResumed } from '../frame/resumed-watch.ts';
 import { parseTimeout } from '../frame/wait.ts';
@@ -69,8 +69,8 @@ export const watchHost = buildCommand({
     if (until !== undefined && filter !== '') {
       throw new UsageError('--until follows one host whatever becomes of it; leave --filter out');
     }
-    await withHosts(this.world, flags, (hosts) =>
-      showUntil(this.world, flags, name, (position, options) =>
+    await withHosts(this.io, flags, (hosts) =>
+      showUntil(this.io, flags, name, (position, options) =>
         hosts.watchHosts({ name, position, filter }, options),
       ),
     );
@@ -82,18 +82,18 @@ export const watchHost = buildCommand({
  * `--until` is reached. Rejects with `NeverReached` or `WaitedTooLong` when it is not.
  */
 export function showUntil(
-  world: World,
+  io: CommandIo,
   flags: Pick<WatchFlags, 'until' | 'timeout' | 'output'>,
   name: string,
   open: OpenWatch<WatchHostsResponse>,
 ): Promise<void> {
-  const watch: Watch = { world, flags, name, lastLines: new Map() };
+  const watch: Watch = { io, flags, name, lastLines: new Map() };
   const patience = { timeoutSeconds: flags.timeout, late: () => lateText(watch) };
-  return watchResumed(world, patience, open, (event) => isOver(watch, event));
+  return watchResumed(io, patience, open, (event) => isOver(watch, event));
 }
 
 interface Watch {
-  readonly world: World;
+  readonly io: CommandIo;
   readonly flags: Pick<WatchFlags, 'until' | 'timeout' | 'output'>;
   /** The one host that is watched; empty for all. */
   readonly name: string;
@@ -102,16 +102,16 @@ interface Watch {
 
 /** Prints an event; true when it is what `--until` waits for. */
 function isOver(watch: Watch, event: WatchHostsResponse): boolean {
-  const { world, flags, lastLines } = watch;
+  const { io, flags, lastLines } = watch;
   if (event.kind === Kind.SYNCED) return isAbsent(watch);
   if (event.host === undefined) return false;
   const { host } = event;
   const deleted = event.kind === Kind.DELETED;
   const line = deleted ? `${host.name}  deleted` : changeText(host);
   if (isForPrograms(flags.output)) {
-    printEvent(world, flags.output, WatchHostsResponseSchema, event);
+    printEvent(io, flags.output, WatchHostsResponseSchema, event);
   } else if (lastLines.get(host.name) !== line) {
-    printLines(world, [`${timeOfDay(world.clock.nowMs())}  ${line}`]);
+    printLines(io, [`${timeOfDay(io.clock.nowMs())}  ${line}`]);
   }
   if (deleted) lastLines.delete(host.name);
   else lastLines.set(host.name, line);
@@ -123,9 +123,9 @@ function isOver(watch: Watch, event: WatchHostsResponse): boolean {
 }
 
 /** All present hosts have been sent: says when the one that is watched was not among them. */
-function isAbsent({ world, flags, lastLines, name }: Watch): boolean {
+function isAbsent({ io, flags, lastLines, name }: Watch): boolean {
   if (name === '' || lastLines.has(name)) return false;
-  world.err.write(`${name} does not exist now.\n`);
+  io.err.write(`${name} does not exist now.\n`);
   return isGone(flags.until);
 }
 

@@ -2,7 +2,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { type Digest, digestOf, findHostImage } from '@rackwright/oci';
 import { pagesWeb } from '@rackwright/oci/testing';
 import { describe, expect, test } from 'vitest';
-import { runOver } from '../../world.fixture.ts';
+import { runOver } from '../../command-io.fixture.ts';
 
 const content = Buffer.alloc(300_000, 'disk of a host ');
 // Two frames: what a decoder that stops after the first one would not see.

@@ -25,11 +25,11 @@ import {
 } from '@rackwright/oci';
 import { errorText } from '@rackwright/platform';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { NotPushed, UsageError } from '../../failure.ts';
 import { outputFlag, textFlag } from '../../flags.ts';
 import type { OutputKind } from '../../output/kinds.ts';
 import { isForPrograms, printLines, printValue } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 
 interface PushFlags {
   readonly output: OutputKind;
@@ -95,16 +95,16 @@ export const pushImage = buildCommand({
     aliases: { o: 'output' },
   },
   async func(this: CliContext, flags: PushFlags, file: string, reference: string) {
-    const { world } = this;
+    const { io } = this;
     const { registry, repository, tag } = target(reference);
-    const layers = await layersOf(world, flags, file);
-    const access = await accessTo(world, flags, registry);
+    const layers = await layersOf(io, flags, file);
+    const access = await accessTo(io, flags, registry);
     try {
-      const digest = await push(world, access, { repository, tag, layers, flags });
+      const digest = await push(io, access, { repository, tag, layers, flags });
       const named = `${registry}/${repository}@${digest}`;
       if (isForPrograms(flags.output) && flags.output !== 'name') {
-        printValue(world, flags.output, { image: named, digest, tag });
-      } else printLines(world, [named]);
+        printValue(io, flags.output, { image: named, digest, tag });
+      } else printLines(io, [named]);
     } catch (error) {
       if (isOciError(error)) throw new NotPushed(error);
       throw error;
@@ -125,7 +125,7 @@ interface Read extends WrittenLayer {
   readonly path: string;
 }
 
-async function layersOf(world: World, flags: PushFlags, disk: string): Promise<Read[]> {
+async function layersOf(io: CommandIo, flags: PushFlags, disk: string): Promise<Read[]> {
   const { kernel, initrd = [], kernelArguments } = flags;
   if (disk === 'none' && kernel === undefined) {
     throw new UsageError('there is nothing to push: name a disk, or --kernel');
@@ -134,23 +134,23 @@ async function layersOf(world: World, flags: PushFlags, disk: string): Promise<R
     throw new UsageError('--initrd and --kernel-arguments need --kernel');
   }
   const layers: Read[] = [];
-  if (disk !== 'none') layers.push(await diskLayer(world, flags, disk));
+  if (disk !== 'none') layers.push(await diskLayer(io, flags, disk));
   if (kernel !== undefined) {
-    const read = await readWhole(world, kernel);
+    const read = await readWhole(io, kernel);
     const given = kernelArguments === undefined ? {} : { kernelArguments };
     layers.push({ ...read, ...given, role: { role: 'kernel' } });
   }
   for (const path of initrd) {
-    layers.push({ ...(await readWhole(world, path)), role: { role: 'initrd' } });
+    layers.push({ ...(await readWhole(io, path)), role: { role: 'initrd' } });
   }
   return layers;
 }
 
-async function diskLayer(world: World, flags: PushFlags, path: string): Promise<Read> {
+async function diskLayer(io: CommandIo, flags: PushFlags, path: string): Promise<Read> {
   const declared = { ...declaredBy(nameOf(path), ''), ...pickGiven(flags) };
   const { format = 'raw', compression = 'none' } = declared;
-  const read = await readWhole(world, path);
-  const content = format === 'raw' ? await contentOf(world, path, compression, read) : {};
+  const read = await readWhole(io, path);
+  const content = format === 'raw' ? await contentOf(io, path, compression, read) : {};
   return { ...read, ...content, role: { role: 'disk', format, compression } };
 }
 
@@ -163,7 +163,7 @@ function pickGiven({ format, compression }: PushFlags) {
 
 /** What it is unpacked; nothing for xz, which only the hosts' runner reads. */
 async function contentOf(
-  world: World,
+  io: CommandIo,
   path: string,
   compression: DiskCompression,
   { digest, sizeBytes }: Pick<Read, 'digest' | 'sizeBytes'>,
@@ -177,7 +177,7 @@ async function contentOf(
     throw new UsageError('xz is not unpacked here');
   };
   try {
-    const packed = gathered(chunksOf(world, path), pieceMemory());
+    const packed = gathered(chunksOf(io, path), pieceMemory());
     const content = await hashed(unpack(compression, packed, refuse, never));
     return { contentBytes: content.sizeBytes, contentDigest: content.digest };
   } catch (error) {
@@ -187,10 +187,10 @@ async function contentOf(
   }
 }
 
-async function readWhole(world: World, path: string): Promise<Omit<Read, 'role'>> {
-  world.err.write(`reads ${path}\n`);
+async function readWhole(io: CommandIo, path: string): Promise<Omit<Read, 'role'>> {
+  io.err.write(`reads ${path}\n`);
   try {
-    return { path, title: nameOf(path), ...(await hashed(chunksOf(world, path))) };
+    return { path, title: nameOf(path), ...(await hashed(chunksOf(io, path))) };
   } catch (error) {
     const words = errorText(error);
     throw new UsageError(`${path} cannot be read: ${words}`, { cause: error });
@@ -209,7 +209,7 @@ async function hashed(
   return { digest: running.digest(), sizeBytes };
 }
 
-function chunksOf({ readPieces }: World, path: string): AsyncIterable<Uint8Array> {
+function chunksOf({ readPieces }: CommandIo, path: string): AsyncIterable<Uint8Array> {
   if (readPieces === undefined) throw new UsageError('no large files can be read here');
   return readPieces(path);
 }
@@ -219,11 +219,11 @@ function nameOf(path: string): string {
 }
 
 async function accessTo(
-  world: World,
+  io: CommandIo,
   { username, passwordFile, plainHttp, authority, tokenService }: PushFlags,
   registry: string,
 ): Promise<RegistryAccess> {
-  const password = await passwordOf(world, passwordFile);
+  const password = await passwordOf(io, passwordFile);
   if ((username === undefined) !== (password === undefined)) {
     throw new UsageError(`give --username and a password (${passwordVariable}, --password-file)`);
   }
@@ -231,18 +231,18 @@ async function accessTo(
   return {
     ...{ registry, plainHttp },
     credential: isKnown ? { username, password } : undefined,
-    ...(authority === undefined ? {} : { caPem: await fileText(world, authority) }),
+    ...(authority === undefined ? {} : { caPem: await fileText(io, authority) }),
     ...(tokenService === undefined ? {} : { tokenService }),
   };
 }
 
-async function passwordOf(world: World, file: string | undefined): Promise<string | undefined> {
-  if (file !== undefined) return (await fileText(world, file)).replace(/\r?\n$/, '');
-  return world.environment[passwordVariable];
+async function passwordOf(io: CommandIo, file: string | undefined): Promise<string | undefined> {
+  if (file !== undefined) return (await fileText(io, file)).replace(/\r?\n$/, '');
+  return io.environment[passwordVariable];
 }
 
-async function fileText(world: World, path: string): Promise<string> {
-  const bytes = await world.readFile(path);
+async function fileText(io: CommandIo, path: string): Promise<string> {
+  const bytes = await io.readFile(path);
   if (bytes === undefined) throw new UsageError(`there is no file ${path}`);
   return new TextDecoder().decode(bytes);
 }
@@ -255,18 +255,18 @@ interface Pushed {
 }
 
 async function push(
-  world: World,
+  io: CommandIo,
   access: RegistryAccess,
   { repository, tag, layers, flags }: Pushed,
 ): Promise<Digest> {
-  if (world.web === undefined) throw new UsageError('no registry can be reached from here');
-  const publisher = new RegistryPublisher(world.web, access);
-  const { signal } = world;
+  if (io.web === undefined) throw new UsageError('no registry can be reached from here');
+  const publisher = new RegistryPublisher(io.web, access);
+  const { signal } = io;
   const config = { repository, digest: digestOf(emptyConfig), sizeBytes: emptyConfig.length };
   await publisher.blob({ ...config, signal }, once(emptyConfig));
   for (const { path, digest, sizeBytes } of layers) {
-    world.err.write(`pushes ${path}, ${sizeText(BigInt(sizeBytes))}\n`);
-    await publisher.blob({ repository, digest, sizeBytes, signal }, chunksOf(world, path));
+    io.err.write(`pushes ${path}, ${sizeText(BigInt(sizeBytes))}\n`);
+    await publisher.blob({ repository, digest, sizeBytes, signal }, chunksOf(io, path));
   }
   const { version, architecture } = flags;
   const named = version === undefined ? {} : { version };

@@ -7,12 +7,12 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { exitCodes, NotAllDone, UsageError } from '../../failure.ts';
 import { describeFailure } from '../../failure-words.ts';
 import { requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { prefetchedColumns } from '../../output/prefetched.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { sharedAliases as aliases, sharedFlags } from '../frame/frames.ts';
 import { withPools } from '../pool/client.ts';
 import { withRacks } from '../rack/client.ts';
@@ -74,8 +74,8 @@ const prefetchImage = buildCommand({
   },
   async func(this: CliContext, flags: PrefetchFlags, image: string) {
     const { architecture, netboot, requestId } = flags;
-    const names = await racksOf(this.world, flags);
-    const answers = await withRacks(this.world, flags, (racks) =>
+    const names = await racksOf(this.io, flags);
+    const answers = await withRacks(this.io, flags, (racks) =>
       Promise.allSettled(
         names.map((name) => racks.prefetchImage({ name, image, architecture, netboot, requestId })),
       ),
@@ -85,20 +85,20 @@ const prefetchImage = buildCommand({
     });
     const refusals = answers.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
     if (images.length === 0) throw refusals[0];
-    show(this.world, flags, images);
+    show(this.io, flags, images);
     if (refusals.length === 0) return;
-    for (const refusal of refusals) this.world.err.write(`${describeFailure(refusal)}\n`);
+    for (const refusal of refusals) this.io.err.write(`${describeFailure(refusal)}\n`);
     const words = `${refusals.length} of ${counted(names.length, 'rack')} refused`;
     throw new NotAllDone(words, exitCodes.partlyDone);
   },
 });
 
-async function racksOf(world: World, flags: PrefetchFlags): Promise<readonly string[]> {
+async function racksOf(io: CommandIo, flags: PrefetchFlags): Promise<readonly string[]> {
   const { rack, pool } = flags;
   if ((rack === undefined) === (pool === undefined)) throw new UsageError('give --rack or --pool');
   if (rack !== undefined) return [resourceName('racks', rack)];
   const parent = resourceName('pools', pool ?? '');
-  const { hosts } = await withPools(world, flags, (pools) => pools.listPoolHosts({ parent }));
+  const { hosts } = await withPools(io, flags, (pools) => pools.listPoolHosts({ parent }));
   const held = hosts.filter(({ state }) => state !== 'contested');
   const racks = new Set(held.map((each) => each.rack).filter((name) => name !== ''));
   if (racks.size === 0) throw new UsageError(`${parent} holds no host, and so is in no rack`);
@@ -111,11 +111,11 @@ function inRack(name = '', image: PrefetchedImage): PrefetchedImage {
 }
 
 /** As JSON one document, with the rack of each. */
-function show(world: World, { output }: SharedFlags, images: PrefetchedImage[]): void {
-  if (!isForPrograms(output)) printTable(world, output, prefetchedColumns(world.clock), images);
+function show(io: CommandIo, { output }: SharedFlags, images: PrefetchedImage[]): void {
+  if (!isForPrograms(output)) printTable(io, output, prefetchedColumns(io.clock), images);
   else {
     const all = create(ListPrefetchedImagesResponseSchema, { images });
-    printAs(world, output, ListPrefetchedImagesResponseSchema, all);
+    printAs(io, output, ListPrefetchedImagesResponseSchema, all);
   }
 }
 
@@ -124,11 +124,11 @@ const listPrefetched = buildCommand({
   parameters: { flags: { ...sharedFlags, rack: rackFlag }, aliases },
   async func(this: CliContext, flags: SharedFlags & { rack: string }) {
     const name = resourceName('racks', flags.rack);
-    const { images } = await withRacks(this.world, flags, (racks) =>
+    const { images } = await withRacks(this.io, flags, (racks) =>
       racks.listPrefetchedImages({ name }),
     );
     show(
-      this.world,
+      this.io,
       flags,
       images.map((image) => inRack(name, image)),
     );
@@ -152,10 +152,10 @@ const dropImage = buildCommand({
   ) {
     const name = resourceName('racks', flags.rack);
     const { requestId } = flags;
-    const dropped = await withRacks(this.world, flags, (racks) =>
+    const dropped = await withRacks(this.io, flags, (racks) =>
       racks.dropPrefetchedImage({ name, image, requestId }),
     );
-    show(this.world, flags, [inRack(name, dropped)]);
+    show(this.io, flags, [inRack(name, dropped)]);
   },
 });
 

@@ -1,10 +1,10 @@
 /** What every command on pools starts with. */
 import { type Pool, PoolSchema, PoolService } from '@rackwright/messages';
 import type { Client } from '@rackwright/rpc';
+import type { CommandIo } from '../../command-io.ts';
 import type { SharedFlags } from '../../flags.ts';
 import { deployHistoryColumns, poolFields, slotColumns } from '../../output/pool.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
-import type { World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 
 export type PoolClient = Client<typeof PoolService>;
@@ -13,18 +13,18 @@ export type PoolClient = Client<typeof PoolService>;
 export const withPools = callsOf(PoolService);
 
 /** Prints one pool, with who has a slot and the newest of its history. */
-export function showPool(world: World, { output }: SharedFlags, pool: Pool): void {
+export function showPool(io: CommandIo, { output }: SharedFlags, pool: Pool): void {
   if (isForPrograms(output)) {
-    printAs(world, output, PoolSchema, pool);
+    printAs(io, output, PoolSchema, pool);
     return;
   }
-  printFields(world, poolFields(pool, world.clock));
+  printFields(io, poolFields(pool, io.clock));
   const { slots = [], deployHistory = [] } = pool.status ?? {};
   if (slots.length > 0) {
-    printLines(world, ['']);
-    printTable(world, output, slotColumns(world.clock), slots);
+    printLines(io, ['']);
+    printTable(io, output, slotColumns(io.clock), slots);
   }
   if (deployHistory.length === 0) return;
-  printLines(world, ['']);
-  printTable(world, output, deployHistoryColumns(world.clock), deployHistory);
+  printLines(io, ['']);
+  printTable(io, output, deployHistoryColumns(io.clock), deployHistory);
 }

@@ -7,13 +7,13 @@ import {
   RolloutPlanSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { messageOf } from '../../files/kinds.ts';
 import { ifThere } from '../../files/plan.ts';
 import { idArgument, resourceName, type SharedFlags, textFlag } from '../../flags.ts';
 import { plannedRolloutColumns } from '../../output/pool.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { readObjectFile } from '../file/apply.ts';
 import { sharedFlags } from '../frame/frames.ts';
 import { withPools } from './client.ts';
@@ -34,44 +34,44 @@ export const planRollout = buildCommand({
     aliases: { o: 'output', f: 'filename' },
   },
   async func(this: CliContext, flags: SharedFlags & { filename?: string }, id: string) {
-    const { world } = this;
+    const { io } = this;
     const name = resourceName('pools', id);
     const { filename } = flags;
     await showDraft(
-      world,
+      io,
       flags,
-      filename === undefined ? { name } : await fromFile(world, flags, filename, name),
+      filename === undefined ? { name } : await fromFile(io, flags, filename, name),
     );
   },
 });
 
 /** Shows the plan that is asked for. */
-export async function showDraft(world: World, flags: SharedFlags, asked: Asked): Promise<void> {
-  showPlan(world, flags, await withPools(world, flags, (pools) => pools.planRollout(asked)));
+export async function showDraft(io: CommandIo, flags: SharedFlags, asked: Asked): Promise<void> {
+  showPlan(io, flags, await withPools(io, flags, (pools) => pools.planRollout(asked)));
 }
 
 async function fromFile(
-  world: World,
+  io: CommandIo,
   flags: SharedFlags,
   filename: string,
   name: string,
 ): Promise<Asked> {
-  const objects = await readObjectFile(world, filename);
+  const objects = await readObjectFile(io, filename);
   const object = objects.find((each) => each.name === name);
   if (object === undefined) throw new UsageError(`${filename} has no ${name}`);
   const pool = messageOf(PoolSchema, { name, value: object.value });
-  const there = await withPools(world, flags, (pools) => ifThere(() => pools.getPool({ name })));
+  const there = await withPools(io, flags, (pools) => ifThere(() => pools.getPool({ name })));
   return there === undefined ? { pool } : { name, pool, updateMask: { paths: ['*'] } };
 }
 
-function showPlan(world: World, { output }: SharedFlags, plan: RolloutPlan): void {
+function showPlan(io: CommandIo, { output }: SharedFlags, plan: RolloutPlan): void {
   if (isForPrograms(output)) {
-    printAs(world, output, RolloutPlanSchema, plan);
+    printAs(io, output, RolloutPlanSchema, plan);
     return;
   }
   const target = plan.target?.image ?? 'an image that is not resolved yet';
   const held = plan.heldBecause === '' ? '' : `; nothing begins now: ${plan.heldBecause}`;
   const headline = `${plan.pool} to ${target}, ${plan.unavailableMax} at once${held}`;
-  printLines(world, [headline, ...plan.warnings.map((text) => `Note: ${text}`), '']);
-  printTable(world, output, plannedRolloutColumns, plan.hosts);
+  printLines(io, [headline, ...plan.warnings.map((text) => `Note: ${text}`), '']);
+  printTable(io, output, plannedRolloutColumns, plan.hosts);
 }

@@ -10,11 +10,11 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { idArgument, requestFlag, resourceName, type SharedFlags } from '../../flags.ts';
 import { deployHistoryColumns, poolColumns, poolHostColumns } from '../../output/pool.ts';
 import { isForPrograms, printAs, printLines, printTable } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
 import { sharedAliases as aliases, listCommand, oneCommand, sharedFlags } from '../frame/frames.ts';
@@ -63,21 +63,21 @@ const createPool = buildCommand({
   },
   async func(this: CliContext, flags: ChangeFlags & { paused: boolean }, id: string) {
     const name = resourceName('pools', id);
-    const { pool } = await poolFrom(this.world, name, flags);
+    const { pool } = await poolFrom(this.io, name, flags);
     if (flags.paused && pool.spec !== undefined) {
       pool.spec.rollout ??= create(RolloutPolicySchema);
       pool.spec.rollout.paused = true;
     }
     if (flags.dryRun) {
-      await showDraft(this.world, flags, { pool });
+      await showDraft(this.io, flags, { pool });
       return;
     }
     const { requestId } = flags;
     checkWait(flags);
-    const made = await withPools(this.world, flags, async (pools) =>
-      poolDone(this.world, pools, flags, await pools.createPool({ poolId: id, pool, requestId })),
+    const made = await withPools(this.io, flags, async (pools) =>
+      poolDone(this.io, pools, flags, await pools.createPool({ poolId: id, pool, requestId })),
     );
-    showPool(this.world, flags, made);
+    showPool(this.io, flags, made);
   },
 });
 
@@ -86,33 +86,33 @@ const updatePool = buildCommand({
   parameters: { flags: changeFlags, positional, aliases },
   async func(this: CliContext, flags: ChangeFlags, id: string) {
     const name = resourceName('pools', id);
-    const { pool, paths } = await poolFrom(this.world, name, flags);
+    const { pool, paths } = await poolFrom(this.io, name, flags);
     if (paths.length === 0) throw new UsageError('nothing is to be changed; see --help');
     if (flags.dryRun) {
-      await showDraft(this.world, flags, { name, pool, updateMask: { paths } });
+      await showDraft(this.io, flags, { name, pool, updateMask: { paths } });
       return;
     }
     const { requestId } = flags;
     checkWait(flags);
     const updateMask = { paths };
-    const changed = await withPools(this.world, flags, async (pools) =>
-      poolDone(this.world, pools, flags, await pools.updatePool({ pool, updateMask, requestId })),
+    const changed = await withPools(this.io, flags, async (pools) =>
+      poolDone(this.io, pools, flags, await pools.updatePool({ pool, updateMask, requestId })),
     );
-    showPool(this.world, flags, changed);
+    showPool(this.io, flags, changed);
   },
 });
 
 const getPool = oneCommand<Pool>({
   brief: 'Show one pool, who has a slot, and the newest of its history',
   ...one,
-  call: (world, flags, name) => withPools(world, flags, (pools) => pools.getPool({ name })),
+  call: (io, flags, name) => withPools(io, flags, (pools) => pools.getPool({ name })),
   show: showPool,
 });
 
 const listPools = listCommand({
   brief: 'List pools',
-  read: (world, flags) =>
-    withPools(world, flags, (pools) =>
+  read: (io, flags) =>
+    withPools(io, flags, (pools) =>
       allPages(
         (pageToken) => pools.listPools({ pageToken }),
         (page) => page.pools,
@@ -126,35 +126,34 @@ const listPools = listCommand({
 const listHosts = oneCommand({
   brief: 'Say of each host of a pool where it stands and what it waits for',
   ...one,
-  call: (world, flags, parent) =>
-    withPools(world, flags, (pools) => pools.listPoolHosts({ parent })),
-  show: (world, { output }, answer) => {
-    if (isForPrograms(output)) printAs(world, output, ListPoolHostsResponseSchema, answer);
-    else printTable(world, output, poolHostColumns, answer.hosts);
+  call: (io, flags, parent) => withPools(io, flags, (pools) => pools.listPoolHosts({ parent })),
+  show: (io, { output }, answer) => {
+    if (isForPrograms(output)) printAs(io, output, ListPoolHostsResponseSchema, answer);
+    else printTable(io, output, poolHostColumns, answer.hosts);
   },
 });
 
 const showHistory = oneCommand({
   brief: 'What was deployed: each digest, on how many hosts, when last',
   ...one,
-  call: (world, flags, parent) =>
-    withPools(world, flags, (pools) =>
+  call: (io, flags, parent) =>
+    withPools(io, flags, (pools) =>
       allPages(
         (pageToken) => pools.listDeployHistory({ parent, pageSize: 1_000, pageToken }),
         (page) => page.entries,
       ),
     ),
-  show: (world, { output }, entries) => {
+  show: (io, { output }, entries) => {
     const schema = ListDeployHistoryResponseSchema;
-    if (isForPrograms(output)) printAs(world, output, schema, create(schema, { entries }));
-    else printTable(world, output, deployHistoryColumns(world.clock), entries);
+    if (isForPrograms(output)) printAs(io, output, schema, create(schema, { entries }));
+    else printTable(io, output, deployHistoryColumns(io.clock), entries);
   },
 });
 
 const explainPool = oneCommand({
   brief: 'What the pool waits for, since when, and what would make it move',
   ...one,
-  call: (world, flags, name) => withPools(world, flags, (pools) => pools.explainPool({ name })),
+  call: (io, flags, name) => withPools(io, flags, (pools) => pools.explainPool({ name })),
   show: showExplanation,
 });
 
@@ -169,11 +168,7 @@ function switchCommand(
     async func(this: CliContext, flags: SharedFlags & { requestId: string }, id: string) {
       const { requestId } = flags;
       const request = { name: resourceName('pools', id), requestId };
-      showPool(
-        this.world,
-        flags,
-        await withPools(this.world, flags, (pools) => call(pools, request)),
-      );
+      showPool(this.io, flags, await withPools(this.io, flags, (pools) => call(pools, request)));
     },
   });
 }
@@ -206,15 +201,10 @@ const approvePool = buildCommand({
     const hosts = (flags.host ?? []).map((each) => resourceName('hosts', each));
     const { requestId } = flags;
     checkWait(flags);
-    const approved = await withPools(this.world, flags, async (pools) =>
-      poolDone(
-        this.world,
-        pools,
-        flags,
-        await pools.approvePool({ name, hosts, digest, requestId }),
-      ),
+    const approved = await withPools(this.io, flags, async (pools) =>
+      poolDone(this.io, pools, flags, await pools.approvePool({ name, hosts, digest, requestId })),
     );
-    showPool(this.world, flags, approved);
+    showPool(this.io, flags, approved);
   },
 });
 
@@ -228,16 +218,16 @@ const deletePool = buildCommand({
   ) {
     const { reason, requestId } = flags;
     const name = resourceName('pools', id);
-    const gone = await withPools(this.world, flags, (pools) =>
+    const gone = await withPools(this.io, flags, (pools) =>
       pools.deletePool({ name, reason, requestId }),
     );
-    tellGone(this.world, flags, gone);
+    tellGone(this.io, flags, gone);
   },
 });
 
-function tellGone(world: World, { output }: SharedFlags, gone: Pool): void {
-  if (isForPrograms(output)) printAs(world, output, PoolSchema, gone);
-  else printLines(world, [`${gone.name} gives its hosts back, and goes then`]);
+function tellGone(io: CommandIo, { output }: SharedFlags, gone: Pool): void {
+  if (isForPrograms(output)) printAs(io, output, PoolSchema, gone);
+  else printLines(io, [`${gone.name} gives its hosts back, and goes then`]);
 }
 
 /** All commands on pools. */

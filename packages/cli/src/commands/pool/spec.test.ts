@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runOver, worldOver } from '../../world.fixture.ts';
+import { ioOver, runOver } from '../../command-io.fixture.ts';
 import { type PoolFlags, poolFrom, poolOf } from './spec.ts';
 
 test('flags become the fields that they name, and nothing else is changed', () => {
@@ -54,9 +54,9 @@ test('each command on pools says what it is for', async () => {
 });
 
 test('a pool says in the same words as a host how its image is deployed', async () => {
-  const { world } = worldOver({ files: { 'user.yaml': '#cloud-config\n' } });
+  const { io } = ioOver({ files: { 'user.yaml': '#cloud-config\n' } });
   const flags = { userData: 'user.yaml', keepDisk: ['S1'], soak: '1m' };
-  const { pool, paths } = await poolFrom(world, 'pools/web', flags);
+  const { pool, paths } = await poolFrom(io, 'pools/web', flags);
   const deploy = ['spec.deploy.first_boot.user_data', 'spec.deploy.keep_disks'];
   expect(paths).toEqual(['spec.rollout.soak', ...deploy]);
   expect(pool.spec?.deploy).toMatchObject({

@@ -8,6 +8,7 @@ import {
   type PoolSpec,
   PoolSpecSchema,
 } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import {
   labelChange,
@@ -18,7 +19,6 @@ import {
   textFlag,
 } from '../../flags.ts';
 import { parseDuration } from '../../output/time.ts';
-import type { World } from '../../world.ts';
 import { field, flagsOf, saidBy, setField, type ValuesOf } from '../frame/fields.ts';
 import { type DeployFlags, deployFlags, deployFrom } from '../host/deploy-spec.ts';
 
@@ -130,8 +130,8 @@ export interface WantedPool {
 }
 
 /** The pool that the flags and the files that they name speak of. Throws `UsageError`. */
-export async function poolFrom(world: World, name: string, flags: PoolFlags): Promise<WantedPool> {
-  const { deploy, paths } = await deployFrom(world, flags);
+export async function poolFrom(io: CommandIo, name: string, flags: PoolFlags): Promise<WantedPool> {
+  const { deploy, paths } = await deployFrom(io, flags);
   const wanted = poolOf(name, flags);
   if (paths.length === 0 || wanted.pool.spec === undefined) return wanted;
   wanted.pool.spec.deploy = deploy;

@@ -1,9 +1,9 @@
 /** `--wait` of pools: until all hosts are on their image. */
 import { WatchPoolsResponse_Kind as Kind, type Pool } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { NeverReached } from '../../failure.ts';
 import { poolLine } from '../../output/pool.ts';
 import type { WorkSeen } from '../../output/progress.ts';
-import type { World } from '../../world.ts';
 import { progressView } from '../frame/progress.ts';
 import { watchResumed } from '../frame/resumed-watch.ts';
 import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
@@ -19,7 +19,7 @@ const waitsForPerson: ReadonlySet<string> = new Set(['WaitingForApproval', 'Paus
  * `Interrupted`.
  */
 export async function poolDone(
-  world: World,
+  io: CommandIo,
   pools: PoolClient,
   { wait, timeout }: WaitFlags,
   answered: Pool,
@@ -27,15 +27,15 @@ export async function poolDone(
   if (!wait) return answered;
   const { name } = answered;
   const explain = `see \`rackwright pool explain ${name.replace('pools/', '')}\``;
-  const view = progressView(world);
-  const beganMs = world.clock.nowMs();
+  const view = progressView(io);
+  const beganMs = io.clock.nowMs();
   let seen = answered;
-  const see = () => workOf(seen, world.clock.nowMs() - beganMs);
+  const see = () => workOf(seen, io.clock.nowMs() - beganMs);
   const late = () => `waited ${timeout} s for ${name}: ${poolLine(seen)}; it goes on; ${explain}`;
   try {
     view.show(see);
     await watchResumed(
-      world,
+      io,
       { timeoutSeconds: timeout, late },
       (position, options) => pools.watchPools({ name, position }, options),
       ({ kind, pool }) => {
@@ -49,7 +49,7 @@ export async function poolDone(
   } finally {
     view.end();
   }
-  checkInterrupted(world, `rackwright pool watch ${name.replace('pools/', '')}`);
+  checkInterrupted(io, `rackwright pool watch ${name.replace('pools/', '')}`);
   return seen;
 }
 

@@ -6,11 +6,11 @@ import {
   WatchPoolsResponseSchema,
 } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { NeverReached, UsageError } from '../../failure.ts';
 import { parseWhole, resourceName, type SharedFlags } from '../../flags.ts';
 import { poolLine } from '../../output/pool.ts';
 import { isForPrograms, printEvent, printLines } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import { sharedAliases, sharedFlags } from '../frame/frames.ts';
 import { watchResumed } from '../frame/resumed-watch.ts';
 import { withPools } from './client.ts';
@@ -21,7 +21,7 @@ interface WatchFlags extends SharedFlags {
 }
 
 interface Watch {
-  readonly world: World;
+  readonly io: CommandIo;
   readonly flags: WatchFlags;
   readonly name: string;
   readonly lastLines: Map<string, string>;
@@ -55,15 +55,15 @@ export const watchPool = buildCommand({
     aliases: sharedAliases,
   },
   async func(this: CliContext, flags: WatchFlags, id?: string) {
-    const { world } = this;
+    const { io } = this;
     if (flags.until !== undefined && id === undefined) {
       throw new UsageError('--until needs the pool that is waited for');
     }
     const name = id === undefined ? '' : resourceName('pools', id);
-    const watch: Watch = { world, flags, name, lastLines: new Map() };
-    await withPools(world, flags, (pools) =>
+    const watch: Watch = { io, flags, name, lastLines: new Map() };
+    await withPools(io, flags, (pools) =>
       watchResumed(
-        world,
+        io,
         { timeoutSeconds: flags.timeout, late: () => lateText(watch) },
         (position, options) => pools.watchPools({ name, position }, options),
         (event) => isOver(watch, event),
@@ -74,17 +74,17 @@ export const watchPool = buildCommand({
 
 /** Prints an event; true when it is what `--until` waits for. */
 function isOver(watch: Watch, { kind, pool, position, ...rest }: WatchPoolsResponse): boolean {
-  const { world, flags, lastLines, name } = watch;
+  const { io, flags, lastLines, name } = watch;
   if (kind === Kind.SYNCED) {
-    if (name !== '' && !lastLines.has(name)) world.err.write(`${name} does not exist now.\n`);
+    if (name !== '' && !lastLines.has(name)) io.err.write(`${name} does not exist now.\n`);
     return name !== '' && !lastLines.has(name) && flags.until === 'deleted';
   }
   if (pool === undefined) return false;
   const deleted = kind === Kind.DELETED;
   const line = deleted ? `${pool.name}  deleted` : poolLine(pool);
   if (isForPrograms(flags.output)) {
-    printEvent(world, flags.output, WatchPoolsResponseSchema, { kind, pool, position, ...rest });
-  } else if (lastLines.get(pool.name) !== line) printLines(world, [line]);
+    printEvent(io, flags.output, WatchPoolsResponseSchema, { kind, pool, position, ...rest });
+  } else if (lastLines.get(pool.name) !== line) printLines(io, [line]);
   lastLines.set(pool.name, line);
   if (flags.until === 'deleted') return deleted;
   return flags.until === 'current' && !deleted && isCurrent(pool);

@@ -2,6 +2,7 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type JoinToken, JoinTokenSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext } from '../../command-io.ts';
 import {
   connectionFlags,
   idArgument,
@@ -11,7 +12,6 @@ import {
 } from '../../flags.ts';
 import { isForPrograms, printAs, printLines } from '../../output/show.ts';
 import { readSettings } from '../../settings.ts';
-import type { CliContext } from '../../world.ts';
 import { type BrakeFlags, brakeFlags } from '../frame/limits.ts';
 import { showRack, withRacks } from './client.ts';
 
@@ -38,16 +38,16 @@ export const joinToken = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { replace: boolean }, id: string) {
     const rack = resourceName('racks', id);
-    const made = await withRacks(this.world, flags, (racks) =>
+    const made = await withRacks(this.io, flags, (racks) =>
       racks.createJoinToken({ rack, replaceAgent: flags.replace }),
     );
     if (isForPrograms(flags.output)) {
-      printAs(this.world, flags.output, JoinTokenSchema, made);
+      printAs(this.io, flags.output, JoinTokenSchema, made);
       return;
     }
-    printLines(this.world, [made.token]);
-    const { server } = await readSettings(this.world, flags);
-    this.world.err.write(`${advice(rack, made, server).join('\n')}\n`);
+    printLines(this.io, [made.token]);
+    const { server } = await readSettings(this.io, flags);
+    this.io.err.write(`${advice(rack, made, server).join('\n')}\n`);
   },
 });
 
@@ -79,9 +79,9 @@ export const revokeAgent = buildCommand({
   async func(this: CliContext, flags: SharedFlags & BrakeFlags, id: string) {
     const name = resourceName('racks', id);
     const { reason, requestId } = flags;
-    const rack = await withRacks(this.world, flags, (racks) =>
+    const rack = await withRacks(this.io, flags, (racks) =>
       racks.revokeAgent({ name, reason, requestId }),
     );
-    showRack(this.world, flags, rack);
+    showRack(this.io, flags, rack);
   },
 });

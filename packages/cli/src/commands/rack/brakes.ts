@@ -1,6 +1,7 @@
 /** rackwright rack update, freeze, thaw, accept-restored-store */
 import type { Rack } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import {
   connectionFlags,
@@ -14,7 +15,6 @@ import {
   textFlag,
 } from '../../flags.ts';
 import { enumValue } from '../../output/enum-name.ts';
-import type { CliContext, World } from '../../world.ts';
 import { field, flagsOf, namesOf, saidBy, type ValuesOf } from '../frame/fields.ts';
 import {
   type BrakeFlags,
@@ -88,7 +88,7 @@ export const updateRack = buildCommand({
   async func(this: CliContext, flags: UpdateFlags, id: string) {
     const labels = labelChange(flags.label);
     const said = saidBy(fields, flags);
-    const discovery = await discoveryFrom(this.world, flags);
+    const discovery = await discoveryFrom(this.io, flags);
     const paths = [...said.paths, ...labels.paths, ...discovery.paths];
     if (paths.length === 0) throw new UsageError(nothingToChange);
     const spec = {
@@ -97,7 +97,7 @@ export const updateRack = buildCommand({
     };
     const rack = { name: resourceName('racks', id), spec, labels: labels.set };
     const updateMask = { paths };
-    await show(this.world, flags, (racks) => racks.updateRack({ rack, updateMask }));
+    await show(this.io, flags, (racks) => racks.updateRack({ rack, updateMask }));
   },
 });
 
@@ -106,11 +106,11 @@ const allFlags = { displayName, ...labelChangeFlag, ...others, ...discoveryFlags
 const nothingToChange = `nothing to change: give ${namesOf(allFlags)}`;
 
 function show(
-  world: World,
+  io: CommandIo,
   flags: SharedFlags,
   call: (racks: Parameters<Parameters<typeof withRacks>[2]>[0]) => Promise<Rack>,
 ): Promise<void> {
-  return withRacks(world, flags, call).then((rack) => showRack(world, flags, rack));
+  return withRacks(io, flags, call).then((rack) => showRack(io, flags, rack));
 }
 
 export const freezeRack = buildCommand({
@@ -124,7 +124,7 @@ export const freezeRack = buildCommand({
   async func(this: CliContext, flags: SharedFlags & BrakeFlags, id: string) {
     const { reason, requestId } = flags;
     const name = resourceName('racks', id);
-    await show(this.world, flags, (racks) => racks.freezeRack({ name, reason, requestId }));
+    await show(this.io, flags, (racks) => racks.freezeRack({ name, reason, requestId }));
   },
 });
 
@@ -134,7 +134,7 @@ export const thawRack = buildCommand({
   async func(this: CliContext, flags: SharedFlags & BrakeFlags, id: string) {
     const { reason, requestId } = flags;
     const name = resourceName('racks', id);
-    await show(this.world, flags, (racks) => racks.thawRack({ name, reason, requestId }));
+    await show(this.io, flags, (racks) => racks.thawRack({ name, reason, requestId }));
   },
 });
 
@@ -150,6 +150,6 @@ export const acceptRestoredStore = buildCommand({
   async func(this: CliContext, flags: SharedFlags & BrakeFlags, id: string) {
     const { reason, requestId } = flags;
     const call = { name: resourceName('racks', id), reason, requestId };
-    await show(this.world, flags, (racks) => racks.acceptRestoredStore(call));
+    await show(this.io, flags, (racks) => racks.acceptRestoredStore(call));
   },
 });

@@ -7,12 +7,12 @@ import {
   type RackStatus,
   type RestoredStore,
 } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import type { SharedFlags } from '../../flags.ts';
 import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printFields } from '../../output/show.ts';
 import { labelText } from '../../output/text.ts';
 import { ago } from '../../output/time.ts';
-import type { World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 import { budgetText, freezeFields } from '../frame/limits.ts';
 import { discoveryText } from './discovery.ts';
@@ -26,41 +26,41 @@ export function agentState({ status }: Rack): string {
 }
 
 /** One rack: everything of it, a line each. */
-export function showRack(world: World, { output }: SharedFlags, rack: Rack): void {
+export function showRack(io: CommandIo, { output }: SharedFlags, rack: Rack): void {
   if (isForPrograms(output)) {
-    printAs(world, output, RackSchema, rack);
+    printAs(io, output, RackSchema, rack);
     return;
   }
   const { name, labels, spec, status } = rack;
-  printFields(world, [
+  printFields(io, [
     ['name', name],
     ['display name', spec?.displayName ?? ''],
     ['labels', labelText(labels)],
     ['agent', agentState(rack)],
-    ...agentFields(world, status),
-    ...faultFields(world, rack.status),
+    ...agentFields(io, status),
+    ...faultFields(io, rack.status),
     ['to forget', hostsText(status?.tombstones ?? 0)],
     ['runs at once', String(spec?.limits?.runs ?? '')],
     ['wipe budget', budgetText(spec?.wipeBudget)],
     ['power sync', powerSyncText(rack)],
     ['discovery', discoveryText(spec?.discovery, status?.discoveredMachines ?? 0)],
-    ...freezeFields(world, status?.freeze),
-    ...restoredFields(world, status?.restoredStore),
+    ...freezeFields(io, status?.freeze),
+    ...restoredFields(io, status?.restoredStore),
   ]);
 }
 
-function agentFields(world: World, status: RackStatus | undefined): [string, string][] {
+function agentFields(io: CommandIo, status: RackStatus | undefined): [string, string][] {
   return [
     ['agent version', status?.agentVersion ?? ''],
-    ['last seen', ago(world.clock, status?.lastSeenTime)],
+    ['last seen', ago(io.clock, status?.lastSeenTime)],
     ['agent key', status?.agentKeySha256 ?? ''],
-    ...keyFields(world, status),
+    ...keyFields(io, status),
     ['refused agent', status?.duplicateAgent ?? ''],
   ];
 }
 
 /** Since when the agent is the rack's, until when it is proved, and who was it before. */
-function keyFields({ clock }: World, status: RackStatus | undefined): [string, string][] {
+function keyFields({ clock }: CommandIo, status: RackStatus | undefined): [string, string][] {
   const { agentJoinTime, certificateExpireTime, revokedKeys = 0, lastRevoked } = status ?? {};
   const revoked =
     lastRevoked === undefined
@@ -75,7 +75,10 @@ function keyFields({ clock }: World, status: RackStatus | undefined): [string, s
 }
 
 /** What the agent has seen that the store lacks, for the person who accepts it. */
-function restoredFields({ clock }: World, restored: RestoredStore | undefined): [string, string][] {
+function restoredFields(
+  { clock }: CommandIo,
+  restored: RestoredStore | undefined,
+): [string, string][] {
   if (restored === undefined) return [];
   const { since, seenIncarnation, seenRevision, incarnation, revision, journal } = restored;
   return [
@@ -87,7 +90,7 @@ function restoredFields({ clock }: World, restored: RestoredStore | undefined): 
 }
 
 /** What its agent says is wrong on its network. */
-function faultFields({ clock }: World, status: RackStatus | undefined): [string, string][] {
+function faultFields({ clock }: CommandIo, status: RackStatus | undefined): [string, string][] {
   return (status?.faults ?? []).map(({ type, message, since }): [string, string] => {
     return ['fault', `${enumName('RackFaultType', type)}: ${message} (${ago(clock, since)})`];
   });

@@ -8,9 +8,9 @@ import {
 } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
 import { isSeq, LineCounter, parseDocument } from 'yaml';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { parseWhole } from '../../flags.ts';
-import type { World } from '../../world.ts';
 
 /** Flags of the policy. */
 export const discoveryFlags = {
@@ -57,7 +57,7 @@ const rulesBytesMax = 256 * 1024;
 
 /** The policy that the flags describe, and the paths of what they set. Throws `UsageError`. */
 export async function discoveryFrom(
-  world: World,
+  io: CommandIo,
   { discovery, discoveryMachines, discoveryRules, bmcNetwork }: DiscoveryFlags,
 ): Promise<{ policy: DiscoveryPolicy; paths: string[] }> {
   const policy = create(DiscoveryPolicySchema);
@@ -75,14 +75,14 @@ export async function discoveryFrom(
     paths.push('spec.discovery.bmc_networks');
   }
   if (discoveryRules !== undefined) {
-    policy.rules = await readRules(world, discoveryRules);
+    policy.rules = await readRules(io, discoveryRules);
     paths.push('spec.discovery.rules');
   }
   return { policy, paths };
 }
 
-async function readRules(world: World, file: string): Promise<AcceptanceRule[]> {
-  const bytes = await world.readFile(file);
+async function readRules(io: CommandIo, file: string): Promise<AcceptanceRule[]> {
+  const bytes = await io.readFile(file);
   if (bytes === undefined) throw new UsageError(`${file} does not exist`);
   if (bytes.length > rulesBytesMax) {
     throw new UsageError(`${file} has ${bytes.length} bytes; at most ${rulesBytesMax} are read`);

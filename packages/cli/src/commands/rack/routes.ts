@@ -4,6 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import { ListRacksResponseSchema, type Rack, type RackId, RackSchema } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   idArgument,
   parseLabels,
@@ -17,7 +18,6 @@ import { enumName } from '../../output/enum-name.ts';
 import { isForPrograms, printAs, printTable } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
 import {
@@ -52,12 +52,12 @@ const createRack = buildCommand({
   ) {
     const spec = { displayName: flags.displayName ?? '' };
     const rack = { spec, labels: parseLabels(flags.label ?? []) };
-    const made = await withRacks(this.world, flags, (racks) =>
+    const made = await withRacks(this.io, flags, (racks) =>
       racks.createRack({ rackId, rack, requestId: flags.requestId }),
     );
-    showRack(this.world, flags, made);
+    showRack(this.io, flags, made);
     if (!isForPrograms(flags.output)) {
-      this.world.err.write(`Next: rackwright rack join-token ${rackId}\n`);
+      this.io.err.write(`Next: rackwright rack join-token ${rackId}\n`);
     }
   },
 });
@@ -66,7 +66,7 @@ const getRack = oneCommand({
   brief: 'Show one rack',
   collection: 'racks',
   argument,
-  call: (world, flags, name) => withRacks(world, flags, (racks) => racks.getRack({ name })),
+  call: (io, flags, name) => withRacks(io, flags, (racks) => racks.getRack({ name })),
   show: showRack,
 });
 
@@ -75,7 +75,7 @@ const listRacks = buildCommand({
   parameters: { flags: { ...shared, ...searchFlags }, aliases },
   async func(this: CliContext, flags: SharedFlags & SearchFlags) {
     const search = searchOf(flags);
-    const racks = await withRacks(this.world, flags, (client) =>
+    const racks = await withRacks(this.io, flags, (client) =>
       allPages(
         (pageToken) => client.listRacks({ ...search, pageToken }),
         (page) => page.racks,
@@ -83,7 +83,7 @@ const listRacks = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       printAs(
-        this.world,
+        this.io,
         flags.output,
         ListRacksResponseSchema,
         create(ListRacksResponseSchema, { racks }),
@@ -91,9 +91,9 @@ const listRacks = buildCommand({
       return;
     }
     printTable(
-      this.world,
+      this.io,
       flags.output,
-      columns(this.world, await readFreezes(this.world, flags, racks)),
+      columns(this.io, await readFreezes(this.io, flags, racks)),
       racks,
     );
   },
@@ -103,7 +103,7 @@ const explainRack = oneCommand({
   brief: 'Say whether a rack’s agent works, and what its hosts wait for',
   collection: 'racks',
   argument,
-  call: (world, flags, name) => withRacks(world, flags, (racks) => racks.explainRack({ name })),
+  call: (io, flags, name) => withRacks(io, flags, (racks) => racks.explainRack({ name })),
   show: showExplanation,
 });
 
@@ -111,7 +111,7 @@ const deleteRack = oneCommand({
   brief: 'Remove a rack that has no hosts',
   collection: 'racks',
   argument,
-  call: (world, flags, name) => withRacks(world, flags, (racks) => racks.deleteRack({ name })),
+  call: (io, flags, name) => withRacks(io, flags, (racks) => racks.deleteRack({ name })),
   show: showGone(RackSchema, 'deleted'),
 });
 
@@ -139,7 +139,7 @@ function faultWords({ status }: Rack): string {
   return [...new Set(words)].join(', ');
 }
 
-function columns({ clock }: World, freezes: Freezes): Column<Rack>[] {
+function columns({ clock }: CommandIo, freezes: Freezes): Column<Rack>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'AGENT', value: agentState },

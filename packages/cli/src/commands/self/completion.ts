@@ -1,7 +1,7 @@
 /** rackwright completion bash, zsh, fish: what lets a shell complete commands and names. */
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
-import type { CliContext } from '../../world.ts';
+import type { CliContext } from '../../command-io.ts';
 
 /** Each asks `rackwright __complete WORD…` for lines of "proposal<TAB>what it is". */
 export const completionScripts = {
@@ -52,7 +52,7 @@ function scriptCommand(shell: keyof typeof completionScripts, how: string) {
     docs: { brief: `For ${shell}: ${how}` },
     parameters: {},
     func(this: CliContext) {
-      this.world.out.write(completionScripts[shell]);
+      this.io.out.write(completionScripts[shell]);
     },
   });
 }

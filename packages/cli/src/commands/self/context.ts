@@ -1,6 +1,7 @@
 /** rackwright context …: control planes by name. */
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   type ConfigChange,
   type ContextSettings,
@@ -12,7 +13,6 @@ import { UsageError } from '../../failure.ts';
 import { connectionFlags, outputFlag, textFlag } from '../../flags.ts';
 import { sessionPath } from '../../login/session.ts';
 import type { OutputKind } from '../../output/kinds.ts';
-import type { CliContext, World } from '../../world.ts';
 import { loginFlags, loginFrom } from './login.ts';
 
 const { config } = connectionFlags;
@@ -44,19 +44,19 @@ const listContexts = buildCommand({
     const { isForPrograms, printLines, printTable, printValue } = await import(
       '../../output/show.ts'
     );
-    const { world } = this;
-    const { contexts, current } = await readConfig(world, flags);
+    const { io } = this;
+    const { contexts, current } = await readConfig(io, flags);
     const lines = Object.entries(contexts).map(
       ([name, settings]): Line => ({ ...settings, name, isCurrent: name === current }),
     );
     const { output } = flags;
     if (output === 'name') {
       printLines(
-        world,
+        io,
         lines.map(({ name }) => name),
       );
-    } else if (isForPrograms(output)) printValue(world, output, lines.map(plainOf));
-    else printTable(world, output, columns, lines);
+    } else if (isForPrograms(output)) printValue(io, output, lines.map(plainOf));
+    else printTable(io, output, columns, lines);
   },
 });
 
@@ -80,9 +80,9 @@ const useContext = buildCommand({
   docs: { brief: 'Use a context from now on' },
   parameters: { flags: { config }, positional: named },
   async func(this: CliContext, flags: FileFlags, name: string) {
-    await checkKnown(this.world, flags, name);
-    await changeConfig(this.world, flags, [{ at: ['current'], value: name }]);
-    this.world.err.write(`${name} is in use\n`);
+    await checkKnown(this.io, flags, name);
+    await changeConfig(this.io, flags, [{ at: ['current'], value: name }]);
+    this.io.err.write(`${name} is in use\n`);
   },
 });
 
@@ -115,9 +115,9 @@ const setContext = buildCommand({
     positional: named,
   },
   async func(this: CliContext, flags: SetFlags, name: string) {
-    const { world } = this;
+    const { io } = this;
     checkContextName(name);
-    const { contexts, current } = await readConfig(world, flags, 'mayLack');
+    const { contexts, current } = await readConfig(io, flags, 'mayLack');
     const at = ['contexts', name];
     const { server, tokenFile, caFile, issuer, clientId } = flags;
     if (server !== undefined && !/^\S+:\d+$/.test(server)) {
@@ -133,8 +133,8 @@ const setContext = buildCommand({
       throw new UsageError('nothing to set: give --server, --token-file, --ca-file or --issuer');
     }
     if (current === undefined) changes.push({ at: ['current'], value: name });
-    await changeConfig(world, flags, changes);
-    world.err.write(`${name} is set${current === undefined ? ', and in use' : ''}\n`);
+    await changeConfig(io, flags, changes);
+    io.err.write(`${name} is set${current === undefined ? ', and in use' : ''}\n`);
   },
 });
 
@@ -142,25 +142,25 @@ const deleteContext = buildCommand({
   docs: { brief: 'Remove a context, and its sign-in' },
   parameters: { flags: { config }, positional: named },
   async func(this: CliContext, flags: FileFlags, name: string) {
-    const { world } = this;
-    const { current } = await checkKnown(world, flags, name);
+    const { io } = this;
+    const { current } = await checkKnown(io, flags, name);
     const changes: ConfigChange[] = [{ at: ['contexts', name], value: undefined }];
     if (current === name) changes.push({ at: ['current'], value: undefined });
-    await changeConfig(world, flags, changes);
-    await world.removeFile(sessionPath(world, name));
-    world.err.write(`${name} is removed${current === name ? '; none is in use' : ''}\n`);
+    await changeConfig(io, flags, changes);
+    await io.removeFile(sessionPath(io, name));
+    io.err.write(`${name} is removed${current === name ? '; none is in use' : ''}\n`);
   },
 });
 
-async function checkKnown(world: World, flags: FileFlags, name: string) {
-  const file = await readConfig(world, flags);
+async function checkKnown(io: CommandIo, flags: FileFlags, name: string) {
+  const file = await readConfig(io, flags);
   if (Object.hasOwn(file.contexts, name)) return file;
   const known = Object.keys(file.contexts).join(', ') || 'none';
   throw new UsageError(`there is no context "${name}"; known: ${known}`);
 }
 
 async function proposeContexts(this: CliContext, partial: string): Promise<string[]> {
-  const { contexts } = await readConfig(this.world, {});
+  const { contexts } = await readConfig(this.io, {});
   return Object.keys(contexts).filter((name) => name.startsWith(partial));
 }
 

@@ -1,6 +1,7 @@
 /** rackwright login, logout: who a person is, by an identity provider (RFC 8628). */
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   changeConfig,
   checkContextName,
@@ -23,7 +24,6 @@ import { keep, providerOf, sessionPath } from '../../login/session.ts';
 import { clean } from '../../output/text.ts';
 import { duration } from '../../output/time.ts';
 import { contextInUse } from '../../settings.ts';
-import type { CliContext, World } from '../../world.ts';
 import { pause } from '../frame/pause.ts';
 import { type ContextFlags, contextFlags } from './context-flags.ts';
 
@@ -64,24 +64,24 @@ export const login = buildCommand({
   },
   parameters: { flags: { ...contextFlags, ...loginFlags } },
   async func(this: CliContext, flags: LoginFlags) {
-    const { world } = this;
-    const { name = 'default', settings } = await contextInUse(world, flags);
+    const { io } = this;
+    const { name = 'default', settings } = await contextInUse(io, flags);
     const wanted = loginFrom(flags, settings.login);
-    const provider = await providerOf(world, wanted);
+    const provider = await providerOf(io, wanted);
     const at = await endpointsOf(provider);
     const code = await beginDevice(provider, at);
-    tell(world, code);
-    const tokens = await signedIn(world, provider, at, code);
-    const session = await keep(world, name, wanted, tokens);
+    tell(io, code);
+    const tokens = await signedIn(io, provider, at, code);
+    const session = await keep(io, name, wanted, tokens);
     if (settings.login === undefined || isSaid(flags)) {
       const change = { at: name === 'default' ? ['login'] : ['contexts', name, 'login'] };
-      await changeConfig(world, flags, [{ ...change, value: wanted }]);
+      await changeConfig(io, flags, [{ ...change, value: wanted }]);
     }
     const ends =
       session.expiresAtMs === undefined || session.refreshToken !== undefined
         ? ''
-        : `; it ends in ${duration(Math.max(0, session.expiresAtMs - world.clock.nowMs()))}`;
-    world.err.write(`Signed in at ${wanted.issuer}${ends}. \`rackwright whoami\` says as whom.\n`);
+        : `; it ends in ${duration(Math.max(0, session.expiresAtMs - io.clock.nowMs()))}`;
+    io.err.write(`Signed in at ${wanted.issuer}${ends}. \`rackwright whoami\` says as whom.\n`);
   },
 });
 
@@ -92,11 +92,11 @@ export const logout = buildCommand({
   },
   parameters: { flags: contextFlags },
   async func(this: CliContext, flags: ContextFlags) {
-    const { world } = this;
-    const { name = 'default' } = await contextInUse(world, flags);
+    const { io } = this;
+    const { name = 'default' } = await contextInUse(io, flags);
     checkContextName(name);
-    await world.removeFile(sessionPath(world, name));
-    world.err.write(`Signed out of ${name}.\n`);
+    await io.removeFile(sessionPath(io, name));
+    io.err.write(`Signed out of ${name}.\n`);
   },
 });
 
@@ -124,23 +124,23 @@ export function loginFrom(flags: LoginFlags, before: LoginSettings | undefined):
   };
 }
 
-function tell({ err }: World, { completeUri, verificationUri, userCode }: DeviceCode): void {
+function tell({ err }: CommandIo, { completeUri, verificationUri, userCode }: DeviceCode): void {
   err.write(`Open ${clean(completeUri ?? verificationUri)}\n`);
   err.write(`and ${completeUri === undefined ? 'type' : 'compare'} the code ${clean(userCode)}\n`);
 }
 
 /** Asks, as often as the provider wants it, until somebody has signed in. */
 async function signedIn(
-  world: World,
+  io: CommandIo,
   provider: Provider,
   at: Endpoints,
   { deviceCode, expiresInMs, intervalMs }: DeviceCode,
 ): Promise<Tokens> {
-  const { clock, signal } = world;
+  const { clock, signal } = io;
   const endMs = clock.nowMs() + expiresInMs;
   let pauseMs = intervalMs;
   while (clock.nowMs() < endMs) {
-    await pause(world, pauseMs);
+    await pause(io, pauseMs);
     if (signal.aborted) throw new Interrupted('not signed in');
     const answer = await askForTokens(provider, at, deviceCode);
     switch (answer.kind) {

@@ -14,12 +14,12 @@ import {
 import { localChannel } from '@rackwright/rpc';
 import { selfSigned } from '@rackwright/sim/loopback';
 import { describe, expect, test } from 'vitest';
+import { type GivenWorld, runOver } from '../../command-io.fixture.ts';
 import { exitCodes } from '../../failure.ts';
 import { widthOf } from '../../output/text.ts';
 import { routeNames } from '../../routes.ts';
 import { whyNotBelieved } from '../../unreached.ts';
 import { version } from '../../version.ts';
-import { type GivenWorld, runOver } from '../../world.fixture.ts';
 
 const settings = {
   environment: {

@@ -2,10 +2,10 @@
 import { errorText } from '@rackwright/platform';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags } from '../../flags.ts';
 import type { ConnectionFlags } from '../../settings.ts';
 import { version } from '../../version.ts';
-import type { CliContext, World } from '../../world.ts';
 
 /** How long the control plane is waited for, milliseconds: a version is asked in passing. */
 const patienceMs = 3_000;
@@ -14,21 +14,21 @@ export const showVersion = buildCommand({
   docs: { brief: briefs.version },
   parameters: { flags: connectionFlags },
   async func(this: CliContext, flags: ConnectionFlags) {
-    const { world } = this;
-    world.out.write(`${['rackwright', version].join(' ')}\n`);
-    world.out.write(`control plane ${await serverVersion(world, flags)}\n`);
+    const { io } = this;
+    io.out.write(`${['rackwright', version].join(' ')}\n`);
+    io.out.write(`control plane ${await serverVersion(io, flags)}\n`);
   },
 });
 
 /** Never throws: what keeps us from knowing it is told in its place. */
-async function serverVersion(world: World, flags: ConnectionFlags): Promise<string> {
+async function serverVersion(io: CommandIo, flags: ConnectionFlags): Promise<string> {
   try {
     const [{ AccessService }, { callsOf }] = await Promise.all([
       import('@rackwright/messages'),
       import('../frame/calls.ts'),
     ]);
-    const deadlineMs = world.clock.nowMs() + patienceMs;
-    const told = await callsOf(AccessService)(world, flags, (access) =>
+    const deadlineMs = io.clock.nowMs() + patienceMs;
+    const told = await callsOf(AccessService)(io, flags, (access) =>
       access.whoAmI({}, { deadlineMs }),
     );
     return told.serverVersion || 'is older than this command: it does not tell its version';

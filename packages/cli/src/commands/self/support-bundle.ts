@@ -29,11 +29,11 @@ import { errorText } from '@rackwright/platform';
 import { createClient } from '@rackwright/rpc';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags, textFlag } from '../../flags.ts';
 import { redacted } from '../../output/redacted.ts';
 import type { Connection, ConnectionFlags } from '../../settings.ts';
 import { version } from '../../version.ts';
-import type { CliContext, World } from '../../world.ts';
 import { withConnection } from '../frame/calls.ts';
 
 /** So many of each kind, however many there are. */
@@ -57,21 +57,21 @@ export const supportBundle = buildCommand({
     aliases: { f: 'filename' },
   },
   async func(this: CliContext, flags: BundleFlags) {
-    const { world } = this;
-    const time = new Date(world.clock.nowMs()).toISOString().replaceAll(/[:-]|\.\d+/g, '');
+    const { io } = this;
+    const time = new Date(io.clock.nowMs()).toISOString().replaceAll(/[:-]|\.\d+/g, '');
     const path = flags.filename ?? `rackwright-support-${time}.json.gz`;
-    const sections = await withConnection(world, flags, (connection) => collect(world, connection));
+    const sections = await withConnection(io, flags, (connection) => collect(io, connection));
     const text = `${JSON.stringify(sections, undefined, 2)}\n`;
-    await world.writePrivateFile(path, gzipSync(text));
+    await io.writePrivateFile(path, gzipSync(text));
     const failed = Object.values(sections).filter(isFailure).length;
     const lacks = failed === 0 ? '' : `; ${failed} parts could not be read, and say why`;
-    world.err.write(`${path} is written${lacks}. Look at it before you send it: zcat ${path}\n`);
+    io.err.write(`${path} is written${lacks}. Look at it before you send it: zcat ${path}\n`);
   },
 });
 
 type Sections = Readonly<Record<string, JsonValue>>;
 
-async function collect(world: World, connection: Connection): Promise<Sections> {
+async function collect(io: CommandIo, connection: Connection): Promise<Sections> {
   const { channel, defaults } = connection;
   const hosts = createClient(HostService, channel, defaults);
   const count = (groupBy: string, filter: string) =>
@@ -83,7 +83,7 @@ async function collect(world: World, connection: Connection): Promise<Sections> 
   return {
     about: {
       command: version,
-      time: new Date(world.clock.nowMs()).toISOString(),
+      time: new Date(io.clock.nowMs()).toISOString(),
       server: connection.server,
     },
     ...(await wholeFleet(connection)),

@@ -10,10 +10,10 @@ import { errorText } from '@rackwright/platform';
 import { createClient } from '@rackwright/rpc';
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { connectionFlags } from '../../flags.ts';
 import { type FleetSeen, topLines } from '../../output/top.ts';
 import type { Connection, ConnectionFlags } from '../../settings.ts';
-import type { CliContext, World } from '../../world.ts';
 import { withConnection } from '../frame/calls.ts';
 import { pause } from '../frame/pause.ts';
 import { parseTimeout } from '../frame/wait.ts';
@@ -51,34 +51,34 @@ export const showTop = buildCommand({
     },
   },
   async func(this: CliContext, flags: TopFlags) {
-    const { world } = this;
-    await withConnection(world, flags, async (connection) => {
-      const { columns } = world.out;
+    const { io } = this;
+    await withConnection(io, flags, async (connection) => {
+      const { columns } = io.out;
       if (flags.once || columns === undefined) {
-        const seen = await look(world, connection, linesElsewhere);
-        for (const line of topLines(seen, world.clock.nowMs(), columns)) {
-          world.out.write(`${line}\n`);
+        const seen = await look(io, connection, linesElsewhere);
+        for (const line of topLines(seen, io.clock.nowMs(), columns)) {
+          io.out.write(`${line}\n`);
         }
-      } else await watchScreen(world, connection, flags.interval * 1_000);
+      } else await watchScreen(io, connection, flags.interval * 1_000);
     });
   },
 });
 
 /** Draws again and again. What cannot be asked is told above what was last seen. */
 async function watchScreen(
-  world: World,
+  io: CommandIo,
   connection: Connection,
   intervalMs: number,
 ): Promise<void> {
-  const { out, signal } = world;
-  let seen = await look(world, connection, rowsOf(world));
+  const { out, signal } = io;
+  let seen = await look(io, connection, rowsOf(io));
   out.write(screen.enter);
   try {
     while (!signal.aborted) {
-      draw(world, seen);
-      await pause(world, intervalMs);
+      draw(io, seen);
+      await pause(io, intervalMs);
       if (signal.aborted) break;
-      seen = await lookAgain(world, connection, seen);
+      seen = await lookAgain(io, connection, seen);
     }
   } finally {
     out.write(screen.leave);
@@ -86,32 +86,32 @@ async function watchScreen(
 }
 
 async function lookAgain(
-  world: World,
+  io: CommandIo,
   connection: Connection,
   before: FleetSeen,
 ): Promise<FleetSeen> {
   try {
-    return await look(world, connection, rowsOf(world));
+    return await look(io, connection, rowsOf(io));
   } catch (error) {
     const trouble = errorText(error);
     return { ...before, trouble };
   }
 }
 
-function draw(world: World, seen: FleetSeen): void {
-  const { out, clock } = world;
-  const lines = topLines(seen, clock.nowMs(), out.columns).slice(0, rowsOf(world));
+function draw(io: CommandIo, seen: FleetSeen): void {
+  const { out, clock } = io;
+  const lines = topLines(seen, clock.nowMs(), out.columns).slice(0, rowsOf(io));
   out.write(`${screen.home}${lines.map((line) => `${line}\x1b[K`).join('\r\n')}\x1b[J`);
 }
 
 /** Terminals that do not tell have 24 rows. */
-function rowsOf({ out }: World): number {
+function rowsOf({ out }: CommandIo): number {
   return out.rows ?? 24;
 }
 
 /** Six calls, of which none grows with the fleet. */
 async function look(
-  { clock }: World,
+  { clock }: CommandIo,
   { channel, defaults, server }: Connection,
   most: number,
 ): Promise<FleetSeen> {

@@ -9,6 +9,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   idArgument,
   labelChange,
@@ -22,7 +23,6 @@ import { isForPrograms, printAs, printLines } from '../../output/show.ts';
 import type { Column } from '../../output/table.ts';
 import { showTemplate, summary } from '../../output/template.ts';
 import { ago } from '../../output/time.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import { sharedAliases as aliases, listCommand, sharedFlags as shared } from '../frame/frames.ts';
 import { readSource, tellingPlaces } from './source.ts';
@@ -58,15 +58,15 @@ const createTemplate = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: ChangeFlags, templateId: string, file: string) {
-    const source = await readSource(this.world, file);
+    const source = await readSource(this.io, file);
     const template = { source, labels: parseLabels(flags.label ?? []) };
     const { requestId } = flags;
-    const made = await tellingPlaces(this.world, file, () =>
-      withTemplates(this.world, flags, (templates) =>
+    const made = await tellingPlaces(this.io, file, () =>
+      withTemplates(this.io, flags, (templates) =>
         templates.createTemplate({ templateId, template, requestId }),
       ),
     );
-    showTemplate(this.world, flags.output, made);
+    showTemplate(this.io, flags.output, made);
   },
 });
 
@@ -88,18 +88,18 @@ const updateTemplate = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: ChangeFlags & { etag: string }, id: string, file: string) {
-    const source = await readSource(this.world, file);
+    const source = await readSource(this.io, file);
     const { etag, label, requestId } = flags;
     const labels = labelChange(label);
     const paths = ['source', ...labels.paths];
     const name = resourceName('templates', id);
     const template = { name, etag, source, labels: labels.set };
-    const changed = await tellingPlaces(this.world, file, () =>
-      withTemplates(this.world, flags, (templates) =>
+    const changed = await tellingPlaces(this.io, file, () =>
+      withTemplates(this.io, flags, (templates) =>
         templates.updateTemplate({ template, updateMask: { paths }, requestId }),
       ),
     );
-    showTemplate(this.world, flags.output, changed);
+    showTemplate(this.io, flags.output, changed);
   },
 });
 
@@ -111,9 +111,9 @@ const checkTemplate = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: SharedFlags, file: string) {
-    const source = await readSource(this.world, file);
-    const checked = await tellingPlaces(this.world, file, () =>
-      withTemplates(this.world, flags, (templates) =>
+    const source = await readSource(this.io, file);
+    const checked = await tellingPlaces(this.io, file, () =>
+      withTemplates(this.io, flags, (templates) =>
         templates
           .createTemplate({ templateId: checkId, template: { source }, validateOnly: true })
           // What is wrong with the source is said before the name is looked at.
@@ -125,8 +125,8 @@ const checkTemplate = buildCommand({
       ),
     );
     if (isForPrograms(flags.output))
-      printAs(this.world, flags.output, TemplateSchema, checked ?? create(TemplateSchema));
-    else printLines(this.world, [`${file}: ${summary(checked)}`]);
+      printAs(this.io, flags.output, TemplateSchema, checked ?? create(TemplateSchema));
+    else printLines(this.io, [`${file}: ${summary(checked)}`]);
   },
 });
 
@@ -142,18 +142,18 @@ const getTemplate = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags & { source: boolean }, id: string) {
     const name = resourceName('templates', id);
-    const template = await withTemplates(this.world, flags, (templates) =>
+    const template = await withTemplates(this.io, flags, (templates) =>
       templates.getTemplate({ name }),
     );
-    if (flags.source) this.world.out.write(template.source);
-    else showTemplate(this.world, flags.output, template);
+    if (flags.source) this.io.out.write(template.source);
+    else showTemplate(this.io, flags.output, template);
   },
 });
 
 const listTemplates = listCommand({
   brief: 'List all templates, the built-in ones included',
-  read: (world, flags) =>
-    withTemplates(world, flags, (each) =>
+  read: (io, flags) =>
+    withTemplates(io, flags, (each) =>
       allPages(
         (pageToken) => each.listTemplates({ pageToken }),
         (page) => page.templates,
@@ -186,11 +186,11 @@ const deleteTemplate = buildCommand({
   ) {
     const name = resourceName('templates', id);
     const { keepRuns, requestId } = flags;
-    const gone = await withTemplates(this.world, flags, (templates) =>
+    const gone = await withTemplates(this.io, flags, (templates) =>
       templates.deleteTemplate({ name, keepRuns, requestId }),
     );
-    if (isForPrograms(flags.output)) printAs(this.world, flags.output, TemplateSchema, gone);
-    else printLines(this.world, [`${name} deleted`]);
+    if (isForPrograms(flags.output)) printAs(this.io, flags.output, TemplateSchema, gone);
+    else printLines(this.io, [`${name} deleted`]);
   },
 });
 
@@ -207,7 +207,7 @@ export const templateRoutes = buildRouteMap({
   docs: { brief: briefs.template },
 });
 
-function columns({ clock }: World): Column<Template>[] {
+function columns({ clock }: CommandIo): Column<Template>[] {
   return [
     { title: 'NAME', value: ({ name }) => name },
     { title: 'STEPS', value: ({ steps }) => String(steps.length), dropOrder: 3 },

@@ -1,20 +1,20 @@
 /** The text of a template: from a file or standard input, and what is wrong with it. */
 import { ApiFailure, counted, type FieldViolation } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { clean } from '../../output/text.ts';
-import type { World } from '../../world.ts';
 
 /** Stands for standard input. */
 const standardInput = '-';
 
 /** The whole text. Throws `UsageError` when there is none. */
-export async function readSource(world: World, path: string): Promise<string> {
+export async function readSource(io: CommandIo, path: string): Promise<string> {
   if (path === standardInput) {
-    const input = await world.readInput();
+    const input = await io.readInput();
     if (input !== undefined) return input;
     throw new UsageError('- means standard input; pipe the template in, or name a file');
   }
-  const contents = await world.readFile(path);
+  const contents = await io.readFile(path);
   if (contents === undefined) throw new UsageError(`there is no file ${path}`);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(contents);
@@ -25,7 +25,7 @@ export async function readSource(world: World, path: string): Promise<string> {
 
 /** Runs a call on a template; problems of its source are printed as "file:line:column: message". */
 export async function tellingPlaces<T>(
-  world: World,
+  io: CommandIo,
   path: string,
   call: () => Promise<T>,
 ): Promise<T> {
@@ -36,7 +36,7 @@ export async function tellingPlaces<T>(
     const { violations } = error.error;
     const file = path === standardInput ? '<stdin>' : path;
     const lines = violations.flatMap((violation) => placed(file, violation) ?? []);
-    for (const line of lines) world.err.write(`${line}\n`);
+    for (const line of lines) io.err.write(`${line}\n`);
     const others = violations.filter((violation) => placed(file, violation) === undefined);
     if (others.length > 0) throw new ApiFailure({ ...error.error, violations: others }, error);
     const count = counted(lines.length, 'problem');

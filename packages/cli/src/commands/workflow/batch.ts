@@ -6,6 +6,7 @@ import {
   WorkflowBatchSchema,
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import {
   idArgument,
   parseLabels,
@@ -16,7 +17,6 @@ import {
 } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import { batchColumns, batchFields, batchHostColumns } from '../../output/workflow.ts';
-import type { CliContext, World } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { reasonFlag } from '../host/client.ts';
 import {
@@ -30,13 +30,13 @@ import {
 const batchArgument = idArgument('batch', 'Id of the batch');
 const nameOf = (id: string) => resourceName('workflowBatches', id);
 
-function showBatch(world: World, { output }: SharedFlags, batch: WorkflowBatch): void {
+function showBatch(io: CommandIo, { output }: SharedFlags, batch: WorkflowBatch): void {
   if (isForPrograms(output)) {
-    printAs(world, output, WorkflowBatchSchema, batch);
+    printAs(io, output, WorkflowBatchSchema, batch);
     return;
   }
-  printFields(world, batchFields(batch, world.clock));
-  printTable(world, output, batchHostColumns, batch.status?.hosts ?? []);
+  printFields(io, batchFields(batch, io.clock));
+  printTable(io, output, batchHostColumns, batch.status?.hosts ?? []);
 }
 
 interface CreateFlags extends SharedFlags {
@@ -107,7 +107,7 @@ const createBatch = buildCommand({
       ...(parallel === undefined ? {} : { maxParallel: parallel }),
       ...(maxFailures === undefined ? {} : { maxFailures }),
     };
-    const made = await withBatches(this.world, flags, (batches) =>
+    const made = await withBatches(this.io, flags, (batches) =>
       batches.createWorkflowBatch({
         workflowBatchId: id,
         workflowBatch: { spec },
@@ -115,7 +115,7 @@ const createBatch = buildCommand({
         requestId: flags.requestId,
       }),
     );
-    showBatch(this.world, flags, made);
+    showBatch(this.io, flags, made);
   },
 });
 
@@ -124,10 +124,10 @@ const getBatch = buildCommand({
   parameters: { flags: workflowFlags, positional: batchArgument, aliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
     const name = nameOf(id);
-    const batch = await withBatches(this.world, flags, (batches) =>
+    const batch = await withBatches(this.io, flags, (batches) =>
       batches.getWorkflowBatch({ name }),
     );
-    showBatch(this.world, flags, batch);
+    showBatch(this.io, flags, batch);
   },
 });
 
@@ -135,7 +135,7 @@ const listBatches = buildCommand({
   docs: { brief: 'List batches' },
   parameters: { flags: workflowFlags, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const workflowBatches = await withBatches(this.world, flags, (client) =>
+    const workflowBatches = await withBatches(this.io, flags, (client) =>
       allPages(
         (pageToken) => client.listWorkflowBatches({ pageToken }),
         (page) => page.workflowBatches,
@@ -143,8 +143,8 @@ const listBatches = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListWorkflowBatchesResponseSchema;
-      printAs(this.world, flags.output, schema, create(schema, { workflowBatches }));
-    } else printTable(this.world, flags.output, batchColumns(this.world.clock), workflowBatches);
+      printAs(this.io, flags.output, schema, create(schema, { workflowBatches }));
+    } else printTable(this.io, flags.output, batchColumns(this.io.clock), workflowBatches);
   },
 });
 
@@ -161,10 +161,10 @@ const cancelBatch = buildCommand({
     id: string,
   ) {
     const { reason, requestId } = flags;
-    const batch = await withBatches(this.world, flags, (batches) =>
+    const batch = await withBatches(this.io, flags, (batches) =>
       batches.cancelWorkflowBatch({ name: nameOf(id), reason, requestId }),
     );
-    showBatch(this.world, flags, batch);
+    showBatch(this.io, flags, batch);
   },
 });
 
@@ -173,11 +173,11 @@ const deleteBatch = buildCommand({
   parameters: { flags: workflowFlags, positional: batchArgument, aliases },
   async func(this: CliContext, flags: SharedFlags, id: string) {
     const name = nameOf(id);
-    const gone = await withBatches(this.world, flags, (batches) =>
+    const gone = await withBatches(this.io, flags, (batches) =>
       batches.deleteWorkflowBatch({ name }),
     );
-    if (isForPrograms(flags.output)) printAs(this.world, flags.output, WorkflowBatchSchema, gone);
-    else printLines(this.world, [`${name} deleted`]);
+    if (isForPrograms(flags.output)) printAs(this.io, flags.output, WorkflowBatchSchema, gone);
+    else printLines(this.io, [`${name} deleted`]);
   },
 });
 

@@ -6,6 +6,7 @@ import {
   WorkflowService,
 } from '@rackwright/messages';
 import type { Client } from '@rackwright/rpc';
+import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import {
   connectionFlags,
@@ -17,7 +18,6 @@ import {
 import { isForPrograms, printAs, printFields, printTable } from '../../output/show.ts';
 import { parseDuration } from '../../output/time.ts';
 import { stepColumns, workflowFields } from '../../output/workflow.ts';
-import type { World } from '../../world.ts';
 import { callsOf } from '../frame/calls.ts';
 
 export const workflowFlags = { ...connectionFlags, ...outputFlag };
@@ -83,12 +83,12 @@ export function parsePendingTimeout(text: string | undefined) {
 }
 
 /** Prints one workflow, with the steps of its latest run. */
-export function showWorkflow(world: World, { output }: SharedFlags, workflow: Workflow): void {
+export function showWorkflow(io: CommandIo, { output }: SharedFlags, workflow: Workflow): void {
   if (isForPrograms(output)) {
-    printAs(world, output, WorkflowSchema, workflow);
+    printAs(io, output, WorkflowSchema, workflow);
     return;
   }
-  printFields(world, workflowFields(workflow, world.clock));
+  printFields(io, workflowFields(workflow, io.clock));
   const steps = workflow.status?.run?.run?.steps ?? [];
-  if (steps.length > 0) printTable(world, output, stepColumns, steps);
+  if (steps.length > 0) printTable(io, output, stepColumns, steps);
 }

@@ -5,9 +5,9 @@
  */
 import { ReadStepOutputResponseSchema, type StepExit } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
+import type { CliContext, CommandIo } from '../../command-io.ts';
 import { parseWhole, type SharedFlags } from '../../flags.ts';
 import { isForPrograms, printEvent } from '../../output/show.ts';
-import type { CliContext, World } from '../../world.ts';
 import {
   type WorkflowClient,
   withWorkflows,
@@ -51,11 +51,11 @@ export const workflowLogs = buildCommand({
     aliases: { ...workflowAliases, f: 'follow' },
   },
   async func(this: CliContext, flags: LogFlags, host: string, template: string) {
-    const { world } = this;
-    await withWorkflows(world, flags, async (workflows) => {
+    const { io } = this;
+    await withWorkflows(io, flags, async (workflows) => {
       const workflow = workflowNameOf(host, template);
       const number = flags.run ?? (await latestOf(workflows, workflow));
-      await printOutput(world, flags, workflows, `${workflow}/runs/${number}`);
+      await printOutput(io, flags, workflows, `${workflow}/runs/${number}`);
     });
   },
 });
@@ -66,7 +66,7 @@ async function latestOf(workflows: WorkflowClient, name: string): Promise<bigint
 }
 
 async function printOutput(
-  world: World,
+  io: CommandIo,
   flags: LogFlags,
   workflows: WorkflowClient,
   name: string,
@@ -77,27 +77,27 @@ async function printOutput(
   let exit: StepExit | undefined;
   let at = step;
   const call = { name, step, attempt, follow };
-  for await (const answer of workflows.readStepOutput(call, { signal: world.signal })) {
+  for await (const answer of workflows.readStepOutput(call, { signal: io.signal })) {
     if (isForPrograms(flags.output)) {
-      printEvent(world, flags.output, ReadStepOutputResponseSchema, answer);
+      printEvent(io, flags.output, ReadStepOutputResponseSchema, answer);
       continue;
     }
     const { offset, content } = answer;
     if (content.byteLength > 0) {
       const missed = offset - (next ?? 0n);
-      if (missed > 0n) world.err.write(`… ${missed} bytes were not kept …\n`);
+      if (missed > 0n) io.err.write(`… ${missed} bytes were not kept …\n`);
       next = offset + BigInt(content.byteLength);
-      world.out.write(shownText(world, decoder.decode(content, { stream: true })));
+      io.out.write(shownText(io, decoder.decode(content, { stream: true })));
     }
     at = answer.step || at;
     exit = answer.exit ?? exit;
   }
   if (!isForPrograms(flags.output) && exit !== undefined)
-    world.err.write(`${at}: ${exitText(exit)}\n`);
+    io.err.write(`${at}: ${exitText(exit)}\n`);
 }
 
 /** A file or a program gets what was written as it was written. */
-function shownText({ out }: World, text: string): string {
+function shownText({ out }: CommandIo, text: string): string {
   return out.columns === undefined ? text : text.replaceAll(harmful, '�');
 }
 

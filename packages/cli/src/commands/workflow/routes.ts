@@ -7,6 +7,7 @@ import {
 } from '@rackwright/messages';
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
+import type { CliContext } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import {
   parseWhole,
@@ -19,7 +20,6 @@ import {
 } from '../../flags.ts';
 import { isForPrograms, printAs, printFields, printLines, printTable } from '../../output/show.ts';
 import { runColumns, runFields, stepColumns, workflowColumns } from '../../output/workflow.ts';
-import type { CliContext } from '../../world.ts';
 import { allPages } from '../frame/calls.ts';
 import { showExplanation } from '../frame/explain.ts';
 import { checkWait, type WaitFlags, waitFlags } from '../frame/wait.ts';
@@ -83,16 +83,16 @@ const createWorkflow = buildCommand({
       ...(pendingTimeout === undefined ? {} : { pendingTimeout }),
     };
     checkWait(flags);
-    const made = await withWorkflows(this.world, flags, async (workflows) => {
+    const made = await withWorkflows(this.io, flags, async (workflows) => {
       const answered = await workflows.createWorkflow({
         parent: resourceName('hosts', host),
         workflowId: template.replace(/^templates\//, ''),
         workflow: { spec },
         requestId: flags.requestId,
       });
-      return workflowDone(this.world, workflows, flags, answered);
+      return workflowDone(this.io, workflows, flags, answered);
     });
-    showWorkflow(this.world, flags, made);
+    showWorkflow(this.io, flags, made);
   },
 });
 
@@ -137,7 +137,7 @@ const updateWorkflow = buildCommand({
       throw new UsageError('nothing to change: give --var, --unset-var or --pending-timeout');
     }
     const name = workflowNameOf(host, template);
-    const changed = await withWorkflows(this.world, flags, async (workflows) => {
+    const changed = await withWorkflows(this.io, flags, async (workflows) => {
       // The API takes all of them at once: they are put onto those that were read.
       const { etag, spec: before } = changesVariables
         ? await workflows.getWorkflow({ name })
@@ -147,7 +147,7 @@ const updateWorkflow = buildCommand({
       const workflow = { name, etag, spec };
       return workflows.updateWorkflow({ workflow, updateMask: { paths }, requestId });
     });
-    showWorkflow(this.world, flags, changed);
+    showWorkflow(this.io, flags, changed);
   },
 });
 
@@ -159,10 +159,10 @@ function switchCommand(brief: string, { disabled }: { readonly disabled: boolean
     async func(this: CliContext, flags: SharedFlags, host: string, template: string) {
       const workflow = { name: workflowNameOf(host, template), spec: { disabled } };
       const updateMask = { paths: ['spec.disabled'] };
-      const changed = await withWorkflows(this.world, flags, (workflows) =>
+      const changed = await withWorkflows(this.io, flags, (workflows) =>
         workflows.updateWorkflow({ workflow, updateMask }),
       );
-      showWorkflow(this.world, flags, changed);
+      showWorkflow(this.io, flags, changed);
     },
   });
 }
@@ -194,11 +194,11 @@ const runWorkflow = buildCommand({
     const { plan: planHash, requestId } = flags;
     const name = workflowNameOf(host, template);
     checkWait(flags);
-    const workflow = await withWorkflows(this.world, flags, async (workflows) => {
+    const workflow = await withWorkflows(this.io, flags, async (workflows) => {
       const answered = await workflows.runWorkflow({ name, planHash, requestId });
-      return workflowDone(this.world, workflows, flags, answered);
+      return workflowDone(this.io, workflows, flags, answered);
     });
-    showWorkflow(this.world, flags, workflow);
+    showWorkflow(this.io, flags, workflow);
   },
 });
 
@@ -217,10 +217,10 @@ const cancelWorkflow = buildCommand({
   ) {
     const { reason, requestId } = flags;
     const name = workflowNameOf(host, template);
-    const workflow = await withWorkflows(this.world, flags, (workflows) =>
+    const workflow = await withWorkflows(this.io, flags, (workflows) =>
       workflows.cancelWorkflow({ name, reason, requestId }),
     );
-    showWorkflow(this.world, flags, workflow);
+    showWorkflow(this.io, flags, workflow);
   },
 });
 
@@ -241,17 +241,17 @@ const getWorkflow = buildCommand({
     template: string,
   ) {
     const name = workflowNameOf(host, template);
-    const { world } = this;
-    await withWorkflows(world, flags, async (workflows) => {
+    const { io } = this;
+    await withWorkflows(io, flags, async (workflows) => {
       if (flags.run === undefined) {
-        showWorkflow(world, flags, await workflows.getWorkflow({ name }));
+        showWorkflow(io, flags, await workflows.getWorkflow({ name }));
         return;
       }
       const run = await workflows.getWorkflowRun({ name: `${name}/runs/${flags.run}` });
-      if (isForPrograms(flags.output)) printAs(world, flags.output, WorkflowRunSchema, run);
+      if (isForPrograms(flags.output)) printAs(io, flags.output, WorkflowRunSchema, run);
       else {
-        printFields(world, runFields(run, world.clock));
-        printTable(world, flags.output, stepColumns, run.run?.steps ?? []);
+        printFields(io, runFields(run, io.clock));
+        printTable(io, flags.output, stepColumns, run.run?.steps ?? []);
       }
     });
   },
@@ -275,7 +275,7 @@ const listWorkflows = buildCommand({
     const search = searchOf(flags);
     const parent = resourceName('hosts', flags.host ?? '-');
     const template = flags.template === undefined ? '' : resourceName('templates', flags.template);
-    const workflows = await withWorkflows(this.world, flags, (client) =>
+    const workflows = await withWorkflows(this.io, flags, (client) =>
       allPages(
         (pageToken) => client.listWorkflows({ ...search, parent, template, pageToken }),
         (page) => page.workflows,
@@ -283,8 +283,8 @@ const listWorkflows = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListWorkflowsResponseSchema;
-      printAs(this.world, flags.output, schema, create(schema, { workflows }));
-    } else printTable(this.world, flags.output, workflowColumns(this.world.clock), workflows);
+      printAs(this.io, flags.output, schema, create(schema, { workflows }));
+    } else printTable(this.io, flags.output, workflowColumns(this.io.clock), workflows);
   },
 });
 
@@ -298,7 +298,7 @@ const listRuns = buildCommand({
   async func(this: CliContext, flags: SharedFlags & SearchFlags, host: string, template: string) {
     const parent = workflowNameOf(host, template);
     const search = searchOf(flags);
-    const runs = await withWorkflows(this.world, flags, (client) =>
+    const runs = await withWorkflows(this.io, flags, (client) =>
       allPages(
         (pageToken) => client.listWorkflowRuns({ ...search, parent, pageToken }),
         (page) => page.runs,
@@ -306,8 +306,8 @@ const listRuns = buildCommand({
     );
     if (isForPrograms(flags.output)) {
       const schema = ListWorkflowRunsResponseSchema;
-      printAs(this.world, flags.output, schema, create(schema, { runs }));
-    } else printTable(this.world, flags.output, runColumns(this.world.clock), runs);
+      printAs(this.io, flags.output, schema, create(schema, { runs }));
+    } else printTable(this.io, flags.output, runColumns(this.io.clock), runs);
   },
 });
 
@@ -326,11 +326,11 @@ const deleteWorkflow = buildCommand({
   ) {
     const name = workflowNameOf(host, template);
     const { requestId } = flags;
-    const gone = await withWorkflows(this.world, flags, (workflows) =>
+    const gone = await withWorkflows(this.io, flags, (workflows) =>
       workflows.deleteWorkflow({ name, requestId }),
     );
-    if (isForPrograms(flags.output)) showWorkflow(this.world, flags, gone);
-    else printLines(this.world, [`${name} deleted`]);
+    if (isForPrograms(flags.output)) showWorkflow(this.io, flags, gone);
+    else printLines(this.io, [`${name} deleted`]);
   },
 });
 
@@ -339,10 +339,10 @@ const explainWorkflow = buildCommand({
   parameters: { flags: workflowFlags, positional: workflowArguments, aliases },
   async func(this: CliContext, flags: SharedFlags, host: string, template: string) {
     const name = workflowNameOf(host, template);
-    const answer = await withWorkflows(this.world, flags, (workflows) =>
+    const answer = await withWorkflows(this.io, flags, (workflows) =>
       workflows.explainWorkflow({ name }),
     );
-    showExplanation(this.world, flags, answer);
+    showExplanation(this.io, flags, answer);
   },
 });
 

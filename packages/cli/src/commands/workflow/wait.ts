@@ -1,9 +1,9 @@
 /** `--wait` of workflows: until the run that was asked for has ended. */
 import { type Workflow, type WorkflowRun, WorkflowRunState } from '@rackwright/messages';
+import type { CommandIo } from '../../command-io.ts';
 import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
 import { enumName } from '../../output/enum-name.ts';
 import type { WorkSeen } from '../../output/progress.ts';
-import type { World } from '../../world.ts';
 import { pause } from '../frame/pause.ts';
 import { progressView } from '../frame/progress.ts';
 import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
@@ -20,17 +20,17 @@ const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored', 'disabl
  * it was answered. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
  */
 export async function workflowDone(
-  world: World,
+  io: CommandIo,
   workflows: WorkflowClient,
   { wait, timeout }: WaitFlags,
   answered: Workflow,
 ): Promise<Workflow> {
   const first = answered.status?.run;
   if (!wait || first === undefined) return answered;
-  const { clock, signal } = world;
+  const { clock, signal } = io;
   const [, host = '', , template = ''] = answered.name.split('/');
   const explain = `see \`rackwright workflow explain ${host} ${template}\``;
-  const view = progressView(world);
+  const view = progressView(io);
   const beganMs = clock.nowMs();
   let run = first;
   try {
@@ -49,13 +49,13 @@ export async function workflowDone(
       if (timeout !== undefined && clock.nowMs() - beganMs > timeout * 1_000) {
         throw new WaitedTooLong(`waited ${timeout} s for ${name}; it goes on; ${explain}`);
       }
-      await pause(world, lookEveryMs);
+      await pause(io, lookEveryMs);
       if (!signal.aborted) run = await workflows.getWorkflowRun({ name });
     }
   } finally {
     view.end();
   }
-  checkInterrupted(world, `rackwright workflow get ${host} ${template}`);
+  checkInterrupted(io, `rackwright workflow get ${host} ${template}`);
   return workflows.getWorkflow({ name: answered.name });
 }
 

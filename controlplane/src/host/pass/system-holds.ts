@@ -7,7 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldKind, HoldSchema, HoldScope } from '@rackwright/messages';
-import { now, system, type Turn } from './turn.ts';
+import { now, type Pass, system } from './pass.ts';
 
 /** Each with its word, by which people know it. */
 const words = {
@@ -36,9 +36,9 @@ export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
  * The host's holds of this kind say these texts from here on, and nothing else; one that stays
  * keeps its beginning. Returns whether any is new.
  */
-export function keepSystemHolds(turn: Turn, kind: SystemHold, texts: readonly string[]): boolean {
-  const { status } = turn;
-  const wanted = texts.map((text) => systemHold(kind, text, now(turn)));
+export function keepSystemHolds(pass: Pass, kind: SystemHold, texts: readonly string[]): boolean {
+  const { status } = pass;
+  const wanted = texts.map((text) => systemHold(kind, text, now(pass)));
   const isWanted = ({ reason }: Hold) => wanted.some((each) => each.reason === reason);
   status.holds = status.holds.filter((hold) => !isSystemHold(hold, kind) || isWanted(hold));
   const standing = status.holds.filter((hold) => isSystemHold(hold, kind));

@@ -1,5 +1,5 @@
 /**
- * The brakes (DESIGN §5), as one host's turn sees them: what keeps a run from beginning, and an
+ * The brakes (DESIGN §5), as one host's pass sees them: what keeps a run from beginning, and an
  * operation from being sent. Pure.
  *
  * Invariants:
@@ -21,9 +21,9 @@ import {
   type RunStep,
   StepState,
 } from '@rackwright/messages';
+import { activeRun, type Pass, stopWaiting, waitFor } from './pass.ts';
 import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
 import { isBootStep } from './step-names.ts';
-import { activeRun, stopWaiting, type Turn, waitFor } from './turn.ts';
 import type { FreezeInForce } from './types.ts';
 
 /** The first step that does something to the host itself. */
@@ -35,39 +35,39 @@ export function firstOnHost(steps: readonly RunStep[]): number {
  * Whether a run may go on to its host: one that boots the runner needs a place where the rack has a
  * limit.
  */
-export function hasRunnerPlace(turn: Turn, run: Run): boolean {
-  const standing = standingIn(turn, 'runner');
+export function hasRunnerPlace(pass: Pass, run: Run): boolean {
+  const standing = standingIn(pass, 'runner');
   const { quota } = standing ?? {};
   const first = firstOnHost(run.steps);
   const free = standing === undefined || quota === undefined || hasPlace(standing, run);
   if (free || run.currentStep < first || !run.steps.some(({ name }) => isBootStep(name))) {
-    if (run.waiting?.reason === 'capacity') stopWaiting(turn, run);
+    if (run.waiting?.reason === 'capacity') stopWaiting(pass, run);
     return true;
   }
   const begun = run.currentStep > first || run.steps[first]?.state !== StepState.PENDING;
-  ask(turn, 'runner', { kind: begun ? 'occupy' : 'take', who: whose(turn, run) });
+  ask(pass, 'runner', { kind: begun ? 'occupy' : 'take', who: whose(pass, run) });
   if (begun) return true;
   const hosts = counted(quota.hosts, 'host');
-  const limit = `${turn.spec.rack} lets ${hosts} be in the runner at once`;
-  waitFor(turn, run, 'capacity', `${limit}; this one waits for its place`);
+  const limit = `${pass.spec.rack} lets ${hosts} be in the runner at once`;
+  waitFor(pass, run, 'capacity', `${limit}; this one waits for its place`);
   return false;
 }
 
 /** Whether a brake keeps an operation from being sent now; the run then waits for its end. */
-export function isBraked(turn: Turn, run: Run, operation: agent.Operation): boolean {
-  const { restored, freeze } = turn.context;
+export function isBraked(pass: Pass, run: Run, operation: agent.Operation): boolean {
+  const { restored, freeze } = pass.context;
   if (restored !== undefined && run.kind !== RunKind.DELETE) {
-    waitFor(turn, run, 'restored', restored);
+    waitFor(pass, run, 'restored', restored);
     return true;
   }
   const { kind, currentStep, steps } = run;
   const takesOut = kind === RunKind.REIMAGE && currentStep === stepBraked(kind, steps);
   if (!destroys(operation) && !takesOut) return false;
   if (freeze !== undefined) {
-    waitFor(turn, run, 'freeze', freezeText(freeze));
+    waitFor(pass, run, 'freeze', freezeText(freeze));
     return true;
   }
-  return !hasWipePlaces(turn, run);
+  return !hasWipePlaces(pass, run);
 }
 
 /**
@@ -89,23 +89,23 @@ export function freezeText({ of, by, reason, at }: FreezeInForce): string {
  * A host that has begun to be wiped in this run is not stopped half-way. Steps without an attempt
  * are those of a failed run that this one goes on with: that run's place counts no more.
  */
-function hasWipePlaces(turn: Turn, run: Run): boolean {
+function hasWipePlaces(pass: Pass, run: Run): boolean {
   const underWay = run.steps.some(({ destructive, state, attempt }) => {
     return destructive && state === StepState.SUCCEEDED && attempt > 0;
   });
   if (underWay) return true;
   for (const name of ['rackWipes', 'fleetWipes'] as const) {
-    const standing = standingIn(turn, name);
+    const standing = standingIn(pass, name);
     if (standing?.quota === undefined || hasPlace(standing, run)) continue;
-    ask(turn, name, { kind: 'take', who: whose(turn, run) });
-    waitFor(turn, run, 'wipeBudget', budgetText(turn, standing));
+    ask(pass, name, { kind: 'take', who: whose(pass, run) });
+    waitFor(pass, run, 'wipeBudget', budgetText(pass, standing));
     return false;
   }
   return true;
 }
 
-function budgetText(turn: Turn, { name, quota }: QuotaView): string {
-  const of = name === 'rackWipes' ? turn.spec.rack : 'the fleet';
+function budgetText(pass: Pass, { name, quota }: QuotaView): string {
+  const of = name === 'rackWipes' ? pass.spec.rack : 'the fleet';
   if (quota?.kind !== 'inStretch') return `${of} has a wipe budget`;
   const hosts = counted(quota.hosts, 'host');
   return `${of} lets ${hosts} begin to be wiped in ${quota.stretchMs / 1_000} s`;
@@ -118,12 +118,12 @@ function destroys({ kind }: agent.Operation): boolean {
 }
 
 /** The operation under way has begun: from here on the wipe counts for its stretch only. */
-export function noteBegun(turn: Turn, run: Run): void {
-  const operation = turn.record.operation?.operation;
+export function noteBegun(pass: Pass, run: Run): void {
+  const operation = pass.record.operation?.operation;
   if (operation === undefined || !destroys(operation)) return;
-  for (const standing of turn.context.standings) {
+  for (const standing of pass.context.standings) {
     if (standing.name === 'runner' || !hasPlace(standing, run)) continue;
-    ask(turn, standing.name, { kind: 'leave', who: whose(turn, run) });
+    ask(pass, standing.name, { kind: 'leave', who: whose(pass, run) });
   }
 }
 
@@ -131,17 +131,17 @@ export function noteBegun(turn: Turn, run: Run): void {
  * Gives back what the host's present run does not need (any more), whoever took it. `isAgentGone`:
  * what has not been sent cannot begin now; the place is asked for again when it can.
  */
-export function leavePlaces(turn: Turn, isAgentGone: boolean): void {
-  const run = turn.removed ? undefined : activeRun(turn.status);
-  const { operation, sentTo } = turn.record.operation ?? {};
+export function leavePlaces(pass: Pass, isAgentGone: boolean): void {
+  const run = pass.removed ? undefined : activeRun(pass.status);
+  const { operation, sentTo } = pass.record.operation ?? {};
   const isWipe = operation !== undefined && destroys(operation);
   const isSent = isWipe && sentTo !== undefined;
   const mayWipe = isSent || (!isAgentGone && (isWipe || isOnWayToWrite(run)));
-  for (const { name, own } of turn.context.standings) {
+  for (const { name, own } of pass.context.standings) {
     for (const slot of own) {
       const needed = run?.number === slot.run && (name === 'runner' || mayWipe);
       if (needed || slot.kind === 'closed') continue;
-      ask(turn, name, { kind: 'leave', who: { hostUid: turn.host.uid, run: slot.run } });
+      ask(pass, name, { kind: 'leave', who: { hostUid: pass.host.uid, run: slot.run } });
     }
   }
 }
@@ -154,7 +154,7 @@ function isOnWayToWrite(run: Run | undefined): boolean {
   return isLetGo && steps.some(({ destructive }, index) => destructive && index >= currentStep);
 }
 
-function standingIn({ context }: Turn, name: QuotaName): QuotaView | undefined {
+function standingIn({ context }: Pass, name: QuotaName): QuotaView | undefined {
   return context.standings.find((standing) => standing.name === name);
 }
 
@@ -162,12 +162,12 @@ function hasPlace({ own }: QuotaView, run: Run): boolean {
   return own.some((slot) => slot.run === run.number && slot.kind === 'open');
 }
 
-function whose({ host }: Turn, { number }: Run) {
+function whose({ host }: Pass, { number }: Run) {
   return { hostUid: host.uid, run: number };
 }
 
-/** Once in a turn, and not for what is queued already. */
-function ask({ effects, context }: Turn, name: QuotaName, change: SlotChange): void {
+/** Once in a pass, and not for what is queued already. */
+function ask({ effects, context }: Pass, name: QuotaName, change: SlotChange): void {
   if (change.kind === 'promote') return;
   const { run } = change.who;
   const standing = context.standings.find((each) => each.name === name);

@@ -1,5 +1,5 @@
 /**
- * One turn of the host machine: the draft that a step works on, and small words to read and change
+ * One pass of the host machine: the draft that a step works on, and small words to read and change
  * it with. The draft is a private copy, so that `step` stays pure seen from outside.
  */
 import { create } from '@bufbuild/protobuf';
@@ -29,30 +29,30 @@ export const system = 'system';
 /** Who asks for what leads a host to its goal. */
 export const goal = 'goal';
 
-export interface Turn {
+export interface Pass {
   readonly record: store.HostRecord;
   readonly host: Host;
-  /** Always the host's present one, also after an update in the same turn. */
+  /** Always the host's present one, also after an update in the same pass. */
   readonly spec: HostSpec;
   readonly status: HostStatus;
   readonly context: HostContext;
   readonly effects: HostEffect[];
-  /** The run that ended in this turn and has not landed yet. */
+  /** The run that ended in this pass and has not landed yet. */
   ended: Run | undefined;
-  /** The runner that an inspection has left up in this turn, and the name of that inspection. */
+  /** The runner that an inspection has left up in this pass, and the name of that inspection. */
   leftUp: { readonly runner: agent.RunnerReady; readonly by: string } | undefined;
-  /** Runs that ended in this turn and are the host's run no more. */
+  /** Runs that ended in this pass and are the host's run no more. */
   readonly displaced: Run[];
-  /** The number of the run that had ended before this turn; 0: none had. */
+  /** The number of the run that had ended before this pass; 0: none had. */
   readonly endedBefore: bigint;
   /** Set when the record is to be removed. */
   removed: boolean;
-  /** Whether this turn has said what caused it. */
+  /** Whether this pass has said what caused it. */
   caused: boolean;
 }
 
 /** Throws when the record lacks what every host has: then the store holds something else. */
-export function beginTurn(record: store.HostRecord, context: HostContext): Turn {
+export function beginPass(record: store.HostRecord, context: HostContext): Pass {
   const draft = copyOf(record);
   const { host } = draft;
   if (host?.spec === undefined || host.status === undefined) {
@@ -77,17 +77,17 @@ export function beginTurn(record: store.HostRecord, context: HostContext): Turn 
   };
 }
 
-export function now(turn: Turn): Timestamp {
-  return timestampFromMs(turn.context.nowMs);
+export function now(pass: Pass): Timestamp {
+  return timestampFromMs(pass.context.nowMs);
 }
 
-export function later(turn: Turn, delayMs: number): Timestamp {
-  return timestampFromMs(turn.context.nowMs + delayMs);
+export function later(pass: Pass, delayMs: number): Timestamp {
+  return timestampFromMs(pass.context.nowMs + delayMs);
 }
 
 /** True when `time` is set and not in the future. */
-export function hasPassed(turn: Turn, time: Timestamp | undefined): boolean {
-  return time !== undefined && timestampMs(time) <= turn.context.nowMs;
+export function hasPassed(pass: Pass, time: Timestamp | undefined): boolean {
+  return time !== undefined && timestampMs(time) <= pass.context.nowMs;
 }
 
 /** The run that holds the host, or undefined. */
@@ -101,18 +101,18 @@ export function currentStep(run: Run): RunStep | undefined {
 }
 
 /**
- * Says who and what caused this revision. Of several causes in one turn the first says who, and by
+ * Says who and what caused this revision. Of several causes in one pass the first says who, and by
  * which request or operation; what happened is told one after the other.
  */
-export function causedBy(turn: Turn, actor: string, cause: string, requestId = ''): void {
-  const first = turn.caused ? turn.record.change : undefined;
-  turn.caused = true;
-  turn.record.change = create(store.ChangeSchema, {
+export function causedBy(pass: Pass, actor: string, cause: string, requestId = ''): void {
+  const first = pass.caused ? pass.record.change : undefined;
+  pass.caused = true;
+  pass.record.change = create(store.ChangeSchema, {
     actor: first?.actor ?? actor,
     cause: first === undefined ? cause : `${first.cause}; ${cause}`,
     requestId: first?.requestId || requestId,
-    operationId: first?.operationId || (turn.record.operation?.operation?.id ?? ''),
-    time: now(turn),
+    operationId: first?.operationId || (pass.record.operation?.operation?.id ?? ''),
+    time: now(pass),
   });
 }
 
@@ -121,30 +121,30 @@ export function causedBy(turn: Turn, actor: string, cause: string, requestId = '
  * that was, where a better answer is known.
  */
 export function waitFor(
-  turn: Turn,
+  pass: Pass,
   run: Run,
   reason: HostWait,
   message: string,
   began?: Timestamp,
 ): void {
-  if (run.waiting?.reason !== reason) giveBack(turn, run);
+  if (run.waiting?.reason !== reason) giveBack(pass, run);
   const since = began ?? (run.waiting?.reason === reason ? run.waiting.since : undefined);
   run.phase = RunPhase.WAITING;
   const said = cut(message, messageMax);
-  run.waiting = create(WaitingSchema, { reason, message: said, since: since ?? now(turn) });
+  run.waiting = create(WaitingSchema, { reason, message: said, since: since ?? now(pass) });
 }
 
 /**
  * The replica that holds the agent's stream says so itself: two must not write against each other.
  */
-export function waitForAgent(turn: Turn, run: Run): void {
-  if (turn.context.sessionElsewhere) return;
-  waitFor(turn, run, 'agent', 'the agent of the rack is not connected');
+export function waitForAgent(pass: Pass, run: Run): void {
+  if (pass.context.sessionElsewhere) return;
+  waitFor(pass, run, 'agent', 'the agent of the rack is not connected');
 }
 
-export function stopWaiting(turn: Turn, run: Run): void {
+export function stopWaiting(pass: Pass, run: Run): void {
   if (run.phase !== RunPhase.WAITING) return;
-  giveBack(turn, run);
+  giveBack(pass, run);
   run.phase = RunPhase.RUNNING;
   delete run.waiting;
 }
@@ -167,7 +167,7 @@ export function waitsForOthers({ waiting }: Run): boolean {
 }
 
 /** The end of such a wait: the deadline moves by what it took. */
-function giveBack({ context }: Turn, run: Run): void {
+function giveBack({ context }: Pass, run: Run): void {
   const since = run.waiting?.since;
   if (!waitsForOthers(run) || since === undefined || run.deadline === undefined) return;
   const waitedMs = Math.max(0, context.nowMs - timestampMs(since));
@@ -216,13 +216,13 @@ export function isStepOver(step: RunStep): boolean {
 }
 
 /** The host has been used since: nothing of a clean that failed can be gone on with. */
-export function forgetFailure({ status, record }: Turn): void {
+export function forgetFailure({ status, record }: Pass): void {
   delete status.afterFailure;
   delete record.failedRun;
 }
 
-/** The last inventory, also one that has come in this very turn. */
-export function inventoryNow({ effects, context }: Turn): Inventory | undefined {
+/** The last inventory, also one that has come in this very pass. */
+export function inventoryNow({ effects, context }: Pass): Inventory | undefined {
   const told = effects.flatMap((effect) =>
     effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
   );
@@ -230,7 +230,7 @@ export function inventoryNow({ effects, context }: Turn): Inventory | undefined 
 }
 
 /** The disks that the host has now, by what names a disk wherever it is plugged in. */
-export function identitiesNow(turn: Turn): ReadonlySet<string> {
-  const { devices = [] } = inventoryNow(turn) ?? {};
+export function identitiesNow(pass: Pass): ReadonlySet<string> {
+  const { devices = [] } = inventoryNow(pass) ?? {};
   return new Set(devices.map((device) => deviceIdentity(device)));
 }

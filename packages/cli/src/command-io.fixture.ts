@@ -1,7 +1,7 @@
-/** A world in memory for this package's tests. */
+/** An input and output in memory for this package's tests. */
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { runCli } from './app.ts';
-import type { World } from './world.ts';
+import type { CommandIo } from './command-io.ts';
 
 export interface Ran {
   readonly code: number;
@@ -21,9 +21,9 @@ export interface GivenWorld {
   readonly asked?: string[];
   readonly environment?: Record<string, string>;
   readonly columns?: number;
-  readonly connect?: World['connect'];
-  readonly web?: World['web'];
-  readonly clock?: World['clock'];
+  readonly connect?: CommandIo['connect'];
+  readonly web?: CommandIo['web'];
+  readonly clock?: CommandIo['clock'];
   /** Takes the modes of private files. */
   readonly modes?: Record<string, number>;
   /** What the next readings of a file give, before it is read as it is. */
@@ -34,21 +34,21 @@ export interface GivenWorld {
 
 /** Runs a command line over these files. */
 export async function runOver(args: readonly string[], given: GivenWorld = {}): Promise<Ran> {
-  const { world, written } = worldOver(given);
-  const code = await runCli(args, world);
+  const { io, written } = ioOver(given);
+  const code = await runCli(args, io);
   return { code, ...written };
 }
 
-/** A world over these files, and what is written there. */
-export function worldOver(given: GivenWorld = {}): {
-  readonly world: World;
+/** One over these files, and what is written there. */
+export function ioOver(given: GivenWorld = {}): {
+  readonly io: CommandIo;
   readonly written: { out: string; err: string };
 } {
   const written = { out: '', err: '' };
   const { files = {} } = given;
   const typed = [...(given.typed ?? [])];
   const answers = [...(given.answers ?? [])];
-  const world: World = {
+  const io: CommandIo = {
     environment: given.environment ?? {},
     homeFolder: '/home/me',
     clock: given.clock ?? nodeClock(),
@@ -98,5 +98,5 @@ export function worldOver(given: GivenWorld = {}): {
     },
     signal: given.signal ?? new AbortController().signal,
   };
-  return { world, written };
+  return { io, written };
 }

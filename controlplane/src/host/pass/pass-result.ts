@@ -1,4 +1,4 @@
-/** What a turn over one host came to, and what of that is told to who asked for it. */
+/** What a pass over one host came to, and what of that is told to who asked for it. */
 import type { HostId, store } from '@rackwright/messages';
 import { hasApplied } from '../../records/index.ts';
 import type { AnswerVerdict, HostEvent, Refusal } from './types.ts';
@@ -9,8 +9,8 @@ export type RequestOutcome =
   | ({ readonly kind: 'refused' } & Refusal)
   | { readonly kind: 'notFound' };
 
-/** What a turn over one host came to. */
-export type TurnResult =
+/** What a pass over one host came to. */
+export type PassResult =
   | {
       readonly kind: 'kept';
       readonly record: store.HostRecord;
@@ -22,7 +22,7 @@ export type TurnResult =
   | { readonly kind: 'notFound' };
 
 /** What a request came to. */
-export function requestOutcome(result: TurnResult): RequestOutcome {
+export function requestOutcome(result: PassResult): RequestOutcome {
   switch (result.kind) {
     case 'kept':
       return { kind: 'accepted', record: result.record, revision: result.revision };
@@ -39,7 +39,7 @@ export function isRepeated(record: store.HostRecord, event: HostEvent): boolean 
 }
 
 /** The host is not as its reader saw it any more. */
-export function staleEtag(hostId: HostId): TurnResult {
+export function staleEtag(hostId: HostId): PassResult {
   const message = `hosts/${hostId} has changed since the etag was read; read it again`;
   return { kind: 'refused', refusal: { code: 'aborted', message } };
 }

@@ -4,22 +4,22 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { FaultSchema, FaultSeverity } from '@rackwright/messages';
+import { now, type Pass } from './pass.ts';
 import { cut, messageMax } from './step-failure.ts';
-import { now, type Turn } from './turn.ts';
 
 /**
  * Sets a fault, or replaces all but since when it stands of one that does. `since`: when that was,
  * if not now. A warning is what the host works on in spite of; an error keeps it from something.
  */
 export function setFault(
-  turn: Turn,
+  pass: Pass,
   type: string,
   text: string,
   clearedBy: string,
   severity: FaultSeverity = FaultSeverity.ERROR,
-  since: Timestamp = now(turn),
+  since: Timestamp = now(pass),
 ): void {
-  const { faults } = turn.status;
+  const { faults } = pass.status;
   const message = cut(text, messageMax);
   const standing = faults.find((fault) => fault.type === type);
   if (standing !== undefined) {
@@ -31,6 +31,6 @@ export function setFault(
   faults.push(create(FaultSchema, { type, message, clearedBy, severity, since }));
 }
 
-export function clearFault(turn: Turn, type: string): void {
-  turn.status.faults = turn.status.faults.filter((fault) => fault.type !== type);
+export function clearFault(pass: Pass, type: string): void {
+  pass.status.faults = pass.status.faults.filter((fault) => fault.type !== type);
 }

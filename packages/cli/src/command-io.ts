@@ -1,10 +1,10 @@
-/** What the command needs of the machine; `main.ts` gives the real one, tests their own. */
+/** What the command reads, writes and asks: `main.ts` gives the machine's, tests their own. */
 
 import type { Clock, Random, WebClient } from '@rackwright/platform';
 import type { Channel, ConnectOptions } from '@rackwright/rpc';
 import type { CommandContext } from '@stricli/core';
 
-export interface World {
+export interface CommandIo {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeFolder: string;
   readonly clock: Clock;
@@ -48,5 +48,5 @@ export interface Output {
 
 /** What every command runs in. */
 export interface CliContext extends CommandContext {
-  readonly world: World;
+  readonly io: CommandIo;
 }

@@ -8,7 +8,7 @@ import {
   RunOutcome,
   RunPhase,
 } from '@rackwright/messages';
-import { activeRun } from './turn.ts';
+import { activeRun } from './pass.ts';
 
 const stateNames: Readonly<Record<number, string>> = {
   [HostState.NEW]: 'new',
