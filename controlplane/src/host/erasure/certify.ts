@@ -29,7 +29,7 @@ import {
   StepState,
   store,
 } from '@rackwright/messages';
-import { now, type Pass } from '../pass/pass.ts';
+import { inventoryNow, now, type Pass } from '../pass/pass.ts';
 import { invalidResult, stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import type { CertificateDraft } from '../pass/types.ts';
@@ -271,13 +271,23 @@ function isProvenBefore({ steps, currentStep }: Run): boolean {
   });
 }
 
-/** H6: why what a clean has erased is not clean any more at its end, or undefined. */
-export function usedSinceErased({ record, status }: Pass, run: Run): RunFailure | undefined {
+/**
+ * H6: why what a clean has erased is not clean any more at its end, or undefined. Each device has
+ * its certificate still: what came after the look that counted may have revoked one.
+ */
+export function usedSinceErased(pass: Pass, run: Run): RunFailure | undefined {
   if (run.kind !== RunKind.CLEAN) return undefined;
+  const { record, status } = pass;
   const counts = record.certified.every(({ useEpoch }) => useEpoch === status.useEpoch);
-  if (counts) return undefined;
-  const message = 'the host was switched on or booted by somebody else after it was erased';
-  return stepFailure('notCertified', message);
+  if (!counts) {
+    const message = 'the host was switched on or booted by somebody else after it was erased';
+    return stepFailure('notCertified', message);
+  }
+  const hasErased = run.steps.some(({ name, state }) => {
+    return isErasure(name) && state === StepState.SUCCEEDED;
+  });
+  const inventory = inventoryNow(pass);
+  return hasErased && inventory !== undefined ? uncertifiedDevice(pass, inventory) : undefined;
 }
 
 /** Of disks that are not there no certificate counts any more, also if they come back. */

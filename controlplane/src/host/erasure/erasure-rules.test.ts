@@ -146,6 +146,18 @@ test('H6: a host of several disks is available with a certificate of each', () =
   expect(statusOf(host).lastCleaned?.certificates).toHaveLength(3);
 });
 
+test.each([0, 1, 2])(
+  'H6: certificate %i that is lost after the last look keeps the host dirty',
+  (lost) => {
+    const host = erasedOfThree(disks);
+    host.report(inspected(disks));
+    const [certificate] = host.record.certified.splice(lost, 1);
+    host.report(done);
+    expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+    expect(statusOf(host).lastError?.failure?.message).toContain(certificate?.deviceKey);
+  },
+);
+
 test.each([0, 1, 2])('H6: evidence of all disks but number %i certifies none', (missing) => {
   const host = erasedOfThree(disks.filter((_, at) => at !== missing));
   expect(host.record.certified).toEqual([]);
