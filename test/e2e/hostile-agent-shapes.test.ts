@@ -25,6 +25,7 @@ function oddOf({ field }: Leaf): readonly unknown[] {
     case ScalarType.UINT32:
       return [0xffff_ffff];
     case ScalarType.INT32:
+    case ScalarType.SINT32:
       return [-0x8000_0000, 0x7fff_ffff];
     case ScalarType.UINT64:
     case ScalarType.FIXED64:
