@@ -55,8 +55,9 @@ export function exitCodeOf(error: unknown): number {
 /** What is printed on standard error, several lines without the last line break. */
 export function describeFailure(error: unknown): string {
   if (error instanceof ApiFailure) return describeApi(error.error);
-  const message = errorText(error);
-  return `rackwright: ${clean(message)}`;
+  // What a command has thrown on purpose says all of it; of anything else the causes say more.
+  const isOwn = error instanceof Error && exitCodeOf(error) !== exitCodes.internal;
+  return `rackwright: ${clean(isOwn ? error.message : errorText(error))}`;
 }
 
 function exitCodeOfApi(error: ApiError): number {

@@ -26,6 +26,7 @@ function replaceBadDisks(machine: SimMachine): void {
 const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^take the disk .* out of the host, or replace it$/, replaceBadDisks],
   [/^the disk that is named does not keep an erasure: take it out/, replaceBadDisks],
+  [/^replace the part that is named, or see to its cooling$/, replaceBadDisks],
   [/^see that the BMC at .* has power and network/, repairBmc],
   [/^see what answers at /, repairBmc],
   [/^the BMC at .* says yes and does nothing: reset or replace it$/, repairBmc],

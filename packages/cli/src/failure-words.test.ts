@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { UsageError } from './failure.ts';
+import { describeFailure } from './failure-words.ts';
+
+test('what a command says of its failure stands alone, anything else has its causes', () => {
+  const cause = new Error('3 INVALID_ARGUMENT');
+  const own = new UsageError('a.yaml has 2 problems');
+  own.cause = cause;
+  expect(describeFailure(own)).toBe('rackwright: a.yaml has 2 problems');
+  const other = new Error('cannot read a.yaml', { cause });
+  expect(describeFailure(other)).toBe('rackwright: cannot read a.yaml: 3 INVALID_ARGUMENT');
+});
