@@ -160,19 +160,18 @@ function columns({ clock }: CommandIo): Column<Token>[] {
   ];
 }
 
+const reasonFlag = {
+  kind: 'parsed',
+  parse: String,
+  default: '',
+  brief: 'Why, for the audit stream',
+  placeholder: 'why',
+} as const;
+
 const deleteToken = buildCommand({
   docs: { brief: 'Revoke a token: it is let in no more, and its open streams end' },
   parameters: {
-    flags: {
-      ...shared,
-      reason: {
-        kind: 'parsed',
-        parse: String,
-        default: '',
-        brief: 'Why, for the audit stream',
-        placeholder: 'why',
-      },
-    },
+    flags: { ...shared, reason: reasonFlag },
     positional,
     aliases,
   },
@@ -193,16 +192,7 @@ const endSessions = buildCommand({
       'identity provider first, or delete the token: who still has one may sign in again.',
   },
   parameters: {
-    flags: {
-      ...shared,
-      reason: {
-        kind: 'parsed',
-        parse: String,
-        default: '',
-        brief: 'Why, for the audit stream',
-        placeholder: 'why',
-      },
-    },
+    flags: { ...shared, reason: reasonFlag },
     positional: idArgument('actor', 'Who, as `audit list` names them: "oidc:ann", "token:ci"'),
     aliases,
   },
