@@ -59,10 +59,9 @@ export type Decision =
 /** Whose machine it is, or who takes it. */
 export function judge(kept: KeptMachine, world: DiscoverySnapshot): Decision {
   const { rack } = kept.machine;
-  const known = hostOf(
-    kept,
-    world.hosts.filter((host) => host.rack === rack || bootMacOf(kept, host) !== undefined),
-  );
+  const known = hostOf(kept, world.hosts, (host) => {
+    return host.rack === rack || bootMacOf(kept, host) !== undefined;
+  });
   if (known !== undefined) {
     return known.host.rack === rack ? { kind: 'host', ...known } : waiting(known.words);
   }
@@ -89,10 +88,11 @@ function named(lines: readonly KeptExpected[]): string {
   return `${names.join(', ')}${more}`;
 }
 
-/** The host that the machine is already (J1), and how it is known. */
+/** The host that the machine is already (J1), and how it is known; of those that count. */
 export function hostOf(
   kept: KeptMachine,
   hosts: readonly KnownHost[],
+  counts: (host: KnownHost) => boolean = () => true,
 ): { readonly host: KnownHost; readonly words: string } | undefined {
   const { machine, traits } = kept;
   for (const host of hostsNear(kept, hosts)) {
@@ -100,7 +100,7 @@ export function hostOf(
       bootMacOf(kept, host) !== undefined ||
       (host.traits !== undefined && isSameMachine(traits, host.traits)) ||
       (host.traits === undefined && isProvedBy(machine.inventory?.system, host));
-    if (!isIt) continue;
+    if (!isIt || !counts(host)) continue;
     return { host, words: wordsOf(machine, host) };
   }
   return undefined;

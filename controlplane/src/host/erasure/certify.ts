@@ -275,7 +275,7 @@ function isProvenBefore({ steps, currentStep }: Run): boolean {
  * H6: why what a clean has erased is not clean any more at its end, or undefined. Each device has
  * its certificate still: what came after the look that counted may have revoked one.
  */
-export function usedSinceErased(pass: Pass, run: Run): RunFailure | undefined {
+export function notCleanAtEnd(pass: Pass, run: Run): RunFailure | undefined {
   if (run.kind !== RunKind.CLEAN) return undefined;
   const { record, status } = pass;
   const counts = record.certified.every(({ useEpoch }) => useEpoch === status.useEpoch);

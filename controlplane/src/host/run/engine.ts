@@ -22,7 +22,7 @@ import {
 } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
 import { stayIn, tooLateToTakeOut } from '../deployment/still-in.ts';
-import { usedSinceErased } from '../erasure/certify.ts';
+import { notCleanAtEnd } from '../erasure/certify.ts';
 import { dropUsed, stayDue } from '../erasure/power-cycle.ts';
 import { burnInMs } from '../erasure/times.ts';
 import { bootAfterLoss, bootOnceMore } from '../operation/boots.ts';
@@ -189,8 +189,9 @@ export function driveRun(pass: Pass, run: Run): void {
       return;
     }
     if (step === undefined) {
-      const used = usedSinceErased(pass, run);
-      endRun(pass, run, used === undefined ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, used);
+      const failure = notCleanAtEnd(pass, run);
+      const isWell = failure === undefined;
+      endRun(pass, run, isWell ? RunOutcome.SUCCEEDED : RunOutcome.FAILED, failure);
       return;
     }
     if (isStepOver(step)) run.currentStep += 1;
