@@ -15,6 +15,7 @@ import {
   findLooseCitations,
   findUnlistedSections,
 } from './tidy/documents.ts';
+import { findTestOnlyExports } from './tidy/exports.ts';
 import { findStairs } from './tidy/floors.ts';
 import { findMissingHeader } from './tidy/headers.ts';
 import { findPlainIds } from './tidy/ids.ts';
@@ -118,6 +119,10 @@ test('runs every test file in exactly one tier', () => {
   expect(misplaced.map(({ path }) => path)).toEqual([]);
   expect(tiersOf('test/elsewhere/a.test.ts')).toEqual([]);
   expect(tiersOf('test/lab/a.peer.test.ts')).toEqual(['system']);
+});
+
+test('exports nothing that only tests use', () => {
+  expect(findTestOnlyExports(code).map(describeFinding)).toEqual([]);
 });
 
 test('has the dependencies that the golden graph shows', async () => {

@@ -1,5 +1,5 @@
 import { nearestName } from '@rackwright/platform';
-import { configProblems } from '@rackwright/platform/config';
+import { checkConfig } from '@rackwright/platform/config';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseConfig, parseWholeConfig } from './config.ts';
@@ -153,8 +153,11 @@ describe('a configuration to run with', () => {
   const network = (range: string) =>
     `serverAddress: 10.77.0.1, dhcp: {mode: reservation, ${subnet}, ${range}}`;
   const good = network('range: {first: 10.77.0.5, last: 10.77.0.9}');
-  const words = (text: string) =>
-    configProblems(text, parseWholeConfig).map(({ line, message }) => `${line} ${message}`);
+  const words = (text: string) => {
+    const checked = checkConfig(text, parseWholeConfig);
+    const found = 'problems' in checked ? checked.problems : [];
+    return found.map(({ line, message }) => `${line} ${message}`);
+  };
   const listed = (...entries: string[]) =>
     `interfaces:\n${entries.map((entry) => `  - {${entry}}\n`).join('')}${files}`;
 

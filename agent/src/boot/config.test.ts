@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { addressAsked, type BootConfig, type BootInterface, checkBootConfig } from './config.ts';
-import {
-  type DhcpConfig,
-  dhcpListenDefault,
-  proxyDhcpDefault,
-  type ReservationDhcpConfig,
-} from './dhcp-config.ts';
+import { type DhcpConfig, dhcpListenDefault, type ReservationDhcpConfig } from './dhcp-config.ts';
+
+const proxyDhcpDefault: DhcpConfig = { mode: 'proxy', ...dhcpListenDefault };
 
 const good: BootConfig = {
   interfaces: [{ serverAddress: '10.77.0.1', dhcp: proxyDhcpDefault }],

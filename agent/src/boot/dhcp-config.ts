@@ -74,9 +74,6 @@ export const dhcpListenDefault: DhcpListen = {
   broadcastAddress: '255.255.255.255',
 };
 
-/** Everything else of proxy mode is derived. */
-export const proxyDhcpDefault: ProxyDhcpConfig = { mode: 'proxy', ...dhcpListenDefault };
-
 /** So that a runner outlives a restart of its agent, and a host that left frees its address. */
 export const leaseSecondsDefault = 3_600;
 export const leaseSecondsLimits = [60, 31_536_000] as const;

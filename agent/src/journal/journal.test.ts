@@ -7,9 +7,9 @@ import { describe, expect, test } from 'vitest';
 import { encodeFrames, framePayloadBytesMax, readFrames } from './frame.ts';
 import { Journal } from './journal.ts';
 import {
-  applyRecord,
   applyRecords,
   emptyJournal,
+  type JournalState,
   makeRecord,
   type RecordInit,
   recordsOf,
@@ -17,6 +17,9 @@ import {
 import { MemoryDisk } from './testing/disk.ts';
 
 const path = '/state/journal';
+
+const applyRecord = (state: JournalState, record: agent.JournalRecord) =>
+  applyRecords(state, [record]);
 
 function clockAt(startMs: number): Clock {
   let nowMs = startMs;

@@ -1,7 +1,7 @@
 /**
  * What the journal's records add up to. Pure.
  *
- * 1. `applyRecord` is total: a record about something that is not kept changes nothing.
+ * 1. `applyRecords` is total: a record about something that is not kept changes nothing.
  * 2. Folding `recordsOf(state)` gives `state` again, so that compaction loses nothing.
  * 3. Phases only rise: received, begun, ended, answered.
  */
@@ -77,11 +77,6 @@ export const emptyJournal: JournalState = {
 /** A record of `timeMs`. */
 export function makeRecord(timeMs: number, record: RecordInit): agent.JournalRecord {
   return create(agent.JournalRecordSchema, { time: timestampFromMs(timeMs), record });
-}
-
-/** The state after one more record. */
-export function applyRecord(state: JournalState, record: agent.JournalRecord): JournalState {
-  return applyRecords(state, [record]);
 }
 
 /** The state after more records; operations and grants are copied once for them all. */

@@ -23,7 +23,6 @@ export {
   policyProblems,
   type ReachingStep,
   reachProblem,
-  refusalOfReach,
   urlProblem,
 } from './reach.ts';
 export { missingSecret, readSecrets, secretUses } from './step-secrets.ts';

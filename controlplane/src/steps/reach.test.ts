@@ -2,18 +2,17 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TemplatePolicySchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { commandImageOf, policyProblems, refusalOfReach } from './reach.ts';
+import { commandImageOf, policyProblems, reachProblem } from './reach.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const policy = (changes: MessageInitShape<typeof TemplatePolicySchema>) =>
   create(TemplatePolicySchema, changes);
 
 const command = (image: string) => ({
-  title: 'check',
   step: 'run.command',
   arguments: { image },
 });
-const webhook = (url: string) => ({ title: 'tell', step: 'webhook', arguments: { url } });
+const webhook = (url: string) => ({ step: 'webhook', arguments: { url } });
 
 describe('an image', () => {
   const allowed = policy({
@@ -32,9 +31,9 @@ describe('an image', () => {
     ['localhost:5000/one/more', false],
     ['localhost:5000/onemore', false],
   ])('of %s is let in: %s', (name, isIn) => {
-    const refusal = refusalOfReach(allowed, [command(`${name}@${digest}`)]);
+    const refusal = reachProblem(allowed, command(`${name}@${digest}`));
     if (isIn) expect(refusal).toBeUndefined();
-    else expect(refusal).toContain('step check: the fleet allows no command from');
+    else expect(refusal).toContain('the fleet allows no command from');
   });
 
   test.each([
@@ -42,16 +41,15 @@ describe('an image', () => {
     ['tools/check', 'must begin with its registry'],
     ['', 'must begin with its registry'],
   ])('named as "%s" is refused with what would be right', (name, words) => {
-    expect(refusalOfReach(allowed, [command(name)])).toContain(words);
+    expect(reachProblem(allowed, command(name))).toContain(words);
   });
 
   test('is let in by nobody when there is no policy', () => {
     const name = `registry.example.org/tools/check@${digest}`;
-    expect(refusalOfReach(undefined, [command(name)])).toContain(
+    expect(reachProblem(undefined, command(name))).toContain(
       'rackwright fleet update --image-repository registry.example.org/tools/check',
     );
-    expect(refusalOfReach(allowed, [{ ...command('x'), skippedBecause: 'no' }])).toBeUndefined();
-    expect(refusalOfReach(undefined, [{ ...command('x'), step: 'run.script' }])).toBeUndefined();
+    expect(reachProblem(undefined, { ...command('x'), step: 'run.script' })).toBeUndefined();
   });
 });
 
@@ -98,7 +96,7 @@ describe('a webhook', () => {
     ['', false],
     [' https://hooks.example.org/rack', false],
   ])('to %s is let in: %s', (url, isIn) => {
-    const refusal = refusalOfReach(allowed, [webhook(url)]);
+    const refusal = reachProblem(allowed, webhook(url));
     expect([refusal, refusal === undefined]).toEqual([refusal, isIn]);
   });
 
@@ -106,7 +104,7 @@ describe('a webhook', () => {
     ['https://other.org/services/T0/secret?key=secret', 'https://other.org/PATH/'],
     ['https://other.org:8443/?key=secret', 'https://other.org:8443/'],
   ])('to %s is let in by %s, with none of its secrets said', (url, advised) => {
-    const refusal = refusalOfReach(allowed, [webhook(url)]);
+    const refusal = reachProblem(allowed, webhook(url));
     expect(refusal).toContain(`\`rackwright fleet update --webhook-url ${advised}\``);
     expect(refusal).not.toContain('secret');
     expect(refusal).not.toContain('T0');
@@ -117,7 +115,7 @@ describe('a webhook', () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 6 }), fc.constantFrom('/', ''), (parts, glue) => {
         const url = `https://hooks.example.org/${parts.join(glue)}`;
-        if (refusalOfReach(allowed, [webhook(url)]) !== undefined) return;
+        if (reachProblem(allowed, webhook(url)) !== undefined) return;
         const { origin, pathname } = new URL(url);
         expect(origin).toBe('https://hooks.example.org');
         expect(decodeURIComponent(pathname).split(/[/\\]/)).toEqual(

@@ -17,32 +17,18 @@ import { secretsProblem } from './step-secrets.ts';
 
 /** A step as far as it reaches outside. */
 export interface ReachingStep {
-  /** Its own name in its template. */
-  readonly title: string;
   /** "run.command", "webhook", or another that reaches nothing. */
   readonly step: string;
   readonly arguments: Readonly<Record<string, string>>;
-  /** Set when it is known that it does not run. */
-  readonly skippedBecause?: string;
 }
 
 const shownCharactersMax = 200;
 const urlCharactersMax = 2_048;
 
-/** Why these steps may not run, naming the first one and what would let it; undefined: they may. */
-export function refusalOfReach(policy: Policy, steps: readonly ReachingStep[]): string | undefined {
-  for (const step of steps) {
-    if ((step.skippedBecause ?? '') !== '') continue;
-    const problem = reachProblem(policy, step);
-    if (problem !== undefined) return `step ${step.title}: ${problem}`;
-  }
-  return undefined;
-}
-
-/** The same of one step, without its name. */
+/** Why a step may not run, and what would let it; undefined: it may. */
 export function reachProblem(
   policy: Policy,
-  { step, arguments: given }: Pick<ReachingStep, 'step' | 'arguments'>,
+  { step, arguments: given }: ReachingStep,
 ): string | undefined {
   switch (step) {
     case commandStep:

@@ -13,12 +13,11 @@ import {
   type StatementContext,
   separatedEvidenceSha256,
   separateEvidence,
-  statementSha256,
 } from './certificate.ts';
 import { buildManifest } from './documents.ts';
 import { signBytes } from './signature.ts';
 import { parseStatement, provesErasure } from './statement.ts';
-import { type Certificate, describeProblem, verifyCertificate, verifyChain } from './verify.ts';
+import { type Certificate, describeProblem, verifyCertificate } from './verify.ts';
 import { deviceFactsOf, storageDeviceOf } from './wire.ts';
 
 function problemsOf(certificate: Certificate, pem = trustPem): string[] {
@@ -179,19 +178,6 @@ test('refuses other forms of the same statement and fields it does not know', ()
   const extra = text.replace('"useEpoch": 3', '"useEpoch": 3, "x": 1');
   expect(() => parseStatement(Buffer.from(extra))).toThrow('x: no field of this format');
   expect(() => parseStatement(Buffer.from('{'))).toThrow('no JSON text');
-});
-
-test('follows a chain and names the link that is broken', () => {
-  const first = certify(buildStatement(context()));
-  const second = certify(
-    buildStatement(context({ previousSha256: statementSha256(first.statement) })),
-  );
-  expect(verifyChain([first, second], trustPem).valid).toBe(true);
-  const torn = verifyChain([second], trustPem);
-  expect(torn.valid).toBe(false);
-  expect(torn.checks[0]).toMatchObject({
-    problems: [{ kind: 'previous', expected: null, found: statementSha256(first.statement) }],
-  });
 });
 
 test('says that a trusted key is none', () => {

@@ -35,8 +35,7 @@ export type CertificateProblem =
       /** What the statement says and what the agent signed, as JSON. */
       readonly statement: string;
       readonly evidence: string;
-    }
-  | { readonly kind: 'previous'; readonly expected: string | null; readonly found: string | null };
+    };
 
 export type CertificateCheck =
   | { readonly kind: 'valid'; readonly statement: ErasureStatement }
@@ -77,26 +76,6 @@ export function verifyDocument(document: Certificate, trust: Trust): DocumentChe
   return { kind: 'invalid', problems };
 }
 
-export interface ChainCheck {
-  /** One check per certificate, in the order given. */
-  readonly checks: readonly CertificateCheck[];
-  readonly valid: boolean;
-}
-
-/** Checks certificates of one chain, oldest first: each one, and that each names the one before. */
-export function verifyChain(certificates: readonly Certificate[], trust: Trust): ChainCheck {
-  let before: Uint8Array | undefined;
-  const checks = certificates.map((certificate): CertificateCheck => {
-    const check = verifyCertificate(certificate, trust);
-    const expected = before === undefined ? null : sha256Hex(before);
-    before = certificate.statement;
-    if (check.kind === 'invalid' || check.statement.previousSha256 === expected) return check;
-    const found = check.statement.previousSha256;
-    return { kind: 'invalid', problems: [{ kind: 'previous', expected, found }] };
-  });
-  return { checks, valid: checks.every((check) => check.kind === 'valid') };
-}
-
 /** One sentence per problem. */
 export function describeProblem(problem: CertificateProblem): string {
   switch (problem.kind) {
@@ -110,8 +89,6 @@ export function describeProblem(problem: CertificateProblem): string {
       return `malformed: ${problem.message}`;
     case 'fieldDiffers':
       return `${problem.field} says ${problem.statement}, the agent signed ${problem.evidence}`;
-    case 'previous':
-      return `the previous is ${problem.expected ?? 'none'}, not ${problem.found ?? 'none'}`;
   }
 }
 

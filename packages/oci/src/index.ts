@@ -52,7 +52,6 @@ export {
   parseManifest,
 } from './manifest.ts';
 export {
-  formatReference,
   isRegistry,
   isRepository,
   parseReference,

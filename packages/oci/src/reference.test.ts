@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { digestOf } from './digest.ts';
-import { formatReference, isRegistry, parseReference } from './reference.ts';
+import { isRegistry, parseReference, type Reference } from './reference.ts';
 
 const digest = digestOf(new Uint8Array());
 
@@ -57,6 +57,12 @@ test.each([
 ])('takes %s for a registry: %s', (text, is) => {
   expect(isRegistry(text)).toBe(is);
 });
+
+/** The text that a reference was read from. */
+function formatReference({ registry, repository, tag, digest: named }: Reference): string {
+  const tagPart = tag === undefined ? '' : `:${tag}`;
+  return `${registry}/${repository}${tagPart}${named === undefined ? '' : `@${named}`}`;
+}
 
 test('what is read is written as it was, and any text is read or refused', () => {
   const part = fc.stringMatching(/^[a-z0-9]{1,8}$/);

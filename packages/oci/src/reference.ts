@@ -54,12 +54,6 @@ export function parseReference(text: string): ReferenceResult {
   return { kind: 'ok', reference: { registry, repository, tag, digest } };
 }
 
-/** The reference as text, in its one form. */
-export function formatReference({ registry, repository, tag, digest }: Reference): string {
-  const tagPart = tag === undefined ? '' : `:${tag}`;
-  return `${registry}/${repository}${tagPart}${digest === undefined ? '' : `@${digest}`}`;
-}
-
 /** "host" or "host:port" with a dot, a port, or the name localhost. */
 export function isRegistry(text: string): boolean {
   const found = hostForm.exec(text);

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isUnder, keySegment, parseKeySegment, parseStoreKey, storeKey } from './key.ts';
+import { checkKey, isUnder, keySegment, storeKey } from './key.ts';
 
-test('writes a resource name with dots and reads it back', () => {
+test('writes a resource name with dots', () => {
   expect(storeKey('hosts', 'h1', 'workflows', 'burn-in')).toBe('hosts.h1.workflows.burn-in');
-  expect(parseStoreKey('hosts.h1')).toEqual(['hosts', 'h1']);
 });
 
 test('refuses a segment with a dot and says how to escape it', () => {
@@ -21,23 +20,17 @@ test('escapes addresses and serial numbers into one segment', () => {
 test('escapes any text one to one', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' }), (text) => {
-      expect(parseKeySegment(keySegment(text))).toBe(text);
+      expect(decodeURIComponent(keySegment(text).replaceAll('=', '%'))).toBe(text);
     }),
   );
 });
 
-test('refuses to read what escaping never writes', () => {
-  for (const segment of ['', '=', '=3', '=3a', '=FF', 'a.b', 'ä']) {
-    expect(() => parseKeySegment(segment)).toThrow(/escaped/);
-  }
-});
-
 test('says what is wrong with a key', () => {
-  expect(() => parseStoreKey('')).toThrow(/empty/);
-  expect(() => parseStoreKey('a..b')).toThrow(/empty segment/);
-  expect(() => parseStoreKey('a.b c')).toThrow(/"b c"/);
-  expect(() => parseStoreKey('_store.x')).toThrow(/reserve/);
-  expect(() => parseStoreKey('k'.repeat(513))).toThrow(/513/);
+  expect(() => checkKey('')).toThrow(/empty/);
+  expect(() => checkKey('a..b')).toThrow(/empty segment/);
+  expect(() => checkKey('a.b c')).toThrow(/"b c"/);
+  expect(() => checkKey('_store.x')).toThrow(/reserve/);
+  expect(() => checkKey('k'.repeat(513))).toThrow(/513/);
 });
 
 test('compares prefixes by whole segments', () => {

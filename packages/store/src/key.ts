@@ -35,12 +35,6 @@ export function storeKey(...segments: readonly string[]): string {
   return key;
 }
 
-/** The segments of a key, in order. Throws `invalidKey`. */
-export function parseStoreKey(key: string): string[] {
-  checkKey(key);
-  return key.split('.');
-}
-
 /**
  * Any text as one segment, one to one: letters, digits, "_" and "-" stay, every other UTF-8 byte
  * becomes "=" and two hex digits. For values that are not resource ids: MAC and IP addresses,
@@ -55,26 +49,6 @@ export function keySegment(text: string): string {
     segment += PLAIN.test(letter) ? letter : `=${byte.toString(16).padStart(2, '0').toUpperCase()}`;
   }
   return segment;
-}
-
-/** The text that `keySegment` was given. Throws `invalidKey` for what it never produces. */
-export function parseKeySegment(segment: string): string {
-  const wrong = () =>
-    new StoreError('invalidKey', `segment ${JSON.stringify(segment)} is not escaped text`);
-  if (segment === '') throw wrong();
-  const bytes: number[] = [];
-  for (const part of segment.match(/=[0-9A-F]{2}|[^]/gu) ?? []) {
-    if (part.length === 3) bytes.push(Number.parseInt(part.slice(1), 16));
-    else if (PLAIN.test(part)) bytes.push(part.charCodeAt(0));
-    else throw wrong();
-  }
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-      Uint8Array.from(bytes),
-    );
-  } catch {
-    throw wrong();
-  }
 }
 
 /** Throws `invalidKey`, saying what is wrong. */

@@ -52,11 +52,6 @@ export function connectionAfter(
   }
 }
 
-/** Since when the data is stale; undefined: it is not. */
-export function staleSince(connection: Connection): number | undefined {
-  return connection.kind === 'lost' ? connection.heardMs : undefined;
-}
-
 function pauseOf(attempts: number): number {
   return pausesMs[Math.min(attempts, pausesMs.length) - 1] ?? pausesMs[0];
 }

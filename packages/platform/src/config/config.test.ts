@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, type ConfigReader } from '../index.ts';
-import { configProblems, problemLines, readConfigText } from './index.ts';
+import { checkConfig, problemLines, readConfigText } from './index.ts';
 
 const read = (reader: ConfigReader) => ({
   address: even(reader.text('address')),
@@ -17,10 +17,11 @@ function even(text: string): string {
   return text;
 }
 
-const problems = (text: string) =>
-  configProblems(text, (from) => readConfigText(from, read)).map(
-    ({ line, message }) => `${line} ${message}`,
-  );
+const problems = (text: string) => {
+  const checked = checkConfig(text, (from) => readConfigText(from, read));
+  const found = 'problems' in checked ? checked.problems : [];
+  return found.map(({ line, message }) => `${line} ${message}`);
+};
 
 describe('the problems of a configuration', () => {
   test('are none when it is right', () => {

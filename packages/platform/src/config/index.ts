@@ -32,15 +32,6 @@ export function checkConfig<T>(text: string, parse: (text: string) => T): Checke
   }
 }
 
-/** What `parse` finds wrong with `text`, by line; empty when it takes it. */
-export function configProblems(
-  text: string,
-  parse: (text: string) => unknown,
-): readonly PlacedProblem[] {
-  const checked = checkConfig(text, parse);
-  return 'problems' in checked ? checked.problems : [];
-}
-
 /** One line for each problem, as compilers write them. */
 export function problemLines(file: string, problems: readonly PlacedProblem[]): string {
   return problems.map(({ line, message }) => `${file}:${line}: ${message}\n`).join('');
