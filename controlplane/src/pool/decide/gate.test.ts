@@ -365,6 +365,24 @@ test('approved and then paused for longer than the deadline, it is asked for ane
   expect(slot).toMatchObject({ state: RolloutSlotState.GATE, approvedBy: '' });
 });
 
+test('who waits for another host beside a shut window does not wait for ever', () => {
+  const gate = { approval: true, deadline: durationFromMs(3_600_000) };
+  const rollout = new Rollout(3, { rollout: { gate, windows: [weekly] } }).push('A');
+  rollout.nowMs = Date.UTC(2026, 10, 28, 2);
+  oneOnB(rollout.push('B'));
+  const [slot] = rollout.slots;
+  rollout.nowMs = Date.UTC(2026, 10, 28, 4);
+  approve(rollout);
+  // For the window alone it would.
+  expect(rollout.slots[0]).toMatchObject({ message: 'let through, and waits for a window' });
+  const out = rollout.hosts.findIndex(({ image: has }) => has === image('B'));
+  rollout.set(out + 1, { illness: 'powerMismatch: it is off' });
+  const waits = `waits for ${rollout.hosts[out]?.name}, which is out`;
+  expect(rollout.look().slots).toEqual([]);
+  const failure = rollout.record.failures.find(({ host }) => host === slot?.host);
+  expect(failure).toMatchObject({ message: expect.stringContaining(waits), counted: false });
+});
+
 test('who waits at the gate is in service, and counts as that', () => {
   const rollout = atGate({ approval: true });
   const view = { ...rollout, record: rollout.record, ledger: [], nowMs: rollout.nowMs };

@@ -57,6 +57,15 @@ test('a claim of a pool that is gone is ended by whoever starts; a person’s st
   }
 });
 
+test('the timeline of its host says who has ended a claim, and why', async () => {
+  const rig = rigWith('pools/gone');
+  await start(rig, 'a');
+  await rig.advance(1_000);
+  const { actor, cause = '' } = rig.record().change ?? {};
+  expect(actor).toBe('system');
+  expect(cause).toContain('pools/gone is gone');
+});
+
 test('a claim that lands after another replica has taken its pool away is ended', async () => {
   const rig = rigWith();
   const isSlow = (hostId: HostId, kind: string) => kind === 'claim' && hostId === 'h3';

@@ -25,11 +25,15 @@ import { stepPool } from '../decide/step.ts';
 import { seenHost } from '../facts/seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 
-/** Asks the host for the run of a slot that was just taken; `change`: what has come since. */
+/**
+ * Asks the host for the run of a slot that was just taken. `change`: what has come since;
+ * `agoMs`: how long ago the pool was looked at.
+ */
 async function begin(
   host: Bench,
   windows: readonly RolloutWindow[] = [],
   change: (record: wire.PoolRecord, host: Bench) => void = () => {},
+  agoMs = 0,
 ) {
   const store = await openMemoryStore({ random: seededRandom(1) });
   const record = poolOf(host, ({ pool: { spec, status: told } = {} }) => {
@@ -48,7 +52,7 @@ async function begin(
   };
   const [slot] = record.pool?.status?.slots ?? [];
   if (slot === undefined) throw new Error('the pool has a slot');
-  const deps = { store, hosts: { request }, clock: { nowMs: () => host.nowMs } };
+  const deps = { store, hosts: { request }, clock: { nowMs: () => host.nowMs + agoMs } };
   const seen = seenHost(host.record);
   if (seen === undefined) throw new Error('the host is seen');
   const notNow = notBegun(record, new Map([[seen.uid, seen]]), host.nowMs).get(slot.number);
@@ -135,4 +139,10 @@ test('the request carries the end of the open window, of a host in service alone
   expect(await askedOf([], true)).toBeUndefined();
   expect(await askedOf([open], true)).toBe(hourMs - sinceMinuteMs);
   expect(await askedOf([open], false)).toBeUndefined();
+});
+
+test('who is asked as its window shuts does not begin any more', async () => {
+  const host = provisioned();
+  const { asked } = await begin(host, [windowOf(host, 0)], () => {}, hourMs);
+  expect(asked).toMatchObject({ kind: 'reimage', notAfterMs: host.nowMs + hourMs });
 });
