@@ -25,7 +25,15 @@ import { verifyFailed } from '../pass/transitions.ts';
 import type { HostContext } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
 import { deletionActor } from './busy.ts';
-import { backOff, isDue, mayTryAgain, waitsForLook, wantedRun } from './goal.ts';
+import {
+  backOff,
+  hasWhatRunsNeed,
+  isDue,
+  mayTryAgain,
+  missing,
+  waitsForLook,
+  wantedRun,
+} from './goal.ts';
 
 type Init<S extends Parameters<typeof create>[0]> = Exclude<
   MessageInitShape<S>,
@@ -221,4 +229,37 @@ test('after a restored store nobody is booted or erased before a person has look
     expect(pass.status.backoff?.lookFirst ?? false).toBe(waits);
     expect(waitsForLook(passOf(), kind)).toBe(false);
   }
+});
+
+test('what runs need and lack is a fault for as long as it lacks, since it was first so', () => {
+  const lacks = (context: Partial<HostContext>, ...types: string[]) => {
+    const faults = types.map((type) => fault(type, nowMs - 1_000));
+    const pass = passOf({ status: { faults }, context });
+    const isThere = hasWhatRunsNeed(pass);
+    const left = pass.status.faults.map(({ type, since }) => [
+      type,
+      since === undefined ? undefined : nowMs - timestampMs(since),
+    ]);
+    return { isThere, left };
+  };
+  const others = { reservationsHeld: false };
+  const noCredential = { credentialVersion: undefined };
+  expect(lacks(others)).toEqual({ isThere: false, left: [['notUnique', 0]] });
+  expect(lacks(noCredential)).toEqual({ isThere: false, left: [['noCredential', 0]] });
+  expect(lacks(others, 'notUnique').left).toEqual([['notUnique', 1_000]]);
+  expect(lacks(noCredential, 'noCredential').left).toEqual([['noCredential', 1_000]]);
+  expect(lacks(noCredential, 'notUnique').left).toEqual([['noCredential', 0]]);
+  expect(lacks({ ...others, ...noCredential }, 'noCredential').left).toEqual([['notUnique', 0]]);
+  const well = lacks({}, 'notUnique', 'powerFailed', 'noCredential');
+  expect(well).toEqual({ isThere: true, left: [['powerFailed', 1_000]] });
+});
+
+test('which credential is not there is told by its name, if one is named', () => {
+  const text = (credential: string) => {
+    const bmc = { address: '10.0.0.1', credential };
+    return missing(passOf({ spec: { bmc }, context: { credentialVersion: undefined } }))?.message;
+  };
+  expect(text('credentials/c1')).toBe('the credential (credentials/c1) does not exist');
+  expect(text('')).toBe('the credential (none named) does not exist');
+  expect(missing(passOf())).toBeUndefined();
 });

@@ -90,10 +90,31 @@ test.each<[string, Look, boolean]>([
 });
 
 test('what waits for its BMC or its place is stuck although its agent is there', () => {
-  for (const reason of ['bmc', 'capacity', 'image', 'wipeBudget']) {
+  for (const reason of ['bmc', 'person', 'capacity', 'image', 'wipeBudget']) {
     expect(lookAt({ waits: [reason, 1] })).toEqual([false, true]);
   }
   for (const reason of ['conflict', 'freeze', 'registry', 'runner']) {
     expect(lookAt({ waits: [reason, 9 * deadlineMs] })).toEqual([false, false]);
+  }
+});
+
+test('a wait that does not say since when makes nobody stuck', () => {
+  const host = bench();
+  const away = { session: undefined, agentSeenMs: 0, nowMs };
+  const pass = beginPass(host.record, { ...host.context, ...away });
+  for (const reason of ['agent', 'hold', 'bmc', 'person']) {
+    const run = create(RunSchema, { phase: RunPhase.WAITING, waiting: { reason } });
+    expect([isAgentGone(pass, run), isStuck(pass, run)]).toEqual([false, false]);
+  }
+});
+
+test('what a run that goes on has waited for before makes nobody stuck', () => {
+  const host = bench();
+  const away = { session: undefined, agentSeenMs: 0, nowMs };
+  const pass = beginPass(host.record, { ...host.context, ...away });
+  for (const reason of ['agent', 'hold', 'bmc', 'person']) {
+    const waiting = { reason, since: timestampFromMs(0) };
+    const run = create(RunSchema, { phase: RunPhase.RUNNING, waiting });
+    expect([isAgentGone(pass, run), isStuck(pass, run)]).toEqual([false, false]);
   }
 });

@@ -1,0 +1,79 @@
+/** What a person may do by hand with a host that a pool holds. */
+import { create } from '@bufbuild/protobuf';
+import { agent, HostState, RerunClass } from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { beginPass } from '../pass/pass.ts';
+import type { HostRequest, WorkflowStep } from '../pass/types.ts';
+import { bmcStep, rendered, script, workable } from '../testing/templates.ts';
+import { endsUse, isPerson } from './ends-use.ts';
+
+const flash = 'bios.flash';
+const host = workable(HostState.PROVISIONED);
+const agentSteps = [
+  ...(host.context.agentSteps ?? []),
+  create(agent.StepDescriptionSchema, {
+    ...{ name: flash, destructive: true, rerunClass: RerunClass.SAFE },
+  }),
+];
+const pass = beginPass(host.record, { ...host.context, agentSteps, nowMs: host.nowMs });
+const ends = (request: HostRequest) => endsUse(pass, request);
+
+test('a look, a boot and a switch leave the host what it is; whatever else it is may not', () => {
+  const bootOldDiskReason = '';
+  for (const request of [
+    { kind: 'abort', reason: '' },
+    { kind: 'inspect' },
+    { kind: 'powerOn', bootOldDiskReason },
+    { kind: 'powerOff' },
+    { kind: 'powerReset', bootOldDiskReason },
+    { kind: 'rescue', reason: '' },
+  ] satisfies HostRequest[]) {
+    expect(ends(request)).toBe(false);
+  }
+  for (const request of [
+    { kind: 'clean', steps: [] },
+    { kind: 'release', reason: '' },
+    { kind: 'provision', image: 'os' },
+    { kind: 'reimage', image: 'os' },
+  ] satisfies HostRequest[]) {
+    expect(ends(request)).toBe(true);
+  }
+});
+
+test('a service ends the use of its host if one of its steps destroys something', () => {
+  const service = (...steps: string[]) =>
+    ends({ kind: 'service', steps: steps.map((step) => ({ step, arguments: {} })) });
+  expect(service()).toBe(false);
+  expect(service(bmcStep)).toBe(false);
+  expect(service(flash)).toBe(true);
+  expect(service(bmcStep, flash)).toBe(true);
+});
+
+test.each<[string, readonly WorkflowStep[], boolean]>([
+  ['only looks', [script('a')], false],
+  ['destroys something', [script('a'), script('b', { destructive: true })], true],
+  ['hands the host over', [script('a', { handOff: true }), script('b')], true],
+  [
+    'destroys nothing, for that is skipped',
+    [script('a', { destructive: true, skippedBecause: 'it is not wanted' }), script('b')],
+    false,
+  ],
+  [
+    'hands nothing over, for that is skipped',
+    [script('a', { handOff: true, skippedBecause: 'it is not wanted' })],
+    false,
+  ],
+  ['asks the BMC', [rendered('a', bmcStep)], false],
+])('a workflow that %s ends the use of its host: %j', (_, steps, isOver) => {
+  const named = { workflowRun: 'r', workflowUid: 'w', templateDigest: 'd', timeoutMs: undefined };
+  expect(ends({ kind: 'workflow', ...named, steps: [...steps] })).toBe(isOver);
+});
+
+test('a person is who has an account or a token, and nobody whose name only holds the word', () => {
+  for (const actor of ['user:ann', 'oidc:https://sso#ann', 'token:ci']) {
+    expect(isPerson(actor)).toBe(true);
+  }
+  for (const actor of ['pools/p', 'system', 'goal', 'pools/user:ann', 'user', '']) {
+    expect(isPerson(actor)).toBe(false);
+  }
+});
