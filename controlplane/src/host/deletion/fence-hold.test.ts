@@ -69,6 +69,11 @@ test("a person's hold that speaks of unknown work outlives a Hello without any",
   const [ours] = statusOf(host).holds;
   const { reason = '' } = ours ?? {};
   expect(ours).toMatchObject({ by: 'system', reason: expect.stringContaining(operationId) });
+  expect(host.record.change?.cause).toContain('works on what was never ordered from here');
+  const told = host.record.change;
+  hello(listed);
+  // What is known already is no news.
+  expect(host.record.change).toEqual(told);
   host.request({ kind: 'hold', scope: HoldScope.WORK, reason, untilMs: undefined });
   hello(listed);
   expect(statusOf(host).holds.map(({ by }) => by)).toEqual(['system', 'user:test']);

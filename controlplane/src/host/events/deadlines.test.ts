@@ -12,10 +12,12 @@ import {
   driveToErase,
   driveToInspect,
   inspected,
+  statusOf,
   verified,
 } from '../testing/bench.ts';
 import { complete, connectAgent, proved } from '../testing/plain-agent.ts';
 import { type Rig, rigWith } from '../testing/rig.ts';
+import { bmcStep, passOrder, rendered, startOn, workable } from '../testing/templates.ts';
 
 const { JOURNALLED, BEGUN, ENDED } = agent.JournalledOperation_State;
 const manageable = { goal: HostGoal.MANAGEABLE };
@@ -235,4 +237,20 @@ describe('the time of the whole run', () => {
     expect(runOf(host).phase).toBe(RunPhase.RUNNING);
     expect(leftMs(host)).toBe(before);
   });
+});
+
+test('a run that is over its time says which time that was, and where it stood', () => {
+  const limitMs = 60_000;
+  const workflow = workable();
+  startOn(workflow, [rendered('burn in', bmcStep)], limitMs);
+  passOrder(workflow, limitMs);
+  const verify = bench(manageable);
+  verify.apply({ kind: 'tick' });
+  const { run } = statusOf(verify);
+  if (run !== undefined) run.deadline = timestampFromMs(verify.nowMs + limitMs);
+  passOrder(verify, limitMs);
+  expect([workflow, verify].map((host) => statusOf(host).run?.error?.message)).toEqual([
+    'the run took too long, at burn in',
+    'the run waited too long, at bmc.verifyAccess',
+  ]);
 });

@@ -1,48 +1,20 @@
 /** Where the end of a run leaves its host: what is erased before it goes, claims and errors. */
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   FailureType,
   FaultSeverity,
   HostState,
-  HostStatusSchema,
   RunKind,
   RunOutcome,
-  RunSchema,
   type RunStepSchema,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { beginPass } from '../pass/pass.ts';
 import { defaultTiming } from '../pass/timing.ts';
-import { bench } from '../testing/bench.ts';
-import { land } from './landing.ts';
+import { did, type Init, landed, nowMs } from './landing.fixture.ts';
 
-type Init<S extends Parameters<typeof create>[0]> = Exclude<
-  MessageInitShape<S>,
-  { $typeName: string }
->;
-
-const nowMs = Date.UTC(2026, 0, 1);
 const { AVAILABLE, MANAGEABLE, PROVISIONED } = HostState;
 const { WORKFLOW, RELEASE, POWER, INSPECT, SERVICE, VERIFY } = RunKind;
 const { SUCCEEDED, FAILED, CANCELLED } = RunOutcome;
-
-/** The host after a run of this kind has ended so. */
-function landed(run: Init<typeof RunSchema>, status: Init<typeof HostStatusSchema> = {}) {
-  const host = bench();
-  if (host.record.host === undefined) throw new Error('the bench has a host');
-  const before = { state: MANAGEABLE, useEpoch: 1n, ...status };
-  host.record.host.status = create(HostStatusSchema, before);
-  const pass = beginPass(host.record, { ...host.context, nowMs });
-  const startTime = timestampFromMs(nowMs - 1_000);
-  land(pass, create(RunSchema, { number: 7n, requestedBy: 'user:ann', startTime, ...run }));
-  return pass;
-}
-
-const did = (name: string, more: Init<typeof RunStepSchema> = {}) => ({
-  ...{ name, attempt: 1 },
-  ...more,
-});
 
 test.each<[string, Init<typeof RunStepSchema>, boolean]>([
   ['destroyed something', did('run.script', { destructive: true }), true],

@@ -1,12 +1,26 @@
 /** The six results of DESIGN §3: what each may change, and what it may not. */
 import { create } from '@bufbuild/protobuf';
-import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, HostState, RunPhase } from '@rackwright/messages';
+import { durationFromMs, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { agent, FailureType, HostState, RunPhase, TransientCause } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { defaultTiming } from '../pass/timing.ts';
-import { type Bench, bench, done, driveToErase, failed } from '../testing/bench.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  driveToErase,
+  erased,
+  failed,
+  inspected,
+  stepAt,
+  virtioDisk,
+} from '../testing/bench.ts';
 
-const { conflictBudgetMs } = defaultTiming;
+const { conflictBudgetMs, retryDelayMs } = defaultTiming;
+const silent = create(agent.TransientErrorSchema, {
+  cause: TransientCause.UNREACHABLE,
+  message: 'no answer',
+});
 const status = (host: Bench) => {
   const found = host.record.host?.status;
   if (found === undefined) throw new Error('a host has a status');
@@ -80,6 +94,19 @@ describe('retryAfter', () => {
     expect(status(host).lastError?.failure?.type).toBe(FailureType.CONFLICT);
   });
 
+  test('is looked at again no earlier than was asked for, nor at once', () => {
+    for (const [askedMs, waitsMs] of [
+      [30_000, 30_000],
+      [1, retryDelayMs],
+    ] as const) {
+      const host = bench();
+      host.apply({ kind: 'tick' });
+      host.report(conflict(agent.ConflictReason.LOCKED, askedMs));
+      const notBefore = host.record.operation?.notBefore ?? timestampFromMs(0);
+      expect(timestampMs(notBefore) - host.nowMs).toBe(waitsMs);
+    }
+  });
+
   test('cannot make its budget longer by a long delay', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
@@ -127,6 +154,7 @@ describe('what does not end an attempt', () => {
     const observations = create(agent.ObservationsSchema, { poweredOn: true });
     const value = create(agent.HostUpdatedSchema, { observations });
     say(host, { case: 'hostUpdated', value });
+    expect(status(host).poweredOn).toBe(true);
     expect(status(host)).toMatchObject({ state, ...(run === undefined ? {} : { run }) });
     expect(status(host).lastError).toEqual(lastError);
     expect(status(host).backoff).toEqual(backoff);
@@ -134,6 +162,44 @@ describe('what does not end an attempt', () => {
 });
 
 describe('a final result', () => {
+  test.each<[string, agent.Report['result']]>([
+    ['done', done],
+    ['failed', failed('ioError', 'no')],
+    ['in conflict', conflict(agent.ConflictReason.LOCKED)],
+    ['not to be told', { case: 'transientError', value: silent }],
+  ])('is answered as applied once it was: %s', (_text, result) => {
+    const host = bench();
+    driveToErase(host);
+    host.report(failed('interrupted', 'the agent was restarted'));
+    const effects = host.report(result);
+    const answers = effects.filter(({ kind }) => kind === 'answer');
+    expect(answers).toEqual([{ kind: 'answer', verdict: { kind: 'applied' } }]);
+  });
+
+  test('of a Cancel is answered, and leaves what it stops under way', () => {
+    const host = bench();
+    driveToErase(host);
+    host.request({ kind: 'abort', reason: 'a look' });
+    const { id } = host.operation();
+    const effects = host.report(done, host.record.operation?.cancelId);
+    expect(effects).toContainEqual({ kind: 'answer', verdict: { kind: 'applied' } });
+    expect(host.record.operation?.operation?.id).toBe(id);
+  });
+
+  test('of another runner than the one that erased is an interruption, and no failure', () => {
+    const host = bench();
+    driveToErase(host);
+    const evidence = host.evidence([erased(virtioDisk)]);
+    host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
+    expect(stepAt(host)).toBe('runner.inspectAgain');
+    if (host.record.runner !== undefined) host.record.runner.runnerSession = 's2';
+    host.report(inspected());
+    const { run, lastError } = status(host);
+    expect(lastError).toBeUndefined();
+    expect(run?.phase).not.toBe(RunPhase.ENDED);
+    expect(run?.steps[run.currentStep]).toMatchObject({ name: 'runner.inspectAgain', attempt: 2 });
+  });
+
   test('of a kind that is not known holds the host, and is no success', () => {
     const host = bench();
     driveToErase(host);
