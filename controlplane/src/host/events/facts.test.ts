@@ -5,6 +5,7 @@ import {
   BmcProtocol,
   HostState,
   InventorySchema,
+  type OperationId,
   PersonWordSchema,
   RunPhase,
   RunSchema,
@@ -66,9 +67,9 @@ test.each<[string, () => Bench, Told['unexpectedNetboot'], boolean]>([
   expect(record.netbootInstead).toBeUndefined();
 });
 
-test('another host that netboots instead is noted while the runner of that boot is waited for', () => {
+test('another host that netboots instead is noted while that boot’s runner is waited for', () => {
   const host = waiting();
-  const instead = (insteadOfOperationId: string, more = {}, of = host) => {
+  const instead = (insteadOfOperationId: OperationId, more = {}, of = host) => {
     const unexpectedNetboot = {
       ...{ hostUid: 'u2', mac, hostName: 'hosts/h2', insteadOfOperationId },
       ...more,
@@ -100,7 +101,7 @@ test('another host that netboots instead is noted while the runner of that boot 
 
 test('a runner is that of its run’s last boot, or it is none of this host’s', () => {
   const host = waiting();
-  const ready = (bootOperationId: string, of = host) => {
+  const ready = (bootOperationId: OperationId, of = host) => {
     const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
     const { record } = told(of, { runnerReady });
     return [record.runner?.bootOperationId, record.inRunner];
