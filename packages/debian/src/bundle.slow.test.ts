@@ -13,17 +13,32 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test('a program that speaks HTTP starts without what is behind fetch', async () => {
-  const source = `import { createServer, get } from 'node:http';
-    const loaded = process.moduleLoadList.filter((name) => name.includes('undici'));
-    console.log(typeof createServer, typeof get, loaded.length);`;
+/** What a program of this source prints as a bundle. */
+async function outputOf(source: string): Promise<string> {
   writeFileSync(join(folder, 'main.ts'), source);
   const { code } = await bundle(folder, 'main.ts', '1.0');
   const program = join(folder, 'main.mjs');
   writeFileSync(program, code);
-  expect(execFileSync(process.execPath, [program], { encoding: 'utf8' })).toBe(
-    'function function 0\n',
-  );
+  return execFileSync(process.execPath, [program], { encoding: 'utf8', cwd: folder });
+}
+
+test('a program that speaks HTTP starts without what is behind fetch', async () => {
+  const source = `import { createServer, get } from 'node:http';
+    const loaded = process.moduleLoadList.filter((name) => name.includes('undici'));
+    console.log(typeof createServer, typeof get, loaded.length);`;
+  expect(await outputOf(source)).toBe('function function 0\n');
+});
+
+test('a program that hashes and reads files starts without Web Crypto and streams', async () => {
+  const source = `import { createHash } from 'node:crypto';
+    import * as fs from 'node:fs';
+    import path, { join } from 'node:path';
+    const unused = /webcrypto|internal\\/fs\\/streams/;
+    const loaded = process.moduleLoadList.filter((name) => unused.test(name));
+    const bytes = fs.readFileSync(join('.', path.basename('main.ts')));
+    const { length } = createHash('sha256').update(bytes).digest();
+    console.log(length, loaded.join());`;
+  expect(await outputOf(source)).toBe('32 \n');
 });
 
 /** The sources that a bundle names in its comments. */

@@ -28,23 +28,29 @@ export interface BundledPart {
   readonly text: string;
 }
 
-/** CommonJS parts of the bundle ask for Node's modules by `require`. */
-const banner =
-  "import { createRequire as rackwrightRequire } from 'node:module';" +
-  'const require = rackwrightRequire(import.meta.url);';
+/** CommonJS parts of the bundle ask for Node's modules by `require`, and for nothing else. */
+const banner = 'const require = process.getBuiltinModule;';
 /**
- * Node's `http` as a CommonJS part has it. An import would read each of its names at the start, and
- * some of those load what is behind `fetch`, which no program uses: half the time of a short one.
+ * Of Node's modules only the names that are used. An import would read all of a module's names at
+ * the start, and some of them load what no program uses: `fetch`, Web Crypto, streams of files.
  */
-const lazyHttp: Plugin = {
-  name: 'lazy-http',
+const usedBuiltins: Plugin = {
+  name: 'used-builtins',
   setup({ onResolve, onLoad }) {
-    const namespace = 'lazy-http';
-    onResolve({ filter: /^node:http$/ }, ({ path, kind }) => {
-      return kind === 'import-statement' ? { path, namespace } : undefined;
+    const namespace = 'used-builtins';
+    onResolve({ filter: /^node:/ }, ({ path, kind }) => {
+      return kind === 'import-statement' ? { path, namespace, sideEffects: false } : undefined;
     });
     onLoad({ filter: /./, namespace }, ({ path }) => {
-      return { contents: `module.exports = process.getBuiltinModule('${path}');` };
+      const names = Object.keys(process.getBuiltinModule(path) ?? {});
+      const lines = [
+        `const whole = /* @__PURE__ */ process.getBuiltinModule('${path}');`,
+        'const take = (name) => whole[name];',
+        'export default whole;',
+        ...names.map((name) => `const the_${name} = /* @__PURE__ */ take('${name}');`),
+        ...names.map((name) => `export { the_${name} as ${name} };`),
+      ];
+      return { contents: lines.join('\n') };
     });
   },
 };
@@ -86,7 +92,7 @@ export async function bundle(
     format: 'esm',
     target: 'node24',
     banner: { js: banner },
-    plugins: [lazyHttp, noProtoLoader],
+    plugins: [usedBuiltins, noProtoLoader],
     define: { RACKWRIGHT_PACKAGE_VERSION: JSON.stringify(version) },
     metafile: true,
     write: false,
