@@ -1,7 +1,9 @@
+/** Hosts of which only a newer version knows what they are or do. */
 import { clone, equals } from '@bufbuild/protobuf';
-import { type HostState, type RunKind, store } from '@rackwright/messages';
+import { HostState, type Run, type RunKind, RunPhase, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
+import { beginPass } from '../pass/pass.ts';
 import { bench } from '../testing/bench.ts';
 import {
   abandonedIn,
@@ -11,6 +13,7 @@ import {
   refusalOf,
   statusOf,
 } from '../testing/deleting.ts';
+import { foldNewer, whatIsNewer } from './newer.ts';
 
 test('a host of a newer version is left alone and shown, and force removes it', () => {
   const host = manageable();
@@ -37,4 +40,38 @@ test('a host of a newer version is left alone and shown, and force removes it', 
   running.request(force);
   running.apply({ kind: 'forgotten' });
   expect(running.removed).toBe(true);
+});
+
+test('what is newer in a run is told, and a run that has ended says nothing', () => {
+  const found = (change: (run: Run) => void) => {
+    const host = bench();
+    host.apply({ kind: 'tick' });
+    const { run } = statusOf(host);
+    if (run === undefined) throw new Error('it is being verified');
+    change(run);
+    return whatIsNewer(statusOf(host));
+  };
+  expect(found(() => {})).toBeUndefined();
+  expect(found((run) => Object.assign(run, { phase: 88 }))).toBe('run phase 88');
+  expect(found((run) => Object.assign(run, { phase: RunPhase.UNSPECIFIED }))).toBe('run phase 0');
+  const newStep = (run: Run) => Object.assign(run.steps[0] ?? {}, { state: 66 });
+  expect(found(newStep)).toBe('step state 66 of bmc.verifyAccess');
+  const over = (run: Run) => Object.assign(run, { kind: 99, phase: RunPhase.ENDED });
+  expect(found(over)).toBeUndefined();
+});
+
+test('what a newer version was at is given up with its operation, in nobody’s care', () => {
+  const host = bench();
+  host.apply({ kind: 'tick' });
+  Object.assign(statusOf(host).run ?? {}, { kind: 99 });
+  expect(host.record.operation).toBeDefined();
+  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const by = { actor: 'user:ann' };
+  expect(foldNewer(pass, { kind: 'request', request: force, by })).toBeUndefined();
+  const { status, record } = pass;
+  expect([status.state, status.run, record.operation]).toEqual([
+    HostState.EXTERNAL,
+    undefined,
+    undefined,
+  ]);
 });
