@@ -65,6 +65,12 @@ test('takes a kind of a newer version for a gap, and reads the list of older run
     storageSigns: [{ kind: 99 as StorageSignKind, name: 'new' }],
     undrivenStorage: ['0000:03:00.0'],
   });
-  const gaps = signGaps(storageSignsOf(inventory), []);
+  const signs = storageSignsOf(inventory);
+  const nothing = { model: '', serial: '', sizeBytes: 0, detail: '', devices: [] };
+  expect(signs).toEqual([
+    { source: 'bus', kind: 'controllerWithoutDriver', name: '0000:03:00.0', ...nothing },
+    { source: 'kernel', kind: 'deviceWithoutBlocks', name: 'new', ...nothing },
+  ]);
+  const gaps = signGaps(signs, []);
   expect(gaps.map((gap) => gap.sign.name)).toEqual(['0000:03:00.0', 'new']);
 });
