@@ -108,6 +108,13 @@ export class SecretSearch {
   }
 }
 
+/**
+ * A process becomes another program soon after it begins, if ever: whoever is older is looked at
+ * less often, which is most of what a watch of long-lived programs costs.
+ */
+const youngLooks = 400;
+const oldLookEvery = 50;
+
 /** What processes show to everybody on the machine, sampled while they come and go. */
 export class ProcessWatch {
   /** Lines of arguments that were seen. */
@@ -116,6 +123,8 @@ export class ProcessWatch {
   readonly #roots: () => readonly number[];
   readonly #timer: NodeJS.Timeout;
   readonly #looked = new Set<string>();
+  /** Of each process that is there: how often it was met. */
+  #looks: ReadonlyMap<number, number> = new Map();
 
   /** `roots`: processes that are watched together with all that they have started. */
   constructor(search: SecretSearch, roots: () => readonly number[], intervalMs = 5) {
@@ -127,13 +136,15 @@ export class ProcessWatch {
   /** Down from the roots: all of /proc, as often as this, is most of a processor. */
   sample(): void {
     const waiting = [...this.#roots()];
-    const met = new Set<number>();
+    const met = new Map<number, number>();
     for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
       if (met.has(pid)) continue;
-      met.add(pid);
-      this.#look(pid);
+      const before = this.#looks.get(pid) ?? 0;
+      met.set(pid, before + 1);
+      if (before < youngLooks || before % oldLookEvery === 0) this.#look(pid);
       waiting.push(...childrenOf(pid));
     }
+    this.#looks = met;
   }
 
   #look(pid: number): void {
@@ -176,6 +187,7 @@ type Call = (
 const reading = /^(Get|List|Watch|Explain|Read|Diff|Plan|WhoAmI)/;
 const namesMax = 60;
 const streamMs = 1_000;
+const streamsAtOnce = 16;
 
 /**
  * Calls every reading method of these services with every name that any of them has answered, and
@@ -199,13 +211,20 @@ export async function sweepReads(
     for (const { id, method, client } of methods) {
       const call = (client as Readonly<Record<string, Call>>)[method.localName];
       if (call === undefined) throw new Error(`no client of ${id}`);
-      for (const request of requestsOf(method, [...names].slice(0, namesMax), more)) {
+      const ask = async (request: Readonly<Record<string, unknown>>): Promise<void> => {
         const key = `${id} ${keyOf(request)}`;
-        const answers = asked.has(key) ? [] : await answersOf(search, key, call, request);
+        if (asked.has(key)) return;
         asked.add(key);
+        const answers = await answersOf(search, key, call, request);
         search.message(key, answers);
         collectNames(answers, names);
         if (answers.length > 0) silent.delete(id);
+      };
+      const requests = requestsOf(method, [...names].slice(0, namesMax), more);
+      // Streams are read for a while each.
+      const atOnce = method.methodKind === 'unary' ? 1 : streamsAtOnce;
+      for (let at = 0; at < requests.length; at += atOnce) {
+        await Promise.all(requests.slice(at, at + atOnce).map(ask));
       }
     }
   }
