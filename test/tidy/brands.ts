@@ -1,11 +1,12 @@
 /**
- * A branded type (`string & { readonly __brand: 'Digest' }`) says that a text was checked. Only the
+ * A branded type (`string & { readonly __brand: 'Digest' }`) says that a text was checked, or what
+ * a number counts. Only the
  * file that declares it may assert it, so that its functions are the only doors.
  */
 import { codeOf } from './code-text.ts';
 import type { Finding, SourceFile } from './sources.ts';
 
-const declaration = /\btype (\w+) = string & \{ readonly __brand\b/g;
+const declaration = /\btype (\w+) = (?:string|bigint) & \{ readonly __brand\b/g;
 
 /** Files that declare a brand, by the brand's name. */
 export function brandsOf(files: readonly SourceFile[]): ReadonlyMap<string, string> {

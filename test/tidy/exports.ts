@@ -27,7 +27,6 @@ export const exportsForTests: Readonly<Record<string, readonly string[]>> = {
   'packages/dhcp/src/mac.ts': ['asMac'],
   'packages/erasure/src/signature.ts': ['publicKeyOf'],
   'packages/messages/src/failures.ts': ['hostRefusalNames', 'transientNames'],
-  'packages/messages/src/ids.ts': ['WorkflowRunNumber'],
   'packages/oci/src/disk/write.ts': ['writeHostIndex'],
   'packages/rpc/src/client/local-channel.ts': ['localChannel'],
   'packages/store/src/contract.ts': ['findWrite'],

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, asRunNumber, deploymentIdOf } from '@rackwright/messages';
 import { digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import type { HostImages, WantedHostImage } from '../images/index.ts';
@@ -9,7 +9,10 @@ import { NetbootImages } from './netboot-images.ts';
 
 const reference = (byte: string): string => `registry.example.org/net@sha256:${byte.repeat(64)}`;
 const deployment = (host: string, byte: string) =>
-  create(agent.DeploymentSchema, { id: `${host}/1`, image: { reference: reference(byte) } });
+  create(agent.DeploymentSchema, {
+    id: deploymentIdOf(host, asRunNumber(1)),
+    image: { reference: reference(byte) },
+  });
 
 function setUp() {
   const time = new TestClock();
@@ -79,7 +82,10 @@ test('is asked for as the newest snapshot says, and stays when it is here', asyn
   const { images, time, world } = setUp();
   world.caNeeded = 'CA 2';
   const withCa = (caPem: string) =>
-    create(agent.DeploymentSchema, { id: 'a/1', image: { reference: reference('1'), caPem } });
+    create(agent.DeploymentSchema, {
+      id: deploymentIdOf('a', asRunNumber(1)),
+      image: { reference: reference('1'), caPem },
+    });
   images.want([withCa('CA 1')]);
   await time.run(1_000);
   images.want([withCa('CA 1')]);

@@ -1,4 +1,4 @@
-import { agent } from '@rackwright/messages';
+import { agent, asRunNumber, deploymentIdOf } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
 import { MemoryDisk } from '../journal/testing/disk.ts';
@@ -37,19 +37,24 @@ async function setUp(platters = new MemoryDisk(), time = new TestClock()) {
 }
 
 function tokenOf(proofs: Proofs, run: number): string {
-  return proofs.phoneHomePath(`${uid}/${run}`).split('/').at(-1) ?? '';
+  return (
+    proofs
+      .phoneHomePath(deploymentIdOf(uid, asRunNumber(run)))
+      .split('/')
+      .at(-1) ?? ''
+  );
 }
 
 test('a host proves its deployment with its token, durably and once', async () => {
   const { appended, call, journal, platters, proofs, time } = await setUp();
-  expect(proofs.isProved(`${uid}/3`)).toBe(false);
+  expect(proofs.isProved(deploymentIdOf(uid, asRunNumber(3)))).toBe(false);
   expect(await Promise.all([call(3), call(3)])).toEqual(['proved', 'proved']);
   expect(await call(3)).toBe('proved');
   expect(appended).toEqual(['hostProved']);
-  expect(proofs.isProved(`${uid}/3`)).toBe(true);
+  expect(proofs.isProved(deploymentIdOf(uid, asRunNumber(3)))).toBe(true);
   await journal.close();
   const later = await setUp(platters, time);
-  expect(later.proofs.isProved(`${uid}/3`)).toBe(true);
+  expect(later.proofs.isProved(deploymentIdOf(uid, asRunNumber(3)))).toBe(true);
   expect(tokenOf(later.proofs, 3)).toBe(tokenOf(proofs, 3));
 });
 
@@ -58,7 +63,7 @@ test('no neighbour proves a host: not without its token, nor with that of anothe
   const own = tokenOf(proofs, 3);
   const others =
     proofs
-      .phoneHomePath(`${'cd'.repeat(16)}/3`)
+      .phoneHomePath(deploymentIdOf('cd'.repeat(16), asRunNumber(3)))
       .split('/')
       .at(-1) ?? '';
   for (const token of ['', own.slice(1), `${own}0`, own.replace(/^./, 'x'), others]) {
@@ -76,7 +81,7 @@ test('the call of an older deployment proves nothing once a later one is proved'
   const { appended, call, proofs } = await setUp();
   expect(await call(9)).toBe('proved');
   expect(await call(3)).toBe('outdated');
-  expect(proofs.isProved(`${uid}/9`)).toBe(true);
+  expect(proofs.isProved(deploymentIdOf(uid, asRunNumber(9)))).toBe(true);
   expect(appended).toHaveLength(1);
   // Numbers, not texts.
   expect(await call(10)).toBe('proved');
@@ -84,7 +89,11 @@ test('the call of an older deployment proves nothing once a later one is proved'
 
 test('the call of an older deployment never proves the one that is waited for', async () => {
   const { call, proofs, time } = await setUp();
-  const proved = proofs.whenProved(`${uid}/4`, 60_000, new AbortController().signal);
+  const proved = proofs.whenProved(
+    deploymentIdOf(uid, asRunNumber(4)),
+    60_000,
+    new AbortController().signal,
+  );
   expect(await call(3)).toBe('proved');
   await time.run(60_000);
   expect(await proved).toBe(false);
@@ -93,17 +102,17 @@ test('the call of an older deployment never proves the one that is waited for', 
 test('who waits hears of it at once, and of one that came before as well', async () => {
   const { call, proofs } = await setUp();
   const { signal } = new AbortController();
-  const proved = proofs.whenProved(`${uid}/4`, 60_000, signal);
+  const proved = proofs.whenProved(deploymentIdOf(uid, asRunNumber(4)), 60_000, signal);
   await call(4);
   expect(await proved).toBe(true);
-  expect(await proofs.whenProved(`${uid}/4`, 0, signal)).toBe(true);
+  expect(await proofs.whenProved(deploymentIdOf(uid, asRunNumber(4)), 0, signal)).toBe(true);
 });
 
 test('nobody is believed whose proof the disk does not take', async () => {
   const { call, platters, proofs } = await setUp();
   platters.failing = true;
   expect(await call(3)).toBe('notDurable');
-  expect(proofs.isProved(`${uid}/3`)).toBe(false);
+  expect(proofs.isProved(deploymentIdOf(uid, asRunNumber(3)))).toBe(false);
   platters.failing = false;
   expect(await call(3)).toBe('proved');
 });
@@ -112,9 +121,11 @@ test('of a host that is forgotten no proof is left, after a restart neither', as
   const { call, journal, platters, proofs, time } = await setUp();
   await call(3);
   await proofs.forgetHost(uid);
-  expect(proofs.isProved(`${uid}/3`)).toBe(false);
+  expect(proofs.isProved(deploymentIdOf(uid, asRunNumber(3)))).toBe(false);
   await journal.close();
-  expect((await setUp(platters, time)).proofs.isProved(`${uid}/3`)).toBe(false);
+  expect((await setUp(platters, time)).proofs.isProved(deploymentIdOf(uid, asRunNumber(3)))).toBe(
+    false,
+  );
 });
 
 test('the last of each kind seen of a host is kept, and why a call was refused', async () => {

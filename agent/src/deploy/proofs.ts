@@ -9,7 +9,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type DeploymentId, type HostUid } from '@rackwright/messages';
+import { agent, type DeploymentId, type HostUid, noDeployment } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
 import { idFromUrl, idInUrl, isTokenOf, readDeploymentId, tokenOf } from './token.ts';
@@ -60,7 +60,7 @@ export class Proofs {
   }
 
   /** The deployment that a URL of ours names; undefined when the token is not its own. */
-  deploymentOf(idText: string, token: string): string | undefined {
+  deploymentOf(idText: string, token: string): DeploymentId | undefined {
     const id = idFromUrl(idText);
     return id !== undefined && isTokenOf(this.#parts.key, id, token) ? id : undefined;
   }
@@ -173,7 +173,7 @@ export class Proofs {
     const { journal } = this.#parts;
     this.#seen.delete(hostUid);
     if (!journal.state.proved.has(hostUid)) return;
-    await journal.append({ case: 'hostProved', value: { hostUid, deploymentId: '' } });
+    await journal.append({ case: 'hostProved', value: { hostUid, deploymentId: noDeployment } });
   }
 
   /** Keeps the newest. */

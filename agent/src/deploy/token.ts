@@ -5,7 +5,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { DeploymentId, HostUid } from '@rackwright/messages';
+import { asRunNumber, type DeploymentId, deploymentIdOf, type HostUid } from '@rackwright/messages';
 import type { Disk, Random } from '@rackwright/platform';
 
 const keyBytes = 32;
@@ -63,5 +63,5 @@ export function idInUrl(id: DeploymentId): string {
 /** The id that stands in a URL; undefined when none does. */
 export function idFromUrl(text: string): DeploymentId | undefined {
   const [, hostUid, run] = urlForm.exec(text) ?? [];
-  return hostUid === undefined ? undefined : `${hostUid}/${Number(run)}`;
+  return hostUid === undefined ? undefined : deploymentIdOf(hostUid, asRunNumber(BigInt(run ?? 0)));
 }

@@ -1,9 +1,11 @@
+import { asRunNumber, deploymentIdOf } from '@rackwright/messages';
 import { digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import { CarriedOn } from './carried-on.ts';
 import type { ComingHostImage } from './host-images.ts';
 
-const key = { hostUid: 'u1', deploymentId: 'u1/3', architecture: 'amd64' } as const;
+const deploymentId = deploymentIdOf('u1', asRunNumber(3));
+const key = { hostUid: 'u1', deploymentId, architecture: 'amd64' } as const;
 const blob = { mediaType: 'x', digest: digestOfHex('cd'.repeat(32)), sizeBytes: 5 };
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -47,7 +49,7 @@ test('a host has one at most, and the end of the one before is none of the next'
 });
 
 test.each<[string, Partial<typeof key | { architecture: 'arm64' }>]>([
-  ['another deployment', { deploymentId: 'u1/4' as 'u1/3' }],
+  ['another deployment', { deploymentId: deploymentIdOf('u1', asRunNumber(4)) }],
   ['another kind of machine', { architecture: 'arm64' }],
 ])('%s does not get it, and it is let go', (_, change) => {
   const { carriedOn, carry, happened } = setUp();

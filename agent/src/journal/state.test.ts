@@ -3,10 +3,13 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asRevision,
+  asRunNumber,
   type DeploymentId,
+  deploymentIdOf,
   type HostUid,
+  noDeployment,
   type OperationId,
-  type Revision,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
@@ -26,9 +29,9 @@ const after = (...records: readonly RecordInit[]): JournalState =>
 /** The same by the records of a rewrite. */
 const rewritten = (state: JournalState) => applyRecords(emptyJournal, recordsOf(state));
 
-const seen = (revision: Revision, more: object = {}): RecordInit => ({
+const seen = (at: bigint, more: object = {}): RecordInit => ({
   case: 'storeSeen',
-  value: { incarnation: 'i1', revision, ...more },
+  value: { incarnation: 'i1', revision: asRevision(at), ...more },
 });
 
 test('of one store the highest revision counts, of another its own', () => {
@@ -48,27 +51,32 @@ test('a refused store stays refused whatever is seen, until a person accepts one
 });
 
 test('lost revisions only grow', () => {
-  const lost = (lostRevisions: Revision) => seen(1n, { accepted: true, lostRevisions });
+  const lost = (count: bigint) => seen(1n, { accepted: true, lostRevisions: asRevision(count) });
   expect(after(lost(4n), lost(3n)).store?.lostRevisions).toBe(4n);
   expect(after(lost(4n), lost(6n)).store?.lostRevisions).toBe(6n);
   expect(after(lost(4n), seen(9n)).store?.lostRevisions).toBe(4n);
 });
 
+const deployment = (run: number) => deploymentIdOf('d', asRunNumber(run));
 const proved = (hostUid: HostUid, deploymentId: DeploymentId): RecordInit => ({
   case: 'hostProved',
   value: { hostUid, deploymentId },
 });
 
 test('of a host the last proof counts, and none when it is forgotten', () => {
-  const state = after(proved('u1', 'd1'), proved('u2', 'd2'), proved('u1', 'd3'));
+  const state = after(
+    proved('u1', deployment(1)),
+    proved('u2', deployment(2)),
+    proved('u1', deployment(3)),
+  );
   const proofs = [...state.proved.values()].map((each) => each.deploymentId);
-  expect(proofs).toEqual(['d2', 'd3']);
+  expect(proofs).toEqual([deployment(2), deployment(3)]);
   expect([...rewritten(state).proved.keys()]).toEqual(['u2', 'u1']);
-  expect(after(proved('u1', 'd1'), proved('u1', '')).proved.size).toBe(0);
+  expect(after(proved('u1', deployment(1)), proved('u1', noDeployment)).proved.size).toBe(0);
 });
 
 test('of 10,001 proofs the oldest goes', () => {
-  const many = Array.from({ length: 10_000 }, (_, at) => [`u${at}`, `d${at}`] as const);
+  const many = Array.from({ length: 10_000 }, (_, at) => [`u${at}`, deployment(at)] as const);
   const before: JournalState = {
     ...emptyJournal,
     proved: new Map(
@@ -78,9 +86,9 @@ test('of 10,001 proofs the oldest goes', () => {
       ]),
     ),
   };
-  const again = applyRecords(before, [makeRecord(1, proved('u0', 'again'))]);
+  const again = applyRecords(before, [makeRecord(1, proved('u0', deployment(10_000)))]);
   expect([again.proved.size, again.proved.has('u1')]).toEqual([10_000, true]);
-  const more = applyRecords(before, [makeRecord(1, proved('more', 'd'))]);
+  const more = applyRecords(before, [makeRecord(1, proved('more', deployment(0)))]);
   expect([more.proved.size, more.proved.has('u0'), more.proved.has('u1')]).toEqual([
     ...[10_000, false, true],
   ]);

@@ -7,7 +7,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, type Revision } from '@rackwright/messages';
+import { agent, noRevision, type Revision } from '@rackwright/messages';
 
 /** An operation that the journal knows. */
 export type JournalledOperation =
@@ -111,11 +111,11 @@ function storeChange(
   seen: Extract<RecordBody, { case: 'storeSeen' }>['value'],
 ): Partial<JournalState> {
   const { incarnation, revision, accepted, refused } = seen;
-  const lostRevisions = larger(known?.lostRevisions ?? 0n, seen.lostRevisions);
+  const lostRevisions = larger(known?.lostRevisions ?? noRevision, seen.lostRevisions);
   if (accepted) return { store: { incarnation, revision, lostRevisions } };
   // Only an acceptance lifts a refusal: what is seen meanwhile counts for nothing.
   if (known?.refused !== undefined) return {};
-  const latest = known?.incarnation === incarnation ? known.revision : 0n;
+  const latest = known?.incarnation === incarnation ? known.revision : noRevision;
   const store = { incarnation, revision: larger(latest, revision), lostRevisions };
   return { store: { ...store, ...(refused === '' ? {} : { refused }) } };
 }
@@ -288,6 +288,6 @@ function grantBodies({ opened, publicKey, handedOff }: JournalledGrant): RecordI
   return bodies;
 }
 
-function larger(a: bigint, b: bigint): bigint {
+function larger<T extends bigint>(a: T, b: T): T {
   return a > b ? a : b;
 }

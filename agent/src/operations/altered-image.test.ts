@@ -11,7 +11,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, DeployProof, writeImageStep } from '@rackwright/messages';
+import {
+  agent,
+  asRunNumber,
+  DeployProof,
+  deploymentIdOf,
+  writeImageStep,
+} from '@rackwright/messages';
 import { digestOf, writeHostManifest } from '@rackwright/oci';
 import { callersHashes, nodeClock, nodeLargeFiles, nodeWebClient } from '@rackwright/platform/node';
 import type { FinalResult } from '@rackwright/results';
@@ -83,7 +89,12 @@ async function deploy(
   };
   const image = { reference: `${registry.name}/os@${digestOf(manifest)}`, plainHttp: true };
   const proof = DeployProof.POWER_ON;
-  const deployment = { id: 'h/1', image, deploy: { proof }, writeAsFetched };
+  const deployment = {
+    id: deploymentIdOf('h', asRunNumber(1)),
+    image,
+    deploy: { proof },
+    writeAsFetched,
+  };
   const request = create(agent.RunStepSchema, { step: writeImageStep, deployment });
   const operation = create(agent.OperationSchema, { id: 'h/1/2/1', hostUid: 'h' });
   const ways = { phoneHomePath: () => '', carriedOn: new CarriedOn() };

@@ -1,11 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, DeployProof } from '@rackwright/messages';
+import { agent, asRunNumber, DeployProof, deploymentIdOf } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { OperationContext, Progress } from '../session/index.ts';
 import { TestClock } from '../session/testing/clock.ts';
 import { awaitImage } from './await-image.ts';
 
-const id = `${'ab'.repeat(16)}/3`;
+const id = deploymentIdOf('ab'.repeat(16), asRunNumber(3));
 
 function setUp(deployment: MessageInitShape<typeof agent.DeploymentSchema> = { id }) {
   const time = new TestClock();

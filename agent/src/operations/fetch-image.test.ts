@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, fetchImageStep } from '@rackwright/messages';
+import { agent, asRunNumber, deploymentIdOf, fetchImageStep } from '@rackwright/messages';
 import { type DiskImage, digestOfHex, OciError } from '@rackwright/oci';
 import { expect, test } from 'vitest';
 import { CarriedOn, type HostImages } from '../images/index.ts';
@@ -56,7 +56,12 @@ function fetching(
   } as const;
   const step = ownSteps({ hostImages: parts }).get(name);
   if (step === undefined) throw new Error('the agent has no such step');
-  const deployment = { id: 'u1/3', image: { reference }, deploy: { netboot }, writeAsFetched };
+  const deployment = {
+    id: deploymentIdOf('u1', asRunNumber(3)),
+    image: { reference },
+    deploy: { netboot },
+    writeAsFetched,
+  };
   const request = create(agent.RunStepSchema, { step: name, deployment });
   const context: OperationContext = {
     signal: new AbortController().signal,
@@ -116,7 +121,11 @@ test('a kernel that could not be booted is told before any host is switched off'
   expect(await result).toMatchObject({ kind: 'failed', type: 'badImage' });
 });
 
-const key = { hostUid: 'u1', deploymentId: 'u1/3', architecture: 'amd64' } as const;
+const key = {
+  hostUid: 'u1',
+  deploymentId: deploymentIdOf('u1', asRunNumber(3)),
+  architecture: 'amd64',
+} as const;
 
 test('for a host that holds nothing it ends when the image has begun to come', async () => {
   const rig = fetching(false, '', fetchImageStep, {}, true);
@@ -126,7 +135,9 @@ test('for a host that holds nothing it ends when the image has begun to come', a
   // Its operation is over: nobody is told any more.
   tellMore();
   expect(told).toHaveLength(1);
-  expect(carriedOn.take({ ...key, deploymentId: 'u1/4' })).toBeUndefined();
+  expect(
+    carriedOn.take({ ...key, deploymentId: deploymentIdOf('u1', asRunNumber(4)) }),
+  ).toBeUndefined();
   expect(asked).toEqual(['u1 disk', 'released']);
 });
 

@@ -1,6 +1,12 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, DeployProof, type FailureName } from '@rackwright/messages';
+import {
+  agent,
+  asRunNumber,
+  DeployProof,
+  deploymentIdOf,
+  type FailureName,
+} from '@rackwright/messages';
 import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
 import { expect, test } from 'vitest';
@@ -54,7 +60,12 @@ function setUp(
     ...{ reference, credential: 'credentials/r', plainHttp: true, mirrors: [mirror] },
     ...{ tokenService: 'auth', internalAddresses: [...internal] },
   };
-  const deployment = { id: `${uid}/3`, image, deploy: { proof }, writeAsFetched };
+  const deployment = {
+    id: deploymentIdOf(uid, asRunNumber(3)),
+    image,
+    deploy: { proof },
+    writeAsFetched,
+  };
   const request = create(agent.RunStepSchema, { step: 'deploy.write_image', deployment });
   const operation = create(agent.OperationSchema, { id: `${uid}/3/4/1`, hostUid: uid });
   const parts = {
@@ -343,7 +354,11 @@ test('what the step before has begun is gone on with, and no turn waited for', a
   const { asked, parts, run } = setUp(() => Promise.reject(new Error('it comes already')));
   const whole = Promise.withResolvers<void>();
   const coming = heldImage(released, { whole: whole.promise });
-  const key = { hostUid: uid, deploymentId: `${uid}/3`, architecture: 'arm64' } as const;
+  const key = {
+    hostUid: uid,
+    deploymentId: deploymentIdOf(uid, asRunNumber(3)),
+    architecture: 'arm64',
+  } as const;
   parts.carriedOn.carry(key, coming, { signal: never, end: () => {} });
   const ended = await run(async () => {
     expect(released).toEqual([]);

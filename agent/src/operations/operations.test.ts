@@ -14,7 +14,7 @@ import {
   imitatedIpmitool,
   VirtualClock,
 } from '@rackwright/bmc/conformance';
-import { agent, BmcIdentitySchema } from '@rackwright/messages';
+import { agent, asRunNumber, BmcIdentitySchema, deploymentIdOf } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import { defaultDeskLimits, noHandOffs, RunnerDesk } from '../runner-gateway/index.ts';
@@ -243,7 +243,11 @@ describe('SetPower', () => {
   test('refuses a step of its own that it does not have', async () => {
     const { calls, execute } = setUp();
     const step = 'deploy.await_nothing';
-    const fields = { step, deployment: { id: 'uid/1' }, destructive: false };
+    const fields = {
+      step,
+      deployment: { id: deploymentIdOf('uid', asRunNumber(1)) },
+      destructive: false,
+    };
     const value = create(agent.RunStepSchema, fields);
     expect(await execute({ case: 'runStep', value })).toMatchObject({
       ...{ kind: 'failed', type: 'unsupported' },

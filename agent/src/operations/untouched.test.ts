@@ -1,7 +1,14 @@
 /** An image that is to be written: what is told of the disks, whoever ends it and when. */
 import { create, toJson } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
-import { agent, DeployProof, type OperationId, writeImageStep } from '@rackwright/messages';
+import {
+  agent,
+  asRunNumber,
+  DeployProof,
+  deploymentIdOf,
+  type OperationId,
+  writeImageStep,
+} from '@rackwright/messages';
 import { digestOfHex, OciError, ociFailures } from '@rackwright/oci';
 import { type FinalResult, type Result, resultToWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
@@ -60,7 +67,10 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
     ...changed,
   };
   const deployment = {
-    ...{ id: 'h/1', image: { reference: `registry.example.org/os@${digest}` } },
+    ...{
+      id: deploymentIdOf('h', asRunNumber(1)),
+      image: { reference: `registry.example.org/os@${digest}` },
+    },
     deploy: { proof: DeployProof.POWER_ON },
   };
   const mode = agent.StepMode.RUN;

@@ -6,7 +6,14 @@
  *    after a restart either: a replica that is behind must not bring back a host that is gone.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { agent, type HostName, type HostUid, type OperationId } from '@rackwright/messages';
+import {
+  agent,
+  asRevision,
+  type HostName,
+  type HostUid,
+  type OperationId,
+  type Revision,
+} from '@rackwright/messages';
 import type { Disk, Log } from '@rackwright/platform';
 import type { JournalState } from '../journal/index.ts';
 
@@ -65,8 +72,9 @@ export class BootSnapshots {
   }
 
   /** How far the store had come that the list in force is of. */
-  get position(): { readonly incarnation: string; readonly generation: bigint } {
-    return this.#current;
+  get position(): { readonly incarnation: string; readonly revision: Revision } {
+    const { incarnation, generation } = this.#current;
+    return { incarnation, revision: asRevision(generation) };
   }
 
   /** Takes up what the last life kept. A copy that is gone or unreadable is fetched again. */

@@ -1,4 +1,5 @@
 /** What a lease does not permit: a store that lost something, and a freeze (DESIGN §5, §10). */
+import { asRevision } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 
@@ -11,14 +12,14 @@ async function connected(): Promise<World> {
 test('DESIGN §10: what a lease told of the store is not gone at the next session', async () => {
   const world = await connected();
   const told = world.controlPlane.revision;
-  world.controlPlane.revision = told + 40n;
+  world.controlPlane.revision = asRevision(told + 40n);
   await world.run(10_000);
   world.controlPlane.revision = told;
   await world.restart();
   await world.issue(world.erase('h/1/1/1'), 10_000);
   expect(world.touched).toEqual([]);
   // Revisions that came after the loss are not those that were lost.
-  world.controlPlane.revision = told + 80n;
+  world.controlPlane.revision = asRevision(told + 80n);
   await world.restart();
   await world.run(10_000);
   expect(world.touched).toEqual([]);
@@ -41,7 +42,7 @@ test('DESIGN §10: a list of hosts that is in force tells how far the store had 
 describe('the work lease', () => {
   test('is not given by a control plane whose store has lost what the agent saw', async () => {
     const world = await connected();
-    world.controlPlane.revision = 5n;
+    world.controlPlane.revision = asRevision(5);
     await world.restart();
     await world.run(5000);
     expect(world.session?.leaseValid()).toBe(false);
@@ -57,7 +58,7 @@ describe('the work lease', () => {
   test('is not given by a control plane with another store until that is accepted', async () => {
     const world = await connected();
     world.controlPlane.incarnation = 'incarnation-2';
-    world.controlPlane.revision += 100n;
+    world.controlPlane.revision = asRevision(world.controlPlane.revision + 100n);
     await world.restart();
     await world.issue(world.erase('h/1/1/1'), 10_000);
     expect(world.touched).toEqual([]);
@@ -79,14 +80,14 @@ test('DESIGN §10: with what was lost before it the revision never falls', async
   };
   await world.restart();
   const before = seen();
-  world.controlPlane.revision = 5n;
+  world.controlPlane.revision = asRevision(5);
   await world.restart();
   world.controlPlane.send({
     case: 'storeAccepted',
     value: {
       incarnation: world.controlPlane.incarnation,
-      revision: 5n,
-      lostRevisions: before - 5n,
+      revision: asRevision(5),
+      lostRevisions: asRevision(before - 5n),
       by: 'user:ann',
     },
   });

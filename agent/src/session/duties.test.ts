@@ -1,5 +1,5 @@
 /** What the session does beside operations: secrets, grants, snapshots, forgetting, facts. */
-import type { OperationId } from '@rackwright/messages';
+import { asRunNumber, deploymentIdOf, type OperationId } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import type { Executor } from './executor.ts';
 import { journalPath, snapshotPath, World } from './testing/world.ts';
@@ -252,7 +252,8 @@ describe('the boot snapshot', () => {
 
   test('names what hosts boot over the network, after a restart as well', async () => {
     const world = await connected();
-    const netboot = { id: 'h/3', image: { reference: 'registry.example.org/net' } };
+    const id = deploymentIdOf('h', asRunNumber(3));
+    const netboot = { id, image: { reference: 'registry.example.org/net' } };
     const diskless = [{ ...hosts[0], netboot }];
     world.controlPlane.send({ case: 'bootSnapshot', value: { generation: 7n, hosts: diskless } });
     await world.run(100);

@@ -1,5 +1,5 @@
 /** R3, R4, R12 and Cancel: an operation from receipt to its answered report. */
-import { agent, RerunClass } from '@rackwright/messages';
+import { agent, asRunNumber, deploymentIdOf, RerunClass } from '@rackwright/messages';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { describe, expect, test } from 'vitest';
 import { Journal } from '../journal/index.ts';
@@ -170,7 +170,7 @@ describe('R4: no destructive step without a durable intent', () => {
 
   test('of an image that it does not accept says that no disk was touched', async () => {
     const world = await connected();
-    const deployment = { id: 'h/1', hostName: 'h' };
+    const deployment = { id: deploymentIdOf('h', asRunNumber(1)), hostName: 'h' };
     const write = (id: string) => world.erase(id, { step: 'deploy.write_image', deployment });
     await world.issue(write('h/1/1/1'));
     world.disk.failing = true;

@@ -1,6 +1,6 @@
 /** R6, R7, R9, R10, R11: what holds between the agent and the control plane, session by session. */
 import { create } from '@bufbuild/protobuf';
-import { agent, failureWord } from '@rackwright/messages';
+import { agent, asRevision, failureWord } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { journalPath, World } from './testing/world.ts';
 
@@ -293,7 +293,7 @@ describe('R10: Hello is the reconciliation', () => {
       return id === '' ? { kind: 'complete' } : { kind: 'complete' };
     };
     await world.issue(world.power('h/1/1/1', { on: true }));
-    world.controlPlane.revision = 42n;
+    world.controlPlane.revision = asRevision(42);
     await world.restart();
     await world.restart();
     expect(world.controlPlane.hellos[0]).toMatchObject({ incarnation: '', revision: 0n });

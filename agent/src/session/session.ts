@@ -10,7 +10,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostUid, type OperationId } from '@rackwright/messages';
+import { agent, type HostUid, noRevision, type OperationId } from '@rackwright/messages';
 import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
 import type { RecordSpan } from '@rackwright/trace';
 import type { Journal } from '../journal/index.ts';
@@ -271,8 +271,8 @@ export class AgentSession {
       operations: [...attempts.list()],
       runners: [...this.#facts.runners()],
       incarnation: seen?.incarnation ?? '',
-      revision: seen?.revision ?? 0n,
-      lostRevisions: seen?.lostRevisions ?? 0n,
+      revision: seen?.revision ?? noRevision,
+      lostRevisions: seen?.lostRevisions ?? noRevision,
       bmcReads: [...(this.#options.reads?.kinds ?? [])],
       watchesConsoles: this.#options.consoles !== undefined,
       storeRefused: this.#refused || (store?.refused ?? ''),
@@ -382,9 +382,9 @@ export class AgentSession {
   #seen(): StorePosition | undefined {
     const { store } = this.#options.journal.state;
     if (store === undefined || store.refused !== undefined) return store;
-    const { incarnation, generation } = this.#snapshots.position;
-    const isLater = incarnation === store.incarnation && generation > store.revision;
-    return isLater ? { ...store, revision: generation } : store;
+    const { incarnation, revision } = this.#snapshots.position;
+    const isLater = incarnation === store.incarnation && revision > store.revision;
+    return isLater ? { ...store, revision } : store;
   }
 
   /** From here on this store is worked for; the next Hello says so and is answered anew. */

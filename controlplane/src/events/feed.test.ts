@@ -1,6 +1,7 @@
 /** Events follow from the store alone: none is missed, and the same change has the same events. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import {
+  asRunNumber,
   EventSchema,
   EventTypeSchema,
   FaultSeverity,
@@ -100,9 +101,14 @@ describe('the events of a host', () => {
 
   test('name both ends of a run that came and went between two records', async () => {
     const ended = (number: bigint) => ({
-      ...{ kind: RunKind.VERIFY, number, phase: RunPhase.ENDED, outcome: RunOutcome.SUCCEEDED },
+      ...{
+        kind: RunKind.VERIFY,
+        number: asRunNumber(number),
+        phase: RunPhase.ENDED,
+        outcome: RunOutcome.SUCCEEDED,
+      },
     });
-    const running = { kind: RunKind.CLEAN, number: 3n, phase: RunPhase.RUNNING };
+    const running = { kind: RunKind.CLEAN, number: asRunNumber(3), phase: RunPhase.RUNNING };
     await putHost('h1', { run: { ...ended(1n), phase: RunPhase.RUNNING } }, { runCount: 1n });
     const since = await store.latestRevision();
     const finishedRuns = [ended(1n), ended(2n)];

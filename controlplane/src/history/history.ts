@@ -1,6 +1,7 @@
 /** HistoryService: what a host was, and what was done on it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRevision,
   type BoundService,
   bind,
   type DiffHostRequest,
@@ -32,7 +33,7 @@ async function diffHost(deps: RpcDependencies, request: DiffHostRequest) {
   const after = await hostAt(deps, name, toTime, 'to_time');
   return {
     differences: [...diffHosts(before.host, after.host)],
-    fromRevision: BigInt(before.revision),
-    toRevision: BigInt(after.revision),
+    fromRevision: asRevision(before.revision),
+    toRevision: asRevision(after.revision),
   };
 }

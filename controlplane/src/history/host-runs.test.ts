@@ -2,6 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   FailureType,
   HostErrorSchema,
   HostState,
@@ -37,7 +38,7 @@ function ended(number: bigint, outcome: RunOutcome, seconds: number) {
   const failed = outcome === RunOutcome.FAILED;
   return create(RunSchema, {
     kind: RunKind.CLEAN,
-    number,
+    number: asRunNumber(number),
     phase: RunPhase.ENDED,
     outcome,
     startTime: timestampFromMs(0),
@@ -65,7 +66,7 @@ async function keep(run: ReturnType<typeof ended>, hostUid = 'u1'): Promise<void
 /** A host with an inspection under way as its run 12, after eleven cleans. */
 async function busyHost(): Promise<void> {
   const record = preparedHost(1, { state: HostState.MANAGEABLE, kind: RunKind.INSPECT });
-  if (record.host?.status?.run !== undefined) record.host.status.run.number = 12n;
+  if (record.host?.status?.run !== undefined) record.host.status.run.number = asRunNumber(12);
   record.runCount = 12n;
   await putHost(fixture.store, record);
   for (let number = 1n; number <= 11n; number++) {

@@ -16,6 +16,7 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import {
   ApiFailure,
+  asRevision,
   type Host,
   type HostId,
   type HostRevisionSchema,
@@ -135,7 +136,7 @@ function revisionOf(
   const record = hostRecordOf(change);
   const { actor = '', cause = '', time } = record.change ?? {};
   return {
-    revision: BigInt(change.revision),
+    revision: asRevision(change.revision),
     actor,
     cause,
     ...(time === undefined ? {} : { time }),

@@ -1,6 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { FailureType, RunKind, RunOutcome, RunSchema, StepState } from '@rackwright/messages';
+import {
+  asRunNumber,
+  FailureType,
+  RunKind,
+  RunOutcome,
+  RunSchema,
+  StepState,
+} from '@rackwright/messages';
 import { operationTrace } from '@rackwright/trace';
 import { expect, test } from 'vitest';
 import { spansOf } from './run-spans.ts';
@@ -13,7 +20,7 @@ const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 function runOf(flags: string) {
   return create(RunSchema, {
     kind: RunKind.CLEAN,
-    number: 4n,
+    number: asRunNumber(4),
     outcome: RunOutcome.FAILED,
     error: { type: FailureType.IO_ERROR, message: 'disk sda of rack 7 is broken' },
     startTime: at(0),

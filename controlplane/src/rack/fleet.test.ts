@@ -1,6 +1,11 @@
 /** The brakes through the operators' API: the fleet's record, and what racks may be limited to. */
 import { clone, create } from '@bufbuild/protobuf';
-import { PowerMismatchPolicy, RestoredStoreSchema, store as wire } from '@rackwright/messages';
+import {
+  asRevision,
+  PowerMismatchPolicy,
+  RestoredStoreSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -223,7 +228,10 @@ describe('a rack', () => {
     expect(JSON.stringify(notFrozen)).toContain('rackwright fleet thaw');
     const kept = await readRecord(store, wire.RackRecordSchema, key);
     const record = clone(wire.RackRecordSchema, kept?.record ?? create(wire.RackRecordSchema));
-    const restoredStore = create(RestoredStoreSchema, { seenRevision: 900n, revision: 40n });
+    const restoredStore = create(RestoredStoreSchema, {
+      seenRevision: asRevision(900),
+      revision: asRevision(40),
+    });
     if (record.rack?.status === undefined) throw new Error('the rack has no status');
     record.rack.status.restoredStore = restoredStore;
     const writer = { store, random: nodeRandom() };

@@ -1,6 +1,7 @@
 /** Filters and orders of racks, workflows, runs and the audit, and of the watch of racks. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
+  asRunNumber,
   WatchRacksResponse_Kind as Kind,
   Role,
   RunKind,
@@ -24,7 +25,7 @@ beforeAll(async () => {
   const [kind, phase] = [RunKind.INSPECT, RunPhase.ENDED];
   for (const number of [21, 22, 23, 30]) {
     const outcome = number === 22 ? RunOutcome.FAILED : RunOutcome.SUCCEEDED;
-    const run = { kind, phase, outcome, number: BigInt(number), requestedBy: 'goal' };
+    const run = { kind, phase, outcome, number: asRunNumber(number), requestedBy: 'goal' };
     const bytes = toBinary(
       wire.FinishedRunRecordSchema,
       create(wire.FinishedRunRecordSchema, { run }),

@@ -6,6 +6,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   type CleanStepRequest,
   DeletionSchema,
   GoalBackoffSchema,
@@ -112,7 +113,7 @@ const dayMs = 24 * 3_600_000;
 function runOf(kind: RunKind, since: Timestamp): Run {
   return create(RunSchema, {
     kind,
-    number: 1n,
+    number: asRunNumber(1),
     phase: RunPhase.WAITING,
     waiting: { reason: 'agent', message: 'the agent of the rack is not connected', since },
     steps: [

@@ -1,6 +1,11 @@
 /** A batch under any luck of its hosts. */
 import { create } from '@bufbuild/protobuf';
-import { WorkflowRunSchema, WorkflowRunState, store as wire } from '@rackwright/messages';
+import {
+  asWorkflowRunNumber,
+  WorkflowRunSchema,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { foldBatch, hasSlot, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
@@ -23,7 +28,7 @@ function batch(hosts: number, maxParallel: number, maxFailures: number) {
 
 const slotOf = (state: WorkflowRunState): SlotState => ({
   kind: 'run',
-  run: create(WorkflowRunSchema, { number: 1n, state }),
+  run: create(WorkflowRunSchema, { number: asWorkflowRunNumber(1n), state }),
 });
 
 const states = (record: wire.WorkflowBatchRecord) =>

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   ClaimSchema,
   HostState,
   RunKind,
@@ -46,7 +47,7 @@ function workflow(disabled = false): wire.WorkflowRecord {
 const runOf = (workflowRun: string, outcome?: RunOutcome) =>
   create(RunSchema, {
     kind: workflowRun === '' ? RunKind.CLEAN : RunKind.WORKFLOW,
-    number: 7n,
+    number: asRunNumber(7),
     workflowRun,
     phase: outcome === undefined ? RunPhase.RUNNING : RunPhase.ENDED,
     outcome: outcome ?? RunOutcome.UNSPECIFIED,

@@ -1,6 +1,7 @@
 /** Workflow runs that are looked at before they are started, and started by their plan. */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import {
+  asWorkflowRunNumber,
   type Host,
   type HostId,
   hostRefused,
@@ -38,7 +39,7 @@ export async function nextRun(
   const { kept, host } = await readWorkflow(deps, id);
   const spec = create(WorkflowSpecSchema);
   const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
-  const number = (base.workflow?.status?.runCount ?? 0n) + 1n;
+  const number = asWorkflowRunNumber((base.workflow?.status?.runCount ?? 0n) + 1n);
   const name = workflowRunName(id, number);
   const template = await readTemplate(deps.store, id.templateId);
   return {

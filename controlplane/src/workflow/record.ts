@@ -10,10 +10,13 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  asWorkflowRunNumber,
   type FailureName,
   failureTypeOf,
+  noRun,
   type Run,
   RunFailureSchema,
+  type RunNumber,
   RunOutcome,
   RunPhase,
   RunSchema,
@@ -52,8 +55,8 @@ export function keptRuns(record: wire.WorkflowRecord): WorkflowRun[] {
 }
 
 /** The number of the host's run that carries it out; 0n: none that is known. */
-export function hostRunOf(run: WorkflowRun): bigint {
-  return run.run?.number ?? 0n;
+export function hostRunOf(run: WorkflowRun): RunNumber {
+  return run.run?.number ?? noRun;
 }
 
 /** A copy whose parts can be changed. */
@@ -105,7 +108,7 @@ export function acceptRun(
   const pendingMs = timeout === undefined ? pendingTimeoutDefaultMs : durationMs(timeout);
   status.run = create(WorkflowRunSchema, {
     name: workflowRunName(id, status.runCount),
-    number: status.runCount,
+    number: asWorkflowRunNumber(status.runCount),
     state: WorkflowRunState.PENDING,
     createTime: timestampFromMs(nowMs),
     deadline: timestampFromMs(nowMs + pendingMs),
@@ -114,7 +117,7 @@ export function acceptRun(
     batchUid: order.ownerUid,
     workflowUid: workflow.uid,
   });
-  draft.hostRun = 0n;
+  draft.hostRun = noRun;
   draft.actor = order.actor;
   draft.ownerUid = order.ownerUid;
   draft.ownerUse = order.use;
@@ -227,7 +230,7 @@ export function dropRuns(
   draft.earlierRuns = earlier;
   draft.untoldRuns = draft.untoldRuns.filter((each) => !numbers.has(each));
   if (replaced) {
-    draft.hostRun = latest === undefined ? 0n : hostRunOf(latest);
+    draft.hostRun = latest === undefined ? noRun : hostRunOf(latest);
     draft.ownerUid = '';
     draft.planHash = '';
     draft.planReason = '';

@@ -2,6 +2,8 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
+  asWorkflowRunNumber,
   type Run,
   RunKind,
   type RunNumber,
@@ -20,7 +22,7 @@ const timedOutShownMs = 10_000;
 
 function run(number: number, kind: RunKind, outcome: RunOutcome = RunOutcome.SUCCEEDED): Run {
   return create(RunSchema, {
-    ...{ number: BigInt(number), kind, outcome, phase: RunPhase.ENDED },
+    ...{ number: asRunNumber(number), kind, outcome, phase: RunPhase.ENDED },
     endTime: timestampFromMs(endMs),
   });
 }
@@ -64,14 +66,14 @@ test('a run whose line is not yet in the timeline stays', () => {
 
 test('a workflow’s run that timed out goes when it has been shown, and others stay', () => {
   const ended = (number: bigint, state: WorkflowRunState, hostRun: RunNumber) => ({
-    ...{ number, state, run: { number: hostRun } },
+    ...{ number: asWorkflowRunNumber(number), state, run: { number: hostRun } },
     endTime: timestampFromMs(endMs),
   });
   const record = create(wire.WorkflowRecordSchema, {
-    workflow: { status: { run: ended(3n, WorkflowRunState.SUCCEEDED, 12n) } },
+    workflow: { status: { run: ended(3n, WorkflowRunState.SUCCEEDED, asRunNumber(12)) } },
     earlierRuns: [
-      ended(2n, WorkflowRunState.TIMED_OUT, 11n),
-      ended(1n, WorkflowRunState.FAILED, 10n),
+      ended(2n, WorkflowRunState.TIMED_OUT, asRunNumber(11)),
+      ended(1n, WorkflowRunState.FAILED, asRunNumber(10)),
     ],
   });
   const drop = (nowMs: number, runCount = 100) => [

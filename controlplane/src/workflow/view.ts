@@ -1,6 +1,7 @@
 /** Workflows and their runs as people see them: the record joined with what the host says. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
+  asWorkflowRunNumber,
   type Host,
   type Run,
   RunSchema,
@@ -90,7 +91,7 @@ async function whyNotRunnable(
 ): Promise<string> {
   if (host === undefined) return `hosts/${id.hostId} does not exist`;
   const facts = await readRecord(source.store, wire.HostFactsSchema, storeKey('facts', id.hostId));
-  const number = (workflow?.status?.runCount ?? 0n) + 1n;
+  const number = asWorkflowRunNumber((workflow?.status?.runCount ?? 0n) + 1n);
   const name = workflowRunName(id, number);
   const variables = workflow?.spec?.variables ?? {};
   const template = await readTemplate(source.store, id.templateId);

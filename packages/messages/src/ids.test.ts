@@ -1,8 +1,36 @@
-import { expectTypeOf, test } from 'vitest';
-import type { HostUid, OperationId } from './ids.ts';
+import { expect, expectTypeOf, test } from 'vitest';
+import {
+  asRevision,
+  asRunNumber,
+  asWorkflowRunNumber,
+  type DeploymentId,
+  deploymentIdOf,
+  type HostUid,
+  type OperationId,
+  type Revision,
+  type RunNumber,
+  type WorkflowRunNumber,
+} from './ids.ts';
 
 test('an id is none of another kind, and a text may become one', () => {
   expectTypeOf<OperationId>().not.toExtend<HostUid>();
   expectTypeOf<HostUid>().not.toExtend<OperationId>();
   expectTypeOf<string>().toExtend<HostUid>();
+});
+
+test('a deployment is named by its host and run alone', () => {
+  expectTypeOf<string>().not.toExtend<DeploymentId>();
+  expect(deploymentIdOf('u1', asRunNumber(3))).toBe('u1/3');
+});
+
+test('a plain number is no number of a run or revision, and none of these is another', () => {
+  expectTypeOf<bigint>().not.toExtend<RunNumber>();
+  expectTypeOf<bigint>().not.toExtend<WorkflowRunNumber>();
+  expectTypeOf<bigint>().not.toExtend<Revision>();
+  expectTypeOf<WorkflowRunNumber>().not.toExtend<RunNumber>();
+  expectTypeOf<RunNumber>().not.toExtend<Revision>();
+  for (const numbered of [asRunNumber, asWorkflowRunNumber, asRevision]) {
+    expect(numbered(7)).toBe(7n);
+    expect(() => numbered(-1n)).toThrow('-1 is negative; it counts from 0');
+  }
 });

@@ -1,8 +1,9 @@
 /**
  * What kind of thing an id names. Nothing of an opaque text can be checked. So an id has its kind
  * from where it was decoded or made, and the compiler refuses it where another kind is meant; a
- * plain text is still taken. Generated messages have these types, too (`test/tidy/ids.ts`). A text
- * whose form is checked is branded instead (`Mac`, `Digest`).
+ * plain text is still taken. Generated messages have these types, too (`test/tidy/ids.ts`).
+ *
+ * An id with a brand is made by its function here alone: no plain text or number is taken for it.
  */
 
 /** A host for ever: one that is created again under the same name has another. */
@@ -24,13 +25,46 @@ export type RackId = string & { readonly __kind?: 'RackId' };
 export type RackName = string & { readonly __kind?: 'RackName' };
 
 /** "<host uid>/<run>": one image on one host. */
-export type DeploymentId = string & { readonly __kind?: 'DeploymentId' };
+export type DeploymentId = string & { readonly __brand: 'DeploymentId' };
+
+export function deploymentIdOf(hostUid: HostUid, run: RunNumber): DeploymentId {
+  return `${hostUid}/${run}` as DeploymentId;
+}
+
+/** No deployment, as messages and records say it. */
+export const noDeployment = '' as DeploymentId;
 
 /** Counts the runs of one host from 1; 0: none. */
-export type RunNumber = bigint & { readonly __kind?: 'RunNumber' };
+export type RunNumber = bigint & { readonly __brand: 'RunNumber' };
+
+/** Throws a RangeError for a negative number. */
+export function asRunNumber(count: number | bigint): RunNumber {
+  return notNegative(BigInt(count)) as RunNumber;
+}
+
+/** No run, as messages and records say it. */
+export const noRun: RunNumber = asRunNumber(0);
 
 /** Counts the runs of one workflow of a host from 1; 0: none. */
-export type WorkflowRunNumber = bigint & { readonly __kind?: 'WorkflowRunNumber' };
+export type WorkflowRunNumber = bigint & { readonly __brand: 'WorkflowRunNumber' };
+
+/** Throws a RangeError for a negative number. */
+export function asWorkflowRunNumber(count: number | bigint): WorkflowRunNumber {
+  return notNegative(BigInt(count)) as WorkflowRunNumber;
+}
 
 /** A position in the history of one store. */
-export type Revision = bigint & { readonly __kind?: 'Revision' };
+export type Revision = bigint & { readonly __brand: 'Revision' };
+
+/** Throws a RangeError for a negative number. */
+export function asRevision(count: number | bigint): Revision {
+  return notNegative(BigInt(count)) as Revision;
+}
+
+/** Of a history that has not begun, or of which nothing is lost. */
+export const noRevision: Revision = asRevision(0);
+
+function notNegative(count: bigint): bigint {
+  if (count < 0n) throw new RangeError(`${count} is negative; it counts from 0`);
+  return count;
+}

@@ -97,7 +97,25 @@ export {
   partText,
   switchText,
 } from './hardware-text.ts';
-export type * from './ids.ts';
+export {
+  asRevision,
+  asRunNumber,
+  asWorkflowRunNumber,
+  type DeploymentId,
+  deploymentIdOf,
+  type HostId,
+  type HostName,
+  type HostUid,
+  noDeployment,
+  noRevision,
+  noRun,
+  type OperationId,
+  type RackId,
+  type RackName,
+  type Revision,
+  type RunNumber,
+  type WorkflowRunNumber,
+} from './ids.ts';
 export { Masking, maskText } from './masking.ts';
 export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';

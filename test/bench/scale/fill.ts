@@ -9,6 +9,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { reservedValues, usualBytes } from '@rackwright/controlplane';
 import {
   ApiFailure,
+  asRunNumber,
   type Host,
   type HostUid,
   InventorySchema,
@@ -173,7 +174,7 @@ function runOf(kind: RunKind, at: number) {
   }));
   // Before the first run of the host's own record.
   return create(RunSchema, {
-    ...{ number: BigInt(at + 1), kind, steps, phase: RunPhase.ENDED },
+    ...{ number: asRunNumber(at + 1), kind, steps, phase: RunPhase.ENDED },
     ...{ outcome: RunOutcome.SUCCEEDED, startTime: timestampFromMs(endMs - 120_000) },
     endTime: timestampFromMs(endMs),
   });

@@ -1,6 +1,7 @@
 /** Each rule about when a pool takes a host finds what breaks it, and nothing else. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
+  asRunNumber,
   HostState,
   type PoolSpecSchema,
   RolloutSlotState,
@@ -28,7 +29,7 @@ function recordOf(spec: Spec, slots: readonly Slot[], more: object = {}): store.
   const target = { image: wanted, digest: digestOfImage('b') };
   const taken = slots.map(({ host, state = STARTING }) => ({
     ...{ host: `hosts/h${host}`, hostUid: uidOf(host), rack: 'racks/r1', image: wanted, state },
-    ...{ number: BigInt(host), run: 1n, kind: RunKind.REIMAGE },
+    ...{ number: BigInt(host), run: asRunNumber(1), kind: RunKind.REIMAGE },
   }));
   return create(store.PoolRecordSchema, {
     pool: { name: 'pools/p1', spec, status: { target, slots: taken } },

@@ -1,6 +1,6 @@
 /** What the judge of workflows makes of a store that went back. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { RunKind, RunPhase, store } from '@rackwright/messages';
+import { asRunNumber, asWorkflowRunNumber, RunKind, RunPhase, store } from '@rackwright/messages';
 import { EventHeap } from '@rackwright/sim';
 import { expect, test } from 'vitest';
 import { WorkflowJudge } from './judge.ts';
@@ -20,7 +20,7 @@ function seen() {
   const judge = new WorkflowJudge(parts, new Map(), (rule, text) => found.push(`${rule} ${text}`));
   const template = create(store.TemplateRecordSchema, { template: { source: first.source } });
   judge.note('templates.t1', toBinary(store.TemplateRecordSchema, template));
-  const status = { hostUid: 'u1', runCount: 1n, run: { number: 1n } };
+  const status = { hostUid: 'u1', runCount: 1n, run: { number: asWorkflowRunNumber(1) } };
   const workflow = create(store.WorkflowRecordSchema, { workflow: { uid: 'w1', status } });
   judge.note('workflows.h1.t1', toBinary(store.WorkflowRecordSchema, workflow));
   judge.changed(carrying(first));
@@ -29,7 +29,7 @@ function seen() {
 
 function carrying({ digest: templateDigest }: Recipe, runCount = 2n): store.HostRecord {
   const workflowRun = 'hosts/h1/workflows/t1/runs/1';
-  const run = { number: 2n, kind: RunKind.WORKFLOW, templateDigest, workflowRun };
+  const run = { number: asRunNumber(2), kind: RunKind.WORKFLOW, templateDigest, workflowRun };
   const status = { run: { ...run, phase: RunPhase.RUNNING } };
   return create(store.HostRecordSchema, {
     host: { name: 'hosts/h1', uid: 'u1', status },

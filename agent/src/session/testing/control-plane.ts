@@ -4,7 +4,7 @@
  * It speaks the real messages, as bytes.
  */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { agent, type HostUid, type OperationId } from '@rackwright/messages';
+import { agent, asRevision, type HostUid, type OperationId } from '@rackwright/messages';
 import { type Result, resultFromWire, type Unsupported } from '@rackwright/results';
 import type { Connection, Transport, TransportHandlers } from '../transport.ts';
 import type { TestClock } from './clock.ts';
@@ -45,7 +45,7 @@ export class ControlPlane {
   /** Said with each renewal; empty: nothing is frozen. */
   frozen = '';
   incarnation = 'incarnation-1';
-  revision = 10n;
+  revision = asRevision(10);
   answers = true;
   verdict: agent.ReportAnswer_Verdict = agent.ReportAnswer_Verdict.APPLIED;
   settles = true;

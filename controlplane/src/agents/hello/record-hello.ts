@@ -1,6 +1,12 @@
 /** What an agent's Hello leaves in its rack's record, and what the session takes from there. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { agent, HostUid, RackId, Revision } from '@rackwright/messages';
+import {
+  type agent,
+  asRevision,
+  type HostUid,
+  type RackId,
+  type Revision,
+} from '@rackwright/messages';
 import { agentStepsOf, lifeOf } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import { believedBy } from '../base/trust.ts';
@@ -37,7 +43,7 @@ export async function recordHello(
 ): Promise<Recorded | string | undefined> {
   const { store, hosts, clock, trust } = deps;
   const { incarnation } = store;
-  const position = { incarnation, revision: BigInt(await store.latestRevision()) };
+  const position = { incarnation, revision: asRevision(await store.latestRevision()) };
   const hostName = (uid: HostUid) => `hosts/${hosts.hostIdOfUid(uid, rackId) ?? uid}`;
   const believed = await believedBy(hello, trust);
   let outcome: Recorded | string | undefined;

@@ -1,6 +1,6 @@
 /** What a renewal of the work lease rests on, and what it says (R11). */
 import { create } from '@bufbuild/protobuf';
-import { agent, type RackId, store as wire } from '@rackwright/messages';
+import { agent, asRevision, type RackId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { fleetKey, whyNothingDestructive } from '../../host/index.ts';
 import { type Kept, readShared } from '../../records/index.ts';
@@ -44,7 +44,7 @@ export function renewalOf(
   const value = create(agent.LeaseRenewalSchema, {
     heartbeatSequence: sequence,
     durationMs: leaseDurationMs,
-    revision: BigInt(revision),
+    revision: asRevision(revision),
     frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),
   });
   const renewal = { case: 'leaseRenewal', value } as const;

@@ -14,7 +14,9 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asRevision,
   type HostUid,
+  noRevision,
   type RackStatus,
   RestoredStoreSchema,
   type Revision,
@@ -30,8 +32,8 @@ export interface StorePosition {
 }
 
 /** Revisions that were lost up to now, as the store knows of them in this rack. */
-export function lostSoFar({ lostBefore, lostRevisions }: wire.RackRecord): bigint {
-  return lostBefore + lostRevisions;
+export function lostSoFar({ lostBefore, lostRevisions }: wire.RackRecord): Revision {
+  return asRevision(lostBefore + lostRevisions);
 }
 
 /** Whether the agent has seen what this store does not have. One that has seen nothing has not. */
@@ -76,7 +78,7 @@ export function foldStoreGuard(
   if (known === undefined) beginLoss(record);
   const revision = known?.revision ?? store.revision;
   const lost = seenBy(hello) - revision - record.lostBefore;
-  if (lost > record.lostRevisions) record.lostRevisions = lost;
+  if (lost > record.lostRevisions) record.lostRevisions = asRevision(lost);
   if (record.acceptedStore !== undefined) return;
   const since: Timestamp = status.restoredStore?.since ?? timestampFromMs(nowMs);
   status.restoredStore = create(RestoredStoreSchema, {
@@ -104,7 +106,7 @@ function isCovered(record: wire.RackRecord, hello: agent.Hello, store: StorePosi
 /** Another loss is counted from here; what was lost before it stays counted. */
 function beginLoss(record: wire.RackRecord): void {
   record.lostBefore = lostSoFar(record);
-  record.lostRevisions = 0n;
+  record.lostRevisions = noRevision;
 }
 
 /** Whether nothing is ordered of the rack's agent: a loss is not accepted, or that is untold. */

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  asRevision,
   type HostId,
   type HostUid,
   type OperationId,
@@ -58,7 +59,7 @@ export async function welcomeTo(
   return create(agent.WelcomeSchema, {
     sessionId: welcoming.sessionId,
     incarnation: store.incarnation,
-    revision: BigInt(await store.latestRevision()),
+    revision: asRevision(await store.latestRevision()),
     heartbeatIntervalMs: timing.heartbeatIntervalMs,
     idleHeartbeatIntervalMs: timing.idleHeartbeatIntervalMs,
     directives,

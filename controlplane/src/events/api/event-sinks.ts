@@ -3,6 +3,7 @@ import { clone, create, fromBinary, type MessageInitShape } from '@bufbuild/prot
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   alreadyExists,
+  asRevision,
   type BoundService,
   bind,
   type CreateEventSinkRequest,
@@ -173,7 +174,7 @@ async function createSink(
   }
   Object.assign(eventSink, { uid: randomId(random), createTime: time, updateTime: time });
   // Whatever is written after this is told to it.
-  const beginRevision = BigInt(await answered(store.latestRevision()));
+  const beginRevision = asRevision(await answered(store.latestRevision()));
   const requestIds = withApplied([], requestId);
   const record = create(schema, { eventSink, requestIds, beginRevision });
   if (request.validateOnly) return present(deps, record, 0);

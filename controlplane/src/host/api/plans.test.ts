@@ -2,6 +2,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   ClaimSchema,
   DeletionMode,
   HostState,
@@ -243,7 +244,7 @@ test('a plan says how long such runs took before, the host’s own first', async
   const finished = async (number: bigint, seconds: number) => {
     const run = create(RunSchema, {
       kind: RunKind.CLEAN,
-      number,
+      number: asRunNumber(number),
       outcome: RunOutcome.SUCCEEDED,
       startTime: timestampFromMs(0),
       endTime: timestampFromMs(seconds * 1_000),

@@ -17,8 +17,10 @@ import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asRunNumber,
   type DeploySpec,
   DeploySpecSchema,
+  deploymentIdOf,
   FirstBootFormat,
   HostState,
   type HostStatus,
@@ -70,7 +72,7 @@ export function deploymentOf(pass: Pass, run: Pick<Run, 'number'>): DeploymentRe
   );
   if (found.kind === 'refused') return found;
   const deployment = create(agent.DeploymentSchema, {
-    id: `${host.uid}/${run.number}`,
+    id: deploymentIdOf(host.uid, run.number),
     hostName: idOf(host.name),
     image: found.image,
     ...(spec.rootDisk === undefined ? {} : { rootDisk: spec.rootDisk }),
@@ -137,7 +139,7 @@ export function netbootOf(
   const image =
     found.kind === 'ok' ? found.image : create(agent.HostImageSchema, { reference: status.image });
   return create(agent.DeploymentSchema, {
-    id: `${host.uid}/${deployedRun}`,
+    id: deploymentIdOf(host.uid, asRunNumber(deployedRun)),
     hostName: idOf(host.name),
     image,
     deploy: clone(DeploySpecSchema, status.deploy ?? create(DeploySpecSchema)),
@@ -170,7 +172,7 @@ export function beginWrite({ status, record }: Pass): void {
   if (writing !== undefined && writing.attempt > 1) return;
   record.replaced = create(store.ReplacedImageSchema, {
     image: status.image,
-    run: record.deployedRun,
+    run: asRunNumber(record.deployedRun),
   });
   status.image = '';
 }

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  asRunNumber,
   type FailureName,
   FailureType,
   FaultSchema,
@@ -189,7 +190,7 @@ test('a reimage waits in service for a place in the wipe budget, and keeps it to
   expect(statusOf(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'wipeBudget' } });
   expect(host.record.operation?.sentTo).toBeUndefined();
   const run = statusOf(host).run?.number ?? 0n;
-  host.context = { ...host.context, standings: wipes({ run, kind: 'open' }) };
+  host.context = { ...host.context, standings: wipes({ run: asRunNumber(run), kind: 'open' }) };
   expect(changes(host.apply({ kind: 'tick' }))).toEqual([]);
   expect(host.operation().kind.case).toBe('setPower');
   expect(changes(driveTo(host, 'deploy.write_image'))).toEqual([]);
@@ -204,7 +205,7 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
     const host = inService();
     host.request({ kind: 'reimage', image: second });
     const run = statusOf(host).run?.number ?? 0n;
-    host.context = { ...host.context, standings: wipes({ run, kind: 'open' }) };
+    host.context = { ...host.context, standings: wipes({ run: asRunNumber(run), kind: 'open' }) };
     driveTo(host, name);
     const { session } = host.context;
     host.context = { ...host.context, session: undefined };
@@ -216,7 +217,11 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
     expect(changes(host.apply({ kind: 'tick' }))).toEqual(mayWrite ? [] : ['leave']);
     if (session === undefined || mayWrite) return;
     const back = { ...session, lastMessageMs: host.nowMs };
-    host.context = { ...host.context, session: back, standings: wipes({ run, kind: 'closed' }) };
+    host.context = {
+      ...host.context,
+      session: back,
+      standings: wipes({ run: asRunNumber(run), kind: 'closed' }),
+    };
     expect(changes(driveTo(host, 'deploy.write_image'))).toContain('take');
     expect(host.record.operation?.sentTo, 'it waits for a place anew').toBeUndefined();
   },

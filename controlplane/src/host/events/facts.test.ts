@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
+  asRunNumber,
   BmcProtocol,
   HostState,
   InventorySchema,
@@ -95,7 +96,7 @@ test('another host that netboots instead is noted while that boot’s runner is 
   expect(instead(id)).toBeUndefined();
   expect(instead(id, {}, idle(true))).toBeUndefined();
   const stepless = idle(true);
-  statusOf(stepless).run = create(RunSchema, { number: 1n, phase: RunPhase.RUNNING });
+  statusOf(stepless).run = create(RunSchema, { number: asRunNumber(1), phase: RunPhase.RUNNING });
   expect(instead('u1/1/0/1', {}, stepless)).toBeUndefined();
 });
 

@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   type HostSpecSchema,
   HostState,
   HostStatusSchema,
@@ -41,7 +42,10 @@ export function landed(
   const facts = inventory === undefined ? host.context.facts : { ...host.context.facts, inventory };
   const pass = beginPass(host.record, { ...host.context, facts, nowMs });
   const startTime = timestampFromMs(nowMs - 1_000);
-  land(pass, create(RunSchema, { number: 7n, requestedBy: 'user:ann', startTime, ...run }));
+  land(
+    pass,
+    create(RunSchema, { number: asRunNumber(7), requestedBy: 'user:ann', startTime, ...run }),
+  );
   return pass;
 }
 

@@ -4,6 +4,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asRunNumber,
   BmcProtocol,
   FleetSpecSchema,
   HostGoal,
@@ -251,7 +252,7 @@ const cases: { readonly [W in HostWait]: Case } = {
       const host = bench({ goal: HostGoal.MANAGEABLE });
       tick(host);
       host.report(verified());
-      const own: OwnSlot[] = [{ run: 2n, kind: 'queued', position: 1 }];
+      const own: OwnSlot[] = [{ run: asRunNumber(2), kind: 'queued', position: 1 }];
       const quota = { kind: 'atOnce', hosts: 1 } as const;
       host.context = {
         ...host.context,

@@ -2,6 +2,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   type HostId,
   type Run,
   RunKind,
@@ -46,7 +47,7 @@ async function ran(
   numbers += 1n;
   const run = create(RunSchema, {
     kind: RunKind.CLEAN,
-    number: numbers,
+    number: asRunNumber(numbers),
     outcome: RunOutcome.SUCCEEDED,
     startTime: timestampFromMs(0),
     endTime: timestampFromMs(seconds * 1_000),

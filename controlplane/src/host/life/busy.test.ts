@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   HoldScope,
   HostState,
   HostStatusSchema,
@@ -39,7 +40,12 @@ function passWith(status: StatusInit): Pass {
 
 /** A run that waits for `reason` since then. */
 const runWaiting = (reason: string, more: RunInit = {}): RunInit => ({
-  ...{ kind: RunKind.REIMAGE, number: 3n, phase: RunPhase.WAITING, requestedBy: 'pools/p' },
+  ...{
+    kind: RunKind.REIMAGE,
+    number: asRunNumber(3),
+    phase: RunPhase.WAITING,
+    requestedBy: 'pools/p',
+  },
   ...{ waiting: { reason, since: at }, startTime: at },
   ...more,
 });

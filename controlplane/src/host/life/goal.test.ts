@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   BmcEndpointSchema,
   FailureType,
   failureNameOf,
@@ -110,7 +111,7 @@ test.each<[string, RunKind | undefined, Host]>([
 
 /** A run that has failed, as `backOff` is told of it. */
 const runOf = (init: Init<typeof RunSchema> = {}): Run =>
-  create(RunSchema, { kind: INSPECT, number: 4n, outcome: RunOutcome.FAILED, ...init });
+  create(RunSchema, { kind: INSPECT, number: asRunNumber(4), outcome: RunOutcome.FAILED, ...init });
 
 function after(run: Run, host: Host = {}) {
   const pass = passOf(host);

@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   BmcEndpointSchema,
   BmcProtocol,
   HoldKind,
@@ -65,7 +66,7 @@ const claimedBy = (by: string, more = {}): Host => ({
   status: { claim: { by, reason: 'a shop', at }, ...more },
 });
 const running = (kind: RunKind, requestedBy = 'user:ann') => ({
-  run: { kind, number: 3n, phase: RunPhase.RUNNING, requestedBy, startTime: at },
+  run: { kind, number: asRunNumber(3), phase: RunPhase.RUNNING, requestedBy, startTime: at },
 });
 const held = (scope: HoldScope, more = {}): Host => ({
   status: { holds: [{ scope, by: 'user:bob', reason: 'a look', since: at, ...more }] },

@@ -2,8 +2,10 @@
 import { clone, create } from '@bufbuild/protobuf';
 import {
   agent,
+  asRevision,
   FailureType,
   HostState,
+  noRevision,
   RunKind,
   RunOutcome,
   RunPhase,
@@ -43,10 +45,10 @@ function comesWithMore(
   rig: Rig,
   replica: Replica,
   operations: Connecting['operations'] = [],
-  revision = 100_000n,
+  at: bigint = 100_000n,
 ) {
   const { incarnation } = rig.disk;
-  const seen = { incarnation, revision };
+  const seen = { incarnation, revision: asRevision(at) };
   return connectAgent(rig, replica, { journal: nextLife, operations, seen });
 }
 
@@ -55,7 +57,7 @@ function accept(rig: Rig): void {
   const record = clone(wire.RackRecordSchema, rig.rack() ?? create(wire.RackRecordSchema));
   const { incarnation } = rig.disk;
   record.incarnation = incarnation;
-  const { revision = 0n } = record.rack?.status?.restoredStore ?? {};
+  const { revision = noRevision } = record.rack?.status?.restoredStore ?? {};
   const accepted = { incarnation, revision, by: 'user:ann' };
   record.acceptedStore = create(agent.StoreAcceptedSchema, accepted);
   delete record.rack?.status?.restoredStore;
@@ -74,7 +76,11 @@ async function comesAgain(
   expect(accepted).toMatchObject({ by: 'user:ann' });
   await plain.cut();
   const { incarnation } = rig.disk;
-  const seen = { incarnation, revision: 1n, lostRevisions: accepted?.lostRevisions ?? 0n };
+  const seen = {
+    incarnation,
+    revision: asRevision(1),
+    lostRevisions: accepted?.lostRevisions ?? noRevision,
+  };
   return connectAgent(rig, replica, { journal: nextLife, operations, seen });
 }
 
@@ -123,7 +129,7 @@ describe('an agent that has seen more than the store has', () => {
     replica.kill();
     const next = await rig.replica({ id: 'next' });
     const { incarnation } = rig.disk;
-    const seen = { incarnation, revision: 1n };
+    const seen = { incarnation, revision: asRevision(1) };
     const again = await connectAgent(rig, next, { journal: nextLife, seen });
     await again.beat(60_000);
     expect(kinds(again)).toEqual([]);
@@ -207,8 +213,8 @@ describe('an agent that has seen more than the store has', () => {
     const passed = rig.record().runCount;
     await third.cut();
     // The backup is one of before any run that followed, and three revisions are lost with it.
-    const { lostRevisions = 0n } = rig.rack() ?? {};
-    const revision = BigInt(rig.lastRevision() + 3);
+    const { lostRevisions = noRevision } = rig.rack() ?? {};
+    const revision = asRevision(rig.lastRevision() + 3);
     const seen = { incarnation: rig.disk.incarnation, revision, lostRevisions };
     const fourth = await connectAgent(rig, replica, { journal: nextLife, seen });
     accept(rig);
@@ -239,7 +245,7 @@ describe('an agent that has seen more than the store has', () => {
     await again.cut();
     // Revisions come on top until there are more of them than the agent has seen.
     for (let index = 0; index < 6; index += 1) await replica.request({ kind: 'verify' });
-    const seen = { incarnation: rig.disk.incarnation, revision: 1n };
+    const seen = { incarnation: rig.disk.incarnation, revision: asRevision(1) };
     await connectAgent(rig, replica, { journal: nextLife, seen });
     expect(rig.rack()?.acceptedStore).toBeDefined();
   });
@@ -406,9 +412,9 @@ describe('a new incarnation', () => {
   test('uses no lost number again when it was accepted before the agent came', async () => {
     const { rig, next, first } = await restored();
     const before = rig.status().run?.number ?? 0n;
-    const { revision = 0n } = rig.rack()?.rack?.status?.restoredStore ?? {};
+    const { revision = noRevision } = rig.rack()?.rack?.status?.restoredStore ?? {};
     accept(rig);
-    const seen = { incarnation: first, revision: revision + 500n };
+    const seen = { incarnation: first, revision: asRevision(revision + 500n) };
     const plain = await connectAgent(rig, next, { journal: nextLife, seen });
     const again = await comesAgain(rig, next, plain);
     await next.request({ kind: 'retry' });
@@ -419,7 +425,7 @@ describe('a new incarnation', () => {
   test('is accepted for an agent that comes later, and known at its Hello', async () => {
     const { rig, next, first } = await restored();
     accept(rig);
-    const seen = { incarnation: first, revision: 5n };
+    const seen = { incarnation: first, revision: asRevision(5) };
     const plain = await connectAgent(rig, next, { journal: nextLife, seen });
     expect(holds(rig)).toHaveLength(1);
     const again = await comesAgain(rig, next, plain);

@@ -18,6 +18,7 @@ import {
   type Hold,
   HoldKind,
   HostState,
+  noRevision,
   type Run,
   RunKind,
   RunOutcome,
@@ -62,7 +63,7 @@ function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): boolean {
  * the acceptance, with the Hello that tells it.
  */
 function passLostRuns({ context, record }: Pass): void {
-  const { lostRevisions = 0n } = context;
+  const { lostRevisions = noRevision } = context;
   if (lostRevisions <= record.lostRevisionsPassed) return;
   record.runCount += lostRevisions - record.lostRevisionsPassed;
   record.lostRevisionsPassed = lostRevisions;

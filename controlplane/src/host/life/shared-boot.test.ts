@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asRunNumber,
   BmcEndpointSchema,
   DeletionMode,
   HoldScope,
@@ -257,7 +258,7 @@ test('a netboot that nobody ordered is no boot of the clean', () => {
 test('the clean takes the place in the runner before the inspection leaves it', () => {
   const host = atInspection();
   const quota = { kind: 'atOnce', hosts: 1 } as const;
-  const own = [{ run: 2n, kind: 'open' }] as const;
+  const own = [{ run: asRunNumber(2), kind: 'open' }] as const;
   change(host, { standings: [{ name: 'runner', quota, own, nextPlaceMs: undefined }] });
   const effects = host.report(inspected());
   const changes = effects.flatMap((effect) => (effect.kind === 'quota' ? [effect.change] : []));

@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asRunNumber,
   type HostUid,
   type OperationId,
   type Run,
@@ -49,7 +50,11 @@ export function operationParts(hostUid: HostUid, id: OperationId): OperationPart
   if (![run, index, attempt].every((part) => part !== undefined && /^\d{1,15}$/.test(part))) {
     return undefined;
   }
-  return { runNumber: BigInt(run ?? 0), stepIndex: Number(index), attempt: Number(attempt) };
+  return {
+    runNumber: asRunNumber(BigInt(run ?? 0)),
+    stepIndex: Number(index),
+    attempt: Number(attempt),
+  };
 }
 
 export interface Postponement {

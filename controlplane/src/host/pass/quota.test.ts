@@ -1,6 +1,6 @@
 /** Limits as lists of slots: who gets a place, in which order, and for how long it counts. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { type HostUid, store } from '@rackwright/messages';
+import { asRunNumber, type HostUid, store } from '@rackwright/messages';
 import { VALUE_BYTES_MAX } from '@rackwright/store';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ import {
 const none: Slots = { taken: [], queued: [] };
 const two: Quota = { kind: 'atOnce', hosts: 2 };
 const twoInTen: Quota = { kind: 'inStretch', hosts: 2, stretchMs: 10_000 };
-const h = (hostUid: HostUid, run = 1n) => ({ hostUid, run });
+const h = (hostUid: HostUid, run = 1n) => ({ hostUid, run: asRunNumber(run) });
 const take = (hostUid: HostUid): SlotChange => ({ kind: 'take', who: h(hostUid) });
 const leave = (hostUid: HostUid): SlotChange => ({ kind: 'leave', who: h(hostUid) });
 

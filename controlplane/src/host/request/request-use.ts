@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import {
+  asRunNumber,
   burnInDiskStep,
   ClaimSchema,
   type DeploySpec,
@@ -111,7 +112,7 @@ export function image(
     );
   }
   takeDeployment(pass, request);
-  const told = deploymentOf(pass, { number: record.runCount + 1n });
+  const told = deploymentOf(pass, { number: asRunNumber(record.runCount + 1n) });
   if (told.kind === 'refused') return invalid('image', told.problem);
   delete status.backoff;
   startRun(pass, kindOfDeployment(request), by.actor);

@@ -7,6 +7,7 @@
 
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
+  asRunNumber,
   FailureType,
   HostState,
   RerunClass,
@@ -100,7 +101,7 @@ export function enterRun(
   if (last?.phase === RunPhase.ENDED && last.number !== pass.endedBefore) pass.displaced.push(last);
   status.run = create(RunSchema, {
     kind,
-    number: record.runCount,
+    number: asRunNumber(record.runCount),
     phase: RunPhase.RUNNING,
     startTime: now(pass),
     deadline: later(pass, timeoutMs + burnInMs(steps, 0)),

@@ -3,6 +3,7 @@ import { clone, create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asRunNumber,
   FleetSchema,
   type FleetSpec,
   type FleetSpecSchema,
@@ -169,7 +170,7 @@ describe('a limit of runs', () => {
 
 describe('a wipe budget', () => {
   const budget = { wipeBudget: { hosts: 1, seconds: 600 } };
-  const used = { hostUid: 'u9', run: 1n, open: false };
+  const used = { hostUid: 'u9', run: asRunNumber(1), open: false };
 
   test.each([
     ['of the rack', (rig: Rig) => changeRack(rig, budget)],

@@ -5,6 +5,8 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRevision,
+  noRevision,
   type RackId,
   RackStatusSchema,
   RestoredStoreSchema,
@@ -43,12 +45,12 @@ async function mark(deps: HostsDependencies, followed: Followed, rackId: RackId)
       since: timestampFromMs(clock.nowMs()),
       seenIncarnation: record.incarnation,
       incarnation,
-      revision: BigInt(await store.latestRevision()),
+      revision: asRevision(await store.latestRevision()),
     });
     delete record.acceptedStore;
     // The agent will say how much.
     record.lostBefore += record.lostRevisions;
-    record.lostRevisions = 0n;
+    record.lostRevisions = noRevision;
     return record;
   });
   if (marked?.isWritten !== true) return;

@@ -4,6 +4,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { meaningfulUuid } from '@rackwright/erasure';
 import {
   type agent,
+  asRevision,
   type Freeze,
   type Host,
   type HostUid,
@@ -124,7 +125,7 @@ function ofRack(rack: wire.RackRecord | undefined) {
     powerMismatch: rack?.rack?.spec?.powerMismatch ?? PowerMismatchPolicy.UNSPECIFIED,
     restored: restoredText(rack),
     restoredAccepted: rack?.acceptedStore !== undefined,
-    lostRevisions: lostBefore + lostRevisions,
+    lostRevisions: asRevision(lostBefore + lostRevisions),
   };
 }
 

@@ -1,6 +1,6 @@
 /** An ended run is told once, whoever keeps it and however often it is met. */
 import { create } from '@bufbuild/protobuf';
-import { type Run, RunPhase, store as wire } from '@rackwright/messages';
+import { asRunNumber, type Run, RunPhase, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -17,8 +17,12 @@ test('two replicas, and one after a restart, tell of an ended run once between t
       onRunEnded: (run: Run) => told.push(`${name} ${run.number}`),
     });
   const record = create(wire.HostRecordSchema, {
-    host: { name: 'hosts/h', uid: 'u', status: { run: { number: 2n, phase: RunPhase.ENDED } } },
-    finishedRuns: [{ number: 1n, phase: RunPhase.ENDED }],
+    host: {
+      name: 'hosts/h',
+      uid: 'u',
+      status: { run: { number: asRunNumber(2), phase: RunPhase.ENDED } },
+    },
+    finishedRuns: [{ number: asRunNumber(1), phase: RunPhase.ENDED }],
   });
   const a = replica('a');
   await a.keepAfter(record);

@@ -1,6 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   type HostId,
   HostState,
   type HostUid,
@@ -173,7 +174,13 @@ test('the history is a query over the ledger, cut only in the view of the pool',
   await pools.updatePool({ pool: { name: 'pools/web', spec: { historyLimit: 1 } } });
   for (const [index, each] of [digest, other, digest].entries()) {
     const record = create(wire.DeploymentRecordSchema, {
-      ...{ poolUid: uid, hostUid: `u${index}`, run: 1n, digest: each, version: `v${index}` },
+      ...{
+        poolUid: uid,
+        hostUid: `u${index}`,
+        run: asRunNumber(1),
+        digest: each,
+        version: `v${index}`,
+      },
       endTime: { seconds: BigInt(index + 1), nanos: 0 },
     });
     const value = toBinary(wire.DeploymentRecordSchema, record);
@@ -193,7 +200,7 @@ test('a history comes in pages, and what is deployed meanwhile repeats none', as
   const { uid } = await pools.getPool({ name: 'pools/web' });
   const deploy = async (hostUid: HostUid, hex: string, seconds: number) => {
     const record = create(wire.DeploymentRecordSchema, {
-      ...{ poolUid: uid, hostUid, run: 1n, digest: `sha256:${hex}` },
+      ...{ poolUid: uid, hostUid, run: asRunNumber(1), digest: `sha256:${hex}` },
       endTime: { seconds: BigInt(seconds), nanos: 0 },
     });
     const value = toBinary(wire.DeploymentRecordSchema, record);

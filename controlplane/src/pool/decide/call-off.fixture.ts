@@ -6,6 +6,7 @@ import {
   agent,
   HostGoal,
   HostState,
+  noRun,
   PoolAmountSchema,
   RolloutSlotState,
   RolloutWindowSchema,
@@ -95,7 +96,7 @@ export function write(host: Bench): void {
 export function poolOf(host: Bench, change: (record: wire.PoolRecord) => void = () => {}) {
   const { name = '', uid = '' } = host.record.host ?? {};
   const wanted = { image: image('B'), reference: image('B'), digest: digest('B') };
-  const run = runOf(host)?.number ?? 0n;
+  const run = runOf(host)?.number ?? noRun;
   const isFirst = runOf(host)?.kind === RunKind.PROVISION;
   const kind = isFirst ? RunKind.PROVISION : RunKind.REIMAGE;
   const slot = {

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
+  asRunNumber,
   DeletionMode,
   HostState,
   PoolAmountSchema,
@@ -136,11 +137,21 @@ test('who is fetched for stays while others are out, and goes when they are back
 
 test('of two that are fetched for the later one makes room, and the other goes on', async () => {
   const host = fetching();
-  const run = create(RunSchema, { number: 7n, phase: RunPhase.RUNNING, kind: RunKind.REIMAGE });
+  const run = create(RunSchema, {
+    number: asRunNumber(7),
+    phase: RunPhase.RUNNING,
+    kind: RunKind.REIMAGE,
+  });
   const later = other(2, { run, isStillIn: true });
   const out = other(3, { illness: 'it is off' });
   const record = poolWith(host, [later, out], 2);
-  const slot = { number: 2n, host: later.name, hostUid: later.uid, image: image('B'), run: 7n };
+  const slot = {
+    number: 2n,
+    host: later.name,
+    hostUid: later.uid,
+    image: image('B'),
+    run: asRunNumber(7),
+  };
   record.pool?.status?.slots.push(
     create(RolloutSlotSchema, { ...slot, state: RolloutSlotState.RUNNING }),
   );

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   PoolStatusSchema,
   RolloutSlotSchema,
   RolloutSlotState,
@@ -25,7 +26,13 @@ function failedOnce(before: number, letter: string): wire.PoolFailure | undefine
   };
   const failOn = (tried: string) => {
     const slot = create(RolloutSlotSchema, {
-      ...{ host: host.name, hostUid: host.uid, image: image(tried), number: 1n, run: 1n },
+      ...{
+        host: host.name,
+        hostUid: host.uid,
+        image: image(tried),
+        number: 1n,
+        run: asRunNumber(1),
+      },
       state: RolloutSlotState.RUNNING,
     });
     fail(draft, slot, { message: 'no', counted: false });

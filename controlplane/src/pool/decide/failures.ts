@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type HostUid,
+  noRun,
   type RolloutSlot,
   RolloutSlotState,
   store as wire,
@@ -96,7 +97,7 @@ export function healFailures(draft: Draft): void {
 function tellLate(draft: Draft, failure: wire.PoolFailure, host: SeenHost): void {
   if (failure.run === 0n || !isHealthyOn(host, digestOf(failure.image))) return;
   draft.deployments.push(deploymentOf(draft.record, failure, draft.nowMs));
-  failure.run = 0n;
+  failure.run = noRun;
 }
 
 /** Kept for the history alone, until the host is written again. */

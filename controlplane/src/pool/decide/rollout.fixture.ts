@@ -5,6 +5,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   HostState,
   type ImageRegistry,
   PoolSchema,
@@ -203,7 +204,7 @@ export class Rollout {
     if (slot.state === RolloutSlotState.GATE) return [];
     const host = this.hosts.find(({ uid }) => uid === slot.hostUid);
     if (host === undefined) return [];
-    const known = slot.run === 0n ? slot.runsBefore + 1n : slot.run;
+    const known = slot.run === 0n ? asRunNumber(slot.runsBefore + 1n) : slot.run;
     const key = `${slot.hostUid}/${known}`;
     let run = this.#runs.get(key);
     if (run === undefined) {

@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  asRunNumber,
   FailureType,
   HoldScope,
   HostGoal,
@@ -76,7 +77,7 @@ test('until its power is as it was it is out, and keeps its slot: no other host 
   const host = reimaging();
   const { number = 0n } = statusOf(host).run ?? {};
   const second = { ...seenOf(inUse()), name: 'hosts/h2', uid: 'u2' };
-  let record = poolOf(number);
+  let record = poolOf(asRunNumber(number));
   const look = (run: Run | undefined) => {
     if (run === undefined) throw new Error('the host has a run');
     const hosts = [seenOf(host), second];

@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { asRunNumber, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { historyLimitDefault, historyOf } from './history.ts';
 
 function deployment(digest: string, host: string, minute: number, version = '', reference = '') {
   return create(wire.DeploymentRecordSchema, {
     ...{ digest, hostUid: host, host: `hosts/${host}`, version, reference },
-    run: BigInt(minute),
+    run: asRunNumber(minute),
     endTime: timestampFromMs(minute * 60_000),
   });
 }

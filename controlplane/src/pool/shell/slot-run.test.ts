@@ -1,6 +1,7 @@
 /** What the host of a slot is asked for, and when it is not asked any more. */
 import { create } from '@bufbuild/protobuf';
 import {
+  asRunNumber,
   RolloutSlotState,
   type RolloutWindow,
   RunKind,
@@ -90,7 +91,9 @@ function addRuns(host: Bench, runs: readonly (readonly [string, RunKind])[]): vo
   for (const [requestedBy, kind] of runs) {
     host.record.runCount += 1n;
     const number = host.record.runCount;
-    host.record.finishedRuns.push(create(RunSchema, { number, requestedBy, kind }));
+    host.record.finishedRuns.push(
+      create(RunSchema, { number: asRunNumber(number), requestedBy, kind }),
+    );
   }
 }
 

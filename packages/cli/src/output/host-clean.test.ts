@@ -1,7 +1,14 @@
 /** What a clean leaves to be read of a host. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ErasureLevel, HostSchema, RunKind, RunPhase, StepState } from '@rackwright/messages';
+import {
+  asRunNumber,
+  ErasureLevel,
+  HostSchema,
+  RunKind,
+  RunPhase,
+  StepState,
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { hostFields } from './host.ts';
@@ -19,7 +26,7 @@ const host = create(HostSchema, {
     },
     run: {
       kind: RunKind.CLEAN,
-      number: 4n,
+      number: asRunNumber(4),
       phase: RunPhase.ENDED,
       steps: [
         {

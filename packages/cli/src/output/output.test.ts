@@ -1,6 +1,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   DeletionMode,
   FailureType,
   FaultSeverity,
@@ -42,7 +43,7 @@ function cleaningHost(id: string): Host {
       progress: { percent: 42 },
       run: {
         kind: RunKind.CLEAN,
-        number: 3n,
+        number: asRunNumber(3),
         phase: RunPhase.RUNNING,
         currentStep: 1,
         steps: [

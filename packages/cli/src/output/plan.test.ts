@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   FailureType,
   PlannedStepSchema,
   PlanSchema,
@@ -88,7 +89,7 @@ test('a plan names what may hold a secret, and shows the rest of the arguments',
 test('a run shows why it failed, who skipped what, and how programs ended', () => {
   const run = create(RunSchema, {
     kind: RunKind.WORKFLOW,
-    number: 7n,
+    number: asRunNumber(7),
     phase: RunPhase.ENDED,
     outcome: RunOutcome.FAILED,
     startTime: timestampFromMs(0),

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostSchema, RunKind, RunPhase, StepState } from '@rackwright/messages';
+import { asRunNumber, HostSchema, RunKind, RunPhase, StepState } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { barLine, plainLine, workOf } from './progress.ts';
@@ -11,7 +11,7 @@ const host = create(HostSchema, {
   status: {
     run: {
       kind: RunKind.CLEAN,
-      number: 3n,
+      number: asRunNumber(3),
       phase: RunPhase.RUNNING,
       startTime: timestampFromMs(0),
       currentStep: 1,

@@ -1,12 +1,19 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, DeployProof, type DeploySpecSchema, FirstBootFormat } from '@rackwright/messages';
+import {
+  agent,
+  asRunNumber,
+  DeployProof,
+  type DeploySpecSchema,
+  deploymentIdOf,
+  FirstBootFormat,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { firstBootOf } from './first-boot.ts';
 
 const url = 'http://10.0.0.1/phone-home/u-7/token';
 
 function read(deploy?: MessageInitShape<typeof DeploySpecSchema>, phoneHomeUrl = url) {
-  const id = { id: 'u/7', hostName: 'h1' };
+  const id = { id: deploymentIdOf('u', asRunNumber(7)), hostName: 'h1' };
   const deployment = create(agent.DeploymentSchema, deploy === undefined ? id : { ...id, deploy });
   return firstBootOf(deployment, phoneHomeUrl);
 }

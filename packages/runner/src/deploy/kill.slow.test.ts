@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  asRunNumber,
   BmcIdentitySchema,
   DeployProof,
+  deploymentIdOf,
   FirstBootFormat,
   type OperationId,
   runner,
@@ -66,7 +68,7 @@ async function order(operationId: OperationId): Promise<void> {
     mode: agent.StepMode.RUN,
     destructive: true,
     expectedIdentity: create(BmcIdentitySchema, { guid: Buffer.from(guid, 'hex') }),
-    deployment: { id: 'u/7', hostName: 'h1', deploy },
+    deployment: { id: deploymentIdOf('u', asRunNumber(7)), hostName: 'h1', deploy },
   });
   const imageFile = { digest: `sha256:${sha256(image)}`, sizeBytes: BigInt(image.length) };
   const message = { operationId, kind: { case: 'runStep' as const, value }, imageFile };

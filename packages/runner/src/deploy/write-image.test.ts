@@ -1,7 +1,14 @@
 /** The step on disks made of files, with an image that a web server serves as agents do. */
 import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { SourceBroken } from '@rackwright/disk-image';
-import { agent, BmcIdentitySchema, FirstBootFormat, runner } from '@rackwright/messages';
+import {
+  agent,
+  asRunNumber,
+  BmcIdentitySchema,
+  deploymentIdOf,
+  FirstBootFormat,
+  runner,
+} from '@rackwright/messages';
 import { callersHashes, nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -68,7 +75,7 @@ function write(change: Change = {}): Promise<StepEnd> {
   const place: ImagePlace = { ...usual, architecture: 'amd64', ...change.place };
   const file = fileOf(image);
   const deployment = create(agent.DeploymentSchema, {
-    ...{ id: 'u/7', hostName: 'h1' },
+    ...{ id: deploymentIdOf('u', asRunNumber(7)), hostName: 'h1' },
     ...change.deployment,
   });
   const expectedIdentity = create(BmcIdentitySchema, { guid });

@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asRunNumber,
   bind,
   FailureType,
   HistoryService,
@@ -42,7 +43,7 @@ const cleaning = (more: object = {}): Status => ({
   display: 'cleaning',
   run: {
     kind: RunKind.CLEAN,
-    number: 7n,
+    number: asRunNumber(7),
     phase: RunPhase.RUNNING,
     startTime: timestampFromMs(0),
     currentStep: 1,

@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AccessService,
+  asRunNumber,
   bind,
   FleetService,
   HostSchema,
@@ -40,7 +41,7 @@ function fleetOf(count: number) {
       status: {
         run: {
           kind: RunKind.CLEAN,
-          number: 1n,
+          number: asRunNumber(1),
           phase: RunPhase.RUNNING,
           startTime: timestampFromMs(0),
           steps: [{ name: 'deploy.erase_devices' }],
