@@ -123,8 +123,13 @@ describe('the configuration of the agent', () => {
     ['a number out of range', `${minimal}tftp: {port: 65536}`, 'tftp.port has to be a whole'],
     [
       'a wait without an end',
-      `${minimal}tftp: {limits: {timeoutSecondsMax: 61}}`,
-      'tftp.limits.timeoutSecondsMax has to be a whole',
+      `${minimal}http: {limits: {idleTimeoutMs: 3600001}}`,
+      'http.limits.idleTimeoutMs has to be a whole',
+    ],
+    [
+      'a limit that follows from the protocol',
+      `${minimal}tftp: {limits: {timeoutSecondsMax: 30}}`,
+      'tftp.limits.timeoutSecondsMax is no key',
     ],
     ['a text for a number', `${minimal}tftp: {port: "69"}`, 'tftp.port has to be a whole'],
     ['a name for an address', 'serverAddress: agent.example', 'has to be an IPv4 address'],
@@ -136,13 +141,13 @@ describe('the configuration of the agent', () => {
 
 test('how much is sent at once, and how much is kept, can be set', () => {
   // JSON is YAML. Each of these is another than its default.
-  const limits = Object.fromEntries(
-    Object.entries(tftpLimits).map(([key, value]) => [key, value - 1]),
-  );
+  const limits = {
+    ...{ transfersMax: 255, transfersPerClientMax: 7, blockBytesMax: 1467, windowBlocksMax: 15 },
+  };
   const config = parseConfig(
     `serverAddress: 10.77.0.1\nloaderBytesMax: 5\ntftp: ${JSON.stringify({ limits })}\n`,
   );
-  expect(config.tftp.limits).toEqual(limits);
+  expect(config.tftp.limits).toEqual({ ...tftpLimits, ...limits });
   expect(config.loaderBytesMax).toBe(5);
 });
 

@@ -217,46 +217,26 @@ function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
 }
 
-/** A client that has gone keeps its slot for ten minutes at most: ten attempts of a minute each. */
-const tftpRanges: { readonly [key in keyof TftpLimits]: readonly [number, number] } = {
-  transfersMax: [1, 65_536],
-  transfersPerClientMax: [1, 65_536],
-  blockBytesMax: [512, 65_464],
-  windowBlocksMax: [1, 256],
-  timeoutSecondsMax: [1, 60],
-  retryDelayMs: [100, 60_000],
-  retryDelayMsMax: [100, 60_000],
-  attemptsMax: [1, 10],
-  openingAttemptsMax: [1, 10],
-  refusedDelayMs: [100, 60_000],
-};
-
+/** How often what is unanswered is sent again follows from the protocol, and is no key. */
 function readTftpLimits(reader: ConfigReader): TftpLimits {
-  const whole = (key: keyof TftpLimits): number =>
-    reader.whole(key, tftpRanges[key], tftpLimitsDefault[key]);
+  const whole = (key: keyof TftpLimits, range: readonly [number, number]): number =>
+    reader.whole(key, range, tftpLimitsDefault[key]);
   return {
-    transfersMax: whole('transfersMax'),
-    transfersPerClientMax: whole('transfersPerClientMax'),
-    blockBytesMax: whole('blockBytesMax'),
-    windowBlocksMax: whole('windowBlocksMax'),
-    timeoutSecondsMax: whole('timeoutSecondsMax'),
-    retryDelayMs: whole('retryDelayMs'),
-    retryDelayMsMax: whole('retryDelayMsMax'),
-    attemptsMax: whole('attemptsMax'),
-    openingAttemptsMax: whole('openingAttemptsMax'),
-    refusedDelayMs: whole('refusedDelayMs'),
+    ...tftpLimitsDefault,
+    transfersMax: whole('transfersMax', [1, 65_536]),
+    transfersPerClientMax: whole('transfersPerClientMax', [1, 65_536]),
+    blockBytesMax: whole('blockBytesMax', [512, 65_464]),
+    windowBlocksMax: whole('windowBlocksMax', [1, 256]),
   };
 }
 
+/** The sizes of requests follow from what firmware sends, and are no keys. */
 function readHttpLimits(reader: ConfigReader): HttpLimits {
   const limits = httpLimitsDefault;
-  const bytes = (key: 'headerBytesMax' | 'targetBytesMax') =>
-    reader.whole(key, [256, 65_536], limits[key]);
   type Count = 'connectionsMax' | 'connectionsPerAddressMax' | 'connectionsPerHostMax';
   const count = (key: Count) => reader.whole(key, [1, 65_536], limits[key]);
   return {
-    headerBytesMax: bytes('headerBytesMax'),
-    targetBytesMax: bytes('targetBytesMax'),
+    ...limits,
     connectionsMax: count('connectionsMax'),
     connectionsPerAddressMax: count('connectionsPerAddressMax'),
     connectionsPerHostMax: count('connectionsPerHostMax'),
@@ -313,8 +293,8 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
       pollMs: ms('readBackPollMs', defaultReadBackTimings.pollMs),
     },
     governor: {
+      ...governor,
       spacingMs: reader.optionalWhole('spacingMs', [0, day]),
-      queueCallsMax: count('queueCallsMax', governor.queueCallsMax),
       breakerAfterSilentCalls: count('breakerAfterSilentCalls', governor.breakerAfterSilentCalls),
       breakerOpenMs: ms('breakerOpenMs', governor.breakerOpenMs),
       breakerOpenMsMax: ms('breakerOpenMsMax', governor.breakerOpenMsMax),
@@ -322,7 +302,6 @@ function readBmc(reader: ConfigReader): AgentConfig['bmc'] {
         'authenticationFailuresMax',
         governor.authenticationFailuresMax,
       ),
-      refusedCredentialsMax: count('refusedCredentialsMax', governor.refusedCredentialsMax),
     },
     firmware: reader.oneOf('firmware', firmwares, 'bios'),
   };
@@ -332,12 +311,10 @@ function readNetboots(reader: ConfigReader): NetbootWatchLimits {
   const limits = defaultNetbootWatchLimits;
   const ms = (key: 'repeatAfterMs' | 'missingAfterMs') =>
     reader.whole(key, [1, 3_600_000], limits[key]);
-  const count = (key: 'hostsMax' | 'pendingMax') => reader.whole(key, [1, 100_000], limits[key]);
   return {
+    ...limits,
     repeatAfterMs: ms('repeatAfterMs'),
     missingAfterMs: ms('missingAfterMs'),
-    hostsMax: count('hostsMax'),
-    pendingMax: count('pendingMax'),
   };
 }
 
