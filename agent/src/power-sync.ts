@@ -474,6 +474,7 @@ const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble | undefined>
   settingUnknown: agent.BmcTrouble.PROTOCOL,
   stillPending: agent.BmcTrouble.PROTOCOL,
   updateFailed: agent.BmcTrouble.PROTOCOL,
+  volumesRefused: agent.BmcTrouble.PROTOCOL,
   notAllowed: agent.BmcTrouble.PROTOCOL,
 };
 

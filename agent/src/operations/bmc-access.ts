@@ -169,6 +169,7 @@ const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   settingUnknown: 'settingUnknown',
   stillPending: 'stillPending',
   updateFailed: 'updateFailed',
+  volumesRefused: 'volumesRefused',
   notAllowed: 'notAllowed',
   toolMissing: 'internal',
 };

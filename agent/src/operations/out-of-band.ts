@@ -14,6 +14,7 @@ import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
 import { openExpectedBmc } from './expected-bmc.ts';
 import { firmwareSteps } from './firmware-steps.ts';
 import type { OutOfBandStep } from './out-of-band-step.ts';
+import { raidSteps } from './raid-steps.ts';
 
 /** Repeated and aborted as one likes; runs only where somebody names it. */
 const harmless = {
@@ -71,6 +72,7 @@ export const outOfBandSteps: readonly OutOfBandStep[] = [
   setIndicator,
   resetBmc,
   ...firmwareSteps,
+  ...raidSteps,
 ];
 
 export async function runOutOfBand(

@@ -100,6 +100,8 @@ export type BmcFailureType =
   | 'settingUnknown'
   /** The BMC refused an update of firmware, or its task failed. */
   | 'updateFailed'
+  /** The BMC or its storage controller refused a change of RAID volumes, or its task failed. */
+  | 'volumesRefused'
   /** The agent's configuration forbids it. */
   | 'notAllowed'
   /** No boot has taken settings within the window, or an update of firmware has not ended. */
@@ -261,7 +263,35 @@ export interface FirmwareOrder {
   readonly checkOnly: boolean;
 }
 
-/** Hears how far an update is, 0–100. Must be quick. */
+/** RAID types that are asked for (DSP0268, Volume, `RAIDType`), and the least drives of each. */
+export const raidTypes = {
+  RAID0: 1,
+  RAID1: 2,
+  RAID5: 3,
+  RAID6: 3,
+  RAID10: 4,
+  RAID50: 6,
+  RAID60: 6,
+} as const;
+export type RaidType = keyof typeof raidTypes;
+
+/** A volume over the whole of its drives, which belong to no other one. */
+export interface WantedVolume {
+  readonly raidType: RaidType;
+  /** As the BMC calls them (`Id`): "Disk.Bay.0:Enclosure.Internal.0-1:RAID.Integrated.1-1". */
+  readonly drives: readonly string[];
+}
+
+export interface VolumeOrder {
+  /** As the BMC calls it (`Id` of its storage). */
+  readonly controller: string;
+  /** All that it is to hold; empty: none. */
+  readonly volumes: readonly WantedVolume[];
+  /** It was ordered before: look for the volumes, and order nothing. */
+  readonly checkOnly: boolean;
+}
+
+/** Hears how far an order is that takes its time, 0–100. Must be quick. */
 export type TellUpdate = (percent: number, state: string) => void;
 
 /** One BMC under one credential. */
@@ -336,6 +366,17 @@ export interface BmcDriver extends BmcReadings {
    */
   updateFirmware?(
     order: FirmwareOrder,
+    tell: TellUpdate,
+    signal?: AbortSignal,
+  ): Promise<BmcResult<Asserted>>;
+  /**
+   * Makes a storage controller hold these RAID volumes and no others. A volume that has the wanted
+   * RAID type and drives stays; others are deleted, and their data is lost. All is checked before
+   * that against what the BMC lists. Nothing after the first order is transient. Absent: the
+   * protocol has no volumes.
+   */
+  applyVolumes?(
+    order: VolumeOrder,
     tell: TellUpdate,
     signal?: AbortSignal,
   ): Promise<BmcResult<Asserted>>;

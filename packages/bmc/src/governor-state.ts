@@ -190,6 +190,7 @@ const saysBmcAnswered: Readonly<Record<BmcFailed['type'], boolean>> = {
   settingUnknown: true,
   stillPending: true,
   updateFailed: true,
+  volumesRefused: true,
 };
 
 function lockGuardRefusal(credential: string, refusals: number): BmcFailed {

@@ -26,9 +26,13 @@ export {
   failed,
   type HearConsole,
   type PowerState,
+  type RaidType,
+  raidTypes,
   type SoftOff,
   type TellUpdate,
   transient,
+  type VolumeOrder,
+  type WantedVolume,
 } from './driver.ts';
 export {
   type GovernedCalls,
@@ -57,13 +61,13 @@ export {
   type SensorKind,
 } from './readings.ts';
 export type { RedfishTarget } from './redfish/conversation.ts';
+export { RedfishDriver } from './redfish/driver.ts';
+export { isPlainUrl } from './redfish/firmware-update.ts';
 export {
   defaultRedfishOptions,
-  RedfishDriver,
   type RedfishDriverParts,
   type RedfishOptions,
-} from './redfish/driver.ts';
-export { isPlainUrl } from './redfish/firmware-update.ts';
+} from './redfish/parts.ts';
 export type { ExpectedSystem } from './redfish/system.ts';
 export type { PowerCalls } from './webhook/calls.ts';
 export { WebhookDriver, type WebhookDriverParts, type WebhookTarget } from './webhook/driver.ts';

@@ -153,6 +153,24 @@ export const ways = {
     { way: 'imageAlone', source: 'DSP0268, UpdateService.SimpleUpdate: the URI says the protocol' },
     { way: 'withTransfer', source: 'DSP0268: a service may require TransferProtocol' },
   ],
+  /**
+   * Body that creates a volume, until one is not refused. Each names its drives: what a service
+   * chooses by itself is nobody's layout.
+   */
+  createVolume: [
+    { way: 'named', source: 'Lenovo XCC2 REST API, Create a Volume: Name is mandatory' },
+    {
+      way: 'nameless',
+      source: 'DSP0268, Volume; HPE iLO 6, HewlettPackard/python-redfish-utility#115',
+    },
+  ],
+  /** What `VolumeType` says where there is no `RAIDType`; parity may be of RAID 5 or 6. */
+  volumeType: [
+    { way: 'RawDevice', raidType: 'None', source: 'DSP0268, Volume.VolumeType: no RAID' },
+    { way: 'NonRedundant', raidType: 'RAID0', source: 'DSP0268, Volume.VolumeType' },
+    { way: 'Mirrored', raidType: 'RAID1', source: 'DSP0268, Volume.VolumeType' },
+    { way: 'SpannedMirrors', raidType: 'RAID10', source: 'DSP0268, Volume.VolumeType' },
+  ],
   /** How the lamp is told, and read back. */
   indicator: [
     { way: 'LocationIndicatorActive', source: 'DSP0268 since 2020.3' },

@@ -121,6 +121,7 @@ export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';
 export { shutdownText } from './shutdown.ts';
 export {
+  applyVolumesStep,
   awaitImageStep,
   burnInCpuStep,
   burnInDiskStep,

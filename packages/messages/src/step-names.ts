@@ -50,3 +50,5 @@ export const webhookStep = 'webhook';
 export const checkSettingsStep = 'bios.check_settings';
 /** The agent has the BMC update a component of its firmware. */
 export const updateFirmwareStep = 'firmware.update';
+/** The agent has the BMC make the RAID volumes of a controller: what was on its disks is lost. */
+export const applyVolumesStep = 'raid.apply';

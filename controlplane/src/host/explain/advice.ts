@@ -155,6 +155,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   settingUnknown: seeSettings,
   stillPending: seeSettings,
   updateFailed: seeToCause,
+  volumesRefused: seeToCause,
   hardwareDefect: (named) => [
     look(`see what the burn-in has found: rackwright host get ${named.host}`),
     look('replace the part that is named, or see to its cooling'),

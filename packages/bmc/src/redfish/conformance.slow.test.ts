@@ -1,7 +1,7 @@
 import { nodeHttpClient } from '@rackwright/platform/node';
 import { describe, test } from 'vitest';
 import { type BmcRig, bmcConformance } from '../conformance/suite.ts';
-import { defaultRedfishOptions } from './driver.ts';
+import { defaultRedfishOptions } from './parts.ts';
 import {
   bootDevices,
   clock,

@@ -117,10 +117,12 @@ export class Conversation {
     body: JsonObject,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<Taken>> {
-    const answer = await this.#succeed({ method: 'POST', path, body }, signal);
-    if (answer.kind !== 'ok') return answer;
-    const location = this.#ownPath(answer.value.headers['location']);
-    return ok({ body: parseObject(answer.value.body) ?? {}, location });
+    return this.#taken({ method: 'POST', path, body }, signal);
+  }
+
+  /** Deletes a resource, now or later. */
+  async remove(path: string, signal: AbortSignal | undefined): Promise<BmcResult<Taken>> {
+    return this.#taken({ method: 'DELETE', path }, signal);
   }
 
   /**
@@ -225,6 +227,13 @@ export class Conversation {
       return ok(undefined);
     }
     return refusalOfStatus(answer.value, this.#asked('POST', path), { signedIn: false });
+  }
+
+  async #taken(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<Taken>> {
+    const answer = await this.#succeed(request, signal);
+    if (answer.kind !== 'ok') return answer;
+    const location = this.#ownPath(answer.value.headers['location']);
+    return ok({ body: parseObject(answer.value.body) ?? {}, location });
   }
 
   async #succeed(request: Sent, signal: AbortSignal | undefined): Promise<BmcResult<Answered>> {

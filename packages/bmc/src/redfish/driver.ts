@@ -7,7 +7,6 @@
  *    what is read back counts.
  * 3. Of several systems the one is taken that fits what is known of the host, or none.
  */
-import type { Clock, HttpClient, HttpsLimits } from '@rackwright/platform';
 import {
   type Asserted,
   type BiosSettings,
@@ -24,79 +23,38 @@ import {
   type PowerState,
   type SoftOff,
   type TellUpdate,
+  type VolumeOrder,
 } from '../driver.ts';
 import { clearLog } from '../event-log.ts';
 import type { GovernedCalls, RestAfter } from '../governor.ts';
-import { defaultSettleTimings, type ReadBackTimings, readUntil } from '../read-back.ts';
+import { defaultSettleTimings, readUntil } from '../read-back.ts';
 import type { BmcBios, BmcBootOrder, BmcFirmware, BmcLog, BmcSensors } from '../readings.ts';
-import { defaultRestartTimings, type RestartTimings, watchRestart } from '../restart.ts';
+import { defaultRestartTimings, watchRestart } from '../restart.ts';
 import type { ActCalls } from './acting.ts';
 import { checkBios, readBios, stageBios } from './bios.ts';
 import { readBootOrder, setBootOrder } from './boot-order.ts';
-import {
-  type BootPreferences,
-  bootPatches,
-  judgeBoot,
-  resetTypeFor,
-  type WantedBoot,
-  wantedBoot,
-} from './choices.ts';
-import { Conversation, type Get, type RedfishTarget, type Resource } from './conversation.ts';
+import { bootPatches, judgeBoot, resetTypeFor, type WantedBoot, wantedBoot } from './choices.ts';
+import { Conversation, type Get, type Resource } from './conversation.ts';
 import { type EventLog, entriesIn, findEventLog, readEntries } from './event-log.ts';
-import { defaultUpdateTimings, type UpdateTimings, updateFirmware } from './firmware-update.ts';
+import { defaultUpdateTimings, updateFirmware } from './firmware-update.ts';
 import { healthOf } from './health.ts';
 import { readInventory } from './inventory.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import { bmcReset, readFirmware, switchIndicator } from './management.ts';
 import { ejectMedia, insertMedia, readMedia } from './media.ts';
+import type { RedfishDriverParts } from './parts.ts';
 import { mayHaveHappened } from './refusal.ts';
 import { readSensors } from './sensors.ts';
 import {
   bootFacts,
   chassisPathOf,
-  type ExpectedSystem,
   identityOf,
   powerIn,
   resetFacts,
   resetTypes,
   systemAmong,
 } from './system.ts';
-
-export interface RedfishOptions extends BootPreferences {
-  readonly limits: HttpsLimits;
-  /** Plain URLs below which BMCs may fetch firmware; empty: none is updated. */
-  readonly firmwareUrls: readonly string[];
-}
-
-export const defaultRedfishOptions: RedfishOptions = {
-  networkBoot: 'pxe',
-  bootMode: 'asFound',
-  firmwareUrls: [],
-  limits: {
-    connectTimeoutMs: 5_000,
-    // BMCs were seen to take 20 s for one resource.
-    requestTimeoutMs: 25_000,
-    bodyBytesMax: 1_048_576,
-    headerBytesMax: 16_384,
-  },
-};
-
-export interface RedfishDriverParts {
-  readonly target: RedfishTarget;
-  readonly governor: GovernedCalls;
-  readonly client: HttpClient;
-  readonly clock: Clock;
-  readonly options: RedfishOptions;
-  readonly readBack: ReadBackTimings;
-  /** Unset: `defaultRestartTimings`. */
-  readonly restart?: RestartTimings;
-  /** How long a boot may take to take settings. Unset: `defaultSettleTimings`. */
-  readonly settle?: ReadBackTimings;
-  /** Unset: `defaultUpdateTimings`. */
-  readonly update?: UpdateTimings;
-  /** For BMCs of several systems. */
-  readonly expected?: ExpectedSystem;
-}
+import { applyVolumes, defaultVolumeTimings } from './volumes.ts';
 
 /** A BMC's web server takes one request after the other; a short rest leaves others room. */
 export const redfishRest: RestAfter = { look: 20, act: 100 };
@@ -273,17 +231,26 @@ export class RedfishDriver implements BmcDriver {
   ): Promise<BmcResult<Asserted>> {
     const { clock, readBack, options, update = defaultUpdateTimings } = this.#parts;
     const allowed = options.firmwareUrls;
-    const fresh: Get = (path) =>
-      this.#once(async (talk) => {
-        const root = await talk.open(signal);
-        return root.kind === 'ok' ? talk.get(path, signal) : root;
-      }, signal);
+    const fresh = this.#fresh(signal);
     return this.#inTurns(async (turn) => {
       const root = await turn((talk) => talk.open(signal));
       if (root.kind !== 'ok') return root;
       const calls = { turn, clock, readBack, signal, fresh, update, allowed };
       return updateFirmware(root.value, order, tell, calls);
     }, signal);
+  }
+
+  applyVolumes(
+    order: VolumeOrder,
+    tell: TellUpdate,
+    signal?: AbortSignal,
+  ): Promise<BmcResult<Asserted>> {
+    const { volumes = defaultVolumeTimings } = this.#parts;
+    const anew: GovernedCall = (act) => this.#anew(act, signal);
+    const fresh = this.#fresh(signal);
+    const apply = (system: Resource, calls: ActCalls) =>
+      applyVolumes(system, order, tell, { ...calls, anew, fresh, volumes });
+    return this.#acting(apply, signal);
   }
 
   readBootOrder(signal?: AbortSignal): Promise<BmcResult<BmcBootOrder>> {
@@ -326,6 +293,21 @@ export class RedfishDriver implements BmcDriver {
 
   readMedia(signal?: AbortSignal): Promise<BmcResult<string | undefined>> {
     return this.#reading(readMedia, signal);
+  }
+
+  /** Each reading in a conversation of its own. */
+  #fresh(signal: AbortSignal | undefined): Get {
+    return (path) => this.#anew((talk) => talk.get(path, signal), signal);
+  }
+
+  #anew<T>(
+    act: (talk: Conversation) => Promise<BmcResult<T>>,
+    signal: AbortSignal | undefined,
+  ): Promise<BmcResult<T>> {
+    return this.#once(async (talk) => {
+      const root = await talk.open(signal);
+      return root.kind === 'ok' ? act(talk) : root;
+    }, signal);
   }
 
   #acting(

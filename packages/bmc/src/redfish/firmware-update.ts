@@ -7,7 +7,6 @@
  *    the version that is read back counts.
  * 3. The BMC fetches only from where this agent's configuration lets it.
  */
-import { type Clock, pause } from '@rackwright/platform';
 import {
   type Asserted,
   type BmcFailed,
@@ -21,10 +20,11 @@ import {
 import { type ReadBackTimings, readUntil } from '../read-back.ts';
 import { firmwareComponentsMax } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
-import { type ActCalls, isRefused, readBy } from './acting.ts';
-import type { Get, Resource, Taken } from './conversation.ts';
-import { type JsonObject, numberAt, objectAt, objectsAt, pathOf, pathsAt, textAt } from './json.ts';
+import { isRefused, readBy } from './acting.ts';
+import type { Get, Resource } from './conversation.ts';
+import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import { mayHaveHappened } from './refusal.ts';
+import { isTrouble, type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
 export interface UpdateTimings {
   /** A task may take so long, and what was ordered without one. */
@@ -40,9 +40,7 @@ export const defaultUpdateTimings: UpdateTimings = {
   shownWithinMs: 900_000,
 };
 
-export interface UpdateCalls extends ActCalls {
-  /** Reads in a conversation of its own: a restart of the BMC ends every session. */
-  readonly fresh: Get;
+export interface UpdateCalls extends TaskCalls {
   readonly update: UpdateTimings;
   /** URLs below which firmware may be fetched, as the configuration lists them. */
   readonly allowed: readonly string[];
@@ -88,7 +86,9 @@ export async function updateFirmware(
   const ordered = await orderUpdate(service.value, component, order.uri, calls);
   if (ordered.kind !== 'ok') return ordered;
   const taskPath = ordered.value;
-  const over = taskPath === undefined ? 'open' : await watchTask(taskPath, endMs, tell, calls);
+  const { pollMs } = calls.update;
+  const of = { name: 'the update', failsAs: 'updateFailed', endMs, pollMs } as const;
+  const over = taskPath === undefined ? 'open' : await watchTask(taskPath, of, tell, calls);
   if (typeof over !== 'string') return over;
   const { shownWithinMs } = calls.update;
   const shownMs = calls.clock.suspendAwareMs() + shownWithinMs;
@@ -154,79 +154,6 @@ async function orderUpdate(
     refused ??= taken;
   }
   return failed('updateFailed', 'the BMC refused the update', refused?.backendWords);
-}
-
-function isTrouble(result: BmcResult<unknown>): boolean {
-  return result.kind === 'transient' && result.reason === 'trouble';
-}
-
-/** Services answer a task, or name where to look for it. */
-function taskIn({ body, location }: Taken): string | undefined {
-  const isTask = textAt(body, '@odata.type')?.startsWith('#Task.') === true;
-  return (isTask ? pathOf(body) : undefined) ?? location;
-}
-
-/**
- * What became of the task: `completed`, `open` when it can no longer be seen, or how it failed.
- */
-async function watchTask(
-  path: string,
-  endMs: number,
-  tell: TellUpdate,
-  { clock, fresh, update, signal }: UpdateCalls,
-): Promise<'completed' | 'open' | BmcResult<never>> {
-  let named: string | undefined;
-  let said = '';
-  for (;;) {
-    const task = await fresh(path);
-    if (signal?.aborted === true) return transient('cancelled', 'the update is not waited for');
-    if (task.kind === 'failed') return isGone(task) ? 'open' : task;
-    if (task.kind === 'ok') {
-      const { body } = task.value;
-      const state = textAt(body, 'TaskState');
-      const name = `${textAt(body, 'Id') ?? ''} ${textAt(body, 'StartTime') ?? ''}`;
-      named ??= name;
-      // A monitor that has answered for good, or another's task in its place.
-      if (state === undefined || name !== named) return 'open';
-      if (state === 'Completed') return 'completed';
-      if (failedStates.has(state)) return failed('updateFailed', taskWords(state), wordsIn(body));
-      const percent = Math.min(Math.max(numberAt(body, 'PercentComplete') ?? 0, 0), 100);
-      said = `${state}, ${percent} %`;
-      tell(Math.round(percent), state);
-    }
-    if (clock.suspendAwareMs() >= endMs) {
-      return failed('stillPending', 'the update has not ended in time', said);
-    }
-    await pauseWithin(clock, update, endMs, signal);
-  }
-}
-
-function pauseWithin(
-  clock: Clock,
-  { pollMs }: UpdateTimings,
-  endMs: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const leftMs = Math.max(endMs - clock.suspendAwareMs(), 1);
-  return pause(clock, Math.min(pollMs, leftMs), signal);
-}
-
-/** DSP0268, Task: states that end it. */
-const failedStates: ReadonlySet<string> = new Set(['Exception', 'Killed', 'Cancelled']);
-
-function taskWords(state: string): string {
-  return `the update has failed: its task ended as ${state}`;
-}
-
-function wordsIn(body: JsonObject): string {
-  const messages = objectsAt(body, 'Messages').slice(0, 4);
-  const texts = messages.map((one) => textAt(one, 'Message') ?? textAt(one, 'MessageId') ?? '');
-  return texts.join('; ').slice(0, 512);
-}
-
-/** Gone with a restart, deleted after its end, or a monitor that ends without a body. */
-function isGone({ type }: BmcFailed): boolean {
-  return type === 'unsupported' || type === 'protocol' || type === 'malformed';
 }
 
 async function readBack(

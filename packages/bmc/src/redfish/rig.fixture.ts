@@ -13,12 +13,8 @@ import type { BootDevice } from '../driver.ts';
 import { Governor } from '../governor.ts';
 import { defaultGovernorLimits } from '../governor-state.ts';
 import type { RedfishTarget } from './conversation.ts';
-import {
-  defaultRedfishOptions,
-  RedfishDriver,
-  type RedfishDriverParts,
-  type RedfishOptions,
-} from './driver.ts';
+import { RedfishDriver } from './driver.ts';
+import { defaultRedfishOptions, type RedfishDriverParts, type RedfishOptions } from './parts.ts';
 
 export const user = 'operator';
 export const password = 'word-that-hides';

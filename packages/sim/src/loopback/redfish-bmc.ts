@@ -52,6 +52,8 @@ export interface RedfishBmc {
   bootOrder(): readonly string[];
   /** How often an update of firmware was ordered. */
   updates(): number;
+  /** How often a volume was ordered to come or to go, and those that are: "RAID1 1+2". */
+  volumes(): { readonly orders: number; readonly layout: readonly string[] };
   /** URL of what is in its virtual drive for CDs. */
   medium(): string | undefined;
   setHealth(health: RedfishHealth): void;
@@ -92,6 +94,7 @@ export async function startRedfishBmc(options: RedfishBmcOptions): Promise<Redfi
     isLit: () => service.isLit(),
     bios: () => service.settings().values(),
     updates: () => service.updates(),
+    volumes: () => service.volumes(),
     bootOrder: () => service.settings().bootOrder(),
     medium: () => service.medium(),
     setHealth: (health) => service.setHealth(health),

@@ -17,6 +17,7 @@ export {
   type RedfishHealth,
   type RedfishIdentity,
   type RedfishInventory,
+  type RedfishRaid,
   type RedfishSensors,
   type SwitchedMachine,
 } from './options.ts';

@@ -24,6 +24,20 @@ export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
+/** The object in a body; undefined: there is none. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    return asObject(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+export function asObject(value: unknown): JsonObject | undefined {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as JsonObject) : undefined;
+}
+
 const always = { 'odata-version': '4.0', 'cache-control': 'no-cache' };
 
 export function json(status: number, body: JsonObject, headers = {}): RedfishAnswer {

@@ -125,6 +125,11 @@ export interface RedfishHabits {
   /** An update of firmware takes so long, and is answered by its task, its place, or nothing. */
   readonly updateMs: number;
   readonly updateAnswers: 'task' | 'location' | 'nothing';
+  /** A change of RAID volumes takes so long, and is answered so. */
+  readonly volumeMs: number;
+  readonly volumeAnswers: 'task' | 'location' | 'nothing';
+  /** Whether a new volume has a name. */
+  readonly volumeNames: 'free' | 'needed' | 'refused';
   /** Where its persistent boot order is told: in the system, or in what holds after a boot. */
   readonly bootOrderIn: 'system' | 'settings';
   /** A restart of the BMC keeps it silent for so long; undefined: it cannot be restarted. */
@@ -157,6 +162,9 @@ export const defaultHabits: RedfishHabits = {
   bootOrderIn: 'system',
   updateMs: 1_000,
   updateAnswers: 'task',
+  volumeMs: 400,
+  volumeAnswers: 'task',
+  volumeNames: 'free',
   restartMs: 2_000,
 };
 
@@ -183,12 +191,16 @@ export type RedfishFault =
   | { readonly kind: 'biosIgnores'; readonly attribute: string }
   /** At the next boot this attribute falls back to what it was at first. */
   | { readonly kind: 'biosDefaults'; readonly attribute: string }
-  /** An update of firmware restarts the BMC half-way, and its task is gone. */
+  /** An update, or a change of volumes, restarts the BMC half-way, and its task is gone. */
   | { readonly kind: 'updateRestarts' }
   /** The task of an update ends well, and nothing was updated; or it ends badly. */
   | { readonly kind: 'updateLies' | 'updateFails' }
   /** Half-way the path of its task is that of another one, which is over. */
   | { readonly kind: 'tasksReordered' }
+  /** Refuses every change of RAID volumes; or its task ends well without one, or badly. */
+  | { readonly kind: 'volumesRefused' | 'volumesLie' | 'volumesFail' }
+  /** A new volume does not say its drives, which may be any. */
+  | { readonly kind: 'volumesElsewhere' }
   /** No boot takes what waits. */
   | { readonly kind: 'settingsStayPending' }
   /** Every answer comes this much later. */
@@ -210,6 +222,16 @@ export interface RedfishFirmware {
   readonly version: string;
 }
 
+/** A storage controller that makes volumes of the drives of the inventory. */
+export interface RedfishRaid {
+  /** Drives by their number, from 1. */
+  readonly volumes?: readonly { readonly raidType: string; readonly drives: readonly number[] }[];
+  /** Unset: RAID 0, 1, 5 and 10. */
+  readonly raidTypes?: readonly string[];
+  /** When it changes volumes; unset: it does not say. */
+  readonly applyTimes?: readonly ('Immediate' | 'OnReset')[];
+}
+
 export interface RedfishServiceOptions {
   readonly user: string;
   readonly password: string;
@@ -224,6 +246,8 @@ export interface RedfishServiceOptions {
   readonly health?: RedfishHealth;
   /** Components of its firmware beside the BMC's own; unset: none. */
   readonly firmware?: readonly RedfishFirmware[];
+  /** Unset: its storage has no volumes. */
+  readonly raid?: RedfishRaid;
   /** Unset: it lets nobody see its settings. */
   readonly bios?: RedfishBios;
   /** Habits that are not named are `defaultHabits`. */

@@ -35,6 +35,8 @@ const logServicesPath = `${bmcPath}/LogServices`;
 export const clearLogPath = `${logPath}/Actions/LogService.ClearLog`;
 const resetChoicesPath = `${systemPath}/ResetActionInfo`;
 const storagePath = `${systemPath}/Storage`;
+/** The one storage controller. */
+export const controllerPath = `${storagePath}/1`;
 
 export interface ServiceState extends ManagedState {
   readonly identity: RedfishIdentity;
@@ -43,6 +45,8 @@ export interface ServiceState extends ManagedState {
   readonly boot: Readonly<BootOverride>;
   readonly assetTag: string;
   readonly settings: Settings;
+  /** What its storage controller says of volumes. */
+  readonly storage: JsonObject;
   /** URL of what its virtual drive for CDs shows; undefined: nothing. */
   readonly medium: string | undefined;
   readonly sessions: readonly Session[];
@@ -98,7 +102,7 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
     default:
       return (
         sessionAt(path, sessions) ??
-        partAt(path, state.inventory) ??
+        partAt(path, state) ??
         mediaAt(path, state.habits, state.medium) ??
         state.settings.at(path) ??
         managedAt(path, state)
@@ -240,9 +244,10 @@ export function sessionResource({ id, user }: Session): JsonObject {
 }
 
 /** Processors, memory modules, interfaces, storage and its drives. */
-function partAt(path: string, inventory: RedfishInventory): JsonObject | undefined {
+function partAt(path: string, state: ServiceState): JsonObject | undefined {
   if (!path.startsWith(`${systemPath}/`)) return undefined;
   const [kind, id, below, drive] = path.slice(systemPath.length + 1).split('/');
+  const { inventory } = state;
   const { processors = [], memory = [], drives = [], interfaces = [], emptyBays = 0 } = inventory;
   const members = (count: number): string[] =>
     Array.from({ length: count }, (_, index) => `${path}/${index + 1}`);
@@ -261,7 +266,7 @@ function partAt(path: string, inventory: RedfishInventory): JsonObject | undefin
     case 'Storage':
       if (id === undefined) return collection('Storage', path, members(1));
       if (id !== '1') return undefined;
-      if (below === undefined) return storage(drives.length + emptyBays);
+      if (below === undefined) return storage(drives.length + emptyBays, state.storage);
       return below === 'Drives' && drive !== undefined
         ? driveAt(path, drive, drives, emptyBays)
         : undefined;
@@ -316,13 +321,14 @@ function ethernetInterface(
   };
 }
 
-function storage(drives: number): JsonObject {
-  const path = `${storagePath}/1`;
+function storage(drives: number, ofVolumes: JsonObject): JsonObject {
+  const path = controllerPath;
   return {
     ...resource('Storage.v1_8_0.Storage', path, '1', 'Storage'),
     StorageControllers: [],
     Drives: Array.from({ length: drives }, (_, index) => link(`${path}/Drives/${index + 1}`)),
     'Drives@odata.count': drives,
+    ...ofVolumes,
     Status: working,
   };
 }

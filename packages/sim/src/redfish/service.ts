@@ -15,10 +15,12 @@ import { deny, rubbish } from './denials.ts';
 import { bmcResetPath, chassisPath, lampWish } from './management.ts';
 import { type MediaOrder, mediaOrder } from './media.ts';
 import {
+  asObject,
   type Json,
   type JsonObject,
   json,
   noContent,
+  parseObject,
   type RedfishAnswer,
   type RedfishCall,
   refusal,
@@ -35,6 +37,7 @@ import {
 import { Power } from './power.ts';
 import {
   clearLogPath,
+  controllerPath,
   resetPath,
   resourceAt,
   root,
@@ -45,6 +48,7 @@ import {
   systemPath,
 } from './resources.ts';
 import { simpleUpdatePath, Updates } from './updates.ts';
+import { Volumes } from './volumes.ts';
 
 const assetTagCharactersMax = 64;
 
@@ -55,6 +59,7 @@ export class RedfishService {
   readonly #power: Power;
   readonly #settings: Settings;
   readonly #updates: Updates;
+  readonly #volumes: Volumes;
   #fault: RedfishFault = { kind: 'none' };
   #assetTag = '';
   #logEntries: number;
@@ -80,6 +85,7 @@ export class RedfishService {
     this.#settings = new Settings(options.bios, this.#habits);
     const firmware = [{ id: 'BMC', version: '1.0.0' }, ...(options.firmware ?? [])];
     this.#updates = new Updates(clock, this.#habits, firmware);
+    this.#volumes = new Volumes(clock, this.#habits, options.raid, controllerPath);
     this.#accounts = new Accounts(clock, random, this.#habits, options);
     this.#power = new Power({
       clock,
@@ -127,7 +133,8 @@ export class RedfishService {
 
   /** It restarts, and answers nobody. */
   isAway(): boolean {
-    if (this.#updates.dropsNow(this.#fault)) this.#goAway();
+    const changes = [this.#updates, this.#volumes];
+    if (changes.some((one) => one.dropsNow(this.#fault))) this.#goAway();
     return this.#clock.suspendAwareMs() < this.#restartsUntilMs;
   }
 
@@ -138,6 +145,10 @@ export class RedfishService {
 
   updates(): number {
     return this.#updates.orders();
+  }
+
+  volumes(): { orders: number; layout: readonly string[] } {
+    return { orders: this.#volumes.orders(), layout: this.#volumes.layout(this.#fault) };
   }
 
   settings(): Settings {
@@ -166,7 +177,10 @@ export class RedfishService {
     if (path.endsWith('/VirtualMedia/Cd')) this.#wearMedium();
     const session = path.startsWith(`${sessionsPath}/`) && call.method === 'DELETE';
     if (session && this.#accounts.signOut(path.slice(sessionsPath.length + 1))) return noContent();
-    const found = this.#updates.at(path, this.#fault) ?? resourceAt(path, this.#state());
+    const found =
+      this.#updates.at(path, this.#fault) ??
+      this.#volumes.at(path, this.#fault) ??
+      resourceAt(path, this.#state());
     if (found === undefined) return refusal(404, 'ResourceMissingAtURI', `nothing is at ${path}`);
     return this.#read(call, found);
   }
@@ -177,6 +191,8 @@ export class RedfishService {
     if (path === clearLogPath) return this.#clearLog(call);
     if (path === simpleUpdatePath) return this.#updates.order(call, this.#fault);
     if (path === bmcResetPath && this.#habits.restartMs !== undefined) return this.#restart(call);
+    const onVolumes = this.#volumes.told(path, call, this.#fault);
+    if (onVolumes !== undefined) return onVolumes;
     return call.method === 'PATCH' ? this.#patched(path, call) : undefined;
   }
 
@@ -243,6 +259,7 @@ export class RedfishService {
       firmware: this.#updates.firmware(this.#fault),
       isLit: this.#isLit,
       settings: this.#settings,
+      storage: this.#volumes.ofStorage(),
       startedAt: new Date(this.#startedAtMs).toISOString(),
       sessions: this.#accounts.sessions(),
     };
@@ -484,17 +501,4 @@ function plainPath(target: string): string {
 
 function answerOf(refused: Refused | undefined): RedfishAnswer {
   return refused === undefined ? noContent() : refusal(400, refused.key, refused.words);
-}
-
-function asObject(value: unknown): JsonObject | undefined {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as JsonObject) : undefined;
-}
-
-function parseObject(text: string): JsonObject | undefined {
-  try {
-    return asObject(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
 }

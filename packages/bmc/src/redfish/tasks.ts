@@ -1,0 +1,93 @@
+/**
+ * What a service says of an order that it carries out later (DSP0266, 202; DSP0268, Task).
+ *
+ * A task is a hint. It may vanish with a restart of the BMC, or be another one's by then: what was
+ * ordered is read back in any case.
+ */
+import { pause } from '@rackwright/platform';
+import {
+  type BmcFailed,
+  type BmcFailureType,
+  type BmcResult,
+  failed,
+  type TellUpdate,
+  transient,
+} from '../driver.ts';
+import type { ActCalls } from './acting.ts';
+import type { Get, Taken } from './conversation.ts';
+import { type JsonObject, numberAt, objectsAt, pathOf, textAt } from './json.ts';
+
+export interface TaskCalls extends ActCalls {
+  /** Reads in a conversation of its own: a restart of the BMC ends every session. */
+  readonly fresh: Get;
+}
+
+/** What a task is of. */
+export interface TaskOf {
+  /** For messages: "the update". */
+  readonly name: string;
+  readonly failsAs: BmcFailureType;
+  /** It is waited for so long, by the clock of the calls. */
+  readonly endMs: number;
+  readonly pollMs: number;
+}
+
+export function isTrouble(result: BmcResult<unknown>): boolean {
+  return result.kind === 'transient' && result.reason === 'trouble';
+}
+
+/** Services answer a task, or name where to look for it. */
+export function taskIn({ body, location }: Taken): string | undefined {
+  const isTask = textAt(body, '@odata.type')?.startsWith('#Task.') === true;
+  return (isTask ? pathOf(body) : undefined) ?? location;
+}
+
+/**
+ * What became of the task: `completed`, `open` when it can no longer be seen, or how it failed.
+ */
+export async function watchTask(
+  path: string,
+  { name: what, failsAs, endMs, pollMs }: TaskOf,
+  tell: TellUpdate,
+  { clock, fresh, signal }: TaskCalls,
+): Promise<'completed' | 'open' | BmcResult<never>> {
+  let named: string | undefined;
+  let said = '';
+  for (;;) {
+    const task = await fresh(path);
+    if (signal?.aborted === true) return transient('cancelled', `${what} is not waited for`);
+    if (task.kind === 'failed') return isGone(task) ? 'open' : task;
+    if (task.kind === 'ok') {
+      const { body } = task.value;
+      const state = textAt(body, 'TaskState');
+      const name = `${textAt(body, 'Id') ?? ''} ${textAt(body, 'StartTime') ?? ''}`;
+      named ??= name;
+      // A monitor that has answered for good, or another's task in its place.
+      if (state === undefined || name !== named) return 'open';
+      if (state === 'Completed') return 'completed';
+      if (failedStates.has(state)) {
+        return failed(failsAs, `${what} has failed: its task ended as ${state}`, wordsIn(body));
+      }
+      const percent = Math.min(Math.max(numberAt(body, 'PercentComplete') ?? 0, 0), 100);
+      said = `${state}, ${percent} %`;
+      tell(Math.round(percent), state);
+    }
+    const leftMs = endMs - clock.suspendAwareMs();
+    if (leftMs <= 0) return failed('stillPending', `${what} has not ended in time`, said);
+    await pause(clock, Math.min(pollMs, leftMs), signal);
+  }
+}
+
+/** DSP0268, Task: states that end it. */
+const failedStates: ReadonlySet<string> = new Set(['Exception', 'Killed', 'Cancelled']);
+
+function wordsIn(body: JsonObject): string {
+  const messages = objectsAt(body, 'Messages').slice(0, 4);
+  const texts = messages.map((one) => textAt(one, 'Message') ?? textAt(one, 'MessageId') ?? '');
+  return texts.join('; ').slice(0, 512);
+}
+
+/** Gone with a restart, deleted after its end, or a monitor that ends without a body. */
+function isGone({ type }: BmcFailed): boolean {
+  return type === 'unsupported' || type === 'protocol' || type === 'malformed';
+}

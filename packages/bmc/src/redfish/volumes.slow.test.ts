@@ -1,0 +1,191 @@
+/** RAID volumes, with the simulated BMC over real sockets. */
+import type { RedfishBmcOptions } from '@rackwright/sim/redfish';
+import { afterEach, expect, test } from 'vitest';
+import type { VolumeOrder } from '../driver.ts';
+import { Governor } from '../governor.ts';
+import { defaultGovernorLimits } from '../governor-state.ts';
+import { clock, driverFor, readBack, startHost } from './rig.fixture.ts';
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()));
+});
+
+const drive = {
+  model: 'D',
+  manufacturer: 'M',
+  capacityBytes: 1e12,
+  media: 'SSD' as const,
+  protocol: 'SAS' as const,
+};
+const inventory = {
+  drives: ['a', 'b', 'c', 'd'].map((serial) => ({ ...drive, serial })),
+  emptyBays: 1,
+};
+const volumes = { windowMs: 4_000, pollMs: 40, shownWithinMs: 1_000 };
+/** Two volumes, of which the first is to stay. */
+const raid = {
+  volumes: [
+    { raidType: 'RAID1', drives: [1, 2] },
+    { raidType: 'RAID0', drives: [3] },
+  ],
+  applyTimes: ['Immediate', 'OnReset'] as const,
+};
+const order: VolumeOrder = {
+  controller: '1',
+  volumes: [
+    { raidType: 'RAID1', drives: ['2', '1'] },
+    { raidType: 'RAID1', drives: ['3', '4'] },
+  ],
+  checkOnly: false,
+};
+
+type Changes = Pick<Partial<RedfishBmcOptions>, 'habits' | 'fault' | 'raid'>;
+
+async function start({ habits, ...others }: Changes = {}) {
+  const { bmc } = await startHost({
+    inventory,
+    raid,
+    habits: { restartMs: 300, ...habits },
+    ...others,
+  });
+  closers.push(() => bmc.close());
+  // A BMC that restarts is silent: it is asked again soon.
+  const breaker = { breakerOpenMs: 50, breakerOpenMsMax: 50, spacingMs: 0 };
+  const governor = new Governor(clock, { ...defaultGovernorLimits, ...breaker }, () => {});
+  const driver = driverFor(bmc, { parts: { readBack, volumes, governor } });
+  const told: number[] = [];
+  const apply = (more: Partial<VolumeOrder> = {}) =>
+    driver.applyVolumes({ ...order, ...more }, (percent) => void told.push(percent));
+  return { bmc, apply, told };
+}
+
+const before = ['RAID1 1+2', 'RAID0 3'];
+const after = ['RAID1 1+2', 'RAID1 3+4'];
+
+test.each(['task', 'location', 'nothing'] as const)(
+  'changes that are answered by %s are over when the volumes read so, and what is right stays',
+  async (volumeAnswers) => {
+    const { bmc, apply, told } = await start({ habits: { volumeAnswers } });
+    expect(await apply()).toEqual({ kind: 'ok', value: { changed: true, notes: [] } });
+    expect(bmc.volumes()).toEqual({ orders: 2, layout: after });
+    expect(told).toEqual(told.toSorted((a, b) => a - b));
+    expect(await apply()).toEqual({ kind: 'ok', value: { changed: false, notes: [] } });
+    expect(bmc.volumes().orders).toBe(2);
+  },
+);
+
+test.each(['updateRestarts', 'tasksReordered', 'dropsHalfway'] as const)(
+  'a change of volumes survives %s, by what is read back, and nothing is ordered twice',
+  async (kind) => {
+    const { bmc, apply } = await start({ fault: { kind } });
+    expect(await apply()).toMatchObject({ kind: 'ok', value: { changed: true } });
+    expect(bmc.volumes()).toEqual({ orders: 2, layout: after });
+  },
+);
+
+test.each(['volumesLie', 'yesButNothing'] as const)(
+  'volumes that are said to be changed and are not (%s) are told as such after one order',
+  async (kind) => {
+    const { bmc, apply } = await start({ fault: { kind } });
+    expect(await apply()).toMatchObject({
+      type: 'notApplied',
+      message: 'the BMC accepted to delete RAID0 of 1 drives, and did not',
+      backendWords: 'it lists RAID1 of 1, 2; RAID0 of 3',
+    });
+    expect(bmc.volumes()).toEqual({ orders: 1, layout: before });
+  },
+);
+
+test('a volume that comes onto other drives, or does not say them, is not the wanted one', async () => {
+  const { bmc, apply } = await start({ raid: {}, fault: { kind: 'volumesElsewhere' } });
+  const wanted = { volumes: order.volumes.slice(0, 1) };
+  expect(await apply(wanted)).toMatchObject({
+    type: 'notApplied',
+    backendWords: 'it lists RAID1 of none',
+  });
+  expect(bmc.volumes().orders).toBe(1);
+});
+
+test('a change whose task fails says why, and what comes behind it is not ordered', async () => {
+  const { bmc, apply } = await start({ fault: { kind: 'volumesFail' } });
+  expect(await apply()).toMatchObject({ type: 'volumesRefused', backendWords: 'a drive is bad' });
+  expect(bmc.volumes().orders).toBe(1);
+});
+
+test('a controller that refuses is told with its own words', async () => {
+  const { bmc, apply } = await start({ fault: { kind: 'volumesRefused' } });
+  expect(await apply()).toMatchObject({
+    type: 'volumesRefused',
+    message: 'the BMC refuses to delete RAID0 of 1 drives',
+    backendWords: '400: the controller is locked',
+  });
+  expect(bmc.volumes().layout).toEqual(before);
+});
+
+test('changes that do not end in time are still pending, and none is ordered again', async () => {
+  const { bmc, apply } = await start({ habits: { volumeMs: 600_000 } });
+  expect(await apply()).toMatchObject({ kind: 'failed', type: 'stillPending' });
+  expect(bmc.volumes().orders).toBe(1);
+});
+
+test('a BMC that does not come back leaves it pending, and nothing to be tried again', async () => {
+  const { apply } = await start({
+    habits: { restartMs: 60_000 },
+    fault: { kind: 'updateRestarts' },
+  });
+  expect(await apply()).toMatchObject({ kind: 'failed', type: 'stillPending' });
+});
+
+test('what was ordered before is only looked at', async () => {
+  const { bmc, apply } = await start();
+  expect(await apply({ checkOnly: true })).toMatchObject({ type: 'notApplied' });
+  expect(bmc.volumes().orders).toBe(0);
+});
+
+test.each(['needed', 'refused'] as const)(
+  'a name that is %s is no obstacle',
+  async (volumeNames) => {
+    const { bmc, apply } = await start({ raid: {}, habits: { volumeNames } });
+    expect(await apply()).toMatchObject({ kind: 'ok' });
+    expect(bmc.volumes().layout).toEqual(after);
+  },
+);
+
+test('all volumes go when none is wanted, also those that share a drive', async () => {
+  const shared = [
+    { raidType: 'RAID1', drives: [1, 2] },
+    { raidType: 'RAID1', drives: [1, 2] },
+    { raidType: 'None', drives: [4] },
+  ];
+  const { bmc, apply } = await start({ raid: { volumes: shared } });
+  expect(await apply({ volumes: [] })).toMatchObject({ kind: 'ok', value: { changed: true } });
+  expect(bmc.volumes(), 'what is no RAID stays').toEqual({ orders: 2, layout: ['None 4'] });
+});
+
+test.each<readonly [Changes, Partial<VolumeOrder>, object]>([
+  [{}, { controller: '2' }, { type: 'volumesRefused', backendWords: 'it lists 1' }],
+  [
+    {},
+    { volumes: [{ raidType: 'RAID1', drives: ['1', '9'] }] },
+    { message: 'the controller has no drive 9', backendWords: 'it lists 1, 2, 3, 4' },
+  ],
+  [{}, { volumes: [{ raidType: 'RAID0', drives: ['5'] }] }, { type: 'volumesRefused' }],
+  [
+    { raid: { ...raid, raidTypes: ['RAID0'] } },
+    {},
+    { message: 'the controller makes no RAID1', backendWords: 'it makes RAID0' },
+  ],
+  [{ raid: { ...raid, applyTimes: ['OnReset'] } }, {}, { type: 'unsupported' }],
+])('what is wrong is refused before anything is deleted (%#)', async (changes, wanted, refusal) => {
+  const { bmc, apply } = await start(changes);
+  expect(await apply(wanted)).toMatchObject({ kind: 'failed', ...refusal });
+  expect(bmc.volumes()).toEqual({ orders: 0, layout: before });
+});
+
+test('a BMC without volumes does not support them', async () => {
+  const { bmc } = await startHost({ inventory });
+  closers.push(() => bmc.close());
+  const refused = await driverFor(bmc).applyVolumes(order, () => {});
+  expect(refused).toMatchObject({ type: 'unsupported' });
+});
