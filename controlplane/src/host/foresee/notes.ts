@@ -2,7 +2,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { namesOfNone } from '@rackwright/disk-image';
-import { isErasure, RunKind, type RunStep } from '@rackwright/messages';
+import { applyVolumesStep, isErasure, RunKind, type RunStep } from '@rackwright/messages';
 import { decideToWrite, tooWeakFor } from '../erasure/device-plan.ts';
 import { gapsOf } from '../erasure/gaps.ts';
 import { freezeText, stepBraked } from '../pass/brake.ts';
@@ -15,7 +15,7 @@ export function notesOn(pass: Pass, kind: RunKind, steps: readonly RunStep[]): s
   const inBand = steps.some(({ name }) => name === engineSteps.awaitRunner);
   return [
     ...(inBand ? runnerNotes(pass) : []),
-    ...(steps.some(({ name }) => isErasure(name)) ? deviceNotes(pass, kind) : []),
+    ...diskNotes(pass, kind, steps),
     ...deployNotes(pass, kind),
     ...cleanNotes(pass, kind, steps),
     ...personNotes(steps),
@@ -35,6 +35,15 @@ function runnerNotes({ context, record }: Pass): string[] {
       : []),
   ];
 }
+
+function diskNotes(pass: Pass, kind: RunKind, steps: readonly RunStep[]): string[] {
+  if (steps.some(({ name }) => name === applyVolumesStep)) return [volumesNote];
+  return steps.some(({ name }) => isErasure(name)) ? deviceNotes(pass, kind) : [];
+}
+
+const volumesNote =
+  `${applyVolumesStep} makes other disks: what stands there after it is erased, whatever it is; ` +
+  'the disks that are listed here are those of before';
 
 function deviceNotes(pass: Pass, kind: RunKind): string[] {
   const { context, spec } = pass;

@@ -3,7 +3,7 @@
  * in the very pass that would start it, from what that pass is decided by. Pure.
  */
 import { create, equals } from '@bufbuild/protobuf';
-import { isErasure, RunKind, store } from '@rackwright/messages';
+import { applyVolumesStep, isErasure, RunKind, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
 import { activeRun, causedBy, type Pass, runName } from '../pass/pass.ts';
@@ -94,7 +94,9 @@ const hashShown = 12;
 function plannedErasure({ plan, basis }: store.PlanRecord): store.PlannedErasure | undefined {
   const { steps = [], devices = [] } = plan ?? {};
   const erases = steps.some(({ step }) => isErasure(step));
-  if (!erases || basis?.inventory === undefined) return undefined;
+  // Which disks there are once volumes are made, nobody knows before.
+  const isOpen = steps.some(({ step }) => step === applyVolumesStep);
+  if (!erases || isOpen || basis?.inventory === undefined) return undefined;
   const erased = devices.filter(isErased).map(({ serial, wwn }) => serial || wwn);
   return create(store.PlannedErasureSchema, { devices: erased });
 }

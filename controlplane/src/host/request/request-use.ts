@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import {
+  applyVolumesStep,
   asRunNumber,
   burnInDiskStep,
   ClaimSchema,
@@ -66,7 +67,8 @@ export function workflow(
 
 /** A service leaves the host what it is: what erases it is a clean. */
 function refusalOfErasures(pass: Pass, steps: readonly RequestedStep[]): Refusal | undefined {
-  const index = steps.findIndex(({ step }) => isErasure(step) || step === burnInDiskStep);
+  const isKept = (step: string): boolean => step === burnInDiskStep || step === applyVolumesStep;
+  const index = steps.findIndex(({ step }) => isErasure(step) || isKept(step));
   if (index === -1) return undefined;
   const first = pass.status.state === HostState.PROVISIONED ? 'release it first, then' : 'for that';
   const description = `is ${steps[index]?.step}, which writes over disks; ${first} ask for a clean`;

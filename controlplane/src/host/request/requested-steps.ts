@@ -3,7 +3,7 @@
  * started. Pure.
  */
 
-import { burnInDiskStep, isErasure } from '@rackwright/messages';
+import { applyVolumesStep, burnInDiskStep, isErasure } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
 import type { Pass } from '../pass/pass.ts';
 import type { Refusal, RequestedStep } from '../pass/types.ts';
@@ -23,6 +23,7 @@ export function refusalOfSteps(pass: Pass, steps: readonly RequestedStep[]): Ref
     ...powerViolations(steps, known),
     ...ownViolations(steps, known),
     ...burnInViolations(steps),
+    ...volumeViolations(steps),
   ];
   if (fieldViolations.length === 0) return undefined;
   return { code: 'invalidArgument', message: 'the list of steps is not valid', fieldViolations };
@@ -73,6 +74,16 @@ function burnInViolations(steps: readonly RequestedStep[]): Violation[] {
   return steps.flatMap(({ step }, index) => {
     if (step !== burnInDiskStep || index < first) return [];
     const description = `${step} writes over disks; put it before a step that erases them`;
+    return [{ field: `steps[${index}].step`, description }];
+  });
+}
+
+/** Volumes make other disks: those must still be erased by the same list (DESIGN §5). */
+function volumeViolations(steps: readonly RequestedStep[]): Violation[] {
+  const last = steps.findLastIndex(({ step }) => isErasure(step));
+  return steps.flatMap(({ step }, index) => {
+    if (step !== applyVolumesStep || index < last) return [];
+    const description = `${step} makes other disks; put it before a step that erases them`;
     return [{ field: `steps[${index}].step`, description }];
   });
 }

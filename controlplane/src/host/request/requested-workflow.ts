@@ -5,7 +5,7 @@
  * Must not: check what is wrong with the template by itself (the package `template` does).
  */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { RunSchema, type RunStep } from '@rackwright/messages';
+import { applyVolumesStep, RunSchema, type RunStep } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
 import { refused } from '../life/refusal.ts';
 import type { Pass } from '../pass/pass.ts';
@@ -35,6 +35,8 @@ function problemOf(pass: Pass, step: WorkflowStep): string | undefined {
 
 /** R8: only what the rack's agent said it can do is asked of it. */
 function problemOfBmcStep({ context, spec }: Pass, { step }: WorkflowStep): string | undefined {
+  // Whoever makes other disks must erase them in the same run.
+  if (step === applyVolumesStep) return `${step} is for cleans only, which erase its volumes`;
   const known = knownSteps(context).filter(({ source }) => source === 'agent');
   if (describe(known, step) !== undefined) return undefined;
   const names = known.map(({ description }) => description.name).join(', ') || 'none';

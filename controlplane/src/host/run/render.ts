@@ -6,6 +6,8 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
+  applyVolumesStep,
+  burnInDiskStep,
   commandStep,
   isErasure,
   RerunClass,
@@ -32,12 +34,24 @@ export function cleanSteps(
   const wanted = listed ?? automaticSteps(pass);
   const body = renderBody(RunKind.CLEAN, wanted, known);
   if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
-  const head = named(...intoRunner, engineSteps.inspect);
+  const areMadeFirst = areVolumesFirst(wanted);
+  const head = named(...intoRunner, ...(areMadeFirst ? [] : [engineSteps.inspect]));
   const look = named(engineSteps.inspectAgain);
   // What is switched off at the end is looked at before that.
   const off = endOfLastRunner(body);
   if (off === undefined) return [...head, ...body, ...look, ...named(engineSteps.off)];
   return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
+}
+
+/**
+ * Whether volumes are made before anything is done to disks: what is there before is not the disks
+ * that the list is about, and may be none at all. They are looked at behind it.
+ */
+function areVolumesFirst(wanted: readonly RequestedStep[]): boolean {
+  const first = wanted.find(({ step }) => {
+    return step === applyVolumesStep || step === burnInDiskStep || isErasure(step);
+  });
+  return first?.step === applyVolumesStep;
 }
 
 export function automaticSteps(pass: Pass): RequestedStep[] {
@@ -73,8 +87,9 @@ export function renderBody(
 }
 
 /**
- * Whether the runner boots anew behind a step: where the step asks for it, and between the last
- * program of the site's own and an erasure. Whatever a program left in memory, it is gone by then.
+ * Whether the runner boots anew behind a step: where the step asks for it, behind what makes other
+ * disks, and between the last program of the site's own and an erasure. Whatever a program left in
+ * memory, it is gone by then.
  */
 function bootsAfter(
   known: readonly KnownStep[],
@@ -82,7 +97,7 @@ function bootsAfter(
   later: readonly RequestedStep[],
 ): boolean {
   const found = describe(known, step);
-  if (found?.description.rebootAfter === true) return true;
+  if (found?.description.rebootAfter === true || step === applyVolumesStep) return true;
   const erasure = later.findIndex((each) => isErasure(each.step));
   if (found?.source !== 'fleet' || erasure === -1) return false;
   return !later.slice(0, erasure).some((each) => {

@@ -3,6 +3,7 @@
  * show. A completion that does not show it is a failure, never a success (R8).
  */
 import {
+  applyVolumesStep,
   awaitImageStep,
   fetchImageStep,
   type RunStep,
@@ -14,7 +15,7 @@ import { pauseEndsMs } from '../pass/pause.ts';
 import { type EngineStep, engineSteps } from '../pass/step-names.ts';
 import { runnerStep, verifyErased, writeImage } from './steps/in-runner.ts';
 import { inspect, inspectAgain } from './steps/look.ts';
-import { awaitImage, deployStepOfAgent, outOfBandStep } from './steps/of-agent.ts';
+import { awaitImage, deployStepOfAgent, outOfBandStep, volumesStep } from './steps/of-agent.ts';
 import {
   awaitRunner,
   bootImage,
@@ -81,6 +82,7 @@ const definitions: Readonly<Record<EngineStep, StepDefinition>> = {
 export function stepDefinition({ name, outOfBand }: RunStep): StepDefinition {
   if (isEngineStep(name)) return definitions[name];
   if (name === verifyErasedStep) return verifyErased;
+  if (outOfBand && name === applyVolumesStep) return volumesStep;
   return outOfBand ? outOfBandStep : runnerStep;
 }
 

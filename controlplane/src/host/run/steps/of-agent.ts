@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  applyVolumesStep,
   checkSettingsStep,
   type Run,
   type RunStep,
@@ -52,10 +53,21 @@ export const outOfBandStep: OperationStep = {
   complete: () => undefined,
 };
 
+/** From its first order on the disks are others: no certificate, and no plan, is of them. */
+export const volumesStep: OperationStep = {
+  ...outOfBandStep,
+  begin: ({ record }) => {
+    record.certified = [];
+    record.unproved = [];
+    record.devicePlan = [];
+  },
+};
+
 /** For what waits for a boot of the machine, or of the BMC; longer than the agent waits. */
 const patienceMs: Readonly<Record<string, number>> = {
   [checkSettingsStep]: 20 * 60_000,
   [updateFirmwareStep]: 120 * 60_000,
+  [applyVolumesStep]: 75 * 60_000,
 };
 
 /** What every order of a step says of it. */

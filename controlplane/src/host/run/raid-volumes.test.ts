@@ -1,0 +1,200 @@
+/** RAID volumes in a clean: what they make of the disks is looked at, and erased, behind them. */
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  agent,
+  applyVolumesStep,
+  HostGoal,
+  HostState,
+  PlanRunRequestSchema,
+  RerunClass,
+  RunOutcome,
+  type StorageDevice,
+  StorageDeviceSchema,
+  store,
+} from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { planNow } from '../foresee/plan-check.ts';
+import { beginPass } from '../pass/pass.ts';
+import {
+  type Bench,
+  bench,
+  done,
+  driveToInspect,
+  erased,
+  failed,
+  inspected,
+  statusOf,
+  stepAt,
+  verified,
+  virtioDisk,
+} from '../testing/bench.ts';
+import { rendered, startOn } from '../testing/templates.ts';
+
+const eraseStep = 'deploy.erase_devices';
+const typedArguments = ['controller', 'volumes'].map((name) => ({ name, required: true }));
+/** An agent that says nothing of a reboot: it comes all the same. */
+const agentSteps = [
+  create(agent.StepDescriptionSchema, {
+    name: applyVolumesStep,
+    destructive: true,
+    rerunClass: RerunClass.CHECK_FIRST,
+    abortable: false,
+    typedArguments,
+  }),
+];
+const apply = {
+  step: applyVolumesStep,
+  arguments: { controller: 'RAID.1', volumes: 'RAID1=a+b' },
+};
+const erase = { step: eraseStep, arguments: {} };
+const volume = create(StorageDeviceSchema, {
+  ...virtioDisk,
+  device: 'sda',
+  serial: 'VOLUME-1',
+  raidVolume: true,
+});
+
+/** A manageable host whose agent makes volumes. */
+function manageable(): Bench {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  host.context = { ...host.context, agentSteps };
+  return host;
+}
+
+const runOf = (host: Bench) => {
+  const { run } = statusOf(host);
+  if (run === undefined) throw new Error('no run');
+  return run;
+};
+const namesOf = (host: Bench) => runOf(host).steps.map(({ name }) => name);
+const tried = (host: Bench, request: Parameters<Bench['request']>[0]) =>
+  host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+const ordered = (host: Bench) => {
+  const { kind } = host.operation();
+  return kind.case === 'runStep' ? kind.value : undefined;
+};
+
+/** Boots into the runner; the first list of volumes finds it up, and nothing looks before. */
+function boot(host: Bench): void {
+  host.report(done);
+  host.report(done);
+  host.runnerReady();
+}
+
+function eraseWell(host: Bench, device: StorageDevice): void {
+  const value = create(agent.CompleteSchema, { evidence: host.evidence([erased(device)]) });
+  host.report({ case: 'complete', value });
+}
+
+test('a clean makes volumes first, boots anew, looks at them, and erases what it finds there', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [apply, erase] });
+  expect(namesOf(host)).toEqual([
+    ...['power.off', 'power.bootRunner', 'runner.await'],
+    applyVolumesStep,
+    ...['power.off', 'power.bootRunner', 'runner.await', 'runner.inspect'],
+    ...[eraseStep, 'runner.inspectAgain', 'power.off'],
+  ]);
+  boot(host);
+  expect(ordered(host)).toMatchObject({
+    step: applyVolumesStep,
+    destructive: true,
+    expectedIdentity: { serial: 'SN-1' },
+  });
+  host.report(done);
+  driveToInspect(host);
+  host.report(inspected([volume]));
+  expect(ordered(host)?.devices.map(({ device }) => device?.serial)).toEqual(['VOLUME-1']);
+  eraseWell(host, volume);
+  host.report(inspected([volume]));
+  host.report(done);
+  expect(runOf(host).outcome).toBe(RunOutcome.SUCCEEDED);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: false });
+});
+
+test('what was erased before volumes are made counts for none of them', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [erase, apply, erase] });
+  driveToInspect(host);
+  host.report(inspected([virtioDisk]));
+  eraseWell(host, virtioDisk);
+  expect(stepAt(host)).toBe(applyVolumesStep);
+  expect(host.record.certified).toEqual([]);
+  expect(host.record.devicePlan).toEqual([]);
+  host.report(done);
+  driveToInspect(host);
+  // It bears the name of the disk that was erased.
+  host.report(inspected([virtioDisk]));
+  expect(stepAt(host)).toBe(eraseStep);
+  eraseWell(host, virtioDisk);
+  host.report(inspected([virtioDisk]));
+  host.report(done);
+  expect(statusOf(host).dirty).toBe(false);
+});
+
+test('volumes that cannot be made leave the host dirty, and nothing is erased', () => {
+  const host = manageable();
+  statusOf(host).dirty = false;
+  host.request({ kind: 'clean', steps: [apply, erase] });
+  boot(host);
+  host.report(failed('volumesRefused', 'the controller has no drive b'));
+  expect(runOf(host).outcome).toBe(RunOutcome.FAILED);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+});
+
+test('volumes have more than an hour, and what was cut short is only looked at', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [apply, erase] });
+  boot(host);
+  const { id, deadline } = host.operation();
+  const minutes = (timestampMs(deadline ?? timestampFromMs(0)) - host.nowMs) / 60_000;
+  expect(minutes).toBe(75);
+  host.report(failed('interrupted', 'the agent was started anew'));
+  expect(host.operation().id).not.toBe(id);
+  expect(ordered(host)?.mode).toBe(agent.StepMode.CHECK);
+});
+
+test('a list that does not erase behind its volumes is refused before it starts', () => {
+  const host = manageable();
+  for (const steps of [[apply], [erase, apply]]) {
+    const outcome = tried(host, { kind: 'clean', steps });
+    const fields = outcome.kind === 'refused' ? outcome.refusal.fieldViolations : [];
+    expect(fields).toEqual([
+      {
+        field: `steps[${steps.length - 1}].step`,
+        description: 'raid.apply makes other disks; put it before a step that erases them',
+      },
+    ]);
+  }
+});
+
+test('a service and a template make no volumes', () => {
+  const service = tried(manageable(), { kind: 'service', steps: [apply] });
+  expect(service.kind === 'refused' && service.refusal.message).toContain('ask for a clean');
+  const host = manageable();
+  expect(() => startOn(host, [rendered('volumes', applyVolumesStep)])).toThrow(/for cleans only/);
+});
+
+test('a plan says that other disks will be erased than those that it lists, and binds to none', () => {
+  const host = manageable();
+  host.request({ kind: 'inspect' });
+  driveToInspect(host);
+  host.report(inspected([virtioDisk]));
+  host.report(done);
+  const request = { kind: 'clean', steps: [apply, erase] } as const;
+  const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
+  const asked = create(PlanRunRequestSchema, { run: { case: 'clean', value: {} } });
+  const draft = planNow(pass, request, asked);
+  if ('code' in draft) throw new Error(draft.message);
+  expect(draft.plan.notes).toContainEqual(expect.stringContaining('raid.apply makes other disks'));
+  host.request({ ...request, plan: create(store.PlanRecordSchema, draft) });
+  expect(host.record.plannedErasure).toBeUndefined();
+  boot(host);
+  host.report(done);
+  driveToInspect(host);
+  host.report(inspected([volume]));
+  expect(stepAt(host)).toBe(eraseStep);
+});
