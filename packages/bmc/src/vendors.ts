@@ -164,19 +164,20 @@ export const ways = {
       source: 'DSP0268, Volume; HPE iLO 6, HewlettPackard/python-redfish-utility#115',
     },
   ],
-  /** What `VolumeType` says where there is no `RAIDType`; parity may be of RAID 5 or 6. */
-  volumeType: [
-    { way: 'RawDevice', raidType: 'None', source: 'DSP0268, Volume.VolumeType: no RAID' },
-    { way: 'NonRedundant', raidType: 'RAID0', source: 'DSP0268, Volume.VolumeType' },
-    { way: 'Mirrored', raidType: 'RAID1', source: 'DSP0268, Volume.VolumeType' },
-    { way: 'SpannedMirrors', raidType: 'RAID10', source: 'DSP0268, Volume.VolumeType' },
-  ],
   /** How the lamp is told, and read back. */
   indicator: [
     { way: 'LocationIndicatorActive', source: 'DSP0268 since 2020.3' },
     { way: 'IndicatorLED', source: 'DSP0268 until 2020.3; sushy-tools, iLO 5, iDRAC 9' },
   ],
 } as const satisfies Readonly<Record<string, readonly Way<string | number | RegExp>[]>>;
+
+/** What `VolumeType` says where there is no `RAIDType`; parity may be of RAID 5 or 6. */
+export const volumeTypes = [
+  { way: 'RawDevice', raidType: 'None', source: 'DSP0268, Volume.VolumeType: no RAID' },
+  { way: 'NonRedundant', raidType: 'RAID0', source: 'DSP0268, Volume.VolumeType' },
+  { way: 'Mirrored', raidType: 'RAID1', source: 'DSP0268, Volume.VolumeType' },
+  { way: 'SpannedMirrors', raidType: 'RAID10', source: 'DSP0268, Volume.VolumeType' },
+] as const satisfies readonly (Way<string> & { readonly raidType: string })[];
 
 /** The ways alone, in their order. */
 export function waysOf<K extends keyof typeof ways>(

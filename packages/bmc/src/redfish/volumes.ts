@@ -20,7 +20,7 @@ import {
   type WantedVolume,
 } from '../driver.ts';
 import { readUntil } from '../read-back.ts';
-import { ways, waysOf } from '../vendors.ts';
+import { volumeTypes, waysOf } from '../vendors.ts';
 import { isRefused, readBy } from './acting.ts';
 import type { Conversation, Get, Resource, Taken } from './conversation.ts';
 import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
@@ -220,7 +220,7 @@ async function readVolumes(listPath: string, get: Get): Promise<BmcResult<readon
 /** Before `RAIDType` there was only this (DSP0268, Volume 1.3.1). */
 function byVolumeType(body: JsonObject): string {
   const type = textAt(body, 'VolumeType') ?? '';
-  return ways.volumeType.find(({ way }) => way === type)?.raidType ?? 'unknown';
+  return volumeTypes.find(({ way }) => way === type)?.raidType ?? 'unknown';
 }
 
 /** What has to go, and what has to come. */
