@@ -71,7 +71,7 @@ export class Volumes {
   layout(fault: RedfishFault): readonly string[] {
     this.#settle(fault);
     const numbers = (drives: readonly string[]) =>
-      drives.map((one) => one.split('/').at(-1)).sort();
+      drives.map((one) => Number(one.split('/').at(-1))).sort((one, other) => one - other);
     return this.#sorted().map(
       ([, { raidType, drives }]) => `${raidType} ${numbers(drives).join('+')}`,
     );
@@ -172,7 +172,7 @@ export class Volumes {
     }
     const listed = links as { Drives?: readonly { '@odata.id'?: string }[] } | undefined;
     const drives = (listed?.Drives ?? []).flatMap((one) => one['@odata.id'] ?? []);
-    const least = drivesLeast[String(raidType)];
+    const least = typeof raidType === 'string' ? drivesLeast[raidType] : undefined;
     if (typeof raidType !== 'string' || least === undefined || drives.length < least) {
       return refusal(400, 'PropertyValueNotInList', 'RAIDType does not fit the drives');
     }
