@@ -89,7 +89,7 @@ function eraseWell(host: Bench, device: StorageDevice): void {
   host.report({ case: 'complete', value });
 }
 
-test('a clean makes volumes first, boots anew, looks at them, and erases what it finds there', () => {
+test('a clean makes volumes first, boots anew, looks, and erases what it finds there', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: [apply, erase] });
   expect(namesOf(host)).toEqual([
@@ -178,7 +178,7 @@ test('a service and a template make no volumes', () => {
   expect(() => startOn(host, [rendered('volumes', applyVolumesStep)])).toThrow(/for cleans only/);
 });
 
-test('a plan says that other disks will be erased than those that it lists, and binds to none', () => {
+test('a plan says that other disks than those that it lists will be erased', () => {
   const host = manageable();
   host.request({ kind: 'inspect' });
   driveToInspect(host);

@@ -97,7 +97,7 @@ test.each(['volumesLie', 'yesButNothing'] as const)(
   },
 );
 
-test('a volume that comes onto other drives, or does not say them, is not the wanted one', async () => {
+test('a volume that does not say its drives, which may be any, is not the wanted one', async () => {
   const { bmc, apply } = await start({ raid: {}, fault: { kind: 'volumesElsewhere' } });
   const wanted = { volumes: order.volumes.slice(0, 1) };
   expect(await apply(wanted)).toMatchObject({

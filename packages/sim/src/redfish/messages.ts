@@ -24,6 +24,11 @@ export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
+/** Without query and closing slashes: Redfish clients are free in both. */
+export function plainPath(target: string): string {
+  return target.replace(/[?#].*$/, '').replace(/\/+$/, '');
+}
+
 /** The object in a body; undefined: there is none. */
 export function parseObject(text: string): JsonObject | undefined {
   try {

@@ -21,6 +21,7 @@ import {
   json,
   noContent,
   parseObject,
+  plainPath,
   type RedfishAnswer,
   type RedfishCall,
   refusal,
@@ -492,11 +493,6 @@ export class RedfishService {
     }
     return undefined;
   }
-}
-
-/** Without query and closing slashes: Redfish clients are free in both. */
-function plainPath(target: string): string {
-  return target.replace(/[?#].*$/, '').replace(/\/+$/, '');
 }
 
 function answerOf(refused: Refused | undefined): RedfishAnswer {
