@@ -48,7 +48,7 @@ export interface NamedFile {
 export interface AgentConfig extends InterfaceSettings {
   /** Identity, journal, boot snapshot. Created owner-only when it is missing. */
   readonly stateFolder: string;
-  /** Where figures are scraped, in plain text and of nobody's asking who. */
+  /** Where metrics are scraped: in plain text, without authentication. */
   readonly metrics: MetricsListen;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
   readonly tftp: {

@@ -100,7 +100,7 @@ export class NetworkFaults {
     this.#clear((fault) => fault.hostUid === hostUid);
   }
 
-  /** Whoever listens now has been told nothing. */
+  /** The present listener was told nothing yet. */
   sessionOpened(): void {
     this.#told = create(agent.NetworkFaultsSchema);
     this.#toldAtMs = this.#parts.clock.suspendAwareMs();

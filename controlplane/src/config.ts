@@ -87,7 +87,7 @@ export interface ControlPlaneConfig {
     readonly advertise: string;
     readonly limits: RpcLimits & AgentLimits;
   };
-  /** Where figures are scraped, in plain text and of nobody's asking who. */
+  /** Where metrics are scraped: in plain text, without authentication. */
   readonly metrics: Listen;
   /** DNS names and IP addresses in our certificate. */
   readonly names: readonly string[];
@@ -99,12 +99,12 @@ export interface ControlPlaneConfig {
     readonly agentCertificateHours: number;
   };
   readonly retention: RetentionConfig;
-  /** Whose tokens are believed beside our own. */
+  /** The issuer whose tokens are accepted beside our own. */
   readonly oidc?: OidcConfig;
   readonly engine: EngineTiming;
   readonly sessions: SessionTiming;
   readonly workflows: SweepTiming;
-  /** How often every host is looked at, whatever has been missed. */
+  /** How often every host is reconciled, in case an event was missed. */
   readonly resyncIntervalMs: number;
   /** Unset: no spans are recorded. */
   readonly traces?: TracesConfig;

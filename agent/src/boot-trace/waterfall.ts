@@ -1,9 +1,9 @@
 /**
  * A boot as a list of its steps: events in, waterfall out. Pure.
  *
- * W1 What is asked again, by the same program, is the same step and counts on: a list has at most
- *    as many steps as there are stages and programs, whatever comes.
- * W2 The steps stand in the order in which they came first.
+ * W1 A request that the same program repeats raises the count of its step. So a list has at most as
+ *    many steps as there are stages and programs.
+ * W2 Steps are ordered by their first request.
  */
 import type { BootSight } from '../boot/index.ts';
 

@@ -2,11 +2,10 @@
  * Files for TFTP, whose blocks are cut from memory: read when they are asked for, and given back a
  * while after the last transfer.
  *
- * K1 Nobody waits here: who asks for a file that is not in memory yet is not answered, and asks
- *    again as a TFTP client does (RFC 1350 §2), by when it has been read.
+ * K1 No request waits here. A request for a file that is not in memory yet is not answered. A TFTP
+ *    client repeats it (RFC 1350 §2), and the file has been read by then.
  * K2 What is in memory, files under transfer included, never exceeds the limit.
- * K3 A transfer begins only with a file that was looked at a moment before: another one under the
- *    same name is read anew.
+ * K3 A file is checked right before each transfer. Another file under the same name is read anew.
  */
 import type { Cancel, Clock, Disk, Log } from '@rackwright/platform';
 

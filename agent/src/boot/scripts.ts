@@ -82,7 +82,7 @@ export class BootScripts {
     });
   }
 
-  /** Asks the gate, and so tells who watches that the host has come as far as its script. */
+  /** Asks the gate. Observers learn from it that the host has reached its script. */
   of(mac: Mac, language: ScriptLanguage, urls: BootUrls): ScriptAnswer {
     const agentPort = this.#agentPort;
     if (agentPort === undefined) return { kind: 'later' };

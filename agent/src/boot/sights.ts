@@ -115,7 +115,7 @@ export class BootSights {
     this.#tell({ ...whose, stage: answer, what: 'came', bytes: 0, problem: '' });
   }
 
-  /** A file was asked for; undefined: it is none of a boot into the runner. */
+  /** A file was asked for; undefined: it does not belong to a boot into the runner. */
   file(
     mac: Mac,
     name: string | typeof scriptName,

@@ -26,7 +26,7 @@ export class ActiveTransfer {
   readonly #client: UdpPeer;
   readonly #onEnd: (end: TransferEnd) => void;
   readonly #deadline: Deadline;
-  /** One for each address; that which the client speaks to comes first. */
+  /** One for each address. The address that the client sends to comes first. */
   #sockets: UdpConnection[] = [];
   #closed = false;
   /** Nothing was sent yet, and what comes is not for this transfer (Y4). */

@@ -48,7 +48,7 @@ export type BootTarget =
   | { readonly kind: 'hostFile'; readonly mac: Mac; readonly name: string }
   /** A file without a host: loaders, kernel and ramdisk hold no secret. */
   | { readonly kind: 'file'; readonly name: string }
-  /** A blob of an image, by the hex of its SHA-256: whoever knows that may have it. */
+  /** A blob of an image, by the hex of its SHA-256. Anyone who knows the digest may fetch it. */
   | { readonly kind: 'blob'; readonly hex: string }
   /** A host says that it runs what was put onto it; never written to a log. */
   | { readonly kind: 'phoneHome'; readonly id: string; readonly token: string }

@@ -1,7 +1,7 @@
 /**
  * What stands on a terminal after any bytes: lines of plain text for people. Pure but for itself.
  *
- * S1 Its size is bounded, whatever comes: rows, columns, and the lines that have left it.
+ * S1 Its size is bounded: rows, columns, and the lines that have left it.
  * S2 Its lines hold no control, format or private characters: nothing that a machine writes can
  *    act on the terminal of whoever reads them.
  * S3 What is cleared away, as firmware does after a crash, is kept as if it had scrolled away.

@@ -1,4 +1,4 @@
-/** The last bytes that a console has shown. Bounded, whatever comes. Pure but for itself. */
+/** The last bytes that a console has shown. Bounded. Touches nothing but its own buffer. */
 export class Scrollback {
   readonly #bytesMax: number;
   #pieces: Uint8Array[] = [];

@@ -1,5 +1,5 @@
 /**
- * Who this agent is: its key, its certificate, and whom it believes.
+ * The identity of this agent: its key, its certificate, and the authorities that it trusts.
  *
  * 1. The key is durable before it is shown to the control plane: a lost reply or a crash burns no
  *    token, the same key asks again.

@@ -1,9 +1,9 @@
 /**
  * Blobs of images on the agent's disk, by digest. All of it may be lost: it is fetched again.
  *
- * B1 A file has its final name only after its digest was found right and its bytes are durable: no
- *    crash leaves a part that is taken for the whole. A part that was left is hashed and gone on
- *    with; one that leads to another digest is begun anew.
+ * B1 A file gets its final name only after its digest was verified and its bytes are durable. So no
+ *    crash leaves a part under the name of the whole. A part that was left is hashed and continued.
+ *    If its end has another digest, the fetch begins anew.
  * B2 A blob of an earlier life is hashed before it is used in this one, and so is one that does not
  *    look as it did when it was last found right, or that a reader has spoken against.
  * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
@@ -63,7 +63,7 @@ interface Entry {
   usedAtMs: number;
   /** How its file looked when it was last found right (B2); undefined: that is not known. */
   proved?: Look | undefined;
-  /** Who comes while it is looked at waits for that. */
+  /** Set while it is checked; every further reader waits for it. */
   proving?: Promise<boolean> | undefined;
 }
 
@@ -267,7 +267,7 @@ export class BlobCache {
   async #touched(path: string, { usedAtMs }: Entry): Promise<Look> {
     const { files, log } = this.#parts;
     await files.touch(path, usedAtMs).catch((error: unknown) => {
-      // After a restart it is taken for older than it is.
+      // After a restart its last use seems earlier than it was.
       log.warn({ path }, 'when a blob was used is not noted', error);
     });
     return files.find(path);

@@ -1,14 +1,14 @@
 /**
  * How much of a blob that is on its way may be read by those who do not wait for all of it.
  *
- * C1 The end of a blob is withheld until its digest was found right: who has read all of it has
- *    read what was proved.
- * C2 A fetch that fails, or is begun anew, ends each reader of before with an error: what it has
- *    read may be of another blob.
+ * C1 The end of a blob is withheld until its digest was verified. So a reader that has all of it
+ *    has verified content.
+ * C2 A fetch that fails or begins anew ends its readers with an error: their bytes may belong to
+ *    another blob.
  */
 import { OciError } from '@rackwright/oci';
 
-/** What is withheld until the digest was found right, bytes (C1). */
+/** What is withheld until the digest was verified, bytes (C1). */
 const withheldBytes = 4096;
 
 /**

@@ -3,13 +3,13 @@
  * cache, however many hosts ask, and held while any of them may read it.
  *
  * 1. What is named by no digest is not fetched.
- * 2. Hosts are admitted in turns, so many at once (`Admission`): who is admitted has its part of
- *    the rack's network and disk until it lets go.
- * 3. Nobody is shown the end of what is not proved: an image is whole when all that is needed of it
- *    is here and is what its digests name. Who begins with it before, as it comes, counts nothing
- *    as done until then.
- * 4. An image has begun to come when its source has sent some of it: one that cannot be had, or is
- *    for nobody here, has not.
+ * 2. A bounded number of hosts is admitted at once (`Admission`). An admitted host has its share of
+ *    the rack's network and disk until it releases it.
+ * 3. The end of an image is withheld until the image is verified. It is whole when every part that
+ *    is needed is here and matches its digest. A host that writes it while it is fetched reports
+ *    nothing as done before that.
+ * 4. An image has begun to come when its source has sent some of it. An image that is unavailable,
+ *    or not for this machine, has not.
  */
 import {
   type Architecture,
@@ -65,7 +65,7 @@ export interface FromWeb
 export type HostImageProgress =
   /** 1 is next. */
   | { readonly phase: 'queued'; readonly place: number }
-  /** Its turn has come; told of who has waited as of who has not. */
+  /** It is admitted, whether it had to wait or not. */
   | { readonly phase: 'admitted' }
   | { readonly phase: 'fetching'; readonly fetchedBytes: number; readonly allBytes: number };
 
@@ -74,11 +74,11 @@ export interface HeldHostImage {
   readonly image: HostImage;
   /** All that is held of it, manifests included. */
   readonly digests: readonly Digest[];
-  /** It stays, and whoever waits for its turn may have this one's. */
+  /** Keeps the image and releases the slot. */
   endTurn(): void;
-  /** False when some of it was lost or damaged meanwhile: who holds it again fetches that. */
+  /** False when some of it was lost or damaged meanwhile. Holding it again fetches that part. */
   isWhole(): Promise<boolean>;
-  /** Whoever has read it found it wrong, or could not: see `BlobCache.doubt`. */
+  /** Its reader found it wrong, or could not read it: see `BlobCache.doubt`. */
   doubt(): void;
   release(): void;
 }
@@ -87,7 +87,7 @@ export interface HeldHostImage {
 export interface ComingHostImage extends HeldHostImage {
   /** Resolves when it is here whole and proved. Rejects with `OciError`, and never unheard. */
   readonly whole: Promise<void>;
-  /** Aborted when it comes anew, as what had come was not of it: whoever has read that is wrong. */
+  /** Aborted when the fetch begins anew: the bytes that were read so far are wrong. */
   readonly anew: AbortSignal;
 }
 

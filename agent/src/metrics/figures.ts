@@ -1,5 +1,5 @@
 /**
- * What the agent counts. Who does the work gets a narrow interface to tell it by.
+ * What the agent counts. Each part that works gets a narrow interface to report by.
  *
  * C1 Nothing is labelled by a host, a MAC or an address: a rack has one agent, and the scraper
  *    knows which.

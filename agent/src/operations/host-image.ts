@@ -185,7 +185,7 @@ interface HoldEars {
 /** Between two tries to hold an image again. */
 const holdAgainMs = 2_000;
 
-/** Never rejects. Holds it until the signal is aborted, or until it is known never to be had. */
+/** Never rejects. Holds it until the signal is aborted, or until it proves unavailable. */
 async function holdOn(
   parts: HostImageParts,
   { hostUid }: agent.Operation,

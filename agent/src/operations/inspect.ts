@@ -43,7 +43,7 @@ export async function resumeInspect(
   }
 }
 
-/** How to reach the BMC is none of the runner's business. */
+/** The runner is not told how to reach the BMC. */
 function orderOf(operation: agent.Operation, request: agent.Inspect): RunnerOrder {
   const { bootOperationId, bootMedia } = request;
   const value = create(agent.InspectSchema, { bootOperationId, bootMedia });

@@ -3,7 +3,7 @@ import type { agent, BmcReadKind } from '@rackwright/messages';
 
 /** Without one, what is said of its matter is ignored. */
 export interface Ears {
-  /** Who looks after machines that are no hosts. */
+  /** The part that handles machines that are not hosts. */
   readonly discovery?: DiscoveryEars;
   /** Who brings images into the cache beforehand; without it nobody does. */
   readonly prefetch?: PrefetchEars;

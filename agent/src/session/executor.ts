@@ -18,7 +18,7 @@ export interface Progress {
   readonly text: string;
   /** When to expect the next word, milliseconds from now. */
   readonly hintMs?: number;
-  /** Whoever does it is known to have begun. */
+  /** The work is known to have begun. */
   readonly begun?: true;
   /** It waits for its turn: 1 is next. */
   readonly queuePlace?: number;

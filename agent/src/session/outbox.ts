@@ -137,7 +137,7 @@ export class Outbox {
     this.#deps.outlet.send({ case: 'report', value });
   }
 
-  /** Writes down what the disk did not take when it was to (O1). */
+  /** Writes the reports that the disk refused before (O1). */
   retryUnwritten(): void {
     for (const attempt of this.#deps.attempts.ended) {
       if (!attempt.reportJournalled && attempt.report !== undefined) void this.#write(attempt);

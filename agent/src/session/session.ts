@@ -179,7 +179,7 @@ export class AgentSession {
     this.#started().attempts.outbox.tellFacts(hostUid, message);
   }
 
-  /** Tells what was seen, once: whoever looks again and again need not have it kept. */
+  /** Reports an observation once. It is not kept, because it is polled again. */
   tellSeen(hostUid: HostUid, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
     this.#started().attempts.outbox.tellFacts(hostUid, message);
@@ -247,7 +247,7 @@ export class AgentSession {
     return this.#started().attempts.isBusy(hostUid);
   }
 
-  /** The runner of this session is no longer there: Hello lists it no more. */
+  /** The runner of this session is gone. Hello no longer lists it. */
   runnerGone(hostUid: HostUid, runnerSession: string): void {
     this.#facts.runnerGone(hostUid, runnerSession);
   }

@@ -61,7 +61,7 @@ export function chooseTarget<Disk extends TargetFacts>(
   return judged(own, others, hints);
 }
 
-/** However it is written: to keep one disk too many does no harm. */
+/** Accepts every spelling: keeping one disk too many is safe. */
 export function isKeptDisk(
   { serial, wwn }: Pick<DiskFacts, 'serial' | 'wwn'>,
   keep: readonly string[],

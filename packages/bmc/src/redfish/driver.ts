@@ -456,7 +456,7 @@ export class RedfishDriver implements BmcDriver {
     try {
       return await act(turn);
     } finally {
-      // Signing out waits for its turn too, but nobody who has given up waits for it.
+      // Signing out waits for its slot as well. A caller that has given up does not wait for it.
       const ended = endTurn(governor, target.credential, talk);
       if (signal?.aborted !== true) await ended;
     }

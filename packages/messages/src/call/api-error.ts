@@ -51,7 +51,7 @@ export type ApiError =
 
 export type ApiErrorKind = ApiError['kind'];
 
-/** Refusals of who comes too often or shows nothing: made in numbers, and of others' making. */
+/** Refusals for load or missing credentials. Their number is in the callers' hands. */
 const refusals: ReadonlySet<ApiErrorKind> = new Set(['unauthenticated', 'unavailable']);
 
 /** The only error that handlers throw on purpose and that clients receive. */

@@ -2,10 +2,10 @@
  * A connection to one server, TLS only, and the clients that share it.
  *
  * Invariants:
- * 1. The server is believed only with a chain to `caPem`, never to the public CAs, and only under
- *    the name that was asked for.
- * 2. No call is repeated behind the caller's back: grpc-js's retries are off. Who asks for it has
- *    calls repeated that only read (`repeats.ts`).
+ * 1. The server is trusted only with a chain to `caPem`, never to the public CAs, and only under
+ *    the requested name.
+ * 2. No call is repeated without the caller's consent: grpc-js's retries are off. On request, calls
+ *    that only read are repeated (`repeats.ts`).
  */
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';

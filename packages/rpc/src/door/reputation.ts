@@ -1,9 +1,9 @@
 /**
- * What is remembered of networks of callers: who has shown lately who it is, and whose handshakes
- * have failed lately.
+ * What is remembered of networks of callers: which have authenticated lately, and which had failed
+ * handshakes lately.
  */
 
-/** `known` outweighs `suspect`: both may stand behind one address. */
+/** `known` outweighs `suspect`: one address may have both behind it. */
 export type Reputation = 'known' | 'stranger' | 'suspect';
 
 export interface ReputationLimits {

@@ -1,25 +1,25 @@
 /**
- * How fast strangers' handshakes may begin, by what came lately of those before: agents that come
- * back after a restart show who they are and go on at the full rate; a flood does not, and costs
- * no more than the least rate.
+ * The rate at which handshakes of strangers may begin. It follows from how earlier ones ended.
+ * Agents that return after a restart authenticate, and keep the full rate. A flood does not, and
+ * gets the lowest rate.
  */
 
 export interface PaceLimits {
   /** Beginnings in a second while it goes well, and while most come to nothing. */
   readonly perSecondMax: number;
   readonly perSecondMin: number;
-  /** So many at once before. */
+  /** Beginnings at once, before the rate applies. */
   readonly burst: number;
 }
 
-/** Who has not shown who it is so long after its beginning has come to nothing so far. */
+/** A visitor that has not authenticated by then counts as failed so far. */
 const provenWithinMs = 5_000;
-/** What came of a handshake counts half as much after this, and less with each that follows. */
+/** A result counts half as much after this time, and less with each that follows. */
 const halfLifeMs = 10_000;
 const keptOfEach = 1 - 1 / 128;
-/** So many that came to something are taken for granted: a few failures are no flood. */
+/** Successes that are assumed at the start: a few failures are no flood. */
 const granted = 16;
-/** The rate falls from the first share of those that came to nothing to the second. */
+/** The rate falls while the share of failures rises from the first to the second. */
 const fallsFrom = 1 / 2;
 const fallsTo = 3 / 4;
 
@@ -34,7 +34,7 @@ export class StrangersPace<Visitor extends object> {
   /** Before this none may begin. */
   #nextMs = Number.NEGATIVE_INFINITY;
 
-  /** `onNothing` is called with each that has come to nothing. */
+  /** `onNothing` is called with each visitor that has failed. */
   constructor(limits: PaceLimits, nowMs: number, onNothing: (visitor: Visitor) => void) {
     this.#limits = limits;
     this.#countedMs = nowMs;
@@ -46,7 +46,7 @@ export class StrangersPace<Visitor extends object> {
     return Math.max(0, Math.ceil(this.#nextMs - nowMs));
   }
 
-  /** One begins. Only of those that `isWatched` it counts what comes of them. */
+  /** A handshake begins. Its result counts only if it `isWatched`. */
   began(visitor: Visitor, isWatched: boolean, nowMs: number): void {
     if (isWatched) this.#unproven.set(visitor, nowMs);
     const betweenMs = 1_000 / this.perSecond(nowMs);
@@ -54,14 +54,14 @@ export class StrangersPace<Visitor extends object> {
     this.#nextMs = Math.max(this.#nextMs, earliestMs) + betweenMs;
   }
 
-  /** It has shown who it is, late or not. */
+  /** It has authenticated, late or not. */
   cameToSomething(visitor: Visitor, nowMs: number): void {
     this.#unproven.delete(visitor);
     this.#fade(nowMs, keptOfEach);
     this.#something += 1;
   }
 
-  /** It is gone or has failed. Nothing new of one that was taken for lost before. */
+  /** It is gone or has failed. One that has counted as failed already is not counted again. */
   cameToNothing(visitor: Visitor, nowMs: number): void {
     if (!this.#unproven.delete(visitor)) return;
     this.#fade(nowMs, keptOfEach);

@@ -1,10 +1,10 @@
 /**
- * Writes answers over HTTP/1.1, at the pace of who reads them.
+ * Writes answers over HTTP/1.1, at the pace of their reader.
  *
  * Invariants:
- * 1. At most one buffer of the connection is filled: whoever makes an answer is asked for the next
- *    part of it once the last one is on its way.
- * 2. An other end that takes nothing for so long is cut, whatever is still to be said to it.
+ * 1. At most one buffer of a connection is filled. The source of an answer is asked for its next
+ *    part once the last one was sent.
+ * 2. A connection whose peer reads nothing for `answerStallMs` is cut.
  */
 import type { UniversalServerResponse } from '@connectrpc/connect/protocol';
 import type { PageResponse } from '@rackwright/messages';

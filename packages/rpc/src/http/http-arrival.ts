@@ -33,7 +33,7 @@ export function httpArrival(
     endConnection: (refused: RefusedCalls) => {
       response.shouldKeepAlive = false;
       response.once('close', () => refused.endPlain(socket));
-      // Who does not take the answer is not waited for.
+      // A peer that does not read the answer is not waited for.
       request.once('close', () => refused.endPlain(socket));
     },
   };

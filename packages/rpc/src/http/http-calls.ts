@@ -1,9 +1,9 @@
 /**
  * Calls over HTTP/1.1: Connect and gRPC-Web, on the handlers, admissions and limits of gRPC.
  *
- * The library speaks both protocols; the request is none of its concern. It is read, weighed and
- * decoded here, by the very functions that gRPC has, and reaches the implementation as a context
- * value: what the library decodes is an empty message in its place.
+ * The library speaks both protocols, but it does not read the request. The request is read,
+ * checked for size and decoded here, by the functions that serve gRPC. It reaches the
+ * implementation as a context value. The library decodes an empty message in its place.
  *
  * Invariants:
  * 1. A call is let in by its headers before anything is read of its body; nobody's body is

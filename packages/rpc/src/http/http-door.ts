@@ -3,14 +3,14 @@
  * place of its timers, which need a listening socket and a clock of their own.
  *
  * Invariants:
- * 1. One exchange of a connection at a time: who pipelines has its next requests wait, so that no
- *    answers pile up behind one that lasts. More than a few that wait end the connection.
- * 2. A connection without a whole head for so long is closed, and so is one that is idle.
- * 3. Of a body that nobody wanted a bounded rest is passed over, so that its sender reads the
- *    answer; then the connection is closed.
- * 4. What the system finds out about an other end that is gone ends the exchange.
- * 5. What has come behind the last answer of a connection is not carried out: nothing would tell
- *    that it is over.
+ * 1. A connection has one exchange at a time. Pipelined requests wait, so no answers pile up behind
+ *    a slow one. Too many waiting requests end the connection.
+ * 2. A connection that does not complete a head in time is closed. So is an idle one.
+ * 3. A bounded rest of an unwanted body is discarded, so that its sender reads the answer. Then the
+ *    connection is closed.
+ * 4. An exchange ends when the system reports that its peer is gone.
+ * 5. Requests behind the last answer of a connection are not carried out: their sender would not
+ *    learn the result.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
@@ -28,7 +28,7 @@ export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly socket: TLSSocket;
-  /** Who sends a body only once it is asked for waits for this; else it does nothing. */
+  /** Asks for the body, if its sender waits for that (`Expect: 100-continue`). */
   readonly askForBody: () => void;
 }
 

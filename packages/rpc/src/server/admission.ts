@@ -70,7 +70,7 @@ export class Admissions {
   readonly #refused: RefusedCalls;
   readonly #vouchFor: (peerAddress: string) => void;
 
-  /** `vouchFor` is called with the address of who has shown who it is. */
+  /** `vouchFor` is called with the address of each caller that has authenticated. */
   constructor(room: CallRoom, refused: RefusedCalls, vouchFor: (peerAddress: string) => void) {
     this.#room = room;
     this.#refused = refused;

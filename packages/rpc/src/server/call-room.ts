@@ -8,7 +8,7 @@
  *    that a few of them never are all. A caller is who its guard says it is, whatever it has shown
  *    for it and however that was spelled; a certificate's key where there is no guard; until
  *    either is known, and where neither is asked for, its network.
- * 3. Who is refused hears when to come again.
+ * 3. A refusal says when to come again.
  */
 
 import { type CallContext, unavailable } from '@rackwright/messages';
@@ -41,7 +41,7 @@ export class CallRoom {
   readonly #clock: Clock;
   readonly #known = new Set<CallScope>();
   readonly #open = new Map<string, OpenService>();
-  /** How many each caller has; who has none is not here. */
+  /** Open calls by caller; a caller without any has no entry. */
   readonly #callers = new Map<string, number>();
   #refused = 0;
 

@@ -1,17 +1,16 @@
 /**
- * Turns at a rate, of which each network that waits gets the next one after all others that wait
- * have got theirs: one that comes within its own ration, but with many others, waits for one turn
- * of each of them and no longer.
+ * Slots at a rate. Networks that wait take turns, so a network within its own ration waits for at
+ * most one slot of each other network.
  *
  * Invariants:
- * 1. Who comes while nobody waits and a turn is left has it at once.
+ * 1. A request gets a free slot at once while no other one waits.
  * 2. Nobody waits longer than allowed, and no network with more than a few.
  */
 import { Bucket, type BucketRate, type Cancel, type Clock } from '@rackwright/platform';
 
 export interface SlotOptions {
   readonly rate: BucketRate;
-  /** Who has waited so long is sent away. */
+  /** A request that has waited longer is refused. */
   readonly waitMs: number;
 }
 

@@ -7,7 +7,7 @@
  * 1. A request is whole within the time allowed, or its call is ended. It is whole with its end;
  *    the one that opens a stream of requests, with its first message.
  * 2. Requests under way hold no more than allowed, their bare existence included. When there are
- *    more, the oldest of the address that holds most are ended: who holds little is in no danger.
+ *    more, the oldest of the address that holds most are ended. Other addresses keep theirs.
  * 3. A first message that cannot be within its method's limit any more ends its call before it is
  *    whole: what it holds is not gathered.
  * 4. Nothing of a call that was ended here is kept, whether or not its caller goes away.

@@ -1,11 +1,11 @@
 /**
- * What refusals cost is bounded, too: whoever goes on calling while it is refused is closed.
+ * Bounds the cost of refusals: a connection that goes on calling while it is refused is closed.
  *
  * Invariants:
- * 1. Only a connection of which a call is refused is closed: whose calls are let in is in no
- *    danger, whatever others behind its address do.
- * 2. A connection that is closed for it has heard when to come again, and is gone soon after,
- *    whether or not its other end goes.
+ * 1. Only a connection with a refused call is closed. A connection whose calls are admitted stays,
+ *    whatever others behind its address do.
+ * 2. Such a connection was told when to come again. It is closed soon after, whether or not its
+ *    peer closes it.
  */
 import { constants, type Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';

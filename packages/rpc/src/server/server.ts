@@ -10,8 +10,8 @@
  *    reference that the log has too, and its cause stays in the log.
  * 4. Every call's signal is aborted when the call is over, whatever ended it.
  * 5. No object is made of a message before its bytes were found to be within its method's limits.
- * 6. What callers can take of this process is bounded by `RpcLimits`. Who is refused for want of
- *    room hears when to come again; who goes on while it is refused is closed.
+ * 6. What callers can take of this process is bounded by `RpcLimits`. A refusal for want of room
+ *    says when to come again. A connection that goes on calling while it is refused is closed.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import '../wire/quiet.ts';

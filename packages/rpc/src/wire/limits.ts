@@ -25,11 +25,11 @@ export interface RpcLimits extends ListenerLimits {
   readonly connectionsMax: number;
   /** Connections at once from one address; of IPv6, here and below, one network of 64 bits. */
   readonly connectionsPerAddressMax: number;
-  /** Of these, kept for networks of which somebody is known lately; a quarter at most. */
+  /** Of these, reserved for networks that are known; a quarter at most. */
   readonly connectionsForKnownMax: number;
-  /** Connections at once that are in and have not shown a certificate or token that is good. */
+  /** Connections at once that have not shown a valid certificate or token yet. */
   readonly strangersMax: number;
-  /** So long a network counts as known after the last connection that showed who it is ended. */
+  /** How long a network counts as known after its last authenticated connection ended. */
   readonly knownForMs: number;
   /** Handshakes that begin in a second, and so many at once before. */
   readonly handshakesPerSecond: number;
@@ -37,29 +37,29 @@ export interface RpcLimits extends ListenerLimits {
   /** The same of one address; an address with many agents behind it may bring all at once. */
   readonly handshakesPerAddressPerSecond: number;
   readonly handshakesPerAddressBurst: number;
-  /** Strangers' handshakes in a second while most of them come to nothing. */
+  /** Strangers' handshakes in a second while most of them fail. */
   readonly strangersPerSecondMin: number;
-  /** Handshakes at once: each costs a public-key operation. The others wait for their turn. */
+  /** Handshakes at once: each costs a public-key operation. The others wait. */
   readonly handshakesMax: number;
   /** Handshakes at once with one address, so that it does not take every turn. */
   readonly handshakesPerAddressMax: number;
-  /** A handshake gives its turn back after this, done or not: a slow one holds up nobody. */
+  /** A handshake returns its slot after this, done or not. So a slow one delays no other. */
   readonly handshakeTurnMs: number;
   /** Handshakes at once with all addresses of which one has failed lately. */
   readonly suspectHandshakesMax: number;
-  /** So long an address counts as one of these after its last failure. */
+  /** How long an address counts as one of these after its last failure. */
   readonly suspectForMs: number;
-  /** A handshake that has failed holds its turn for so long. */
+  /** How long a failed handshake keeps its slot. */
   readonly failedTurnMs: number;
   /** A connection whose handshake is not over this long after its turn began is cut. */
   readonly handshakeMs: number;
-  /** A connection that waited so long for its turn is cut: nobody waits at its other end. */
+  /** A connection that waits longer for its slot is cut: its peer has given up by then. */
   readonly handshakeWaitMs: number;
   /** A connection without a call for this long is closed. */
   readonly connectionIdleMs: number;
   /** The first message of a call must be complete this long after its headers. */
   readonly firstMessageMs: number;
-  /** An answer over HTTP/1.1 of which the other end takes nothing for so long is cut. */
+  /** An answer over HTTP/1.1 is cut when its peer reads nothing of it for this time. */
   readonly answerStallMs: number;
   /** What requests that are not whole yet may take over all connections, in bytes. */
   readonly incomingBytesMax: number;
@@ -78,7 +78,7 @@ export interface RpcLimits extends ListenerLimits {
   /** The same from all addresses together, of each service; addresses take turns. */
   readonly allOpenCallsPerSecond: number;
   readonly allOpenCallsBurst: number;
-  /** A call that has waited so long for its turn is refused. */
+  /** A call that waits longer for its slot is refused. */
   readonly openCallWaitMs: number;
   /** Calls refused on one connection: in one second, and so many at once before; then it ends. */
   readonly refusalsPerSecond: number;

@@ -13,7 +13,7 @@ import { endOf, failedEnd, perSecond, stateWords } from './result.ts';
 
 /** Between two tellings of how far it is, milliseconds. */
 const tellEveryMs = 1_000;
-/** A thread that tells nothing for so long stands still, milliseconds; a round takes far less. */
+/** A thread that is silent for longer hangs, milliseconds; a round takes far less. */
 const silentMsMax = 120_000;
 
 export const burnInCpu: Step = {

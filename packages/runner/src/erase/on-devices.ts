@@ -10,8 +10,8 @@
  * E3 `complete` needs the verdict `erased` for every device, and at least one device. Only the
  *    lab's switch takes the verdict away, and then evidence says so.
  * E4 When the step has ended, however it ended, nothing of it writes any more.
- * E5 Every device is held before the first write to any of them: what waits for its turn cannot be
- *    taken for another.
+ * E5 Every device is held before the first write to any of them. So a waiting device cannot be
+ *    confused with another.
  * E6 `complete` needs the devices of the order, and no others, to be there after the last verdict.
  *    Evidence of a step that failed says so.
  */

@@ -4,7 +4,7 @@
  *
  * Invariants:
  * C1 A device that cannot be asked, or whose answer is not understood, is `notExamined` with the
- *    reason: silence is never taken for "nothing is hidden".
+ *    reason: silence never means "nothing is hidden".
  */
 import type { CapacityFacts } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';

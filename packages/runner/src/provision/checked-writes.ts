@@ -89,7 +89,7 @@ export class CheckedWrites {
     if (this.#underWay.length === transfersInFlight) await this.#underWay.shift();
     const piece = bytes.subarray(0, length);
     const write = this.#open.write(offset, piece);
-    // Whoever waits for it later gets the error.
+    // A later wait rejects with the error.
     write.catch(() => {});
     this.#filling.used += 1;
     this.#underWay.push(write);
@@ -129,7 +129,7 @@ export class CheckedWrites {
     const full = this.#filling;
     full.checked = this.#checks.then(() => this.#check(full));
     this.#checks = full.checked;
-    // Whoever waits for it later gets the error.
+    // A later wait rejects with the error.
     full.checked.catch(() => {});
     await this.#other.checked;
     this.#filling = this.#other;
