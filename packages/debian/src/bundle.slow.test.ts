@@ -88,3 +88,15 @@ test('what runs in a rack brings no definitions of the operators’ services', a
   expect(await bringsPools('packages/runner/src/main.ts')).toBe(false);
   expect(await bringsPools('agent/src/main.ts')).toBe(false);
 });
+
+test('a runner brings definitions of nothing but what it says to its agent', async () => {
+  const root = join(import.meta.dirname, '../../..');
+  const { code } = await bundle(root, 'packages/runner/src/main.ts', '1.0');
+  const brought = [...new TextDecoder().decode(code).matchAll(/^var file_rackwright_(\w+) = /gm)];
+  expect(new Set(brought.map(([, name]) => name))).toEqual(
+    new Set([
+      ...['agent_v1_operation', 'agent_v1_report', 'runner_v1_runner', 'v1_bmc', 'v1_boot'],
+      ...['v1_burn_in', 'v1_deploy', 'v1_erasure_policy', 'v1_failure', 'v1_inventory', 'v1_run'],
+    ]),
+  );
+});

@@ -2,7 +2,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, StorageDeviceSchema, Transport } from '@rackwright/messages';
+import { StorageDeviceSchema, Transport } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { buildStatement, type StatementContext } from './certificate.ts';
 import { publicKeyOf, signBytes } from './signature.ts';
 import type { Certificate } from './verify.ts';

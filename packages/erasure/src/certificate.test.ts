@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, StorageDeviceSchema } from '@rackwright/messages';
+import { StorageDeviceSchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { certify, context, evidence, trust, trustPem } from './certificate.fixture.ts';
 import {

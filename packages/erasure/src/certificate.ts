@@ -8,7 +8,8 @@
  * from the evidence alone, by `derivedFields` and `derivedHost`.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import { agent, type OperationId } from '@rackwright/messages';
+import { type OperationId } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { derivedFields, derivedHost } from './derived.ts';
 import { ShapeError } from './shape.ts';
 import { sha256Hex } from './signature.ts';

@@ -3,7 +3,7 @@
  * from nothing else (E3). Building and verifying use the same function.
  */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { type DeviceFacts, deviceIdentity } from './facts.ts';
 import { type ErasureMethod, leavesContent, methodFacts } from './method.ts';
 import { ShapeError } from './shape.ts';

@@ -9,7 +9,7 @@
  * M2 What an addendum says about the reading is derived from the agent's evidence alone.
  * M3 A document has exactly one form; other bytes with the same meaning are refused.
  */
-import type { agent } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 import { parseEvidence } from './certificate.ts';
 import {
   base64Text,

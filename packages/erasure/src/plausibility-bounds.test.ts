@@ -1,7 +1,8 @@
 /** The last outcome that is plausible, and the first that is not. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, MediaType, StorageDeviceSchema } from '@rackwright/messages';
+import { MediaType, StorageDeviceSchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import {
   describeImplausible,

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, MediaType, StorageDeviceSchema } from '@rackwright/messages';
+import { MediaType, StorageDeviceSchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {

@@ -4,7 +4,7 @@
  * what is plausible is not thereby proved.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 import { challengeCount, planChallenge, regionLabel, regionSeed } from './challenge.ts';
 import { type DeviceFacts, deviceIdentity, type MediaType } from './facts.ts';
 import { metadataSpans } from './metadata.ts';

@@ -1,6 +1,7 @@
 /** Each sentence that is said of a certificate: what it proves, what it does not, and why. */
 import { create } from '@bufbuild/protobuf';
-import { agent, StorageDeviceSchema, Transport } from '@rackwright/messages';
+import { StorageDeviceSchema, Transport } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { certificateOf, certify, evidence, trustPem } from './certificate.fixture.ts';
 import { type StatementContext, statementSha256 } from './certificate.ts';

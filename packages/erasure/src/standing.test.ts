@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, StorageDeviceSchema } from '@rackwright/messages';
+import { StorageDeviceSchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { certificateOf, certify, evidence, newKey, trustPem } from './certificate.fixture.ts';

@@ -3,7 +3,8 @@
  * undefined: an order then reads everything, and evidence proves nothing (R8).
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type VerificationPolicy as WirePolicy } from '@rackwright/messages';
+import { type VerificationPolicy as WirePolicy } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Verification } from './challenge.ts';
 import { defaultVerificationPolicy, type VerificationPolicy } from './verification.ts';
 

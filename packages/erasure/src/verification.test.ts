@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, VerificationPolicySchema } from '@rackwright/messages';
+import { VerificationPolicySchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { blockBytes, planChallenge, type Verification } from './challenge.ts';

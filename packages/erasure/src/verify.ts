@@ -2,7 +2,7 @@
  * Offline verification of certificates and documents: needs the statement, its signature and the
  * trusted public keys, nothing else. Says what is wrong as precisely as the bytes allow.
  */
-import type { agent } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 import { parseEvidence } from './certificate.ts';
 import { derivedFields, derivedHost, outcomeFor } from './derived.ts';
 import {

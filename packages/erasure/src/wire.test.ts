@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, Transport as WireTransport } from '@rackwright/messages';
+import { Transport as WireTransport } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { type DeviceFacts, type MediaType, transports, type WriteCache } from './facts.ts';
 import { erasureMethods } from './method.ts';

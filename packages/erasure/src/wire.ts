@@ -4,7 +4,6 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
-  agent,
   type BmcIdentity,
   type NvmeControllerSchema,
   type StorageDevice,
@@ -12,6 +11,7 @@ import {
   type SystemIdentity,
   Transport as WireTransport,
 } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { type DeviceFacts, type NvmeFacts, type Transport, transports } from './facts.ts';
 import type { MachineWitness } from './identity.ts';
 import type { ErasureMethod } from './method.ts';

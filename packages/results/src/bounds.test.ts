@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { boundResult, boundText } from './bounds.ts';

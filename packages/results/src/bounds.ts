@@ -4,7 +4,8 @@
  * all texts of one report stay below 16 KiB together, and a program's output at 64 KiB.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, StepExitSchema } from '@rackwright/messages';
+import { StepExitSchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Failed, Result } from './result.ts';
 
 /** UTF-8 bytes. */

@@ -2,7 +2,8 @@
  * The six results of DESIGN §3 as one closed union. An attempt ends with exactly one of four; the
  * other two may come any number of times and are never acknowledged.
  */
-import type { agent, FailureDetails, FailureName, TransientName } from '@rackwright/messages';
+import type { FailureDetails, FailureName, TransientName } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 
 /** Why something is in the way. */
 export const conflictReasons = ['locked', 'invalidState', 'duplicate', 'fault', 'frozen'] as const;

@@ -1,12 +1,12 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
-  agent,
   FailureType,
   failureNames,
   type TransientCause,
   transientNames,
 } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { conflictReasons, type Result } from './result.ts';

@@ -9,12 +9,12 @@ import { create } from '@bufbuild/protobuf';
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import { durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
 import {
-  agent,
   failureNameOf,
   failureTypeOf,
   transientCauseOf,
   transientNameOf,
 } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Complete, ConflictReason, Failed, Result } from './result.ts';
 
 /** A report that must not be acted on (R8); `problem` names the field and what it lacks. */

@@ -8,7 +8,9 @@
  * 3. A lost connection never touches a step that is at work.
  */
 import { create } from '@bufbuild/protobuf';
-import { type agent, type OperationId, runner } from '@rackwright/messages';
+import { type OperationId } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
+import * as runner from '@rackwright/messages/runner';
 import {
   type Clock,
   type CrashPoint,

@@ -7,7 +7,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, type OperationId, runner } from '@rackwright/messages';
+import { type OperationId } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import * as runner from '@rackwright/messages/runner';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootToken, type RunnerProcess, startRunner } from './process.fixture.ts';
 import { startTestAgent, type TestAgent } from './session/test-agent.ts';

@@ -8,7 +8,6 @@ import type {
   AccessService,
   AuditService,
   AuthorityService,
-  agent,
   CredentialService,
   DiscoveryService,
   ErasureCertificateService,
@@ -21,13 +20,14 @@ import type {
   PlanService,
   PoolService,
   RackService,
-  runner,
   SecretsService,
   ServerReflection,
   TemplateService,
   WorkflowBatchService,
   WorkflowService,
 } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
+import type * as runner from '@rackwright/messages/runner';
 import type { SurveyLimits } from './survey.ts';
 
 /** What a caller may send in one message. */

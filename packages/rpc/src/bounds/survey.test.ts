@@ -1,6 +1,7 @@
 import { create, type DescMessage, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
-import { agent, HostSchema, NvmeControllerSchema, StorageDeviceSchema } from '@rackwright/messages';
+import { HostSchema, NvmeControllerSchema, StorageDeviceSchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { weighMessage } from '../wire/codec.ts';

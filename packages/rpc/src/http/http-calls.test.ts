@@ -1,11 +1,11 @@
 /** Calls over HTTP/1.1, by the clients of others and by hand. */
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import {
-  googleRpc,
   Health,
   invalidArgument,
   HealthCheckResponse_ServingStatus as Status,
 } from '@rackwright/messages';
+import * as googleRpc from '@rackwright/messages/google-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { connect } from '../client/channel.ts';
 import { createClient as createGrpcClient } from '../client/client.ts';

@@ -1,6 +1,8 @@
 /** Messages that cost much more to decode than to send, at real servers. */
 import { Metadata, type ServiceError } from '@grpc/grpc-js';
-import { agent, bind, runner } from '@rackwright/messages';
+import { bind } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import * as runner from '@rackwright/messages/runner';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Channel, connect } from '../client/channel.ts';

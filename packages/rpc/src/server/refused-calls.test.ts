@@ -1,6 +1,7 @@
 /** What becomes of who goes on while it is refused; see `floods.test.ts` for whole floods. */
 
-import { ApiFailure, agent, bind, notFound, unauthenticated } from '@rackwright/messages';
+import { ApiFailure, bind, notFound, unauthenticated } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';

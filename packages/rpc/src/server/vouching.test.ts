@@ -1,6 +1,7 @@
 /** Who makes a connection one of somebody known, over real TLS. */
 
-import { agent, bind, permissionDenied } from '@rackwright/messages';
+import { bind, permissionDenied } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { status as Code } from '@grpc/grpc-js';
-import { type ApiError, googleRpc, invalidArgument } from '@rackwright/messages';
+import { type ApiError, invalidArgument } from '@rackwright/messages';
+import * as googleRpc from '@rackwright/messages/google-rpc';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { fromStatus, toStatus, violationsOnWireMax } from './status.ts';

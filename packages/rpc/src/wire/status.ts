@@ -10,12 +10,8 @@ import { create, type DescMessage, fromBinary, type Message, toBinary } from '@b
 import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { status as Code, type MetadataValue } from '@grpc/grpc-js';
-import {
-  type ApiError,
-  type ApiErrorKind,
-  type FieldViolation,
-  googleRpc,
-} from '@rackwright/messages';
+import { type ApiError, type ApiErrorKind, type FieldViolation } from '@rackwright/messages';
+import * as googleRpc from '@rackwright/messages/google-rpc';
 
 /** Trailer that carries google.rpc.Status. */
 export const statusDetailsKey = 'grpc-status-details-bin';

@@ -1,5 +1,6 @@
 /** Numbers that a burn-in is ordered with, by what the step says of its arguments. Pure. */
-import { ArgumentType, type agent } from '@rackwright/messages';
+import { ArgumentType } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 import { bad, type Read, unknownArguments, value } from '../steps/arguments.ts';
 import type { Step } from '../steps/step.ts';
 

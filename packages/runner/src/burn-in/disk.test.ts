@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, BurnInKind } from '@rackwright/messages';
+import { BmcIdentitySchema, BurnInKind } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import {
   addDisk,

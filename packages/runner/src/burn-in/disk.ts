@@ -10,7 +10,8 @@
  * 3. What was written is read back, however the writing ended, unless the disk is lost.
  */
 import { deviceIdentity, type HealthFacts } from '@rackwright/erasure';
-import { agent, BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';
+import { BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Failed } from '@rackwright/results';
 import { type Grip, holdTargets, releaseTargets } from '../erase/grip.ts';
 import { seedProblem } from '../erase/on-devices.ts';

@@ -1,7 +1,8 @@
 /** What a burn-in has come to, as it is kept and told. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type BurnInKind, type BurnInPartSchema, counted } from '@rackwright/messages';
+import { type BurnInKind, type BurnInPartSchema, counted } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { boundText, type Failed } from '@rackwright/results';
 import type { StepContext, StepEnd } from '../steps/step.ts';
 import type { Heat } from './heat.ts';

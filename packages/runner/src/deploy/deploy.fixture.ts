@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { agent } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 
 export const mib = 1024 * 1024;
 const sectorBytes = 512;

@@ -1,12 +1,12 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
-  agent,
   asRunNumber,
   DeployProof,
   type DeploySpecSchema,
   deploymentIdOf,
   FirstBootFormat,
 } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { firstBootOf } from './first-boot.ts';
 

@@ -8,7 +8,8 @@
  */
 
 import { cloudConfigToCall, noCloudSeed, type Seed } from '@rackwright/disk-image';
-import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
+import { DeployProof, FirstBootFormat } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 import { bad, type Read, value } from '../steps/arguments.ts';
 
 const ownKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);

@@ -7,15 +7,15 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import {
-  agent,
   asRunNumber,
   BmcIdentitySchema,
   DeployProof,
   deploymentIdOf,
   FirstBootFormat,
   type OperationId,
-  runner,
 } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import * as runner from '@rackwright/messages/runner';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bootToken, startRunner } from '../process.fixture.ts';
 import { startTestAgent, type TestAgent } from '../session/test-agent.ts';

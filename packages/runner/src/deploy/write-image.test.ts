@@ -2,13 +2,13 @@
 import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { SourceBroken } from '@rackwright/disk-image';
 import {
-  agent,
   asRunNumber,
   BmcIdentitySchema,
   deploymentIdOf,
   FirstBootFormat,
-  runner,
 } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import * as runner from '@rackwright/messages/runner';
 import { callersHashes, nodeClock, nodeWebClient } from '@rackwright/platform/node';
 import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';

@@ -27,7 +27,9 @@ import {
   deviceIdentity,
   orderedScopePolicy,
 } from '@rackwright/erasure';
-import { agent, RerunClass, type runner, writeImageStep } from '@rackwright/messages';
+import { RerunClass, writeImageStep } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import type * as runner from '@rackwright/messages/runner';
 import type { Failed } from '@rackwright/results';
 import { withImageDisk } from '../linux/image-disk.ts';
 import { DeviceError } from '../machine/block-devices.ts';

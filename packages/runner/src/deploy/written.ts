@@ -2,7 +2,8 @@
 import { create } from '@bufbuild/protobuf';
 import type { Firmware } from '@rackwright/disk-image';
 import type { DeviceFacts } from '@rackwright/erasure';
-import { agent, type runner } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import type * as runner from '@rackwright/messages/runner';
 import type { Installed } from '../provision/provision.ts';
 
 /** Partitions that are told of. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { methodToWire, plausibilityProblems, storageDeviceOf } from '@rackwright/erasure';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import type { DeviceStage, StepEnd } from '../steps/step.ts';

@@ -11,7 +11,7 @@
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { RecordedVerdict } from '@rackwright/erasure';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { pause } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';

@@ -2,7 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { methodToWire, type NvmeFacts, storageDeviceOf } from '@rackwright/erasure';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
 import { type BlockDevices, DeviceError, type HeldDevice } from '../machine/block-devices.ts';

@@ -25,7 +25,8 @@ import {
   seedBytesMin,
   storageDeviceOf,
 } from '@rackwright/erasure';
-import { agent, counted, type DeviceHealthSchema, verbFor } from '@rackwright/messages';
+import { counted, type DeviceHealthSchema, verbFor } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { DeviceAccess, DeviceListing } from '../machine/block-devices.ts';
 import { type GuardPassed, guardIdentity } from '../steps/guard.ts';

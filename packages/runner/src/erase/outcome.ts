@@ -9,7 +9,7 @@ import {
   verdictToWire,
   verificationToWire,
 } from '@rackwright/erasure';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { boundText } from '@rackwright/results';
 import type { DeviceError, DeviceLoss, HeldDevice } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { storageDeviceOf } from '@rackwright/erasure';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { nodeClock } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';

@@ -7,7 +7,7 @@
  * P2 The devices are listed again after a change; who follows decides by that list alone.
  */
 import { type DeviceFacts, deviceIdentity, hiddenBytes, isDismantlable } from '@rackwright/erasure';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import {
   type BlockDevices,
   type DeviceAccess,

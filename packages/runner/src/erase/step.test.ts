@@ -1,7 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcIdentitySchema, Transport } from '@rackwright/messages';
+import { BmcIdentitySchema, Transport } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import type { DeviceStage, StepContext } from '../steps/step.ts';
 import {

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { type DeviceFacts, methodToWire, storageDeviceOf } from '@rackwright/erasure';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { findTargets } from './targets.ts';
 

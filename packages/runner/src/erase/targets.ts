@@ -22,7 +22,7 @@ import {
   signGaps,
   type Verification,
 } from '@rackwright/erasure';
-import type { agent } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
 import type { DeviceListing } from '../machine/block-devices.ts';
 
 export interface Target {

@@ -1,5 +1,5 @@
 /** What a step tells on its way, and which of several failures names its end. */
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { DeviceError } from '../machine/block-devices.ts';
 import {

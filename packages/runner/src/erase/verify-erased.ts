@@ -5,7 +5,8 @@
  * Invariant: what is found is judged as in the erasure whose certificate is put to the test. Its
  * challenge was proved then; the certificate stands for that.
  */
-import { agent, RerunClass, verifyErasedStep } from '@rackwright/messages';
+import { RerunClass, verifyErasedStep } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Step, StepContext } from '../steps/step.ts';
 import { type DeviceTask, runOnDevices, seedProblem } from './on-devices.ts';
 import { cannotHold, type DeviceResult, resultOf, unerased } from './outcome.ts';

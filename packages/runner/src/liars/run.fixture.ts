@@ -10,7 +10,8 @@ import {
   type Verification,
   verificationToWire,
 } from '@rackwright/erasure';
-import { agent, BmcIdentitySchema, SystemIdentitySchema } from '@rackwright/messages';
+import { BmcIdentitySchema, SystemIdentitySchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Clock } from '@rackwright/platform';
 import { eraseDevices } from '../erase/step.ts';
 import { verifyErased } from '../erase/verify-erased.ts';

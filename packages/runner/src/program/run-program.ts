@@ -3,7 +3,7 @@
  * ended becomes the step's result.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Complete, Failed } from '@rackwright/results';
 import type { StepContext, StepEnd } from '../steps/step.ts';
 import { lastLine, lastLines, OutputTail } from './output-tail.ts';

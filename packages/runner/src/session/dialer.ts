@@ -5,7 +5,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { runner } from '@rackwright/messages';
+import * as runner from '@rackwright/messages/runner';
 import type { Clock } from '@rackwright/platform';
 import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 

@@ -1,5 +1,7 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, type OperationId, runner } from '@rackwright/messages';
+import { type OperationId } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import * as runner from '@rackwright/messages/runner';
 import { resultFromWire } from '@rackwright/results';
 import { expect, test } from 'vitest';
 import { progressIntervalMs, RunnerSession, type SessionEffect } from './machine.ts';

@@ -17,7 +17,9 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BootMedium, bootMediaOf } from '@rackwright/erasure';
-import { agent, type Inventory, type OperationId, type runner } from '@rackwright/messages';
+import { type Inventory, type OperationId } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
+import type * as runner from '@rackwright/messages/runner';
 import {
   boundResult,
   type Complete,

@@ -7,7 +7,8 @@
  * agent knows so by the boot id.
  */
 import { fromBinary, fromJsonString, toBinary, toJsonString } from '@bufbuild/protobuf';
-import { agent, type OperationId } from '@rackwright/messages';
+import { type OperationId } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 
 /** Ids of operations whose final report the agent has; older ones are dropped. */
 export const receivedIdsMax = 256;

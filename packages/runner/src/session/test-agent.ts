@@ -12,7 +12,9 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import { type agent, bind, type OperationId, runner, sha256Hex } from '@rackwright/messages';
+import { bind, type OperationId, sha256Hex } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
+import * as runner from '@rackwright/messages/runner';
 import type { Log } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { type Result, resultFromWire } from '@rackwright/results';

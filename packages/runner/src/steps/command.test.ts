@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateRawSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, RerunClass } from '@rackwright/messages';
+import { RerunClass } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { digestOf, plainBlobs } from '@rackwright/oci';
 import {
   type Page,

@@ -8,7 +8,8 @@
  */
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { agent, commandStep, RerunClass } from '@rackwright/messages';
+import { commandStep, RerunClass } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import {
   type Architecture,
   type BlobSource,

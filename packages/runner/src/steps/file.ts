@@ -8,7 +8,8 @@
  * 3. Success is what was read back.
  */
 import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/erasure';
-import { ArgumentType, agent, fileStep, RerunClass } from '@rackwright/messages';
+import { ArgumentType, fileStep, RerunClass } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Failed } from '@rackwright/results';
 import {
   type FileContent,

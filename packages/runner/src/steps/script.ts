@@ -7,7 +7,8 @@
  * 3. An interrupted script is not taken up again; what runs of it has been ended before the next
  *    step begins.
  */
-import { ArgumentType, agent, RerunClass, scriptStep } from '@rackwright/messages';
+import { ArgumentType, RerunClass, scriptStep } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import type { Disk } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
 import type { Programs } from '../program/program.ts';

@@ -1,6 +1,8 @@
 /** What a step of the runner is: a description, and a function from an order to its end. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent, HostName, OperationId, runner } from '@rackwright/messages';
+import type { HostName, OperationId } from '@rackwright/messages';
+import type * as agent from '@rackwright/messages/agent';
+import type * as runner from '@rackwright/messages/runner';
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from '../machine/block-devices.ts';

@@ -1,6 +1,7 @@
 /** A step as the runner runs it, in a folder of a test. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, SystemIdentitySchema } from '@rackwright/messages';
+import { SystemIdentitySchema } from '@rackwright/messages';
+import * as agent from '@rackwright/messages/agent';
 import { nodeClock, nodeDisk } from '@rackwright/platform/node';
 import { linuxPrograms } from '../linux/programs.ts';
 import type { BlockDevices } from '../machine/block-devices.ts';
