@@ -57,50 +57,55 @@ function isWithin({ value, bits }: Address, network: Network): boolean {
   return network.value >> rest === value >> rest;
 }
 
-function table(rows: Readonly<Record<string, string>>): (Network & { readonly what: string })[] {
-  return Object.entries(rows).flatMap(([text, what]) => {
-    const network = networkOf(text);
-    return network === undefined ? [] : [{ ...network, what }];
-  });
+/**
+ * What stands in a table, by network. It is read at the first question: a start asks none, and the
+ * first IPv6 address that Node recognises costs it milliseconds.
+ */
+function table<Row>(rows: Readonly<Record<string, Row>>): () => readonly (Network & Row)[] {
+  let read: readonly (Network & Row)[] | undefined;
+  return () => {
+    read ??= Object.entries(rows).flatMap(([text, row]) => {
+      const network = networkOf(text);
+      return network === undefined ? [] : [{ ...network, ...row }];
+    });
+    return read;
+  };
 }
 
-const metadata = 'the address of a cloud’s metadata';
+const metadata = { what: 'the address of a cloud’s metadata' };
 /** Networks of special purpose, most of RFC 6890. */
 const internalNetworks = table({
-  '0.0.0.0/8': 'an address of this machine',
-  '127.0.0.0/8': 'a loopback address',
-  '169.254.0.0/16': 'a link-local address',
-  '192.0.0.0/24': 'an address of special purpose',
+  '0.0.0.0/8': { what: 'an address of this machine' },
+  '127.0.0.0/8': { what: 'a loopback address' },
+  '169.254.0.0/16': { what: 'a link-local address' },
+  '192.0.0.0/24': { what: 'an address of special purpose' },
   '100.100.100.200/32': metadata,
   '168.63.129.16/32': metadata,
-  '224.0.0.0/4': 'a multicast address',
-  '240.0.0.0/4': 'a reserved address',
-  '::/128': 'an address of this machine',
-  '::1/128': 'a loopback address',
-  'fe80::/10': 'a link-local address',
-  'fec0::/10': 'a site-local address',
-  'ff00::/8': 'a multicast address',
+  '224.0.0.0/4': { what: 'a multicast address' },
+  '240.0.0.0/4': { what: 'a reserved address' },
+  '::/128': { what: 'an address of this machine' },
+  '::1/128': { what: 'a loopback address' },
+  'fe80::/10': { what: 'a link-local address' },
+  'fec0::/10': { what: 'a site-local address' },
+  'ff00::/8': { what: 'a multicast address' },
   'fd00:ec2::254/128': metadata,
   'fd20:ce::254/128': metadata,
   'fd00:c1::a9fe:a9fe/128': metadata,
 });
 
 /** IPv6 networks in which an IPv4 address stands, and how many bits stand behind it. */
-const carriers = [
-  { network: '::ffff:0:0/96', behind: 0n },
-  { network: '::/96', behind: 0n },
-  { network: '64:ff9b::/96', behind: 0n },
-  { network: '64:ff9b:1::/48', behind: 0n },
-  { network: '2002::/16', behind: 80n },
-].flatMap(({ network, behind }) => {
-  const read = networkOf(network);
-  return read === undefined ? [] : [{ network: read, behind }];
+const carriers = table({
+  '::ffff:0:0/96': { behind: 0n },
+  '::/96': { behind: 0n },
+  '64:ff9b::/96': { behind: 0n },
+  '64:ff9b:1::/48': { behind: 0n },
+  '2002::/16': { behind: 80n },
 });
 
 /** Invariant 2. The unspecified address and loopback are none that carries another. */
 function judged(address: Address): Address {
   if (address.bits === 32 || address.value <= 1n) return address;
-  const carrier = carriers.find(({ network }) => isWithin(address, network));
+  const carrier = carriers().find((network) => isWithin(address, network));
   if (carrier === undefined) return address;
   return { value: (address.value >> carrier.behind) & 0xffff_ffffn, bits: 32 };
 }
@@ -110,7 +115,7 @@ export function internalAddress(text: string): string | undefined {
   const address = readAddress(text);
   if (address === undefined) return undefined;
   const found = judged(address);
-  return internalNetworks.find((network) => isWithin(found, network))?.what;
+  return internalNetworks().find((network) => isWithin(found, network))?.what;
 }
 
 interface Entry {
