@@ -167,10 +167,8 @@ export function uuidsAlike(uuid: Uint8Array | undefined): string[] {
   return meant === undefined ? [] : [...new Set(byteOrders(meant).map(toHex))];
 }
 
-function toHex(bytes: Uint8Array): string {
-  let hex = '';
-  for (const byte of bytes) hex += (byte < 16 ? '0' : '') + byte.toString(16);
-  return hex;
+function toHex({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('hex');
 }
 
 function unprovenReason(inBand: MachineWitness, outOfBand: MachineWitness): string {

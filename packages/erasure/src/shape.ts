@@ -103,17 +103,19 @@ type Fields = Readonly<Record<string, Shape<unknown>>>;
 type Shaped<F extends Fields> = { readonly [K in keyof F]: ShapeOf<F[K]> };
 
 export function object<F extends Fields>(fields: F): Shape<Shaped<F>> {
+  const shapes = Object.entries(fields);
   return (value, path) => {
     const source = asObject(value, path);
     const at = (key: string) => (path === '' ? key : `${path}.${key}`);
     for (const key of Object.keys(source)) {
       if (!Object.hasOwn(fields, key)) throw new ShapeError(at(key), 'no field of this format');
     }
-    const entries = Object.entries(fields).map(([key, shape]) => {
+    const shaped: Record<string, unknown> = {};
+    for (const [key, shape] of shapes) {
       if (!Object.hasOwn(source, key)) throw new ShapeError(at(key), 'missing');
-      return [key, shape(source[key], at(key))] as const;
-    });
-    return Object.fromEntries(entries) as Shaped<F>;
+      shaped[key] = shape(source[key], at(key));
+    }
+    return shaped as Shaped<F>;
   };
 }
 

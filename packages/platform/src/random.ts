@@ -6,11 +6,8 @@ export interface Random {
   fraction(): number;
 }
 
-const hexOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
-
 /** A random identifier of 16 bytes as 32 lower-case hex digits. */
 export function randomId(random: Random): string {
-  let id = '';
-  for (const byte of random.bytes(16)) id += hexOfByte[byte];
-  return id;
+  const { buffer, byteOffset, length } = random.bytes(16);
+  return Buffer.from(buffer, byteOffset, length).toString('hex');
 }

@@ -3,9 +3,8 @@
  * goal that failed is tried again or given up.
  */
 
-import { create, equals } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import {
-  BmcEndpointSchema,
   counted,
   FailureType,
   failureWord,
@@ -19,6 +18,7 @@ import {
   RunOutcome,
 } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
+import { sameMessage } from '../../records/index.ts';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
@@ -103,7 +103,7 @@ function metAnotherMachine({ status }: Pass): boolean {
 function isVerified({ spec, record }: Pass): boolean {
   const proved = record.verifiedBmc;
   if (spec.bmc === undefined || proved === undefined) return false;
-  return equals(BmcEndpointSchema, spec.bmc, proved);
+  return sameMessage(spec.bmc, proved);
 }
 
 /** Whether the goal leads the host to be clean and ready, as it does unless the spec says no. */

@@ -17,36 +17,48 @@ export function nextWakeMs(
   const status = record.host?.status;
   if (status === undefined) return undefined;
   const run = activeRun(status);
-  const times: (Timestamp | undefined)[] = [
-    record.forcedUntil,
-    status.backoff?.nextAttemptTime,
-    ...status.holds.map(({ until }) => until),
-    record.powerEnforcement?.nextTime,
-  ];
-  const deadlines: (Timestamp | undefined)[] = [];
-  const waiting = run?.waiting?.reason === 'agent' ? [run.waiting.since] : [];
-  let pauseMs: number | undefined;
-  if (run === undefined) times.push(status.afterFailure?.runnerUntil);
+  const next = new Earliest(nowMs);
+  next.at(record.forcedUntil);
+  next.at(status.backoff?.nextAttemptTime);
+  for (const { until } of status.holds) next.at(until);
+  next.at(record.powerEnforcement?.nextTime);
+  next.atMs(takeOverAtMs(record));
+  for (const { type, severity, since } of status.faults) {
+    if (type === bmcUnreachable && severity === FaultSeverity.WARNING) {
+      next.at(since, silenceErrorMs);
+    }
+  }
+  if (run === undefined) next.at(status.afterFailure?.runnerUntil);
   else {
     const step = run.steps[run.currentStep];
-    pauseMs = step === undefined ? undefined : pauseEndsMs(step);
-    times.push(record.operation?.notBefore, record.call?.notBefore);
-    deadlines.push(run.deadline, run.steps[run.currentStep]?.deadline);
+    next.atMs(step === undefined ? undefined : pauseEndsMs(step));
+    next.at(record.operation?.notBefore);
+    next.at(record.call?.notBefore);
+    for (const deadline of [run.deadline, step?.deadline]) {
+      for (const laterMs of [0, settleMs, agentWordMs + settleMs]) next.at(deadline, laterMs);
+    }
+    if (run.waiting?.reason === 'agent') next.at(run.waiting.since, contactDeadlineMs);
   }
-  const takeOverMs = takeOverAtMs(record);
-  const silences = status.faults
-    .filter(({ type, severity }) => type === bmcUnreachable && severity === FaultSeverity.WARNING)
-    .map(({ since }) => since);
-  const future = [
-    ...inMs(times),
-    ...(pauseMs === undefined ? [] : [pauseMs]),
-    ...(takeOverMs === undefined ? [] : [takeOverMs]),
-    ...inMs(deadlines),
-    ...inMs(deadlines).flatMap((at) => [at + settleMs, at + agentWordMs + settleMs]),
-    ...inMs(waiting).map((since) => since + contactDeadlineMs),
-    ...inMs(silences).map((since) => since + silenceErrorMs),
-  ].filter((timeMs) => timeMs > nowMs);
-  return future.length === 0 ? undefined : Math.min(...future);
+  return next.ms;
+}
+
+/** The earliest of the times that it is told which are still to come. */
+class Earliest {
+  readonly #nowMs: number;
+  ms: number | undefined;
+
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs;
+  }
+
+  at(time: Timestamp | undefined, laterMs = 0): void {
+    if (time !== undefined) this.atMs(timestampMs(time) + laterMs);
+  }
+
+  atMs(ms: number | undefined): void {
+    if (ms === undefined || ms <= this.#nowMs) return;
+    if (this.ms === undefined || ms < this.ms) this.ms = ms;
+  }
 }
 
 /**
@@ -54,7 +66,3 @@ export function nextWakeMs(
  * hears an agent that was silent for longer wakes its hosts, then and when it has had its word.
  */
 export const settleMs = 7_000;
-
-function inMs(times: readonly (Timestamp | undefined)[]): number[] {
-  return times.filter((time) => time !== undefined).map((time) => timestampMs(time));
-}
