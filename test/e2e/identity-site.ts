@@ -45,6 +45,8 @@ const disk = nodeDisk();
 /** How long each operation takes, unless an option says so. */
 const operationUsualMs = 60;
 const waitMs = 300_000;
+/** From one question to the next where each of them costs both sides a call. */
+export const answeredPauseMs = 500;
 
 export interface SiteOptions {
   readonly racks: number;
@@ -300,11 +302,12 @@ export class Site {
       this.clients.hosts.cleanHost({ name, requestId }),
     );
     const number = asked.status?.run?.number;
-    return until(`${name} to end its clean`, async () => {
+    const ended = async (): Promise<Host | undefined> => {
       const host = await this.clients.hosts.getHost({ name });
       const { run } = host.status ?? {};
       return run?.number === number && run?.phase === RunPhase.ENDED ? host : undefined;
-    });
+    };
+    return until(`${name} to end its clean`, ended, answeredPauseMs);
   }
 
   async stop(): Promise<void> {
@@ -337,6 +340,7 @@ export function executedTwice(boxes: readonly Box[]): string[] {
 export async function until<T>(
   what: string,
   look: () => T | undefined | Promise<T | undefined>,
+  pauseMs = 100,
 ): Promise<T> {
   const endMs = clock.nowMs() + waitMs;
   let last: unknown = 'nothing';
@@ -347,7 +351,7 @@ export async function until<T>(
     } catch (error) {
       last = error;
     }
-    await sleep(100);
+    await sleep(pauseMs);
   }
   throw new Error(`waited in vain for ${what}; last: ${String(last)}`);
 }

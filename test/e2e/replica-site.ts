@@ -22,7 +22,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { connect, operatorClients } from '@rackwright/rpc';
 import { freePorts } from '@rackwright/sim/loopback';
 import { NatsCluster } from '@rackwright/store/testing';
-import { Box, until } from './identity-site.ts';
+import { answeredPauseMs, Box, until } from './identity-site.ts';
 import { shortPauses } from './pauses.ts';
 import { programOf } from './programs.ts';
 
@@ -226,11 +226,12 @@ export class ReplicaSite {
       this.a.clients.hosts.cleanHost({ name, requestId }),
     );
     const number = asked.status?.run?.number;
-    return until(`${name} to end its clean`, async () => {
+    const ended = async (): Promise<Host | undefined> => {
       const host = await this.a.clients.hosts.getHost({ name });
       const { run } = host.status ?? {};
       return run?.number === number && run?.phase === RunPhase.ENDED ? host : undefined;
-    });
+    };
+    return until(`${name} to end its clean`, ended, answeredPauseMs);
   }
 
   async stop(): Promise<void> {
