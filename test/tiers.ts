@@ -135,6 +135,7 @@ export const longest: readonly string[] = [
   'packages/store/src/conformance/suite.test.ts',
   'packages/bmc/src/redfish/firmware-update.slow.test.ts',
   'packages/bmc/src/redfish/volumes.slow.test.ts',
+  'packages/bmc/src/redfish/network-adapters.slow.test.ts',
   'packages/runner/src/linux/programs.test.ts',
   'packages/runner/src/steps/script.test.ts',
   'test/peers-tests/python-client/python.peer.test.ts',

@@ -7,7 +7,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { TellUpdate } from '@rackwright/bmc';
-import { ArgumentType, agent, RerunClass } from '@rackwright/messages';
+import { ArgumentType, agent, RerunClass, resetBmcStep } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { type BmcDrivers, failure, resultOfBmc } from './bmc-access.ts';
@@ -58,7 +58,7 @@ const setIndicator: OutOfBandStep = {
 
 const resetBmc: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
-    name: 'management.reset_bmc',
+    name: resetBmcStep,
     ...harmless,
     description:
       'Restarts the BMC itself, not the machine, and waits until it was silent and answers again.',

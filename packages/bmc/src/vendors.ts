@@ -164,6 +164,26 @@ export const ways = {
       source: 'DSP0268, Volume; HPE iLO 6, HewlettPackard/python-redfish-utility#115',
     },
   ],
+  /** Where a system's network adapters are found, until there are some. */
+  networkAdapters: [
+    { way: 'system', source: 'DSP0268, ComputerSystem.NetworkInterfaces' },
+    { way: 'chassis', source: 'DSP0268, Chassis.NetworkAdapters' },
+  ],
+  /** Link of a function to its port. */
+  portOfFunction: [
+    { way: 'PhysicalNetworkPortAssignment', source: 'DSP0268, NetworkDeviceFunction: to a Port' },
+    { way: 'PhysicalPortAssignment', source: 'DSP0268, the same before: to a NetworkPort' },
+  ],
+  /** What a port says of its link. */
+  linkUp: [
+    { way: 'LinkUp', source: 'DSP0268, Port.LinkStatus' },
+    { way: 'Up', source: 'DSP0268, NetworkPort.LinkStatus' },
+  ],
+  linkDown: [
+    { way: 'LinkDown', source: 'DSP0268, Port.LinkStatus' },
+    { way: 'NoLink', source: 'DSP0268, Port.LinkStatus' },
+    { way: 'Down', source: 'DSP0268, NetworkPort.LinkStatus' },
+  ],
   /** How the lamp is told, and read back. */
   indicator: [
     { way: 'LocationIndicatorActive', source: 'DSP0268 since 2020.3' },

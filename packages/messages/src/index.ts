@@ -136,6 +136,7 @@ export {
   isErasure,
   ownPrefix,
   ownPriorityUsual,
+  resetBmcStep,
   scriptStep,
   updateFirmwareStep,
   verifyErasedStep,

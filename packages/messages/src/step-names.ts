@@ -46,6 +46,8 @@ export const fileStep = 'run.file';
 /** The control plane calls somebody outside for a template. */
 export const webhookStep = 'webhook';
 
+/** The agent restarts the BMC, and waits until it answers again. */
+export const resetBmcStep = 'management.reset_bmc';
 /** The agent waits until settings of the firmware hold that a boot takes. */
 export const checkSettingsStep = 'bios.check_settings';
 /** The agent has the BMC update a component of its firmware. */

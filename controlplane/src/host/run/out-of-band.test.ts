@@ -1,9 +1,23 @@
 /** Steps that the agent takes on the BMC, as a run orders them. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, RerunClass } from '@rackwright/messages';
+import { agent, HostGoal, RerunClass, resetBmcStep } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bench, failed, verified } from '../testing/bench.ts';
+
+test('a restart of the BMC has more time than the agent waits for it', () => {
+  const host = bench({ goal: HostGoal.MANAGEABLE });
+  host.apply({ kind: 'tick' });
+  host.report(verified());
+  const safe = { destructive: false, rerunClass: RerunClass.SAFE };
+  const agentSteps = [create(agent.StepDescriptionSchema, { name: resetBmcStep, ...safe })];
+  host.context = { ...host.context, agentSteps };
+  host.request({ kind: 'service', steps: [{ step: resetBmcStep, arguments: {} }] });
+  const { deadline } = host.operation();
+  // A minute until it falls silent, ten until it is back.
+  const waitsMs = 11 * 60_000;
+  expect(timestampMs(deadline ?? timestampFromMs(0)) - host.nowMs).toBeGreaterThan(waitsMs);
+});
 
 test('an update of firmware has hours, and what was cut short is only looked at', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });

@@ -1,6 +1,7 @@
 /**
  * The parts of a system as its BMC lists them (DSP0268: Processor, Memory, Drive,
- * EthernetInterface, and the versions in ComputerSystem and Manager). Bounded.
+ * EthernetInterface with what network adapters tell, and the versions in ComputerSystem and
+ * Manager). Bounded.
  */
 import {
   type BmcDrive,
@@ -15,12 +16,12 @@ import {
 } from '../driver.ts';
 import type { Resource } from './conversation.ts';
 import { type JsonObject, numberAt, objectAt, pathOf, pathsAt, textAt } from './json.ts';
+import { adapterInterfaces, merged } from './network-adapters.ts';
+import { isThere, PartReader, partsMax, type Read } from './part-reader.ts';
 
-/** Parts of one kind that are read; each costs a request. */
-const partsMax = 64;
 const storagesMax = 16;
-
-export type Read = (path: string) => Promise<BmcResult<Resource>>;
+/** Adapters are many resources each; they come last, and what is read before them counts. */
+const adapterRequestsMax = 128;
 
 /**
  * Reads the wanted parts, one after another; the lists of others stay empty. Only a BMC that falls
@@ -45,60 +46,28 @@ export async function readInventory(
     ? await reader.all(pathsAt(objectAt(system.body, 'Links'), 'ManagedBy').slice(0, 1), 1)
     : [];
   if (reader.stopped !== undefined) return reader.stopped;
+  const beside = new PartReader(read, adapterRequestsMax);
+  const ofAdapters = wanted.includes('interfaces')
+    ? await adapterInterfaces(system.body, beside)
+    : [];
   return ok({
     processors: processors.filter(isProcessor).map(processorOf),
     memory: memory.flatMap(memoryModuleOf),
     drives: drives.filter(isThere).map(driveOf),
-    interfaces: interfaces.flatMap(interfaceOf),
+    interfaces: merged(interfaces.flatMap(interfaceOf), ofAdapters),
     firmware: wanted.includes('firmware')
       ? [
           ...versionOf('BIOS', textAt(system.body, 'BiosVersion')),
           ...managers.flatMap((body) => versionOf('BMC', textAt(body, 'FirmwareVersion'))),
         ]
       : [],
-    complete: reader.complete,
+    complete: reader.complete && beside.complete && beside.stopped === undefined,
   });
-}
-
-class PartReader {
-  complete = true;
-  stopped: Exclude<BmcResult<never>, { kind: 'ok' }> | undefined;
-  readonly #read: Read;
-
-  constructor(read: Read) {
-    this.#read = read;
-  }
-
-  /** The members of a collection; none when there is no collection. */
-  async members(path: string | undefined, countMax = partsMax): Promise<readonly JsonObject[]> {
-    if (path === undefined) return [];
-    const [collection] = await this.all([path], 1);
-    if (collection === undefined) return [];
-    return this.all(pathsAt(collection, 'Members'), countMax);
-  }
-
-  async all(paths: readonly string[], countMax: number): Promise<readonly JsonObject[]> {
-    const found: JsonObject[] = [];
-    if (paths.length > countMax) this.complete = false;
-    for (const path of paths.slice(0, countMax)) {
-      if (this.stopped !== undefined) return found;
-      const part = await this.#read(path);
-      if (part.kind === 'ok') found.push(part.value.body);
-      else if (part.kind === 'transient') this.stopped = part;
-      else this.complete = false;
-    }
-    return found;
-  }
 }
 
 /** Sockets also hold accelerators. */
 function isProcessor(body: JsonObject): boolean {
   return (textAt(body, 'ProcessorType') ?? 'CPU') === 'CPU' && isThere(body);
-}
-
-/** An empty socket or bay is listed as absent. */
-function isThere(body: JsonObject): boolean {
-  return textAt(objectAt(body, 'Status'), 'State') !== 'Absent';
 }
 
 function processorOf(body: JsonObject): BmcProcessor {

@@ -39,6 +39,23 @@ export interface RedfishIdentity {
   readonly sku?: string;
 }
 
+export interface RedfishAdapter {
+  readonly id: string;
+  /** One without a speed has no link. */
+  readonly ports: readonly {
+    readonly id: string;
+    readonly speedMbps?: number;
+    readonly macs?: readonly string[];
+  }[];
+  /** Unset: it lists none. */
+  readonly functions?: readonly {
+    readonly mac: string;
+    /** Id of its port. */
+    readonly port: string;
+    readonly type?: 'Ethernet' | 'iSCSI' | 'Disabled';
+  }[];
+}
+
 export interface RedfishInventory {
   readonly processors?: readonly {
     readonly model: string;
@@ -58,6 +75,8 @@ export interface RedfishInventory {
   }[];
   /** One without a speed has no link. Unset: it lists none. */
   readonly interfaces?: readonly { readonly mac: string; readonly speedMbps?: number }[];
+  /** Network adapters, beside the interfaces or instead of them. */
+  readonly adapters?: readonly RedfishAdapter[];
   /** Bays that are listed after the drives, as absent. */
   readonly emptyBays?: number;
 }
@@ -125,6 +144,9 @@ export interface RedfishHabits {
   /** An update of firmware takes so long, and is answered by its task, its place, or nothing. */
   readonly updateMs: number;
   readonly updateAnswers: 'task' | 'location' | 'nothing';
+  /** Where its adapters are found beside the chassis, and what their ports are. */
+  readonly adaptersIn: 'system' | 'chassis';
+  readonly adapterPorts: 'Ports' | 'NetworkPorts';
   /** A change of RAID volumes takes so long, and is answered so. */
   readonly volumeMs: number;
   readonly volumeAnswers: 'task' | 'location' | 'nothing';
@@ -162,6 +184,8 @@ export const defaultHabits: RedfishHabits = {
   bootOrderIn: 'system',
   updateMs: 1_000,
   updateAnswers: 'task',
+  adaptersIn: 'system',
+  adapterPorts: 'Ports',
   volumeMs: 400,
   volumeAnswers: 'task',
   volumeNames: 'free',

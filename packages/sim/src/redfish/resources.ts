@@ -3,6 +3,7 @@
  */
 
 import type { Session } from './accounts.ts';
+import { adapterAt, adaptersOfChassis, adaptersOfSystem } from './adapters.ts';
 import { registriesPath, type Settings } from './bios.ts';
 import {
   bmcPath,
@@ -35,6 +36,10 @@ const logServicesPath = `${bmcPath}/LogServices`;
 export const clearLogPath = `${logPath}/Actions/LogService.ClearLog`;
 const resetChoicesPath = `${systemPath}/ResetActionInfo`;
 const storagePath = `${systemPath}/Storage`;
+const adapterPaths = {
+  adapters: `${chassisPath}/NetworkAdapters`,
+  interfaces: `${systemPath}/NetworkInterfaces`,
+};
 /** The one storage controller. */
 export const controllerPath = `${storagePath}/1`;
 
@@ -103,6 +108,7 @@ export function resourceAt(path: string, state: ServiceState): JsonObject | unde
       return (
         sessionAt(path, sessions) ??
         partAt(path, state) ??
+        adapterAt(path, state.inventory.adapters ?? [], state.habits, adapterPaths) ??
         mediaAt(path, state.habits, state.medium) ??
         state.settings.at(path) ??
         managedAt(path, state)
@@ -141,6 +147,7 @@ function system(state: ServiceState): JsonObject {
     ...(inventory.interfaces === undefined
       ? {}
       : { EthernetInterfaces: link(`${systemPath}/EthernetInterfaces`) }),
+    ...adaptersOfSystem(inventory.adapters ?? [], habits, adapterPaths),
     ...mediaLink('system', habits),
     Links: { Chassis: [link(chassisPath)], ManagedBy: [link(bmcPath)] },
     Actions: {
@@ -192,6 +199,7 @@ function chassis(state: ServiceState): JsonObject {
     PowerState: isOn ? 'On' : 'Off',
     Status: working,
     ...chassisParts(state),
+    ...adaptersOfChassis(state.inventory.adapters ?? [], adapterPaths),
     Links: { ComputerSystems: [link(systemPath)], ManagedBy: [link(bmcPath)] },
   };
 }

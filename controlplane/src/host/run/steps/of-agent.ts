@@ -7,6 +7,7 @@ import {
   checkSettingsStep,
   type Run,
   type RunStep,
+  resetBmcStep,
   updateFirmwareStep,
   writeImageStep,
 } from '@rackwright/messages';
@@ -65,6 +66,7 @@ export const volumesStep: OperationStep = {
 
 /** For what waits for a boot of the machine, or of the BMC; longer than the agent waits. */
 const patienceMs: Readonly<Record<string, number>> = {
+  [resetBmcStep]: 13 * 60_000,
   [checkSettingsStep]: 20 * 60_000,
   [updateFirmwareStep]: 120 * 60_000,
   [applyVolumesStep]: 75 * 60_000,
