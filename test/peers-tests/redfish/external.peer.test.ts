@@ -142,6 +142,13 @@ async function makeRig(external: External): Promise<BmcRig> {
   };
 }
 
+/** It may have disks. */
+async function hasNoVolumes(driver: BmcDriver): Promise<void> {
+  const order = { controller: '1', volumes: [], checkOnly: false };
+  const refused = await driver.applyVolumes?.(order, () => {});
+  assert.equal(refused?.kind === 'failed' && refused.type, 'unsupported');
+}
+
 /** What the others say beside power and boot, as they were shipped. */
 const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void>>> = {
   'sushy-tools': async (driver) => {
@@ -186,6 +193,7 @@ const readings: Readonly<Record<ForeignName, (driver: BmcDriver) => Promise<void
     assert.equal((await driver.stageBios?.(settings))?.kind, 'ok');
     const dropped = await driver.checkBios?.(settings);
     assert.equal(dropped?.kind === 'failed' && dropped.type, 'stillPending');
+    await hasNoVolumes(driver);
     // It says yes, and does not restart.
     const lie = await driver.resetBmc();
     assert.equal(lie.kind === 'failed' ? lie.type : lie.kind, 'notApplied');
