@@ -302,6 +302,8 @@ describe('data that has come back', () => {
     boot(host);
     host.report(inspected());
     fails(host, 'notErased');
+    // One name for it, whoever named it.
+    expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.DATA_RETURNED);
     host.request({ kind: 'clean', steps: [] });
     expect(names(host).slice(-4)).toEqual(['power.bootRunner', 'runner.await', again, 'power.off']);
     boot(host);
