@@ -151,10 +151,13 @@ describe('what does not end an attempt', () => {
     const host = bench();
     driveToErase(host);
     const { run, lastError, backoff, state } = status(host);
-    const observations = create(agent.ObservationsSchema, { poweredOn: true });
+    const observations = create(agent.ObservationsSchema, {
+      poweredOn: true,
+      inventory: { bootId: 'b9' },
+    });
     const value = create(agent.HostUpdatedSchema, { observations });
     say(host, { case: 'hostUpdated', value });
-    expect(status(host).poweredOn).toBe(true);
+    expect(host.context.facts.inventory?.bootId).toBe('b9');
     expect(status(host)).toMatchObject({ state, ...(run === undefined ? {} : { run }) });
     expect(status(host).lastError).toEqual(lastError);
     expect(status(host).backoff).toEqual(backoff);
