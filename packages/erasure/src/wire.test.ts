@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { Transport as WireTransport } from '@rackwright/messages';
+import { StorageDeviceSchema, Transport as WireTransport } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { type DeviceFacts, type MediaType, transports, type WriteCache } from './facts.ts';
@@ -104,6 +104,27 @@ const mediaTypes: readonly MediaType[] = [
   'virtual',
 ];
 const writeCaches: readonly WriteCache[] = ['none', 'on', 'off', 'fixedOn'];
+
+test('takes nothing for a fact that the inventory of an older runner does not list', () => {
+  const older = create(StorageDeviceSchema, { device: 'sda', contentSha256: 'none' });
+  const facts = deviceFactsOf(older);
+  for (const name of [
+    'manufacturer',
+    'mediaType',
+    'capacity',
+    'writeCache',
+    'health',
+    'sanitize',
+    'contentSha256',
+  ]) {
+    expect([name, Object.hasOwn(facts, name)]).toEqual([name, false]);
+  }
+  const { sanitize } = deviceFactsOf(create(StorageDeviceSchema, { sanitize: {}, capacity: {} }));
+  expect(sanitize === undefined || Object.hasOwn(sanitize, 'ataSecurity')).toBe(false);
+  const digest = 'ab'.repeat(32);
+  const told = create(StorageDeviceSchema, { contentSha256: digest });
+  expect(deviceFactsOf(told).contentSha256).toBe(digest);
+});
 
 test('takes transports and methods that it does not know for none', () => {
   expect(transportOf(99 as WireTransport)).toBe('unknown');
