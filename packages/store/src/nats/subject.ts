@@ -1,6 +1,7 @@
 /** The NATS driver as the conformance suite sees it: a fresh bucket on a cluster that is shared. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { nodeRandom } from '@rackwright/platform/node';
 import {
   type CaseNeeds,
@@ -9,6 +10,7 @@ import {
   testedRetention,
 } from '../conformance/subject.ts';
 import type { NatsCluster } from '../testing/nats-cluster.ts';
+import { connectToServers } from './connect.ts';
 import { openNatsStore } from './open.ts';
 import type { NatsStoreOptions } from './options.ts';
 
@@ -30,6 +32,23 @@ export function clusterOptions(
     callTimeoutMs: CALL_TIMEOUT_MS,
     retention: testedRetention(TESTED_AGE_MS),
   };
+}
+
+/**
+ * Deletes all streams of the bucket: each one left costs its servers heartbeats for as long as they
+ * run, and time at each of their starts.
+ */
+async function deleteStreams(options: NatsStoreOptions): Promise<void> {
+  const connection = await connectToServers(options);
+  try {
+    const manager = await jetstreamManager(connection, { timeout: CALL_TIMEOUT_MS });
+    const { bucket = '' } = options;
+    for await (const name of manager.streams.names()) {
+      if (name.includes(bucket)) await manager.streams.delete(name);
+    }
+  } finally {
+    await connection.close();
+  }
 }
 
 /** Two handles, as two control planes have; a crash kills every server. */
@@ -59,6 +78,7 @@ export async function natsSubject(
     growOld: () => delay(SHORT_AGE_MS + 1_000),
     async dispose() {
       await Promise.all([subject.first.close(), subject.second.close()]);
+      await deleteStreams(options);
     },
   };
   return subject;
