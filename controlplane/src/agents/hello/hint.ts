@@ -26,9 +26,13 @@ export class SessionHint {
     this.#putMs = nowMs;
   }
 
-  /** Writes it again when it is about to grow old. */
-  async renew(): Promise<void> {
-    if (this.#deps.clock.nowMs() - this.#putMs < hintIntervalMs) return;
+  /**
+   * Writes it again when it is about to grow old, or when the record names no replica. Without it
+   * two replicas write against each other whether the agent is there.
+   */
+  async renew(kept: wire.RackRecord | undefined): Promise<void> {
+    const isKept = kept === undefined || kept.sessionReplica === this.#deps.replicaId;
+    if (isKept && this.#deps.clock.nowMs() - this.#putMs < hintIntervalMs) return;
     await updateRack(this.#deps, this.#rackId, (record) => this.put(record));
   }
 

@@ -366,7 +366,7 @@ export class RackSession {
     this.#snapshots.heard(fleet);
     this.#askToForget(rack?.record.tombstones ?? []);
     await this.#faults.write();
-    await this.#hint.renew();
+    await this.#hint.renew(rack?.record);
   }
 
   /** Another replica may have removed a host by force, and a push may have been lost. */

@@ -1,8 +1,8 @@
 /** Two replicas on one store: one holds the agent's stream, and neither writes for nothing. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, HostState, RunOutcome, RunPhase } from '@rackwright/messages';
-import type { MemoryCall, MemoryFault } from '@rackwright/store';
+import { agent, HostGoal, HostState, RunOutcome, RunPhase, store } from '@rackwright/messages';
+import { type MemoryCall, type MemoryFault, storeKey } from '@rackwright/store';
 import { describe, expect, test } from 'vitest';
 import { failed } from '../../host/testing/bench.ts';
 import {
@@ -193,6 +193,21 @@ test('the hint is renewed while the session lives', async () => {
   const time = rig.rack()?.sessionTime;
   const ageMs = rig.clock.nowMs() - (time === undefined ? 0 : timestampMs(time));
   expect(ageMs).toBeLessThan(2 * minuteMs);
+});
+
+test('a hint that the record has lost is back by the next heartbeat', async () => {
+  const { rig, a } = await two();
+  const plain = await connectAgent(rig, a);
+  await plain.heartbeat();
+  const key = storeKey('racks', 'r1');
+  const record = create(store.RackRecordSchema, rig.rack());
+  record.sessionReplica = '';
+  rig.put(key, store.RackRecordSchema, record);
+  await plain.heartbeat();
+  expect(rig.rack()?.sessionReplica).toBe('a');
+  await plain.beat(minuteMs);
+  expect(waiting(rig)).toBeUndefined();
+  expect(await writtenWhile(rig, plain.beat(minuteMs))).toBe(0);
 });
 
 describe('two agents of one rack, at two replicas', () => {
