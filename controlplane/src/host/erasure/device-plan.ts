@@ -19,6 +19,7 @@ import {
 } from '@rackwright/erasure';
 import {
   agent,
+  applyVolumesStep,
   burnInDiskStep,
   disabledStep,
   ErasureLevel,
@@ -37,7 +38,7 @@ import {
   type RunStep,
 } from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
-import { later, type Pass } from '../pass/pass.ts';
+import { isStepOver, later, type Pass } from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import type { EngineTiming } from '../pass/timing.ts';
 import { disksElsewhere } from './elsewhere.ts';
@@ -65,6 +66,8 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
   }
   const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
+  // What is there before it is not what the list erases, and may be no disk at all.
+  if (areVolumesNext(run)) return failureOf(disksElsewhere(pass.record));
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
   const decisions = decideForSteps(inventory, erasures, pass.spec.cleaning);
@@ -90,6 +93,16 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
     step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
   }
   return undefined;
+}
+
+/** Whether volumes are made before the clean writes to any disk by itself. */
+function areVolumesNext({ steps, currentStep }: Run): boolean {
+  const next = steps.slice(currentStep + 1).find((step) => {
+    const { name } = step;
+    const touches = name === applyVolumesStep || name === burnInDiskStep || isErasure(name);
+    return touches && !isStepOver(step);
+  });
+  return next?.name === applyVolumesStep;
 }
 
 /** What is done to one device, and how it is read back: fixed before the first write. */

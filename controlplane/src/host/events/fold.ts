@@ -60,6 +60,7 @@ import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
 import { addProofAtEnd } from '../run/proof-steps.ts';
 import { takeOutput } from '../run/step-output.ts';
 import { calledStep } from '../run/step-parts.ts';
+import { isOrderedOnce } from '../run/steps/of-agent.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { foldFacts } from './observe.ts';
 
@@ -370,7 +371,8 @@ function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): v
     return;
   }
   const isCheck = 'checkOf' in checkAgain(pass) && run.abort === undefined;
-  if (isCheck || isWaitEnded(pass, run, step, result)) {
+  // What a BMC may still be at is not ordered again because it does not show yet.
+  if ((isCheck && !isOrderedOnce(step)) || isWaitEnded(pass, run, step, result)) {
     retryStep(pass, run, step, {}, {});
     return;
   }

@@ -1,9 +1,9 @@
 /** Steps that the agent takes on the BMC, as a run orders them. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, RerunClass, resetBmcStep } from '@rackwright/messages';
+import { agent, HostGoal, RerunClass, RunOutcome, resetBmcStep } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { bench, failed, verified } from '../testing/bench.ts';
+import { bench, failed, statusOf, verified } from '../testing/bench.ts';
 
 test('a restart of the BMC has more time than the agent waits for it', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
@@ -38,4 +38,6 @@ test('an update of firmware has hours, and what was cut short is only looked at'
   host.report(failed('interrupted', 'the agent was started anew'));
   expect(host.operation().id).not.toBe(ordered.id);
   expect(modeOf(host.operation())).toBe(agent.StepMode.CHECK);
+  host.report(failed('notApplied', 'the component reads its old version'));
+  expect(statusOf(host).run?.outcome).toBe(RunOutcome.FAILED);
 });

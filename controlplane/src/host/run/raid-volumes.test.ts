@@ -4,6 +4,8 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   applyVolumesStep,
+  FailureType,
+  FleetSpecSchema,
   HostGoal,
   HostState,
   PlanRunRequestSchema,
@@ -77,11 +79,10 @@ const ordered = (host: Bench) => {
   return kind.case === 'runStep' ? kind.value : undefined;
 };
 
-/** Boots into the runner; the first list of volumes finds it up, and nothing looks before. */
+/** Boots into the runner, which sees that it is the right machine; it may have no disk yet. */
 function boot(host: Bench): void {
-  host.report(done);
-  host.report(done);
-  host.runnerReady();
+  driveToInspect(host);
+  host.report(inspected([]));
 }
 
 function eraseWell(host: Bench, device: StorageDevice): void {
@@ -93,7 +94,7 @@ test('a clean makes volumes first, boots anew, looks, and erases what it finds t
   const host = manageable();
   host.request({ kind: 'clean', steps: [apply, erase] });
   expect(namesOf(host)).toEqual([
-    ...['power.off', 'power.bootRunner', 'runner.await'],
+    ...['power.off', 'power.bootRunner', 'runner.await', 'runner.inspect'],
     applyVolumesStep,
     ...['power.off', 'power.bootRunner', 'runner.await', 'runner.inspect'],
     ...[eraseStep, 'runner.inspectAgain', 'power.off'],
@@ -141,6 +142,51 @@ test('volumes that cannot be made leave the host dirty, and nothing is erased', 
   host.request({ kind: 'clean', steps: [apply, erase] });
   boot(host);
   host.report(failed('volumesRefused', 'the controller has no drive b'));
+  expect(runOf(host).outcome).toBe(RunOutcome.FAILED);
+  expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+});
+
+test('no volume is made where the runner sees another machine than the BMC', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [apply, erase] });
+  driveToInspect(host);
+  host.report(inspected([], { uuid: new Uint8Array(16).fill(7), serial: 'SN-2' }));
+  expect(runOf(host).outcome).toBe(RunOutcome.FAILED);
+  expect(runOf(host).error?.type).toBe(FailureType.IDENTITY_MISMATCH);
+});
+
+test('no volume is made where a disk is known as attached to another host', () => {
+  const host = manageable();
+  const disksElsewhere = new Map([[virtioDisk.serial, 'hosts/other']]);
+  host.context = { ...host.context, disksElsewhere };
+  host.request({ kind: 'clean', steps: [apply, erase] });
+  driveToInspect(host);
+  host.report(inspected([virtioDisk]));
+  expect(runOf(host).outcome).toBe(RunOutcome.FAILED);
+  expect(runOf(host).error?.message).toContain('hosts/other');
+});
+
+test('a program of the site that runs before volumes are made needs no disk either', () => {
+  const host = manageable();
+  const image = `registry.example.org/notes@sha256:${'a'.repeat(64)}`;
+  const templates = { imageRepositories: ['registry.example.org/*'] };
+  const fleet = create(FleetSpecSchema, { templates, ownCleanSteps: [{ name: 'note', image }] });
+  host.context = { ...host.context, fleet };
+  host.request({ kind: 'clean', steps: [{ step: 'own.note', arguments: {} }, apply, erase] });
+  boot(host);
+  host.report(done);
+  driveToInspect(host);
+  host.report(inspected([]));
+  expect(stepAt(host)).toBe(applyVolumesStep);
+});
+
+test('what was cut short and is not found is never ordered again by itself', () => {
+  const host = manageable();
+  host.request({ kind: 'clean', steps: [apply, erase] });
+  boot(host);
+  host.report(failed('interrupted', 'the agent was started anew'));
+  expect(ordered(host)?.mode).toBe(agent.StepMode.CHECK);
+  host.report(failed('stillPending', 'the BMC does not tell its volumes any more'));
   expect(runOf(host).outcome).toBe(RunOutcome.FAILED);
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });

@@ -7,7 +7,6 @@
 import { create } from '@bufbuild/protobuf';
 import {
   applyVolumesStep,
-  burnInDiskStep,
   commandStep,
   isErasure,
   RerunClass,
@@ -34,24 +33,12 @@ export function cleanSteps(
   const wanted = listed ?? automaticSteps(pass);
   const body = renderBody(RunKind.CLEAN, wanted, known);
   if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
-  const areMadeFirst = areVolumesFirst(wanted);
-  const head = named(...intoRunner, ...(areMadeFirst ? [] : [engineSteps.inspect]));
+  const head = named(...intoRunner, engineSteps.inspect);
   const look = named(engineSteps.inspectAgain);
   // What is switched off at the end is looked at before that.
   const off = endOfLastRunner(body);
   if (off === undefined) return [...head, ...body, ...look, ...named(engineSteps.off)];
   return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
-}
-
-/**
- * Whether volumes are made before anything is done to disks: what is there before is not the disks
- * that the list is about, and may be none at all. They are looked at behind it.
- */
-function areVolumesFirst(wanted: readonly RequestedStep[]): boolean {
-  const first = wanted.find(({ step }) => {
-    return step === applyVolumesStep || step === burnInDiskStep || isErasure(step);
-  });
-  return first?.step === applyVolumesStep;
 }
 
 export function automaticSteps(pass: Pass): RequestedStep[] {

@@ -72,6 +72,14 @@ const patienceMs: Readonly<Record<string, number>> = {
   [applyVolumesStep]: 75 * 60_000,
 };
 
+/** Steps that a BMC may still carry out long after whoever ordered them is gone. */
+const orderedOnce: ReadonlySet<string> = new Set([updateFirmwareStep, applyVolumesStep]);
+
+/** Whether only a person orders a step again: a check that does not find it done ends it. */
+export function isOrderedOnce({ name, outOfBand }: Pick<RunStep, 'name' | 'outOfBand'>): boolean {
+  return outOfBand && orderedOnce.has(name);
+}
+
 /** What every order of a step says of it. */
 export function orderOf(
   { name, destructive, rerunClass }: RunStep,
