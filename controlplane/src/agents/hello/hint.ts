@@ -2,7 +2,7 @@
  * The hint in the rack's record that its session is with this replica (R6). Others believe it only
  * for a while, so it is renewed while the session stands and taken away when it ends.
  */
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { RackId, store as wire } from '@rackwright/messages';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import { updateRack } from '../base/update-rack.ts';
@@ -27,26 +27,36 @@ export class SessionHint {
   }
 
   /**
-   * Writes it again when it is about to grow old, or when the record names no replica. Without it
-   * two replicas write against each other whether the agent is there.
+   * Writes it again when it is about to grow old, or when the record has lost it. Without it two
+   * replicas write against each other whether the agent is there.
    */
   async renew(kept: wire.RackRecord | undefined): Promise<void> {
-    const isKept = kept === undefined || kept.sessionReplica === this.#deps.replicaId;
-    if (isKept && this.#deps.clock.nowMs() - this.#putMs < hintIntervalMs) return;
-    await updateRack(this.#deps, this.#rackId, (record) => this.put(record));
+    const isLost = kept?.sessionReplica === '';
+    if (!isLost && this.#deps.clock.nowMs() - this.#putMs < hintIntervalMs) return;
+    await updateRack(this.#deps, this.#rackId, (record) => {
+      const { sessionReplica } = record;
+      // Another replica may have taken the session since the record was read.
+      if (sessionReplica === '' || sessionReplica === this.#deps.replicaId) this.put(record);
+    });
   }
 
   /** So that every replica may say that the agent is away; it was heard last at `lastMessageMs`. */
   async withdraw(lastMessageMs: () => number): Promise<void> {
-    const { log, replicaId, registry } = this.#deps;
+    const { log, registry } = this.#deps;
     try {
       await updateRack(this.#deps, this.#rackId, (record, status) => {
         status.lastSeenTime = timestampFromMs(lastMessageMs());
         const replaced = registry.sessionOf(this.#rackId) !== undefined;
-        if (record.sessionReplica === replicaId && !replaced) record.sessionReplica = '';
+        if (this.#isIn(record) && !replaced) record.sessionReplica = '';
       });
     } catch (error) {
       log.warn({ rack: this.#rackId }, 'the session hint stays', error);
     }
+  }
+
+  /** Whether the record has the hint of this session, and not that of the one which opens next. */
+  #isIn({ sessionReplica, sessionTime }: wire.RackRecord): boolean {
+    if (sessionReplica !== this.#deps.replicaId || sessionTime === undefined) return false;
+    return timestampMs(sessionTime) === this.#putMs;
   }
 }

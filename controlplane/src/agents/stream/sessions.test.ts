@@ -106,6 +106,21 @@ describe('a session', () => {
     expect(rig.status().run?.phase).toBe(RunPhase.WAITING);
   });
 
+  test('that ends while the next one opens leaves the hint to the next', async () => {
+    const { rig, replica, slow } = await startedSlowly();
+    const old = await connectAgent(rig, replica, generation(1n));
+    await rig.advance(1_000);
+    slow.on = true;
+    const next = await connectAgent(rig, replica, generation(2n), 100);
+    await old.cut();
+    await rig.advance(100);
+    expect(rig.rack()?.sessionReplica).toBe('single');
+    await rig.advance(1_000);
+    expect(replica.registry.sessionOf('r1')?.journal.generation).toBe(2n);
+    await next.heartbeat();
+    expect(next.of('leaseRenewal')).toHaveLength(1);
+  });
+
   test('of a lower generation that was welcomed later does not replace a higher', async () => {
     const { rig, replica, slow } = await startedSlowly();
     slow.on = true;
