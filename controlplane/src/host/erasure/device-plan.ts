@@ -31,11 +31,13 @@ import {
   type Inventory,
   isErasure,
   PriorityPlace,
+  RaidDrives,
   RerunClass,
   type Run,
   type RunFailure,
   RunKind,
   type RunStep,
+  StepState,
 } from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
 import { isStepOver, later, type Pass } from '../pass/pass.ts';
@@ -66,6 +68,8 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
   }
   const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
+  const leaving = drivesThatLeave(pass, run, inventory);
+  if (leaving !== undefined) return leaving;
   // What is there before it is not what the list erases, and may be no disk at all.
   if (areVolumesNext(run)) return failureOf(disksElsewhere(pass.record));
   const erasures = run.steps.filter((step) => isErasure(step.name));
@@ -93,6 +97,27 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
     step.rerunClass = careful ? RerunClass.CHECK_FIRST : RerunClass.SAFE;
   }
   return undefined;
+}
+
+/**
+ * Drives keep their data when they leave a volume. Where the policy accepts drives that nobody
+ * sees, nothing would miss them afterwards: so the volumes of before are erased while they can be
+ * seen.
+ */
+function drivesThatLeave({ spec }: Pass, { steps }: Run, { devices }: Inventory) {
+  const at = steps.findIndex(({ name }) => name === applyVolumesStep);
+  const isOpen = at !== -1 && steps[at]?.state === StepState.PENDING;
+  const volume = devices.find(({ raidVolume }) => raidVolume);
+  if (!isOpen || volume === undefined) return undefined;
+  if (spec.cleaning?.raidDrives !== RaidDrives.ACCEPT) return undefined;
+  if (steps.slice(0, at).some((step) => erasesAtLevel(spec, step))) return undefined;
+  const name = volume.serial || volume.device;
+  const erasure = stepAtLevel(spec.cleaning);
+  return stepFailure(
+    'deviceRefused',
+    `drives that leave RAID volume ${name} keep its data, and cleaning.raid_drives accepts ` +
+      `drives that nobody sees: put ${erasure} before ${applyVolumesStep} as well`,
+  );
 }
 
 /** Whether volumes are made before the clean writes to any disk by itself. */

@@ -4,11 +4,13 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   applyVolumesStep,
+  CleaningPolicySchema,
   FailureType,
   FleetSpecSchema,
   HostGoal,
   HostState,
   PlanRunRequestSchema,
+  RaidDrives,
   RerunClass,
   RunOutcome,
   type StorageDevice,
@@ -164,6 +166,30 @@ test('no volume is made where a disk is known as attached to another host', () =
   host.report(inspected([virtioDisk]));
   expect(runOf(host).outcome).toBe(RunOutcome.FAILED);
   expect(runOf(host).error?.message).toContain('hosts/other');
+});
+
+test('volumes of before are erased first where the policy accepts drives that nobody sees', () => {
+  const look = (...steps: (typeof apply | typeof erase)[]) => {
+    const host = manageable();
+    const cleaning = create(CleaningPolicySchema, { raidDrives: RaidDrives.ACCEPT });
+    if (host.record.host?.spec === undefined) throw new Error('no spec');
+    host.record.host.spec.cleaning = cleaning;
+    host.request({ kind: 'clean', steps });
+    driveToInspect(host);
+    host.report(inspected([volume]));
+    return host;
+  };
+  const weak = { ...erase, step: 'deploy.erase_devices_metadata' };
+  for (const steps of [
+    [apply, erase],
+    [weak, apply, erase],
+  ]) {
+    expect(runOf(look(...steps)).error).toMatchObject({
+      type: FailureType.DEVICE_REFUSED,
+      message: expect.stringContaining('put deploy.erase_devices before raid.apply as well'),
+    });
+  }
+  expect(stepAt(look(erase, apply, erase))).toBe(eraseStep);
 });
 
 test('a program of the site that runs before volumes are made needs no disk either', () => {
