@@ -7,7 +7,8 @@ import type { BmcLog, BmcLogEntry } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
 import type { Get, Resource } from './conversation.ts';
 import { levelNamed } from './health.ts';
-import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt } from './json.ts';
+import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
+import { listedIn } from './pages.ts';
 
 /** Where a log is cleared, and where its entries are. */
 export interface EventLog {
@@ -80,35 +81,8 @@ export function entriesIn({ path, body }: Resource): BmcResult<number> {
   return failed('malformed', `the BMC does not say how many entries ${path} has`);
 }
 
-/** Entries, and pages of a list, that are looked at to find the newest. */
+/** Entries that are looked at to find the newest. */
 const entriesLookedAtMax = 2_000;
-const pagesMax = 32;
-
-interface Listed {
-  readonly members: readonly JsonObject[];
-  readonly hasMore: boolean;
-}
-
-/** All pages of a list (DSP0266 §7.5), within bounds. */
-async function listedIn(
-  path: string,
-  get: Get,
-): Promise<Listed | Exclude<BmcResult<never>, { kind: 'ok' }>> {
-  const members: JsonObject[] = [];
-  let next: string | undefined = path;
-  for (let page = 0; next !== undefined && page < pagesMax; page += 1) {
-    const listed: BmcResult<Resource> = await get(next);
-    if (listed.kind !== 'ok') return listed;
-    const { body } = listed.value;
-    members.push(...objectsAt(body, 'Members'));
-    if (members.length >= entriesLookedAtMax) break;
-    next = waysOf('nextPage')
-      .map((key) => pathOf(body, key))
-      .find((one) => one !== undefined);
-  }
-  const hasMore = next !== undefined || members.length > entriesLookedAtMax;
-  return { members: members.slice(0, entriesLookedAtMax), hasMore };
-}
 
 /**
  * At most `entriesMax` entries, the newest first. Services list them from either end, and some give
@@ -119,7 +93,7 @@ export async function readEntries(
   get: Get,
   entriesMax: number,
 ): Promise<BmcResult<BmcLog>> {
-  const listed = await listedIn(log.entriesPath, get);
+  const listed = await listedIn(log.entriesPath, get, entriesLookedAtMax);
   if ('kind' in listed) return listed;
   const { members, hasMore } = listed;
   const isWhole = members.every((one) => 'Message' in one || 'MessageId' in one);

@@ -75,6 +75,12 @@ test.each(['task', 'location', 'nothing'] as const)(
   },
 );
 
+test('volumes of every page of the list count, so none stays that nobody wants', async () => {
+  const { bmc, apply } = await start({ habits: { volumesPerPage: 1 } });
+  expect(await apply({ volumes: order.volumes.slice(0, 1) })).toMatchObject({ kind: 'ok' });
+  expect(bmc.volumes()).toEqual({ orders: 1, layout: ['RAID1 1+2'] });
+});
+
 test.each(['updateRestarts', 'tasksReordered', 'dropsHalfway'] as const)(
   'a change of volumes survives %s, by what is read back, and nothing is ordered twice',
   async (kind) => {

@@ -24,6 +24,7 @@ import { volumeTypes, waysOf } from '../vendors.ts';
 import { isRefused, readBy } from './acting.ts';
 import type { Conversation, Get, Resource, Taken } from './conversation.ts';
 import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
+import { listedIn } from './pages.ts';
 import { mayHaveHappened } from './refusal.ts';
 import { isTrouble, type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
@@ -199,14 +200,11 @@ async function raidTypesOf(
 
 /** The volumes of RAID; all of them, or none is believed. */
 async function readVolumes(listPath: string, get: Get): Promise<BmcResult<readonly Volume[]>> {
-  const list = await get(listPath);
-  if (list.kind !== 'ok') return list;
-  const members = pathsAt(list.value.body, 'Members');
-  if (members.length > volumesMax) {
-    return refuse(`the controller lists more than ${volumesMax} volumes`);
-  }
+  const listed = await listedIn(listPath, get, volumesMax);
+  if ('kind' in listed) return listed;
+  if (listed.hasMore) return refuse(`the controller lists more than ${volumesMax} volumes`);
   const volumes: Volume[] = [];
-  for (const path of members) {
+  for (const path of listed.members.flatMap((one) => pathOf(one) ?? [])) {
     const volume = await get(path);
     if (volume.kind !== 'ok') return volume;
     const { body } = volume.value;

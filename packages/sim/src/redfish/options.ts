@@ -152,6 +152,8 @@ export interface RedfishHabits {
   readonly volumeAnswers: 'task' | 'location' | 'nothing';
   /** Whether a new volume has a name. */
   readonly volumeNames: 'free' | 'needed' | 'refused';
+  /** Its list of volumes comes in pages of so many. */
+  readonly volumesPerPage: number;
   /** Where its persistent boot order is told: in the system, or in what holds after a boot. */
   readonly bootOrderIn: 'system' | 'settings';
   /** A restart of the BMC keeps it silent for so long; undefined: it cannot be restarted. */
@@ -189,6 +191,7 @@ export const defaultHabits: RedfishHabits = {
   volumeMs: 400,
   volumeAnswers: 'task',
   volumeNames: 'free',
+  volumesPerPage: 32,
   restartMs: 2_000,
 };
 
