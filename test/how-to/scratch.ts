@@ -9,8 +9,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { buf } from '../tidy/api.ts';
+import { dirname, join, relative } from 'node:path';
+import { buf, generated } from '../tidy/api.ts';
+import { typeIds } from '../tidy/ids.ts';
 import { isTestCode, repositoryPaths, root } from '../tidy/sources.ts';
 
 /** One change: the first `from` in the file becomes `to`. */
@@ -52,6 +53,7 @@ export function applyEdit(folder: string, { path, from, to }: Edit): void {
 export function generate(folder: string): void {
   const complaints = buf(join(folder, 'proto'), 'generate');
   if (complaints.length > 0) throw new Error(complaints.join('\n'));
+  typeIds(join(folder, relative(root, generated)));
 }
 
 /** The files that do not compile, sorted. One thread takes half the processor time of several. */
