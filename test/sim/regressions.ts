@@ -221,4 +221,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a program was ordered again and again of the runner of a boot that was gone',
   },
+  {
+    seed: 80_093,
+    hosts: 2,
+    was: 'a provision that met another machine asked for one verify after the other, without end',
+  },
 ];

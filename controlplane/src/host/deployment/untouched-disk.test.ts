@@ -331,3 +331,17 @@ test('a host whose disks nothing speaks for any more is erased, though nothing w
     expect(statusOf(host), reason).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   }
 });
+
+test('a provision that met another machine asks for one verify, and keeps its fault', () => {
+  const host = ready();
+  host.request({ kind: 'provision', image: first });
+  driveTo(host, 'power.off');
+  host.report(failed('identityMismatch', 'another BMC answers at 10.0.0.1'));
+  finish(host);
+  host.request({ kind: 'retry' });
+  expect(statusOf(host).run).toMatchObject({ kind: RunKind.VERIFY, phase: RunPhase.RUNNING });
+  host.report(verified());
+  expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
+  expect(statusOf(host).lastError).toBeUndefined();
+  expect(faults(host)).toEqual([['provisionFailed', FaultSeverity.ERROR]]);
+});

@@ -18,7 +18,7 @@ import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';
 import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certify.ts';
 import { deletionActor } from '../life/busy.ts';
 import { isPool } from '../life/claim.ts';
-import { backOff, wantsAvailable } from '../life/goal.ts';
+import { backOff, metAnotherMachine, wantsAvailable } from '../life/goal.ts';
 import { faultsHealedBy, recoveryOf } from '../life/machine-tables.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { causedBy, now, type Pass, runName, runNameForEver, system } from '../pass/pass.ts';
@@ -147,10 +147,12 @@ function landWell(pass: Pass, run: Run): void {
   if (run.kind === RunKind.CLEAN && asAsked) record.eraseBeforeRemoval = false;
   const towardsGoal = !isBeside(run);
   const sameWork = status.lastError?.runKind === run.kind;
+  // Its own BMC answers again. This error would ask for the same verify again, without end.
+  const isAnswered = sameWork || (run.kind === RunKind.VERIFY && metAnotherMachine(pass));
   if (towardsGoal) delete status.backoff;
   for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(pass, fault);
   if (run.kind === RunKind.CLEAN) keepAsWarning(pass, provisionFailed);
-  if (sameWork || (towardsGoal && !isErrorOfFault(pass))) delete status.lastError;
+  if (isAnswered || (towardsGoal && !isErrorOfFault(pass))) delete status.lastError;
   if (run.requestedBy !== system) clearWarnings(pass);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   if (run.kind === RunKind.RELEASE && endsWith(run, status.claim)) delete status.claim;

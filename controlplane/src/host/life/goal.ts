@@ -94,7 +94,7 @@ const leadsToGoal: ReadonlySet<RunKind> = new Set([
  * Only on the way to the goal, which was given up with it: a person has looked since. A power
  * command that met another machine must not make that machine this host's by itself.
  */
-function metAnotherMachine({ status }: Pass): boolean {
+export function metAnotherMachine({ status }: Pick<Pass, 'status'>): boolean {
   const { failure, runKind = RunKind.UNSPECIFIED } = status.lastError ?? {};
   return failure?.type === FailureType.IDENTITY_MISMATCH && leadsToGoal.has(runKind);
 }
