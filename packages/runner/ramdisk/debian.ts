@@ -12,7 +12,7 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorText } from '@rackwright/platform';
@@ -21,6 +21,8 @@ const execFileAsync = promisify(execFile);
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 const APT_TIMEOUT_MS = 300_000;
+/** For all packages of a ramdisk at once. */
+const patient = { timeout: 1_800_000 };
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 /** Lists younger than this are used as they are. */
 export const LISTS_AGE_MAX_MS = 24 * 3_600_000;
@@ -207,29 +209,45 @@ async function extract(
   root: string,
 ): Promise<void> {
   await mkdir(root, { recursive: true });
-  for (const { name, version, sha256 } of packages) {
-    const file = join(debs, `${name}_${sha256.slice(0, 16)}.deb`);
-    if (!existsSync(file)) {
-      const fetchFolder = `${file}.fetch-${process.pid}`;
-      await mkdir(fetchFolder, { recursive: true });
-      await run('apt-get', [...apt, 'download', '-q', `${name}=${version}`], fetchFolder);
-      const { stdout } = await run('find', [fetchFolder, '-name', '*.deb']);
-      await rename(stdout.trim(), file);
-      await rm(fetchFolder, { recursive: true });
+  await fetchMissing(debs, apt, packages);
+  for (const one of packages) await run('dpkg-deb', ['-x', fileOf(debs, one), root]);
+}
+
+const fileOf = (debs: string, { name, sha256 }: DebianPackage): string =>
+  join(debs, `${name}_${sha256.slice(0, 16)}.deb`);
+
+/** In one call of apt-get: each call reads all lists again, which takes a second of a processor. */
+async function fetchMissing(
+  debs: string,
+  apt: readonly string[],
+  packages: readonly DebianPackage[],
+): Promise<void> {
+  const missing = packages.filter((one) => !existsSync(fileOf(debs, one)));
+  if (missing.length === 0) return;
+  const folder = await mkdtemp(join(debs, 'fetch-'));
+  try {
+    const wanted = missing.map(({ name, version }) => `${name}=${version}`);
+    await run('apt-get', [...apt, 'download', '-q', ...wanted], { cwd: folder, ...patient });
+    const fetched = await readdir(folder);
+    for (const one of missing) {
+      const file = fetched.find((each) => each.startsWith(`${one.name}_`));
+      if (file === undefined) throw new Error(`apt-get fetched no package ${one.name}`);
+      await rename(join(folder, file), fileOf(debs, one));
     }
-    await run('dpkg-deb', ['-x', file, root]);
+  } finally {
+    await rm(folder, { recursive: true });
   }
 }
 
 async function run(
   file: string,
   args: readonly string[],
-  cwd?: string,
+  options: { readonly cwd?: string; readonly timeout?: number } = {},
 ): Promise<{ stdout: string; stderr: string }> {
   try {
     return await execFileAsync(file, args, {
-      ...(cwd === undefined ? {} : { cwd }),
       timeout: APT_TIMEOUT_MS,
+      ...options,
       maxBuffer: OUTPUT_BYTES_MAX,
       env: { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' },
     });
