@@ -25,6 +25,7 @@ import { isRefused, readBy } from './acting.ts';
 import type { Conversation, Get, Resource, Taken } from './conversation.ts';
 import { type JsonObject, objectAt, objectsAt, pathOf, pathsAt, textAt, textsAt } from './json.ts';
 import { listedIn } from './pages.ts';
+import { isThere } from './part-reader.ts';
 import { mayHaveHappened } from './refusal.ts';
 import { isTrouble, type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
@@ -138,7 +139,7 @@ async function targetsOf(
     if (drive.kind === 'transient') return drive;
     if (drive.kind !== 'ok') continue;
     const id = textAt(drive.value.body, 'Id') ?? '';
-    if (textAt(objectAt(drive.value.body, 'Status'), 'State') === 'Absent') continue;
+    if (!isThere(drive.value.body)) continue;
     if (byId.has(id)) return failed('ambiguous', `the controller has two drives ${id}`);
     byId.set(id, path);
   }
