@@ -226,4 +226,9 @@ export const regressions: readonly Regression[] = [
     hosts: 2,
     was: 'a provision that met another machine asked for one verify after the other, without end',
   },
+  {
+    seed: 80_739,
+    hosts: 2,
+    was: 'the judge forgot what began soon after a restore, and took its repetition for disorder',
+  },
 ];

@@ -82,3 +82,16 @@ test('what neither of the two says is not done', () => {
   judge.look();
   expect(found).toEqual([expect.stringContaining('of version 99 is done')]);
 });
+
+test('what began soon after the store went back may be done again after later steps', () => {
+  const { judge, found, work } = seen();
+  judge.restored(1_000);
+  const [one, two] = first.steps.filter(({ does }) => does === 'script');
+  const begun = (title: string | undefined, atMs: number): WorkEvent => {
+    return { ...ending(first), act: 'begun', title: title ?? '', atMs };
+  };
+  work.push(begun(one?.title, 500), begun(two?.title, 1_500), begun(one?.title, 2_000));
+  judge.look();
+  expect(two?.title).toBeDefined();
+  expect(found.filter((text) => text.startsWith('W3'))).toEqual([]);
+});

@@ -52,8 +52,10 @@ export interface WorkflowJudgeParts extends Pick<JudgeParts, 'leaseUntilMs'> {
 /** A run of a host as its machine went through it. */
 interface WorkedRun {
   readonly digest: string;
-  /** Titles in the order of their first beginning. */
+  /** Titles in the order of their first beginning, since the store last went back. */
   readonly titles: string[];
+  /** Begun before the store went back, or soon after: the run may do these again at any place. */
+  readonly earlier: Set<string>;
   /** By title: what its latest attempt came to; undefined: nobody can say. */
   readonly codes: Map<string, number | undefined>;
   /** By title. */
@@ -117,10 +119,10 @@ export class WorkflowJudge {
     const counts = new Map(
       [...this.#hosts.values()].map(({ record }) => [record.host?.uid ?? '', record.runCount]),
     );
-    for (const [ofRun, { digest }] of this.#runs) {
+    for (const [ofRun, { digest, earlier, titles }] of this.#runs) {
       const [uid = '', number = '0'] = ofRun.split('/');
       if (BigInt(number) > (counts.get(uid) ?? 0n)) this.#runs.delete(ofRun);
-      else this.#runs.set(ofRun, newRun(digest));
+      else this.#runs.set(ofRun, newRun(digest, new Set([...earlier, ...titles])));
     }
   }
 
@@ -379,7 +381,8 @@ export class WorkflowJudge {
   ): void {
     if (!isBack) this.#judgeOrder(event);
     if (event.act !== 'called') this.#judgeTwice(event, run, step, isBack);
-    if (!isBack) this.#judgePlace(event, run, step, steps);
+    if (isBack) run.earlier.add(event.title);
+    else this.#judgePlace(event, run, step, steps);
     run.codes.set(event.title, undefined);
   }
 
@@ -438,8 +441,7 @@ export class WorkflowJudge {
     step: RecipeStep,
     steps: readonly RecipeStep[],
   ): void {
-    const isFirst = !run.titles.includes(title);
-    if (!isFirst) return;
+    if (run.titles.includes(title) || run.earlier.has(title)) return;
     const places = new Map(steps.map((each, place) => [each.title, place]));
     const before = run.titles.find((each) => (places.get(each) ?? 0) > (places.get(title) ?? 0));
     if (before !== undefined) {
@@ -472,8 +474,8 @@ function stepOf(recipe: Recipe | undefined, event: WorkEvent): RecipeStep | unde
   return isSame ? recipe.steps.find(({ title }) => title === event.title) : undefined;
 }
 
-function newRun(digest: string): WorkedRun {
-  return { digest, titles: [], codes: new Map(), attempts: new Map() };
+function newRun(digest: string, earlier = new Set<string>()): WorkedRun {
+  return { digest, titles: [], earlier, codes: new Map(), attempts: new Map() };
 }
 
 function attemptsOf({ attempts }: WorkedRun, title: string): Attempts {
