@@ -2,24 +2,12 @@
  * Every command that a text of ours advises is one that the command line takes: its words, its
  * flags, and all that it needs.
  */
-import { type CommandIo, exitCodes, runCli } from '@rackwright/cli';
-import { nodeClock } from '@rackwright/platform/node';
+import { exitCodes } from '@rackwright/cli';
 import { expect, test } from 'vitest';
+import { parseCommand } from './parse-command.ts';
 import { isTestCode, isTypeScript, readSources, repositoryPaths } from './tidy/sources.ts';
 
 const places = /^(agent|controlplane|packages\/(cli|runner))\/src\//;
-
-/** What stands for a value, where the command would refuse the word itself. */
-const values: readonly (readonly [RegExp, string])[] = [
-  [/^N\/SECONDS$/, '1/60'],
-  [/^(N|SECONDS)$/, '1'],
-  [/^(ADDRESS:PORT|ADDRESS:8443)$/, '10.0.0.1:8443'],
-  [/^ADDRESS$/, '10.0.0.1'],
-  [/^MAC$/, '52:54:00:00:00:01'],
-  [/^STEP$/, 'management.clear_event_log'],
-  [/^ROLE$/, 'viewer'],
-  [/^min-size=SIZE$/, 'min-size=480GB'],
-];
 
 /** What is put into a text there and is more than one word. */
 const computed: Readonly<Record<string, string>> = {
@@ -70,42 +58,6 @@ const commands = readSources(
   repositoryPaths().filter((path) => places.test(path) && isTypeScript(path) && !isTestCode(path)),
 ).flatMap(advisedIn);
 
-/** Runs it as far as the connection that it would make. */
-async function parsed(words: readonly string[]): Promise<{ code: number; err: string }> {
-  let err = '';
-  const files = ['FILE', 'token', 'ca'];
-  const world: CommandIo = {
-    environment: {
-      RACKWRIGHT_SERVER: 'rackwright.example.org:7443',
-      RACKWRIGHT_TOKEN_FILE: 'token',
-      RACKWRIGHT_CA_FILE: 'ca',
-    },
-    homeFolder: '/nowhere',
-    clock: nodeClock(),
-    random: { fraction: () => 0 },
-    readFile: async (path) => (files.includes(path) ? new TextEncoder().encode('x') : undefined),
-    writeFile: async () => {},
-    writePrivateFile: async () => undefined,
-    removeFile: async () => undefined,
-    readInput: async () => 'password',
-    askHidden: async () => 'password',
-    ask: async () => 'yes',
-    connect: () => {
-      throw new Error('would have connected');
-    },
-    out: { write: () => {}, columns: undefined },
-    err: {
-      write: (text) => {
-        err += text;
-      },
-      columns: undefined,
-    },
-    signal: new AbortController().signal,
-  };
-  const args = words.map((word) => values.find(([shape]) => shape.test(word))?.[1] ?? word);
-  return { code: await runCli(args, world), err };
-}
-
 test('finds what is advised', () => {
   expect(commands.length).toBeGreaterThan(60);
 });
@@ -114,7 +66,7 @@ test('every command that is advised can be typed as it stands', async () => {
   const refused: string[] = [];
   for (const { place, words } of commands) {
     if (mentions.includes(words.join(' '))) continue;
-    const { code, err } = await parsed(words);
+    const { code, err } = await parseCommand(words);
     if (code === exitCodes.usage) refused.push(`${place}: ${words.join(' ')}: ${err.trim()}`);
   }
   expect(refused).toEqual([]);
