@@ -169,7 +169,7 @@ const reasonFlag = {
 } as const;
 
 const deleteToken = buildCommand({
-  docs: { brief: 'Revoke a token: it is let in no more, and its open streams end' },
+  docs: { brief: 'Revoke a token: calls with it are refused, and its open streams end' },
   parameters: {
     flags: { ...shared, reason: reasonFlag },
     positional,

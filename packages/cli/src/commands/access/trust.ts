@@ -41,7 +41,7 @@ const show = buildCommand({
 
 const bundle = buildCommand({
   docs: {
-    brief: 'Print every certificate authority that is believed, for --ca-file',
+    brief: 'Print every trusted certificate authority, for --ca-file',
     fullDescription:
       'What operators’ CA files must hold: written there anew after each rotation was ' +
       'begun. The control plane keeps the same text in identity/ca.pem.',

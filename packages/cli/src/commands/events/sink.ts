@@ -55,7 +55,7 @@ const specFlags = {
     brief: 'To subjects of the NATS server that the store is on, instead of a URL',
   },
   filter: textFlag('Only events that match, as those of `rackwright events --follow`', 'filter'),
-  paused: { kind: 'boolean', optional: true, brief: 'Deliver nothing until it is taken back' },
+  paused: { kind: 'boolean', optional: true, brief: 'Deliver nothing until --no-paused' },
 } as const;
 
 /** What the flags say of a sink, and the paths of what they set. */

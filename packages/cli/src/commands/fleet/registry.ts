@@ -160,7 +160,7 @@ async function mirrorOf(io: CommandIo, text: string): Promise<ImageMirror> {
 }
 
 const removeRegistry = buildCommand({
-  docs: { brief: 'Take back what was said of a registry' },
+  docs: { brief: 'Remove the settings of a registry' },
   parameters: { flags: sharedFlags, positional, aliases },
   async func(this: CliContext, flags: SharedFlags, registry: string) {
     const unknown = (names: readonly string[]): string => {

@@ -46,7 +46,7 @@ export const deleteHost = hostVerb<{ readonly force: boolean }>({
 
 export const cancelDelete = hostVerb({
   word: 'cancel-delete',
-  docs: { brief: 'Take a deletion back, until the removal has begun' },
+  docs: { brief: 'Cancel a deletion whose removal has not begun' },
   flags: {},
   hasReason: true,
   prepare: () => ({ ask: (hosts, call) => hosts.cancelHostDeletion(call) }),

@@ -19,7 +19,7 @@ export const selectionFlags = {
     kind: 'parsed',
     parse: parseParallel,
     default: '8',
-    brief: `Of many hosts, so many at once, 1 to ${parallelMax}; with --wait until each is done`,
+    brief: `Number of hosts asked at once, 1 to ${parallelMax}; with --wait, number at work`,
     placeholder: 'number',
   },
   yes: { kind: 'boolean', default: false, withNegated: false, brief: 'Do not ask' },

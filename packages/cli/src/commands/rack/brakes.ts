@@ -57,7 +57,7 @@ const fields = {
       kind: 'parsed',
       parse: parseWhole,
       optional: true,
-      brief: 'Seconds between two looks at each host’s power, 0 for none',
+      brief: 'Seconds between two polls of each host’s power; 0 switches them off',
       placeholder: 'seconds',
     },
     'powerSyncSeconds',

@@ -24,7 +24,7 @@ export const discoveryFlags = {
     kind: 'parsed',
     parse: parseWhole,
     optional: true,
-    brief: 'So many of them are listed at most',
+    brief: 'Maximum number of such machines that are listed',
     placeholder: 'number',
   },
   bmcNetwork: {

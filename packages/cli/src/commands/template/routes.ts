@@ -51,7 +51,7 @@ interface ChangeFlags extends SharedFlags {
 const withTemplates = callsOf(TemplateService);
 
 const createTemplate = buildCommand({
-  docs: { brief: 'Keep a template; every problem in it is told with its line' },
+  docs: { brief: 'Save a template, or report each problem in it with its line' },
   parameters: {
     flags: { ...shared, ...labelFlag, ...requestFlag },
     positional: idAndFile,
@@ -104,7 +104,7 @@ const updateTemplate = buildCommand({
 });
 
 const checkTemplate = buildCommand({
-  docs: { brief: 'Look whether a template is right; keeps nothing' },
+  docs: { brief: 'Validate a template without saving it' },
   parameters: {
     flags: shared,
     positional: { kind: 'tuple', parameters: [fileParameter] },

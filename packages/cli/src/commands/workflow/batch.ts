@@ -52,7 +52,7 @@ interface CreateFlags extends SharedFlags {
 
 const createBatch = buildCommand({
   docs: {
-    brief: 'Run a template on many hosts, so many at once',
+    brief: 'Run a template on many hosts, a bounded number at once',
     fullDescription:
       'The hosts are those that fit everything that is given: names, rack, labels. They are ' +
       'fixed when the batch is created; --dry-run shows them.',
