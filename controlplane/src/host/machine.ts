@@ -26,6 +26,7 @@ import { foldForgotten, foldHello } from './events/fold-hello.ts';
 import { land } from './events/landing.ts';
 import { notePlan, refusalOfPlan } from './foresee/plan-check.ts';
 import {
+  countGoalRun,
   hasWhatRunsNeed,
   mayTryAgain,
   waitsForLook,
@@ -208,7 +209,7 @@ function startWanted(pass: Pass): boolean {
   const kind = wantedRun(pass);
   if (waitsForLook(pass, kind)) return false;
   if (kind === undefined || !mayTryAgain(pass)) return endStay(pass) || enforcePower(pass);
-  if (!hasWhatRunsNeed(pass)) return false;
+  if (!hasWhatRunsNeed(pass) || !countGoalRun(pass)) return false;
   startRun(pass, kind, goal);
   takeOver(pass, status.run as Run);
   causedBy(pass, 'system', `${runName(status.run as Run)} started towards the goal`);

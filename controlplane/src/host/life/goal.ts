@@ -4,6 +4,7 @@
  */
 
 import { create } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   counted,
   FailureType,
@@ -16,13 +17,22 @@ import {
   type Run,
   RunKind,
   RunOutcome,
+  store,
 } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import { sameMessage } from '../../records/index.ts';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { currentStep, hasPassed, inventoryNow, later, type Pass, runName } from '../pass/pass.ts';
+import {
+  currentStep,
+  hasPassed,
+  inventoryNow,
+  later,
+  now,
+  type Pass,
+  runName,
+} from '../pass/pass.ts';
 import { verifyFailed } from '../pass/transitions.ts';
 import { isForced } from '../run/forced.ts';
 import { deletionActor } from './busy.ts';
@@ -142,6 +152,40 @@ export function waitsForLook({ record, status }: Pass, kind: RunKind | undefined
   return true;
 }
 
+/**
+ * Counts a run that the goal is about to start. False: so many began lately, and the goal is not
+ * reached or does not last. Whatever undoes them each time, a person must see it: the goal is given
+ * up, for each clean wears the disks.
+ */
+export function countGoalRun(pass: Pass): boolean {
+  const { record, status, context } = pass;
+  const { goalRunsMax, goalRunsWithinMs } = context.timing;
+  const known = record.goalRuns;
+  const sinceMs = known?.since === undefined ? undefined : timestampMs(known.since);
+  const isNew = sinceMs === undefined || context.nowMs - sinceMs > goalRunsWithinMs;
+  const count = isNew ? 0 : (known?.count ?? 0);
+  if (count >= goalRunsMax) {
+    const minutes = Math.ceil((context.nowMs - (sinceMs ?? 0)) / 60_000);
+    const within = counted(Math.max(1, minutes), 'minute');
+    status.backoff = create(GoalBackoffSchema, {
+      givenUpReason: `${counted(count, 'run')} within ${within} did not bring it there to stay`,
+    });
+    delete record.goalRuns;
+    noteCredential(pass);
+    return false;
+  }
+  const since = isNew ? now(pass) : known?.since;
+  record.goalRuns = create(store.GoalRunsSchema, { ...(since && { since }), count: count + 1 });
+  return true;
+}
+
+/** The credential that was in force when the goal failed: with another one it is tried at once. */
+function noteCredential({ record, context }: Pass): void {
+  if (context.credentialVersion !== undefined) {
+    record.failedCredentialVersion = context.credentialVersion;
+  }
+}
+
 /** Failures that another try cannot mend: a person must look first. */
 const hopeless: ReadonlySet<FailureType> = new Set([
   FailureType.IDENTITY_MISMATCH,
@@ -194,7 +238,5 @@ export function backOff(pass: Pass, run: Run): void {
     backoff.nextAttemptTime = later(pass, delayMs);
   }
   status.backoff = backoff;
-  if (context.credentialVersion !== undefined) {
-    record.failedCredentialVersion = context.credentialVersion;
-  }
+  noteCredential(pass);
 }

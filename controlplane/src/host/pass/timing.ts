@@ -37,6 +37,9 @@ export interface EngineTiming {
   readonly goalDelayMaxMs: number;
   /** Failures in a row of one goal after which only a person starts it again. */
   readonly goalFailuresMax: number;
+  /** Runs that a goal may start within `goalRunsWithinMs`, however well each of them ends. */
+  readonly goalRunsMax: number;
+  readonly goalRunsWithinMs: number;
   /** How long a failed clean leaves the host in the runner, for its logs and to be resumed. */
   readonly runnerKeepMs: number;
   /** Failed cleans in a row that are started again by themselves. */
@@ -65,6 +68,8 @@ export const defaultTiming: EngineTiming = Object.freeze({
   goalDelayMs: 60_000,
   goalDelayMaxMs: 3_600_000,
   goalFailuresMax: 3,
+  goalRunsMax: 30,
+  goalRunsWithinMs: 3_600_000,
   runnerKeepMs: 30 * 60_000,
   automaticRecleansMax: 2,
   interruptionsMax: 5,

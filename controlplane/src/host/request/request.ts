@@ -6,6 +6,7 @@ import { isOtherSwitch } from '../bmc/protocols.ts';
 import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
 import { fencePending, isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
+import { isPool } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { cancelOperation } from '../operation/operation.ts';
@@ -61,6 +62,8 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
   }
   const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
   causedBy(pass, by.actor, cause, requestId);
+  // Whoever asks has seen the host. A pool has not: it is what may undo the goal again and again.
+  if (!isPool(by.actor)) delete pass.record.goalRuns;
   return apply(pass, request, by);
 }
 
