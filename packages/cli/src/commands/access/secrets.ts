@@ -87,5 +87,5 @@ function oldKeysToKeep(clock: CommandIo['clock'], { keyId, uses, activeTime }: S
   if (unused.length === 0) return '';
   const keys = unused.map((use) => use.keyId).join(', ');
   const when = ago(clock, activeTime);
-  return `key ${keys} elsewhere, as long as any backup of before secrets left it (${when})`;
+  return `key ${keys} elsewhere, as long as any backup from before secrets left it (${when})`;
 }

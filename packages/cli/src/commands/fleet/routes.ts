@@ -48,8 +48,8 @@ const updateFleet = buildCommand({
       'A host’s own priorities go before those of its label "pool", and these before ' +
       'the fleet’s. A priority that is not named stays; STEP- or POOL:STEP- undoes one, and none ' +
       'alone all. ' +
-      'Commands and webhooks of templates reach only what is let in here: each of these flags ' +
-      'adds to what is there, its --no- form takes one back, and "none" alone takes all back.',
+      'Commands and webhooks of templates reach only what these flags allow: each flag adds ' +
+      'one entry, its --no- form removes one, and "none" alone removes all.',
   },
   parameters: {
     flags: { ...shared, ...fleetFlags },

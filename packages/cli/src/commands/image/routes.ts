@@ -105,7 +105,7 @@ async function racksOf(io: CommandIo, flags: PrefetchFlags): Promise<readonly st
   return [...racks].toSorted();
 }
 
-/** A control plane of before does not say whose it is. */
+/** A control plane of an earlier version does not name the rack. */
 function inRack(name = '', image: PrefetchedImage): PrefetchedImage {
   return image.rack === '' ? { ...image, rack: name } : image;
 }
