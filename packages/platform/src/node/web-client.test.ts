@@ -113,6 +113,34 @@ test('says that nothing has arrived where nobody listens', async () => {
   });
 });
 
+test.each(['http', 'https'] as const)(
+  'leaves no memory of a long body behind, by %s',
+  async (by) => {
+    const { key, cert } = await testCertificate('localhost');
+    const sent = Buffer.alloc(48 * 1024 * 1024, 'what is sent');
+    const answer: RequestListener = (_, response) => void response.end(sent);
+    const server = by === 'http' ? createHttp(answer) : createHttps({ key, cert }, answer);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closers.push(() => server.close());
+    const url = `${by}://localhost:${(server.address() as AddressInfo).port}/`;
+    const outcome = await nodeWebClient([cert]).send({ method: 'GET', url, headers: {} }, limits);
+    if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+    const before = process.memoryUsage().arrayBuffers;
+    let [at, most] = [0, 0];
+    for await (const part of outcome.body) {
+      const wanted = sent.subarray(at, at + part.length);
+      if (Buffer.compare(part, wanted) !== 0) throw new Error(`other bytes at ${at}`);
+      at += part.length;
+      // As whoever writes an image does.
+      if (part.buffer instanceof ArrayBuffer) part.buffer.transfer(0);
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+    }
+    expect(at).toBe(sent.length);
+    expect(most).toBeLessThan(4 * 1024 * 1024);
+  },
+);
+
 test('trusts a certificate by its authority and its name, and sends nothing before', async () => {
   const { key, cert } = await testCertificate('localhost');
   let requests = 0;

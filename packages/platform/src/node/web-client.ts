@@ -11,7 +11,7 @@
  */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
+import { isIP, connect as tcpConnect } from 'node:net';
 import { connect, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { mayBeReached } from '../internal-address.ts';
 import {
@@ -25,6 +25,7 @@ import {
   WebTooSlow,
 } from '../web-client.ts';
 import { AddressRefused, guardedLookup, refusedWords } from './guarded-lookup.ts';
+import { readInto } from './read-into.ts';
 
 /** Sets of authorities that are kept; what is asked for most has one of its own. */
 const contextsMax = 16;
@@ -139,12 +140,21 @@ function start(
     maxHeaderSize: headerBytesMax,
     signal,
   };
-  if (url.protocol === 'http:') return httpRequest(url, { ...options, ...guard, agent: false });
+  // Instead of an agent: without one, too, the connection serves this request alone (W2).
+  if (url.protocol === 'http:') {
+    const createConnection = () =>
+      readInto((onread) => tcpConnect({ host, port, onread, ...guard }));
+    return httpRequest(url, { ...options, createConnection });
+  }
   // A name is told to the server; an address must not be (RFC 6066 §3).
   const servername = isIP(host) === 0 ? host : '';
   const secureContext = trust(caPem);
-  // Instead of an agent: without one, too, the connection serves this request alone (W2).
-  const createConnection = () => connect({ host, port, servername, secureContext, ...guard });
+  const createConnection = () =>
+    readInto((onread) => {
+      // An option of Node that its types leave out.
+      const to = { host, port, servername, secureContext, onread, ...guard };
+      return connect(to);
+    });
   return httpsRequest(url, { ...options, createConnection });
 }
 
