@@ -60,6 +60,9 @@ const hasEnded = (number: bigint) => (host: Host) =>
 /** All of the disk. */
 const burnt = { name: 'DISK-1', bytes: BigInt(diskBytes), errors: 0n, finding: '' };
 
+/** Over the loopback, of which no card counts. */
+const exchanged = { name: 'network', bytes: 3n * 1024n * 1024n, errors: 0n, finding: '' };
+
 const plain = (step: string) => ({ step, arguments: {} });
 
 test(
@@ -76,6 +79,7 @@ test(
         plain('hold'),
         { step: 'wait', arguments: { seconds: '4' } },
         plain('reboot'),
+        { step: 'burnin.network', arguments: { size: '3' } },
         { step: 'burnin.disk', arguments: { share: '100' } },
         plain('deploy.erase_devices'),
       ];
@@ -112,7 +116,10 @@ test(
       expect(cleaned.status).toMatchObject({
         dirty: false,
         lastCleaned: { level: ErasureLevel.FULL, at: expect.anything() },
-        burnIns: [{ kind: BurnInKind.DISK, passed: true, parts: [burnt] }],
+        burnIns: [
+          { kind: BurnInKind.DISK, passed: true, parts: [burnt] },
+          { kind: BurnInKind.NETWORK, passed: true, parts: [exchanged] },
+        ],
       });
       expect(runnerStarts(folder), 'once at the start, once for the reboot').toBe(2);
       const { revisions } = await hosts.listHostRevisions({ name, pageSize: 1_000 });

@@ -12,7 +12,13 @@
  * 5. A runner that is away is never silent for people: after a while its work says since when.
  */
 import { toBinary } from '@bufbuild/protobuf';
-import { agent, type HostUid, type OperationId, type runner } from '@rackwright/messages';
+import {
+  agent,
+  burnInNetworkStep,
+  type HostUid,
+  type OperationId,
+  type runner,
+} from '@rackwright/messages';
 import type { Cancel, Clock, Log } from '@rackwright/platform';
 import { boundResult, type Failed, type FinalResult, resultFromWire } from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';
@@ -223,6 +229,15 @@ export class RunnerDesk implements RunnerOrders {
 
   isLinked(bootOperationId: OperationId): boolean {
     return this.#links.has(bootOperationId);
+  }
+
+  /** The burn-in of the network that the connected runner of this boot is ordered to do. */
+  networkBurnIn(bootOperationId: OperationId, operationId: OperationId): object | undefined {
+    const outstanding = this.#outstanding.get(operationId);
+    if (outstanding?.order.bootOperationId !== bootOperationId) return undefined;
+    const { kind } = outstanding.order.operation;
+    const isIt = kind.case === 'runStep' && kind.value.step === burnInNetworkStep;
+    return isIt && this.#links.has(bootOperationId) ? outstanding : undefined;
   }
 
   /**

@@ -21,6 +21,7 @@ import type { RpcServer } from '@rackwright/rpc';
 import type { BootGrant } from '../session/index.ts';
 import type { BootCertificate } from './certificate.ts';
 import type { RunnerDesk } from './desk.ts';
+import { defaultExchangeLimits, type ExchangeLimits, Exchanges } from './exchange.ts';
 import { judgeHello, runnerSessionId } from './hello.ts';
 import type { RunnerLink, ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
@@ -53,12 +54,14 @@ export interface GatewayLimits {
   readonly strangersMax: number;
   /** Messages waiting for one runner. */
   readonly outgoingMessagesMax: number;
+  readonly exchanges: ExchangeLimits;
 }
 
 export const defaultGatewayLimits: GatewayLimits = {
   helloTimeoutMs: 10_000,
   strangersMax: 256,
   outgoingMessagesMax: 64,
+  exchanges: defaultExchangeLimits,
 };
 
 export interface GatewayParts {
@@ -85,10 +88,19 @@ const claimedTwice =
 
 export class RunnerGateway {
   readonly #parts: GatewayParts;
+  readonly #exchanges: Exchanges;
   #strangers = 0;
 
   constructor(parts: GatewayParts) {
     this.#parts = parts;
+    const { clock, random, limits, grants, desk } = parts;
+    this.#exchanges = new Exchanges({
+      ...{ clock, random, limits: limits.exchanges },
+      orderOf: (bootToken, operationId) => {
+        const boot = grants.byToken(bootToken)?.operationId;
+        return boot === undefined ? undefined : desk.networkBurnIn(boot, operationId);
+      },
+    });
   }
 
   /** Listens; answers with the port and how to close. */
@@ -105,6 +117,7 @@ export class RunnerGateway {
       services: [
         bind(runner.RunnerService, {
           session: (requests, context) => this.session(requests, context),
+          exchange: (requests, { signal }) => this.#exchanges.serve(requests, signal),
         }),
       ],
       log,

@@ -31,3 +31,13 @@ test('tells what failed, and where', () => {
   const ecc = create(BurnInSchema, { kind: BurnInKind.MEMORY, parts: memory });
   expect(burnInLines(ecc)[0]).toMatch(/2 passes, no errors, 3 corrected by ECC$/);
 });
+
+test('tells how much went over a network card, and by which link', () => {
+  const rates = { writtenPerSecond: 33_000_000n, readPerSecond: 32_000_000n };
+  const parts = [{ name: 'eno1', bytes: 2n ** 30n, passes: 16n, linkMbps: 10_000, ...rates }];
+  const burnIn = create(BurnInSchema, { kind: BurnInKind.NETWORK, passed: true, parts });
+  expect(burnInName(burnIn)).toBe('network burn-in');
+  expect(burnInLines(burnIn)).toEqual([
+    'eno1: 1024 MiB, 33 MB/s sent, 32 MB/s received, link of 10000 Mbit/s, 16 passes, no errors',
+  ]);
+});

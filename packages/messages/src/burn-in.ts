@@ -8,6 +8,7 @@ const names: Readonly<Record<BurnInKind, string>> = {
   [BurnInKind.CPU]: 'cpu burn-in',
   [BurnInKind.MEMORY]: 'memory burn-in',
   [BurnInKind.DISK]: 'disk burn-in',
+  [BurnInKind.NETWORK]: 'network burn-in',
 };
 
 /** "cpu burn-in" */
@@ -35,7 +36,8 @@ export function burnInLines({ kind, parts }: BurnIn): string[] {
   });
 }
 
-function workOf({ bytes, writtenPerSecond, readPerSecond }: BurnInPart, kind: BurnInKind) {
+function workOf(part: BurnInPart, kind: BurnInKind) {
+  const { bytes, writtenPerSecond, readPerSecond, linkMbps } = part;
   const mebibytes = `${bytes / 1_048_576n} MiB`;
   const reads = `${rate(readPerSecond)} read`;
   switch (kind) {
@@ -44,6 +46,10 @@ function workOf({ bytes, writtenPerSecond, readPerSecond }: BurnInPart, kind: Bu
     case BurnInKind.MEMORY:
     case BurnInKind.DISK:
       return [mebibytes, `${rate(writtenPerSecond)} written`, reads];
+    case BurnInKind.NETWORK: {
+      const link = linkMbps === 0 ? '' : `link of ${linkMbps} Mbit/s`;
+      return [mebibytes, `${rate(writtenPerSecond)} sent`, `${rate(readPerSecond)} received`, link];
+    }
     case BurnInKind.UNSPECIFIED:
     default:
       return [];

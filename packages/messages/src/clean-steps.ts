@@ -9,6 +9,7 @@ import {
   burnInCpuStep,
   burnInDiskStep,
   burnInMemoryStep,
+  burnInNetworkStep,
   eraseMetadataStep,
   eraseStep,
 } from './step-names.ts';
@@ -98,6 +99,20 @@ export const cleanSteps = {
       wholeOf('share', [1n, 100n], '10', 'percent of each disk, spread over all of it'),
       wholeOf('rate_min', [0n, 100_000n], '0', 'MB/s that a disk must reach; 0: no limit'),
       celsiusMax,
+    ],
+  },
+  [burnInNetworkStep]: {
+    name: burnInNetworkStep,
+    priority: 0,
+    rerunClass: RerunClass.SAFE,
+    destructive: false,
+    abortable: true,
+    description: 'Sends bytes to the agent and back, and compares them and the counters of the card.',
+    typedArguments: [
+      durationOf('10m', 'no exchange begins after that; all must be done by then'),
+      wholeOf('size', [1n, 16_384n], '1024', 'MiB to send, and as many to receive'),
+      wholeOf('rate_min', [0n, 25n], '0', 'MB/s to reach each way, of 33 at most; 0: no limit'),
+      wholeOf('link_min', [0n, 800_000n], '0', 'Mbit/s that the link must have; 0: no limit'),
     ],
   },
 } as const satisfies Readonly<Record<string, Description>>;

@@ -126,6 +126,7 @@ export {
   burnInCpuStep,
   burnInDiskStep,
   burnInMemoryStep,
+  burnInNetworkStep,
   checkSettingsStep,
   commandStep,
   eraseMetadataStep,

@@ -25,7 +25,15 @@ export const burnInMemoryStep = 'burnin.memory';
 /** It writes over the disks of the plan: what is on them is lost. */
 export const burnInDiskStep = 'burnin.disk';
 
-const burnIns: ReadonlySet<string> = new Set([burnInCpuStep, burnInMemoryStep, burnInDiskStep]);
+/** It exchanges bytes with its agent. */
+export const burnInNetworkStep = 'burnin.network';
+
+const burnIns: ReadonlySet<string> = new Set([
+  burnInCpuStep,
+  burnInMemoryStep,
+  burnInDiskStep,
+  burnInNetworkStep,
+]);
 
 export function isBurnIn(stepName: string): boolean {
   return burnIns.has(stepName);

@@ -26,6 +26,7 @@ import { InventoryTooLarge, takeInventory } from './machine/inventory.ts';
 import type { Machine } from './machine/machine.ts';
 import { LiveOutput } from './program/live-output.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
+import { exchangeBytes, type Exchanged, type ExchangeWanted } from './session/exchange.ts';
 import { loadRunnerKey, type RunnerKey } from './session/key.ts';
 import {
   inspected,
@@ -356,6 +357,7 @@ class RunnerLoop {
       hostName: this.#hostName,
       secretEnvironment,
       imageEndpoint: this.#imageEndpoint,
+      exchange: (wanted) => this.#exchange(operationId, controller.signal, wanted),
       ...deploy,
       ...(traceParent === undefined ? {} : { traceParent }),
     };
@@ -369,6 +371,20 @@ class RunnerLoop {
     const begun = may.kind === 'granted' && !signal.aborted;
     if (begun) this.#dispatch({ kind: 'begun', operationId }).catch(() => undefined);
     return may;
+  }
+
+  /** Not before this agent has accepted us: the burn-in is ordered there. */
+  async #exchange(
+    operationId: OperationId,
+    signal: AbortSignal,
+    wanted: ExchangeWanted,
+  ): Promise<Exchanged> {
+    const { clock, bootToken } = this.#parts;
+    const open = this.#connection?.exchange;
+    if (open === undefined || !this.#session.isAccepted) {
+      return { kind: 'broken', reason: 'no agent is connected' };
+    }
+    return await exchangeBytes({ open, clock, bootToken, operationId, signal }, wanted);
   }
 
   #askToBegin(operationId: OperationId, sequence: bigint): void {

@@ -13,6 +13,7 @@ import {
   burnInCpuStep,
   burnInDiskStep,
   burnInMemoryStep,
+  burnInNetworkStep,
   type RunStep,
 } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
@@ -31,6 +32,7 @@ const kinds: ReadonlyMap<string, BurnInKind> = new Map([
   [burnInCpuStep, BurnInKind.CPU],
   [burnInMemoryStep, BurnInKind.MEMORY],
   [burnInDiskStep, BurnInKind.DISK],
+  [burnInNetworkStep, BurnInKind.NETWORK],
 ]);
 
 /** Takes in what a burn-in that was ordered says at its end, within bounds. */
@@ -62,6 +64,7 @@ function boundedPart(part: BurnInPart): MessageInitShape<typeof BurnInPartSchema
   const { bytes, passes, errors, correctedErrors, writtenPerSecond, readPerSecond } = part;
   return {
     ...{ bytes, passes, errors, correctedErrors, writtenPerSecond, readPerSecond },
+    linkMbps: part.linkMbps,
     ...{ name: cut(part.name, nameMax), finding: cut(part.finding, findingMax) },
   };
 }

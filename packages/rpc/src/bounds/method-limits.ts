@@ -86,6 +86,7 @@ const tables: ReadonlyMap<string, Rows> = new Map([
   }),
   table<typeof runner.RunnerService>('rackwright.runner.v1.RunnerService', {
     session: { first: 'open', later: 'session' },
+    exchange: { first: 'open', later: 'spec' },
   }),
   table<typeof AbandonedResourceService>('rackwright.v1.AbandonedResourceService', {
     getAbandonedResource: 'small',

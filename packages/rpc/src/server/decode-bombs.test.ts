@@ -41,7 +41,7 @@ beforeAll(async () => {
     services: [
       createHealthBoard([]).service,
       bind(agent.EnrolmentService, { issueCertificate }),
-      bind(runner.RunnerService, { session }),
+      bind(runner.RunnerService, { session, exchange: session }),
     ],
   });
   channel = connect({ target: `127.0.0.1:${server.port}`, caPem: ca.caPem });

@@ -38,6 +38,7 @@ export const sound: BurnInMachine = {
   allocate: (bytes) => new Uint8Array(bytes),
   celsius: async () => 41,
   memoryErrors: async () => undefined,
+  networkCards: async () => [],
 };
 
 export function right(): string[] {

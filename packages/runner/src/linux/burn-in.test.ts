@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { linuxBurnIn, readCelsius, readMemoryErrors } from './burn-in.ts';
+import { linuxBurnIn, readCelsius, readMemoryErrors, readNetworkCards } from './burn-in.ts';
 
 let sys = '';
 beforeEach(() => {
@@ -48,4 +48,36 @@ test('free memory is what the kernel says that programs could have', async () =>
   const machine = linuxBurnIn({ sys, proc: sys });
   expect(await machine.availableBytes()).toBe(8 * 2 ** 20);
   expect(machine.allocate(2 ** 60)).toBeUndefined();
+});
+
+test('network cards tell what was counted of them, and interfaces without a card do not', async () => {
+  expect(await readNetworkCards(sys)).toEqual([]);
+  const counters = (folder: string, values: Readonly<Record<string, number>>) =>
+    has(
+      Object.fromEntries(
+        Object.entries(values).map(([name, count]) => [
+          `class/net/${folder}/statistics/${name}`,
+          `${count}\n`,
+        ]),
+      ),
+    );
+  has({
+    'class/net/lo/carrier_changes': '0\n',
+    'class/net/eno1/device/vendor': '0x8086\n',
+    'class/net/eno1/speed': '10000\n',
+    'class/net/eno1/carrier_changes': '3\n',
+    'class/net/eno2/device/vendor': '0x8086\n',
+    'class/net/eno2/speed': '-1\n',
+  });
+  counters('eno1', { rx_bytes: 900, tx_bytes: 800, rx_errors: 2, rx_crc_errors: 7, tx_errors: 1 });
+  counters('eno2', { rx_errors: 4, rx_crc_errors: 3, tx_carrier_errors: 5 });
+  const bytes = { receivedBytes: 900, sentBytes: 800 };
+  const errors = { receiveErrors: 7, sendErrors: 1, linkChanges: 3 };
+  expect(await readNetworkCards(sys)).toEqual([
+    { name: 'eno1', linkMbps: 10_000, ...bytes, ...errors },
+    {
+      ...{ name: 'eno2', linkMbps: 0, receivedBytes: 0, sentBytes: 0 },
+      ...{ receiveErrors: 4, sendErrors: 5, linkChanges: 0 },
+    },
+  ]);
 });

@@ -3,8 +3,13 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { errorText } from '@rackwright/platform';
 import { calculations } from '../burn-in/known-results.ts';
-import type { BurnInMachine, Calculation, MemoryErrors } from '../machine/burn-in-machine.ts';
-import { namesIn, readText } from './sys-files.ts';
+import type {
+  BurnInMachine,
+  Calculation,
+  MemoryErrors,
+  NetworkCard,
+} from '../machine/burn-in-machine.ts';
+import { namesIn, readNumber, readText, resolvePath } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';
 
 /** Sensors that are read at once, of all chips together. */
@@ -24,6 +29,7 @@ export function linuxBurnIn(roots: SysRoots): BurnInMachine {
     allocate,
     celsius: () => readCelsius(roots.sys),
     memoryErrors: () => readMemoryErrors(roots.sys),
+    networkCards: () => readNetworkCards(roots.sys),
   };
 }
 
@@ -35,6 +41,7 @@ export const softwareBurnIn: BurnInMachine = {
   allocate,
   celsius: async () => undefined,
   memoryErrors: async () => undefined,
+  networkCards: async () => [],
 };
 
 function allocate(bytes: number): Uint8Array | undefined {
@@ -127,4 +134,29 @@ export async function readMemoryErrors(sys: string): Promise<MemoryErrors | unde
     uncorrected += Number(await readText(folder, name, 'ue_count')) || 0;
   }
   return { corrected, uncorrected };
+}
+
+/** Network cards are interfaces that have a device behind them. */
+export async function readNetworkCards(sys: string): Promise<readonly NetworkCard[]> {
+  const cards: NetworkCard[] = [];
+  for (const name of await namesIn(sys, 'class/net')) {
+    const folder = `${sys}/class/net/${name}`;
+    if ((await resolvePath(folder, 'device')) === '') continue;
+    const sum = async (...counters: readonly string[]): Promise<number> => {
+      const read = counters.map((counter) => readNumber(folder, 'statistics', counter));
+      return (await Promise.all(read)).reduce((all, each) => all + each, 0);
+    };
+    // Not every driver counts its kinds of errors among all.
+    const kinds = await sum('rx_crc_errors', 'rx_frame_errors', 'rx_length_errors');
+    cards.push({
+      name,
+      linkMbps: await readNumber(folder, 'speed'),
+      receivedBytes: await sum('rx_bytes'),
+      sentBytes: await sum('tx_bytes'),
+      receiveErrors: Math.max(kinds, await sum('rx_errors')),
+      sendErrors: Math.max(await sum('tx_carrier_errors'), await sum('tx_errors')),
+      linkChanges: await readNumber(folder, 'carrier_changes'),
+    });
+  }
+  return cards;
 }

@@ -19,6 +19,8 @@ export interface BurnInMachine {
   celsius(): Promise<number | undefined>;
   /** Errors of memory since the boot, as EDAC counts them; undefined when it does not. */
   memoryErrors(): Promise<MemoryErrors | undefined>;
+  /** Network cards and what the kernel counts of them; empty when the machine has none. */
+  networkCards(): Promise<readonly NetworkCard[]>;
 }
 
 export interface Calculation {
@@ -29,4 +31,17 @@ export interface Calculation {
 export interface MemoryErrors {
   readonly corrected: number;
   readonly uncorrected: number;
+}
+
+/** Counters since the boot (Documentation/ABI/testing/sysfs-class-net-statistics). */
+export interface NetworkCard {
+  readonly name: string;
+  /** 0: it has no link, or does not say. */
+  readonly linkMbps: number;
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+  readonly receiveErrors: number;
+  readonly sendErrors: number;
+  /** How often the link came or went. */
+  readonly linkChanges: number;
 }

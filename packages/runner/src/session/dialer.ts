@@ -8,6 +8,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import * as runner from '@rackwright/messages/runner';
 import type { Clock } from '@rackwright/platform';
 import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
+import type { OpenExchange } from './exchange.ts';
 
 /** One open stream to the agent. */
 export interface AgentConnection {
@@ -16,6 +17,8 @@ export interface AgentConnection {
   send(message: runner.SessionRequest['message']): void;
   /** Messages that wait to be sent, where that is known. */
   waiting?(): number;
+  /** Bytes there and back; absent: none can be exchanged. */
+  readonly exchange?: OpenExchange;
   close(): void;
 }
 
@@ -32,6 +35,8 @@ export interface AgentAddress {
 }
 
 const probeTimeoutMs = 10_000;
+/** An exchange of bytes that takes longer is broken. */
+const exchangeMsMax = 300_000;
 /** Messages that may wait for a slow agent; more end the connection. */
 const outgoingMessagesMax = 1024;
 
@@ -61,6 +66,8 @@ export function grpcDialer(address: AgentAddress, clock: Clock): AgentDialer {
         messages,
         send: (message) => outgoing.push({ message }),
         waiting: () => outgoing.length,
+        exchange: (requests, signal) =>
+          client.exchange(requests, { signal, deadlineMs: clock.nowMs() + exchangeMsMax }),
         close: () => {
           outgoing.end();
           over.abort();

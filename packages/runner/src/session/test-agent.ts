@@ -102,7 +102,14 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
     address: '127.0.0.1',
     port: 0,
     tls: certificate,
-    services: [bind(runner.RunnerService, { session: (requests) => session(requests) })],
+    services: [
+      bind(runner.RunnerService, {
+        session: (requests) => session(requests),
+        exchange: async function* () {
+          yield { message: { case: 'refused', value: 'no bytes are exchanged here' } };
+        },
+      }),
+    ],
     log: silentLog,
     clock: nodeClock(),
     random: nodeRandom(),

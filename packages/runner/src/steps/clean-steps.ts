@@ -3,6 +3,7 @@ import {
   burnInCpuStep,
   burnInDiskStep,
   burnInMemoryStep,
+  burnInNetworkStep,
   type CleanStepName,
   eraseMetadataStep,
   eraseStep,
@@ -10,6 +11,7 @@ import {
 import { burnInCpu } from '../burn-in/cpu.ts';
 import { burnInDisk } from '../burn-in/disk.ts';
 import { burnInMemory } from '../burn-in/memory.ts';
+import { burnInNetwork } from '../burn-in/network.ts';
 import { eraseDevices, eraseDevicesMetadata } from '../erase/step.ts';
 import type { Step } from './step.ts';
 
@@ -19,6 +21,7 @@ const byName: Readonly<Record<CleanStepName, Step>> = {
   [burnInCpuStep]: burnInCpu,
   [burnInMemoryStep]: burnInMemory,
   [burnInDiskStep]: burnInDisk,
+  [burnInNetworkStep]: burnInNetwork,
 };
 
 export const stepsOfCleans: readonly Step[] = Object.values(byName);

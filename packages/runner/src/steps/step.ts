@@ -7,6 +7,7 @@ import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Complete, Failed, RetryAfter } from '@rackwright/results';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
+import type { Exchanged, ExchangeWanted } from '../session/exchange.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 
 /** How far one device is; what an interrupted step's `last_progress` tells. */
@@ -44,6 +45,8 @@ export interface StepContext {
   readonly imageEndpoint: string;
   /** The image of the host, as the agent serves it. */
   readonly imageFile?: runner.ImageFile | undefined;
+  /** Bytes to the agent and back; never rejects. Absent: there is no agent for that. */
+  readonly exchange?: (wanted: ExchangeWanted) => Promise<Exchanged>;
   /** The traceparent (W3C Trace Context) for what the step calls; unset: there is none. */
   readonly traceParent?: string;
   /** Where the image has to say that it runs; empty: nowhere. It lets in, and is shown nowhere. */

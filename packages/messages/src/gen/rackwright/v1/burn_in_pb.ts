@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rackwright/v1/burn_in.proto.
  */
 export const file_rackwright_v1_burn_in: GenFile = /*@__PURE__*/
-  fileDesc("ChtyYWNrd3JpZ2h0L3YxL2J1cm5faW4ucHJvdG8SDXJhY2t3cmlnaHQudjEihAIKBkJ1cm5JbhInCgRraW5kGAEgASgOMhkucmFja3dyaWdodC52MS5CdXJuSW5LaW5kEg4KBnBhc3NlZBgCIAEoCBIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoFcGFydHMYBSADKAsyGS5yYWNrd3JpZ2h0LnYxLkJ1cm5JblBhcnQSGAoLY2Vsc2l1c19tYXgYBiABKBFIAIgBARIPCgdwcm9ibGVtGAcgASgJQg4KDF9jZWxzaXVzX21heCKpAQoKQnVybkluUGFydBIMCgRuYW1lGAEgASgJEg0KBWJ5dGVzGAIgASgEEg4KBnBhc3NlcxgDIAEoBBIOCgZlcnJvcnMYBCABKAQSGAoQY29ycmVjdGVkX2Vycm9ycxgFIAEoBBIaChJ3cml0dGVuX3Blcl9zZWNvbmQYBiABKAQSFwoPcmVhZF9wZXJfc2Vjb25kGAcgASgEEg8KB2ZpbmRpbmcYCCABKAkqcAoKQnVybkluS2luZBIcChhCVVJOX0lOX0tJTkRfVU5TUEVDSUZJRUQQABIUChBCVVJOX0lOX0tJTkRfQ1BVEAESFwoTQlVSTl9JTl9LSU5EX01FTU9SWRACEhUKEUJVUk5fSU5fS0lORF9ESVNLEANiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChtyYWNrd3JpZ2h0L3YxL2J1cm5faW4ucHJvdG8SDXJhY2t3cmlnaHQudjEihAIKBkJ1cm5JbhInCgRraW5kGAEgASgOMhkucmFja3dyaWdodC52MS5CdXJuSW5LaW5kEg4KBnBhc3NlZBgCIAEoCBIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoFcGFydHMYBSADKAsyGS5yYWNrd3JpZ2h0LnYxLkJ1cm5JblBhcnQSGAoLY2Vsc2l1c19tYXgYBiABKBFIAIgBARIPCgdwcm9ibGVtGAcgASgJQg4KDF9jZWxzaXVzX21heCK8AQoKQnVybkluUGFydBIMCgRuYW1lGAEgASgJEg0KBWJ5dGVzGAIgASgEEg4KBnBhc3NlcxgDIAEoBBIOCgZlcnJvcnMYBCABKAQSGAoQY29ycmVjdGVkX2Vycm9ycxgFIAEoBBIaChJ3cml0dGVuX3Blcl9zZWNvbmQYBiABKAQSFwoPcmVhZF9wZXJfc2Vjb25kGAcgASgEEg8KB2ZpbmRpbmcYCCABKAkSEQoJbGlua19tYnBzGAkgASgNKooBCgpCdXJuSW5LaW5kEhwKGEJVUk5fSU5fS0lORF9VTlNQRUNJRklFRBAAEhQKEEJVUk5fSU5fS0lORF9DUFUQARIXChNCVVJOX0lOX0tJTkRfTUVNT1JZEAISFQoRQlVSTl9JTl9LSU5EX0RJU0sQAxIYChRCVVJOX0lOX0tJTkRfTkVUV09SSxAEYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * BurnIn is the result of a burn-in of a host. The last one of each kind is kept.
@@ -45,7 +45,7 @@ export type BurnIn = Message<"rackwright.v1.BurnIn"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * At most 32: one for each disk; else one.
+   * At most 32: one for each disk, or network card that carried data; else one.
    *
    * @generated from field: repeated rackwright.v1.BurnInPart parts = 5;
    */
@@ -81,28 +81,30 @@ export const BurnInSchema: GenMessage<BurnIn> = /*@__PURE__*/
  */
 export type BurnInPart = Message<"rackwright.v1.BurnInPart"> & {
   /**
-   * "8 threads", "memory", or the identity of a disk.
+   * "8 threads", "memory", the identity of a disk, or the name of a network card.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Bytes that were calculated with, or written and read back.
+   * Bytes that were calculated with, written and read back, or sent and received again.
    *
    * @generated from field: uint64 bytes = 2;
    */
   bytes: bigint;
 
   /**
-   * How often each thread has calculated, or the memory was written; 1 for disks.
+   * How often each thread has calculated, or the memory was written; 1 for disks; exchanges over a
+   * network.
    *
    * @generated from field: uint64 passes = 3;
    */
   passes: bigint;
 
   /**
-   * Results, places of 4 KiB of memory, or blocks of a disk that were wrong, and failed transfers.
+   * Results, places of 4 KiB of memory, blocks of a disk, or exchanges that were wrong, failed
+   * transfers, and errors that the kernel has counted of a network card meanwhile.
    *
    * @generated from field: uint64 errors = 4;
    */
@@ -116,14 +118,14 @@ export type BurnInPart = Message<"rackwright.v1.BurnInPart"> & {
   correctedErrors: bigint;
 
   /**
-   * Bytes per second that were calculated with, or written to the memory or the disk.
+   * Bytes per second that were calculated with, written to the memory or the disk, or sent.
    *
    * @generated from field: uint64 written_per_second = 6;
    */
   writtenPerSecond: bigint;
 
   /**
-   * Bytes per second that were read back; 0: nothing was read.
+   * Bytes per second that were read back or received; 0: nothing was.
    *
    * @generated from field: uint64 read_per_second = 7;
    */
@@ -136,6 +138,13 @@ export type BurnInPart = Message<"rackwright.v1.BurnInPart"> & {
    * @generated from field: string finding = 8;
    */
   finding: string;
+
+  /**
+   * Network cards: speed of the link as the card says it, megabits per second; 0: it does not say.
+   *
+   * @generated from field: uint32 link_mbps = 9;
+   */
+  linkMbps: number;
 };
 
 /**
@@ -170,6 +179,11 @@ export const BurnInKind = {
    * @generated from enum value: BURN_IN_KIND_DISK = 3;
    */
   DISK: 3,
+
+  /**
+   * @generated from enum value: BURN_IN_KIND_NETWORK = 4;
+   */
+  NETWORK: 4,
 } as const;
 
 /**

@@ -17,7 +17,136 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rackwright/runner/v1/runner.proto.
  */
 export const file_rackwright_runner_v1_runner: GenFile = /*@__PURE__*/
-  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxIpwCCg5TZXNzaW9uUmVxdWVzdBIsCgVoZWxsbxgBIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLkhlbGxvSAASLQoGcmVwb3J0GAIgASgLMhsucmFja3dyaWdodC5hZ2VudC52MS5SZXBvcnRIABI1CghldmlkZW5jZRgDIAEoCzIhLnJhY2t3cmlnaHQuYWdlbnQudjEuU3RlcEV2aWRlbmNlSAASMQoIc3RlcF9sb2cYBCABKAsyHS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5TdGVwTG9nSAASOAoMYXNrX3RvX2JlZ2luGAUgASgLMiAucmFja3dyaWdodC5ydW5uZXIudjEuQXNrVG9CZWdpbkgAQgkKB21lc3NhZ2Ui4gIKD1Nlc3Npb25SZXNwb25zZRI0CgljaGFsbGVuZ2UYASABKAsyHy5yYWNrd3JpZ2h0LnJ1bm5lci52MS5DaGFsbGVuZ2VIABIyCghhY2NlcHRlZBgCIAEoCzIeLnJhY2t3cmlnaHQucnVubmVyLnYxLkFjY2VwdGVkSAASMAoHcmVmdXNlZBgDIAEoCzIdLnJhY2t3cmlnaHQucnVubmVyLnYxLlJlZnVzZWRIABIsCgVvcmRlchgEIAEoCzIbLnJhY2t3cmlnaHQucnVubmVyLnYxLk9yZGVySAASPwoPcmVwb3J0X3JlY2VpdmVkGAUgASgLMiQucmFja3dyaWdodC5ydW5uZXIudjEuUmVwb3J0UmVjZWl2ZWRIABI5CgxiZWdpbl9hbnN3ZXIYBiABKAsyIS5yYWNrd3JpZ2h0LnJ1bm5lci52MS5CZWdpbkFuc3dlckgAQgkKB21lc3NhZ2UiGgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMIu8CCgVIZWxsbxISCgpib290X3Rva2VuGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJc2lnbmF0dXJlGAMgASgMEg8KB2Jvb3RfaWQYBCABKAkSEQoJdXB0aW1lX21zGAUgASgEEhYKDnJ1bm5lcl92ZXJzaW9uGAYgASgJEjMKBXN0ZXBzGAcgAygLMiQucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRGVzY3JpcHRpb24SLQoGc3lzdGVtGAggASgLMh0ucmFja3dyaWdodC52MS5TeXN0ZW1JZGVudGl0eRIgChhpbnRlcnJ1cHRlZF9vcGVyYXRpb25faWQYCSABKAkSHAoUaW50ZXJydXB0ZWRfcHJvZ3Jlc3MYCiABKAkSIAoYdW5yZWNlaXZlZF9vcGVyYXRpb25faWRzGAsgAygJEhMKC2JtY19hZGRyZXNzGAwgASgJEhQKDGFyY2hpdGVjdHVyZRgNIAEoCSJkCghBY2NlcHRlZBIWCg5ydW5uZXJfc2Vzc2lvbhgBIAEoCRIRCglob3N0X25hbWUYAiABKAkSFgoOaW1hZ2VfZW5kcG9pbnQYAyABKAkSFQoNYW5zd2Vyc19iZWdpbhgEIAEoCCIaCgdSZWZ1c2VkEg8KB21lc3NhZ2UYASABKAkipAMKBU9yZGVyEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIvCgdpbnNwZWN0GAIgASgLMhwucmFja3dyaWdodC5hZ2VudC52MS5JbnNwZWN0SAASMAoIcnVuX3N0ZXAYAyABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLlJ1blN0ZXBIABItCgZjYW5jZWwYBCABKAsyGy5yYWNrd3JpZ2h0LmFnZW50LnYxLkNhbmNlbEgAEk4KEnNlY3JldF9lbnZpcm9ubWVudBgFIAMoCzIyLnJhY2t3cmlnaHQucnVubmVyLnYxLk9yZGVyLlNlY3JldEVudmlyb25tZW50RW50cnkSMwoKaW1hZ2VfZmlsZRgGIAEoCzIfLnJhY2t3cmlnaHQucnVubmVyLnYxLkltYWdlRmlsZRIWCg5waG9uZV9ob21lX3VybBgHIAEoCRIUCgx0cmFjZV9wYXJlbnQYCCABKAkaOAoWU2VjcmV0RW52aXJvbm1lbnRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgYKBGtpbmQimQEKCUltYWdlRmlsZRIOCgZkaWdlc3QYASABKAkSEgoKc2l6ZV9ieXRlcxgCIAEoBBIOCgZmb3JtYXQYAyABKAkSEwoLY29tcHJlc3Npb24YBCABKAkSFQoNY29udGVudF9ieXRlcxgFIAEoBBIWCg5jb250ZW50X2RpZ2VzdBgGIAEoCRIUCgxhcmNoaXRlY3R1cmUYByABKAkiOAoOUmVwb3J0UmVjZWl2ZWQSFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCGhhbmRfb2ZmGAIgASgIIkAKB1N0ZXBMb2cSFAoMb3BlcmF0aW9uX2lkGAEgASgJEg4KBm9mZnNldBgCIAEoBBIPCgdjb250ZW50GAMgASgMIjQKCkFza1RvQmVnaW4SFAoMb3BlcmF0aW9uX2lkGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIqIBCgtCZWdpbkFuc3dlchIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAQSEQoHZ3JhbnRlZBgDIAEoCEgAEg4KBHdhaXQYBCABKAlIABIOCgRvdmVyGAUgASgJSAASGwoOZ3JhbnRlZF9mb3JfbXMYBiABKARIAYgBAUIICgZhbnN3ZXJCEQoPX2dyYW50ZWRfZm9yX21zMmsKDVJ1bm5lclNlcnZpY2USWgoHU2Vzc2lvbhIkLnJhY2t3cmlnaHQucnVubmVyLnYxLlNlc3Npb25SZXF1ZXN0GiUucmFja3dyaWdodC5ydW5uZXIudjEuU2Vzc2lvblJlc3BvbnNlKAEwAWIGcHJvdG8z", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
+  fileDesc("CiFyYWNrd3JpZ2h0L3J1bm5lci92MS9ydW5uZXIucHJvdG8SFHJhY2t3cmlnaHQucnVubmVyLnYxImMKD0V4Y2hhbmdlUmVxdWVzdBI0CgViZWdpbhgBIAEoCzIjLnJhY2t3cmlnaHQucnVubmVyLnYxLkV4Y2hhbmdlQmVnaW5IABIPCgVwaWVjZRgCIAEoDEgAQgkKB21lc3NhZ2UiSAoNRXhjaGFuZ2VCZWdpbhISCgpib290X3Rva2VuGAEgASgJEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRINCgVieXRlcxgDIAEoBCKUAQoQRXhjaGFuZ2VSZXNwb25zZRIPCgVyZWFkeRgBIAEoCEgAEg4KBHdhaXQYAiABKAlIABIRCgdyZWZ1c2VkGAMgASgJSAASGQoPcmVjZWl2ZWRfc2hhMjU2GAQgASgMSAASDwoFcGllY2UYBSABKAxIABIVCgtzZW50X3NoYTI1NhgGIAEoDEgAQgkKB21lc3NhZ2UinAIKDlNlc3Npb25SZXF1ZXN0EiwKBWhlbGxvGAEgASgLMhsucmFja3dyaWdodC5ydW5uZXIudjEuSGVsbG9IABItCgZyZXBvcnQYAiABKAsyGy5yYWNrd3JpZ2h0LmFnZW50LnYxLlJlcG9ydEgAEjUKCGV2aWRlbmNlGAMgASgLMiEucmFja3dyaWdodC5hZ2VudC52MS5TdGVwRXZpZGVuY2VIABIxCghzdGVwX2xvZxgEIAEoCzIdLnJhY2t3cmlnaHQucnVubmVyLnYxLlN0ZXBMb2dIABI4Cgxhc2tfdG9fYmVnaW4YBSABKAsyIC5yYWNrd3JpZ2h0LnJ1bm5lci52MS5Bc2tUb0JlZ2luSABCCQoHbWVzc2FnZSLiAgoPU2Vzc2lvblJlc3BvbnNlEjQKCWNoYWxsZW5nZRgBIAEoCzIfLnJhY2t3cmlnaHQucnVubmVyLnYxLkNoYWxsZW5nZUgAEjIKCGFjY2VwdGVkGAIgASgLMh4ucmFja3dyaWdodC5ydW5uZXIudjEuQWNjZXB0ZWRIABIwCgdyZWZ1c2VkGAMgASgLMh0ucmFja3dyaWdodC5ydW5uZXIudjEuUmVmdXNlZEgAEiwKBW9yZGVyGAQgASgLMhsucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXJIABI/Cg9yZXBvcnRfcmVjZWl2ZWQYBSABKAsyJC5yYWNrd3JpZ2h0LnJ1bm5lci52MS5SZXBvcnRSZWNlaXZlZEgAEjkKDGJlZ2luX2Fuc3dlchgGIAEoCzIhLnJhY2t3cmlnaHQucnVubmVyLnYxLkJlZ2luQW5zd2VySABCCQoHbWVzc2FnZSIaCglDaGFsbGVuZ2USDQoFbm9uY2UYASABKAwi7wIKBUhlbGxvEhIKCmJvb3RfdG9rZW4YASABKAkSEgoKcHVibGljX2tleRgCIAEoDBIRCglzaWduYXR1cmUYAyABKAwSDwoHYm9vdF9pZBgEIAEoCRIRCgl1cHRpbWVfbXMYBSABKAQSFgoOcnVubmVyX3ZlcnNpb24YBiABKAkSMwoFc3RlcHMYByADKAsyJC5yYWNrd3JpZ2h0LmFnZW50LnYxLlN0ZXBEZXNjcmlwdGlvbhItCgZzeXN0ZW0YCCABKAsyHS5yYWNrd3JpZ2h0LnYxLlN5c3RlbUlkZW50aXR5EiAKGGludGVycnVwdGVkX29wZXJhdGlvbl9pZBgJIAEoCRIcChRpbnRlcnJ1cHRlZF9wcm9ncmVzcxgKIAEoCRIgChh1bnJlY2VpdmVkX29wZXJhdGlvbl9pZHMYCyADKAkSEwoLYm1jX2FkZHJlc3MYDCABKAkSFAoMYXJjaGl0ZWN0dXJlGA0gASgJImQKCEFjY2VwdGVkEhYKDnJ1bm5lcl9zZXNzaW9uGAEgASgJEhEKCWhvc3RfbmFtZRgCIAEoCRIWCg5pbWFnZV9lbmRwb2ludBgDIAEoCRIVCg1hbnN3ZXJzX2JlZ2luGAQgASgIIhoKB1JlZnVzZWQSDwoHbWVzc2FnZRgBIAEoCSKkAwoFT3JkZXISFAoMb3BlcmF0aW9uX2lkGAEgASgJEi8KB2luc3BlY3QYAiABKAsyHC5yYWNrd3JpZ2h0LmFnZW50LnYxLkluc3BlY3RIABIwCghydW5fc3RlcBgDIAEoCzIcLnJhY2t3cmlnaHQuYWdlbnQudjEuUnVuU3RlcEgAEi0KBmNhbmNlbBgEIAEoCzIbLnJhY2t3cmlnaHQuYWdlbnQudjEuQ2FuY2VsSAASTgoSc2VjcmV0X2Vudmlyb25tZW50GAUgAygLMjIucmFja3dyaWdodC5ydW5uZXIudjEuT3JkZXIuU2VjcmV0RW52aXJvbm1lbnRFbnRyeRIzCgppbWFnZV9maWxlGAYgASgLMh8ucmFja3dyaWdodC5ydW5uZXIudjEuSW1hZ2VGaWxlEhYKDnBob25lX2hvbWVfdXJsGAcgASgJEhQKDHRyYWNlX3BhcmVudBgIIAEoCRo4ChZTZWNyZXRFbnZpcm9ubWVudEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCBgoEa2luZCKZAQoJSW1hZ2VGaWxlEg4KBmRpZ2VzdBgBIAEoCRISCgpzaXplX2J5dGVzGAIgASgEEg4KBmZvcm1hdBgDIAEoCRITCgtjb21wcmVzc2lvbhgEIAEoCRIVCg1jb250ZW50X2J5dGVzGAUgASgEEhYKDmNvbnRlbnRfZGlnZXN0GAYgASgJEhQKDGFyY2hpdGVjdHVyZRgHIAEoCSI4Cg5SZXBvcnRSZWNlaXZlZBIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIaGFuZF9vZmYYAiABKAgiQAoHU3RlcExvZxIUCgxvcGVyYXRpb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEg8KB2NvbnRlbnQYAyABKAwiNAoKQXNrVG9CZWdpbhIUCgxvcGVyYXRpb25faWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAQiogEKC0JlZ2luQW5zd2VyEhQKDG9wZXJhdGlvbl9pZBgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBBIRCgdncmFudGVkGAMgASgISAASDgoEd2FpdBgEIAEoCUgAEg4KBG92ZXIYBSABKAlIABIbCg5ncmFudGVkX2Zvcl9tcxgGIAEoBEgBiAEBQggKBmFuc3dlckIRCg9fZ3JhbnRlZF9mb3JfbXMyygEKDVJ1bm5lclNlcnZpY2USWgoHU2Vzc2lvbhIkLnJhY2t3cmlnaHQucnVubmVyLnYxLlNlc3Npb25SZXF1ZXN0GiUucmFja3dyaWdodC5ydW5uZXIudjEuU2Vzc2lvblJlc3BvbnNlKAEwARJdCghFeGNoYW5nZRIlLnJhY2t3cmlnaHQucnVubmVyLnYxLkV4Y2hhbmdlUmVxdWVzdBomLnJhY2t3cmlnaHQucnVubmVyLnYxLkV4Y2hhbmdlUmVzcG9uc2UoATABYgZwcm90bzM", [file_rackwright_agent_v1_operation, file_rackwright_agent_v1_report, file_rackwright_v1_inventory]);
+
+/**
+ * @generated from message rackwright.runner.v1.ExchangeRequest
+ */
+export type ExchangeRequest = Message<"rackwright.runner.v1.ExchangeRequest"> & {
+  /**
+   * @generated from oneof rackwright.runner.v1.ExchangeRequest.message
+   */
+  message: {
+    /**
+     * @generated from field: rackwright.runner.v1.ExchangeBegin begin = 1;
+     */
+    value: ExchangeBegin;
+    case: "begin";
+  } | {
+    /**
+     * At most 64 KiB.
+     *
+     * @generated from field: bytes piece = 2;
+     */
+    value: Uint8Array;
+    case: "piece";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message rackwright.runner.v1.ExchangeRequest.
+ * Use `create(ExchangeRequestSchema)` to create a new message.
+ */
+export const ExchangeRequestSchema: GenMessage<ExchangeRequest> = /*@__PURE__*/
+  messageDesc(file_rackwright_runner_v1_runner, 0);
+
+/**
+ * @generated from message rackwright.runner.v1.ExchangeBegin
+ */
+export type ExchangeBegin = Message<"rackwright.runner.v1.ExchangeBegin"> & {
+  /**
+   * As in Hello.
+   *
+   * @generated from field: string boot_token = 1;
+   */
+  bootToken: string;
+
+  /**
+   * Of the order of burnin.network.
+   *
+   * @generated from field: string operation_id = 2;
+   */
+  operationId: OperationId;
+
+  /**
+   * Bytes that are sent each way; at most 64 MiB.
+   *
+   * @generated from field: uint64 bytes = 3;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message rackwright.runner.v1.ExchangeBegin.
+ * Use `create(ExchangeBeginSchema)` to create a new message.
+ */
+export const ExchangeBeginSchema: GenMessage<ExchangeBegin> = /*@__PURE__*/
+  messageDesc(file_rackwright_runner_v1_runner, 1);
+
+/**
+ * @generated from message rackwright.runner.v1.ExchangeResponse
+ */
+export type ExchangeResponse = Message<"rackwright.runner.v1.ExchangeResponse"> & {
+  /**
+   * @generated from oneof rackwright.runner.v1.ExchangeResponse.message
+   */
+  message: {
+    /**
+     * The pieces may come.
+     *
+     * @generated from field: bool ready = 1;
+     */
+    value: boolean;
+    case: "ready";
+  } | {
+    /**
+     * Why not now; to be tried again.
+     *
+     * @generated from field: string wait = 2;
+     */
+    value: string;
+    case: "wait";
+  } | {
+    /**
+     * Why never.
+     *
+     * @generated from field: string refused = 3;
+     */
+    value: string;
+    case: "refused";
+  } | {
+    /**
+     * SHA-256 of the bytes that came; once all have.
+     *
+     * @generated from field: bytes received_sha256 = 4;
+     */
+    value: Uint8Array;
+    case: "receivedSha256";
+  } | {
+    /**
+     * At most 64 KiB.
+     *
+     * @generated from field: bytes piece = 5;
+     */
+    value: Uint8Array;
+    case: "piece";
+  } | {
+    /**
+     * SHA-256 of the bytes that were sent; the last message.
+     *
+     * @generated from field: bytes sent_sha256 = 6;
+     */
+    value: Uint8Array;
+    case: "sentSha256";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message rackwright.runner.v1.ExchangeResponse.
+ * Use `create(ExchangeResponseSchema)` to create a new message.
+ */
+export const ExchangeResponseSchema: GenMessage<ExchangeResponse> = /*@__PURE__*/
+  messageDesc(file_rackwright_runner_v1_runner, 2);
 
 /**
  * SessionRequest goes from the runner to the agent. The first one answers the Challenge.
@@ -70,7 +199,7 @@ export type SessionRequest = Message<"rackwright.runner.v1.SessionRequest"> & {
  * Use `create(SessionRequestSchema)` to create a new message.
  */
 export const SessionRequestSchema: GenMessage<SessionRequest> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 0);
+  messageDesc(file_rackwright_runner_v1_runner, 3);
 
 /**
  * SessionResponse goes from the agent to the runner. The first one is Challenge.
@@ -125,7 +254,7 @@ export type SessionResponse = Message<"rackwright.runner.v1.SessionResponse"> & 
  * Use `create(SessionResponseSchema)` to create a new message.
  */
 export const SessionResponseSchema: GenMessage<SessionResponse> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 1);
+  messageDesc(file_rackwright_runner_v1_runner, 4);
 
 /**
  * @generated from message rackwright.runner.v1.Challenge
@@ -144,7 +273,7 @@ export type Challenge = Message<"rackwright.runner.v1.Challenge"> & {
  * Use `create(ChallengeSchema)` to create a new message.
  */
 export const ChallengeSchema: GenMessage<Challenge> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 2);
+  messageDesc(file_rackwright_runner_v1_runner, 5);
 
 /**
  * @generated from message rackwright.runner.v1.Hello
@@ -237,7 +366,7 @@ export type Hello = Message<"rackwright.runner.v1.Hello"> & {
  * Use `create(HelloSchema)` to create a new message.
  */
 export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 3);
+  messageDesc(file_rackwright_runner_v1_runner, 6);
 
 /**
  * @generated from message rackwright.runner.v1.Accepted
@@ -273,7 +402,7 @@ export type Accepted = Message<"rackwright.runner.v1.Accepted"> & {
  * Use `create(AcceptedSchema)` to create a new message.
  */
 export const AcceptedSchema: GenMessage<Accepted> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 4);
+  messageDesc(file_rackwright_runner_v1_runner, 7);
 
 /**
  * @generated from message rackwright.runner.v1.Refused
@@ -290,7 +419,7 @@ export type Refused = Message<"rackwright.runner.v1.Refused"> & {
  * Use `create(RefusedSchema)` to create a new message.
  */
 export const RefusedSchema: GenMessage<Refused> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 5);
+  messageDesc(file_rackwright_runner_v1_runner, 8);
 
 /**
  * Order is one thing to do; at most one at a time.
@@ -360,7 +489,7 @@ export type Order = Message<"rackwright.runner.v1.Order"> & {
  * Use `create(OrderSchema)` to create a new message.
  */
 export const OrderSchema: GenMessage<Order> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 6);
+  messageDesc(file_rackwright_runner_v1_runner, 9);
 
 /**
  * ImageFile is the file of an image's disk, and what it declares of itself.
@@ -419,7 +548,7 @@ export type ImageFile = Message<"rackwright.runner.v1.ImageFile"> & {
  * Use `create(ImageFileSchema)` to create a new message.
  */
 export const ImageFileSchema: GenMessage<ImageFile> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 7);
+  messageDesc(file_rackwright_runner_v1_runner, 10);
 
 /**
  * ReportReceived: the agent has journalled the final report of this operation.
@@ -446,7 +575,7 @@ export type ReportReceived = Message<"rackwright.runner.v1.ReportReceived"> & {
  * Use `create(ReportReceivedSchema)` to create a new message.
  */
 export const ReportReceivedSchema: GenMessage<ReportReceived> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 8);
+  messageDesc(file_rackwright_runner_v1_runner, 11);
 
 /**
  * StepLog is a piece of what a step's program writes, as it comes.
@@ -477,7 +606,7 @@ export type StepLog = Message<"rackwright.runner.v1.StepLog"> & {
  * Use `create(StepLogSchema)` to create a new message.
  */
 export const StepLogSchema: GenMessage<StepLog> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 9);
+  messageDesc(file_rackwright_runner_v1_runner, 12);
 
 /**
  * AskToBegin: what was ordered took time to prepare, and what may destroy would begin now.
@@ -503,7 +632,7 @@ export type AskToBegin = Message<"rackwright.runner.v1.AskToBegin"> & {
  * Use `create(AskToBeginSchema)` to create a new message.
  */
 export const AskToBeginSchema: GenMessage<AskToBegin> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 10);
+  messageDesc(file_rackwright_runner_v1_runner, 13);
 
 /**
  * BeginAnswer is given at once; a runner that may not begin asks again.
@@ -564,7 +693,7 @@ export type BeginAnswer = Message<"rackwright.runner.v1.BeginAnswer"> & {
  * Use `create(BeginAnswerSchema)` to create a new message.
  */
 export const BeginAnswerSchema: GenMessage<BeginAnswer> = /*@__PURE__*/
-  messageDesc(file_rackwright_runner_v1_runner, 11);
+  messageDesc(file_rackwright_runner_v1_runner, 14);
 
 /**
  * RunnerService is served by the agent to the runners in the ramdisks that it booted.
@@ -579,6 +708,18 @@ export const RunnerService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof SessionRequestSchema;
     output: typeof SessionResponseSchema;
+  },
+  /**
+   * Exchange sends bytes there and back for the step burnin.network, while that is at work. The
+   * runner says ExchangeBegin, waits for ready, and sends its pieces. The agent answers with what it
+   * has received, and sends as many of its own.
+   *
+   * @generated from rpc rackwright.runner.v1.RunnerService.Exchange
+   */
+  exchange: {
+    methodKind: "bidi_streaming";
+    input: typeof ExchangeRequestSchema;
+    output: typeof ExchangeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rackwright_runner_v1_runner, 0);

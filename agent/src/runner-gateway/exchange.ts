@@ -1,0 +1,190 @@
+/**
+ * The agent's side of `burnin.network`: takes bytes of a runner and sends as many.
+ *
+ * Invariants:
+ * 1. Only for a runner that knows the token of its boot, while its burn-in is ordered here.
+ * 2. Few at once, each at a bounded rate and with bounded bytes: boots and sessions go on beside it.
+ * 3. A peer that is silent for too long is given up.
+ */
+import { createHash } from 'node:crypto';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { runner } from '@rackwright/messages';
+import { type Clock, pause, type Random } from '@rackwright/platform';
+
+export interface ExchangeLimits {
+  /** Of all runners. */
+  readonly atOnceMax: number;
+  /** Bytes each way: in one exchange, and for one order. */
+  readonly bytesMax: number;
+  readonly orderBytesMax: number;
+  /** Of one exchange, each way. */
+  readonly bytesPerSecondMax: number;
+  readonly silenceMs: number;
+}
+
+const mib = 1024 * 1024;
+
+export const defaultExchangeLimits: ExchangeLimits = {
+  atOnceMax: 2,
+  bytesMax: 64 * mib,
+  // The largest size that can be ordered, and exchanges that broke.
+  orderBytesMax: 20 * 1024 * mib,
+  bytesPerSecondMax: 32 * mib,
+  silenceMs: 20_000,
+};
+
+export interface ExchangeParts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly limits: ExchangeLimits;
+  /**
+   * The network burn-in that is ordered by this id of the boot of this token, the same object each
+   * time; undefined: there is none.
+   */
+  readonly orderOf: (bootToken: string, operationId: string) => object | undefined;
+}
+
+type Told = MessageInitShape<typeof runner.ExchangeResponseSchema>;
+type Asked = runner.ExchangeRequest['message'];
+
+const pieceBytesMax = 64 * 1024;
+/** Shorter pauses are not worth a timer, milliseconds. */
+const pauseMsMin = 4;
+/** Time that was not used is kept for so long, milliseconds. */
+const unusedMsMax = 50;
+
+export class Exchanges {
+  readonly #parts: ExchangeParts;
+  #atWork = 0;
+  /** Bytes each way for each order. */
+  readonly #used = new WeakMap<object, number>();
+
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts;
+  }
+
+  /** One exchange, from its first message to the last. */
+  async *serve(
+    requests: AsyncIterable<runner.ExchangeRequest>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Told, void, undefined> {
+    const incoming = requests[Symbol.asyncIterator]();
+    const next = () => this.#next(incoming, signal);
+    const admitted = this.#admit(await next());
+    if (typeof admitted !== 'number') {
+      yield { message: admitted };
+      return;
+    }
+    this.#atWork += 1;
+    try {
+      yield { message: { case: 'ready', value: true } };
+      const received = await this.#receive(admitted, next, signal);
+      if (received === undefined) return;
+      yield { message: { case: 'receivedSha256', value: received } };
+      yield* this.#send(admitted, signal);
+    } finally {
+      this.#atWork -= 1;
+    }
+  }
+
+  /** How many bytes, or what is answered instead. */
+  #admit(first: Asked | undefined): number | NonNullable<Told['message']> {
+    const { limits, orderOf } = this.#parts;
+    if (first?.case !== 'begin') return refused('the first message has to be ExchangeBegin');
+    const { bootToken, operationId, bytes } = first.value;
+    const order = orderOf(bootToken, operationId);
+    if (order === undefined) return refused('no burn-in of the network is ordered for this boot');
+    if (bytes < 1n || bytes > limits.bytesMax) {
+      return refused(`bytes has to be from 1 to ${limits.bytesMax}`);
+    }
+    const used = (this.#used.get(order) ?? 0) + Number(bytes);
+    if (used > limits.orderBytesMax) return refused('this burn-in has exchanged all that it may');
+    if (this.#atWork >= limits.atOnceMax) {
+      return { case: 'wait', value: `waits for the burn-ins of ${limits.atOnceMax} other hosts` };
+    }
+    this.#used.set(order, used);
+    return Number(bytes);
+  }
+
+  /** The digest of what came; undefined when it did not come, or was no piece of it. */
+  async #receive(
+    bytes: number,
+    next: () => Promise<Asked | undefined>,
+    signal: AbortSignal,
+  ): Promise<Uint8Array | undefined> {
+    const hash = createHash('sha256');
+    const pace = new Pace(this.#parts, signal);
+    for (let left = bytes; left > 0; ) {
+      const message = await next();
+      if (message?.case !== 'piece') return undefined;
+      const { length } = message.value;
+      if (length === 0 || length > Math.min(left, pieceBytesMax)) return undefined;
+      hash.update(message.value);
+      left -= length;
+      await pace.after(length);
+    }
+    return hash.digest();
+  }
+
+  async *#send(bytes: number, signal: AbortSignal): AsyncGenerator<Told, void, undefined> {
+    const hash = createHash('sha256');
+    const pace = new Pace(this.#parts, signal);
+    for (let left = bytes; left > 0 && !signal.aborted; ) {
+      const piece = this.#parts.random.bytes(Math.min(left, pieceBytesMax));
+      hash.update(piece);
+      left -= piece.length;
+      yield { message: { case: 'piece', value: piece } };
+      await pace.after(piece.length);
+    }
+    yield { message: { case: 'sentSha256', value: hash.digest() } };
+  }
+
+  /** Undefined when the peer is silent, has ended, or its stream broke. */
+  async #next(
+    incoming: AsyncIterator<runner.ExchangeRequest>,
+    signal: AbortSignal,
+  ): Promise<Asked | undefined> {
+    const { clock, limits } = this.#parts;
+    const heard = new AbortController();
+    const silence = pause(clock, limits.silenceMs, AbortSignal.any([signal, heard.signal]));
+    try {
+      return await Promise.race([
+        silence.then(() => undefined),
+        incoming.next().then(
+          ({ done, value }) => (done === true ? undefined : value.message),
+          () => undefined,
+        ),
+      ]);
+    } finally {
+      heard.abort();
+    }
+  }
+}
+
+/** Keeps one direction of an exchange at its rate. */
+class Pace {
+  readonly #clock: Clock;
+  readonly #bytesPerMs: number;
+  readonly #signal: AbortSignal;
+  /** When all until now should be through. */
+  #dueMs: number;
+
+  constructor({ clock, limits }: ExchangeParts, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#signal = signal;
+    this.#bytesPerMs = limits.bytesPerSecondMax / 1_000;
+    this.#dueMs = clock.suspendAwareMs();
+  }
+
+  /** Resolves when more than these bytes may follow. */
+  async after(bytes: number): Promise<void> {
+    const nowMs = this.#clock.suspendAwareMs();
+    this.#dueMs = Math.max(this.#dueMs, nowMs - unusedMsMax) + bytes / this.#bytesPerMs;
+    const aheadMs = this.#dueMs - nowMs;
+    if (aheadMs >= pauseMsMin) await pause(this.#clock, aheadMs, this.#signal);
+  }
+}
+
+function refused(value: string): NonNullable<Told['message']> {
+  return { case: 'refused', value };
+}

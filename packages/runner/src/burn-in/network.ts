@@ -1,0 +1,230 @@
+/**
+ * The step `burnin.network`: sends bytes to the agent and gets as many, over TLS, where the agent
+ * has room for it. Digests say what came of the bytes; the kernel's counters say which network card
+ * carried them, and what that has dropped as broken before anybody saw it.
+ */
+import { BurnInKind, burnInNetworkStep, cleanSteps, counted } from '@rackwright/messages';
+import { pause } from '@rackwright/platform';
+import type { Failed } from '@rackwright/results';
+import type { NetworkCard } from '../machine/burn-in-machine.ts';
+import { type Exchanged, exchangeBytesMax } from '../session/exchange.ts';
+import type { Step, StepContext } from '../steps/step.ts';
+import { readNumbers } from './arguments.ts';
+import { Heat } from './heat.ts';
+import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
+import { endOf, failedEnd, type Part, perSecond, speedWords } from './result.ts';
+
+const mib = 1024 * 1024;
+/** Between an exchange that could not be and the next, milliseconds. */
+const againMs = 2_000;
+/** Exchanges in a row that break until it is enough. */
+const breaksMax = 5;
+/** Exchanges that are found wrong until it is enough. */
+const errorsMax = 16;
+
+export const burnInNetwork: Step = {
+  description: cleanSteps[burnInNetworkStep],
+  run: async (context) => {
+    const { burnIn } = context.machine;
+    const { exchange } = context;
+    if (burnIn === undefined || exchange === undefined) {
+      return failedEnd('unsupported', 'this machine exchanges no bytes with an agent');
+    }
+    const read = readNumbers(cleanSteps[burnInNetworkStep], context.order.arguments);
+    if (read.kind === 'bad') return failedEnd('invalidArgument', read.problem);
+    const startMs = context.clock.nowMs();
+    const before = await burnIn.networkCards();
+    const work = new Work(context, exchange, read.value);
+    await work.run();
+    if (work.refusal !== undefined) return failedEnd('refused', work.refusal);
+    const cards = carriersOf(before, await burnIn.networkCards(), work.sent.bytes);
+    const judged = judge(work, cards, read.value);
+    const heat = new Heat(context, undefined, 0);
+    return endOf(context, { ...judged, kind: BurnInKind.NETWORK, startMs, heat });
+  },
+};
+
+/** Exchanges, one after another. */
+class Work {
+  readonly sent = { bytes: 0, ms: 0 };
+  readonly received = { bytes: 0, ms: 0 };
+  readonly wantedBytes: number;
+  exchanges = 0;
+  errors = 0;
+  /** What was wrong first. */
+  first = '';
+  /** Why exchanges broke until it was enough. */
+  broken: string | undefined;
+  /** Why the agent takes none. */
+  refusal: string | undefined;
+  readonly #context: StepContext;
+  readonly #exchange: NonNullable<StepContext['exchange']>;
+  readonly #endMs: number;
+  #breaks = 0;
+
+  constructor(
+    context: StepContext,
+    exchange: NonNullable<StepContext['exchange']>,
+    { size = 0, duration = 0 }: Readonly<Record<string, number>>,
+  ) {
+    this.#context = context;
+    this.#exchange = exchange;
+    this.wantedBytes = size * mib;
+    this.#endMs = context.clock.suspendAwareMs() + duration * 1_000;
+  }
+
+  async run(): Promise<void> {
+    const { clock, order, signal } = this.#context;
+    const pattern = new Pattern(contentOf(order.challengeSeed), pieceBytesMax);
+    while (!signal.aborted && !this.#isOver()) {
+      const left = this.wantedBytes - this.sent.bytes;
+      const bytes = Math.min(exchangeBytesMax, left);
+      const content = pattern.at(this.exchanges * pieceBytesMax, pieceBytesMax);
+      const end = await this.#exchange({ bytes, content });
+      const again = this.#take(end);
+      this.#tell(again ?? '');
+      if (again !== undefined) await pause(clock, againMs, signal);
+    }
+  }
+
+  /** Somebody has ended it. */
+  get isCancelled(): boolean {
+    return this.#context.signal.aborted;
+  }
+
+  #isOver(): boolean {
+    return (
+      this.sent.bytes >= this.wantedBytes ||
+      this.errors >= errorsMax ||
+      this.broken !== undefined ||
+      this.refusal !== undefined ||
+      this.#context.clock.suspendAwareMs() >= this.#endMs
+    );
+  }
+
+  /** What is waited for before the next; undefined: for nothing. */
+  #take(end: Exchanged): string | undefined {
+    switch (end.kind) {
+      case 'done': {
+        this.#breaks = 0;
+        this.exchanges += 1;
+        add(this.sent, end.sent);
+        add(this.received, end.received);
+        if (end.problem !== '') this.errors += 1;
+        this.first ||= end.problem;
+        return undefined;
+      }
+      case 'wait':
+        return end.reason;
+      case 'refused':
+        this.refusal = end.reason;
+        return undefined;
+      case 'broken':
+        this.#breaks += 1;
+        if (this.#breaks >= breaksMax) this.broken = end.reason;
+        return end.reason;
+    }
+  }
+
+  #tell(waitsFor: string): void {
+    const { sent, received } = this;
+    const fraction = sent.bytes / this.wantedBytes;
+    const words =
+      sent.ms === 0
+        ? []
+        : [
+            `${Math.floor(sent.bytes / mib)} MiB each way`,
+            `${speedWords(sent.bytes, sent.ms)} sent`,
+            `${speedWords(received.bytes, received.ms)} received`,
+            counted(this.errors, 'error'),
+          ];
+    const text = [...words, waitsFor].filter((each) => each !== '').join(', ');
+    this.#context.progress(Math.min(99, Math.floor(100 * fraction)), text);
+  }
+}
+
+function add(sum: { bytes: number; ms: number }, more: { bytes: number; ms: number }): void {
+  sum.bytes += more.bytes;
+  sum.ms += more.ms;
+}
+
+/** A card that carried at least half of one direction, and what it has counted meanwhile. */
+interface Carrier {
+  readonly name: string;
+  readonly linkMbps: number;
+  readonly errors: number;
+  /** How often the link came or went. */
+  readonly linkChanges: number;
+}
+
+function carriersOf(
+  before: readonly NetworkCard[],
+  after: readonly NetworkCard[],
+  bytes: number,
+): Carrier[] {
+  if (bytes === 0) return [];
+  return after.flatMap((now) => {
+    const was = before.find(({ name }) => name === now.name);
+    if (was === undefined) return [];
+    const moved = Math.max(now.sentBytes - was.sentBytes, now.receivedBytes - was.receivedBytes);
+    if (moved < bytes / 2) return [];
+    const grown = (field: 'receiveErrors' | 'sendErrors' | 'linkChanges') =>
+      Math.max(0, now[field] - was[field]);
+    const errors = grown('receiveErrors') + grown('sendErrors');
+    const { name, linkMbps } = now;
+    return [{ name, linkMbps, errors, linkChanges: grown('linkChanges') }];
+  });
+}
+
+interface Judged {
+  readonly parts: readonly Part[];
+  readonly problems: readonly string[];
+  readonly type?: Failed['type'];
+}
+
+/** Where no card is known to have carried the bytes, the network as a whole is told of. */
+function judge(
+  work: Work,
+  carriers: readonly Carrier[],
+  { rate_min: rateMin = 0, link_min: linkMin = 0 }: Readonly<Record<string, number>>,
+): Judged {
+  const { sent, received, wantedBytes, exchanges, errors, first, broken } = work;
+  const rates = [perSecond(sent.bytes, sent.ms), perSecond(received.bytes, received.ms)] as const;
+  const least = sent.bytes === 0 ? 0 : rateMin * 1_000_000;
+  const slow = [
+    ...(Number(rates[0]) < least ? [`sends ${rates[0] / 1_000_000n} MB/s`] : []),
+    ...(Number(rates[1]) < least ? [`receives ${rates[1] / 1_000_000n} MB/s`] : []),
+  ];
+  const wrong = errors === 0 ? [] : [`${counted(errors, 'wrong exchange')}: ${first}`];
+  const unknown = { name: 'network', linkMbps: 0, errors: 0, linkChanges: 0 };
+  const parts = (carriers.length === 0 ? [unknown] : carriers).map((each) => {
+    const findings = [...wrong, ...cardFindings(each, linkMin), ...slow];
+    return {
+      ...{ name: each.name, bytes: BigInt(sent.bytes), passes: BigInt(exchanges) },
+      ...{ errors: BigInt(errors + each.errors), linkMbps: each.linkMbps },
+      ...{ writtenPerSecond: rates[0], readPerSecond: rates[1], finding: findings.join(', ') },
+    };
+  });
+  const defects = parts.flatMap(({ name, finding }) =>
+    finding === '' ? [] : [`${name}: ${finding}`],
+  );
+  if (defects.length > 0) return { parts, problems: defects };
+  const done = `${Math.floor(sent.bytes / mib)} of ${wantedBytes / mib} MiB were exchanged`;
+  if (broken !== undefined) {
+    const why = `${breaksMax} exchanges in a row broke: ${broken}; ${done}`;
+    return { parts, problems: [why], type: 'ioError' };
+  }
+  if (sent.bytes >= wantedBytes) return { parts, problems: [] };
+  return work.isCancelled
+    ? { parts, problems: [] }
+    : { parts, problems: [`its time was over: ${done}`], type: 'deadline' };
+}
+
+function cardFindings({ errors, linkChanges, linkMbps }: Carrier, linkMin: number): string[] {
+  const isSlow = linkMin > 0 && linkMbps > 0 && linkMbps < linkMin;
+  return [
+    ...(errors === 0 ? [] : [`${counted(errors, 'error')} counted by the kernel`]),
+    ...(linkChanges === 0 ? [] : [`its link came or went ${counted(linkChanges, 'time')}`]),
+    ...(isSlow ? [`its link has ${linkMbps} Mbit/s`] : []),
+  ];
+}
