@@ -3,12 +3,12 @@
  *
  * Invariants:
  * 1. Only for a runner that knows the token of its boot, while its burn-in is ordered here.
- * 2. Few at once, each at a bounded rate and with bounded bytes: boots and sessions go on beside it.
+ * 2. Few at once, each at a bounded rate and with bounded bytes: boots and sessions go on.
  * 3. A peer that is silent for too long is given up.
  */
 import { createHash } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { runner } from '@rackwright/messages';
+import type { OperationId, runner } from '@rackwright/messages';
 import { type Clock, pause, type Random } from '@rackwright/platform';
 
 export interface ExchangeLimits {
@@ -41,7 +41,7 @@ export interface ExchangeParts {
    * The network burn-in that is ordered by this id of the boot of this token, the same object each
    * time; undefined: there is none.
    */
-  readonly orderOf: (bootToken: string, operationId: string) => object | undefined;
+  readonly orderOf: (bootToken: string, operationId: OperationId) => object | undefined;
 }
 
 type Told = MessageInitShape<typeof runner.ExchangeResponseSchema>;

@@ -107,7 +107,7 @@ export const cleanSteps = {
     rerunClass: RerunClass.SAFE,
     destructive: false,
     abortable: true,
-    description: 'Sends bytes to the agent and back, and compares them and the counters of the card.',
+    description: 'Sends bytes to the agent and back; compares them and the counters of the card.',
     typedArguments: [
       durationOf('10m', 'no exchange begins after that; all must be done by then'),
       wholeOf('size', [1n, 16_384n], '1024', 'MiB to send, and as many to receive'),

@@ -26,7 +26,7 @@ import { InventoryTooLarge, takeInventory } from './machine/inventory.ts';
 import type { Machine } from './machine/machine.ts';
 import { LiveOutput } from './program/live-output.ts';
 import type { AgentConnection, AgentDialer } from './session/dialer.ts';
-import { exchangeBytes, type Exchanged, type ExchangeWanted } from './session/exchange.ts';
+import { type Exchanged, type ExchangeWanted, exchangeBytes } from './session/exchange.ts';
 import { loadRunnerKey, type RunnerKey } from './session/key.ts';
 import {
   inspected,

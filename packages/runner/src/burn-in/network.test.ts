@@ -67,7 +67,7 @@ test.each<[Partial<NetworkCard>, Record<string, string>, string]>([
   expect(kept).toMatchObject({ passed: false, problem });
 });
 
-test('bytes that arrive changed are found, also where no card says that it carried them', async () => {
+test('bytes that arrive changed are found, also where no card is known to carry them', async () => {
   const wrong = (wanted: ExchangeWanted) => done(wanted, 'what was sent arrived changed');
   const { end, kept } = await burn([], {}, [wrong, done]);
   const problem = 'network: 1 wrong exchange: what was sent arrived changed';

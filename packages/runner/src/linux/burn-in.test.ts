@@ -50,7 +50,7 @@ test('free memory is what the kernel says that programs could have', async () =>
   expect(machine.allocate(2 ** 60)).toBeUndefined();
 });
 
-test('network cards tell what was counted of them, and interfaces without a card do not', async () => {
+test('network cards tell what was counted of them, other interfaces nothing', async () => {
   expect(await readNetworkCards(sys)).toEqual([]);
   const counters = (folder: string, values: Readonly<Record<string, number>>) =>
     has(

@@ -55,6 +55,8 @@ test.each<[string, (came: Buffer) => Said[]]>([
 
 test.each<[string, (came: Buffer) => Said[]]>([
   ['the agent sends too much', (came) => honest(came).toSpliced(1, 0, ...honest(came).slice(1, 2))],
+  ['the agent sends too much', (came) => [...honest(came).slice(0, 1), ...honest(came)]],
+  ['the agent skips half of it', (came) => honest(came).slice(1)],
   ['the agent ended the exchange', (came) => honest(came).slice(0, 2)],
 ])('%s: it broke', async (reason, answer) => {
   expect(await exchange(agent(answer))).toEqual({ kind: 'broken', reason });

@@ -69,67 +69,126 @@ export async function exchangeBytes(
   }
 }
 
-async function converse(
-  { open, clock, bootToken, operationId, signal }: ExchangeParts,
-  { bytes, content }: ExchangeWanted,
-): Promise<Exchanged> {
-  const ready = Promise.withResolvers<void>();
-  const ours = createHash('sha256');
-  const theirs = createHash('sha256');
-  async function* requests(): AsyncGenerator<Request, void, undefined> {
+async function converse(parts: ExchangeParts, wanted: ExchangeWanted): Promise<Exchanged> {
+  const sender = new Sender(parts, wanted);
+  const heard = new Heard(parts.clock, wanted, sender);
+  try {
+    for await (const { message } of parts.open(sender.requests(), parts.signal)) {
+      const end = heard.take(message);
+      if (end !== undefined) return end;
+    }
+  } finally {
+    // Lets the sender end where it still waits.
+    sender.ready();
+  }
+  return { kind: 'broken', reason: 'the agent ended the exchange' };
+}
+
+/** What goes to the agent. */
+class Sender {
+  readonly #parts: ExchangeParts;
+  readonly #wanted: ExchangeWanted;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #hash = createHash('sha256');
+
+  constructor(parts: ExchangeParts, wanted: ExchangeWanted) {
+    this.#parts = parts;
+    this.#wanted = wanted;
+  }
+
+  ready(): void {
+    this.#ready.resolve();
+  }
+
+  /** Of all that was sent; asked for once. */
+  digest(): Buffer {
+    return this.#hash.digest();
+  }
+
+  async *requests(): AsyncGenerator<Request, void, undefined> {
+    const { bootToken, operationId, signal } = this.#parts;
+    const { bytes, content } = this.#wanted;
     const begin = { bootToken, operationId, bytes: BigInt(bytes) };
     yield { message: { case: 'begin', value: begin } };
-    await ready.promise;
+    await this.#ready.promise;
     for (let at = 0; at < bytes && !signal.aborted; ) {
       const from = at % content.length;
       const piece = content.subarray(from, from + Math.min(pieceBytesMax, bytes - at));
-      ours.update(piece);
+      this.#hash.update(piece);
       at += piece.length;
       yield { message: { case: 'piece', value: piece } };
     }
   }
-  let lastMs = clock.suspendAwareMs();
-  const lap = (): number => {
-    const nowMs = clock.suspendAwareMs();
-    const ms = nowMs - lastMs;
-    lastMs = nowMs;
-    return ms;
-  };
-  let problem = '';
-  let sentMs = 0;
-  let received = 0;
-  try {
-    for await (const { message } of open(requests(), signal)) {
-      switch (message.case) {
-        case 'ready':
-          lap();
-          ready.resolve();
-          break;
-        case 'wait':
-        case 'refused':
-          return { kind: message.case, reason: message.value };
-        case 'receivedSha256':
-          sentMs = lap();
-          if (!ours.digest().equals(message.value)) problem = 'what was sent arrived changed';
-          break;
-        case 'piece':
-          received += message.value.length;
-          if (received > bytes) return { kind: 'broken', reason: 'the agent sends too much' };
-          theirs.update(message.value);
-          break;
-        case 'sentSha256': {
-          const isSame = received === bytes && theirs.digest().equals(message.value);
-          if (!isSame) problem ||= 'what the agent sent arrived changed';
-          const moved = { sent: { bytes, ms: sentMs }, received: { bytes: received, ms: lap() } };
-          return { kind: 'done', ...moved, problem };
-        }
-        case undefined:
-          break;
-      }
-    }
-  } finally {
-    // Lets the sender end where it still waits.
-    ready.resolve();
-  }
-  return { kind: 'broken', reason: 'the agent ended the exchange' };
 }
+
+/** What comes from the agent. */
+class Heard {
+  readonly #clock: Clock;
+  readonly #bytes: number;
+  readonly #sender: Sender;
+  readonly #hash = createHash('sha256');
+  #lapMs: number;
+  #sentMs = 0;
+  #received = 0;
+  #problem = '';
+  #hasReceived = false;
+
+  constructor(clock: Clock, { bytes }: ExchangeWanted, sender: Sender) {
+    this.#clock = clock;
+    this.#bytes = bytes;
+    this.#sender = sender;
+    this.#lapMs = clock.suspendAwareMs();
+  }
+
+  /** The end of the exchange; undefined: it goes on. */
+  take(message: runner.ExchangeResponse['message']): Exchanged | undefined {
+    switch (message.case) {
+      case 'ready':
+        this.#lap();
+        this.#sender.ready();
+        return undefined;
+      case 'wait':
+      case 'refused':
+        return { kind: message.case, reason: message.value };
+      case 'receivedSha256':
+        return this.#agentReceived(message.value);
+      case 'piece':
+        this.#received += message.value.length;
+        if (this.#received > this.#bytes) return tooMuch;
+        this.#hash.update(message.value);
+        return undefined;
+      case 'sentSha256':
+        return this.#agentSent(message.value);
+      case undefined:
+        return undefined;
+    }
+  }
+
+  #agentReceived(digest: Uint8Array): Exchanged | undefined {
+    if (this.#hasReceived) return tooMuch;
+    this.#hasReceived = true;
+    this.#sentMs = this.#lap();
+    if (!this.#sender.digest().equals(digest)) this.#problem = 'what was sent arrived changed';
+    return undefined;
+  }
+
+  #agentSent(digest: Uint8Array): Exchanged {
+    // Without its word on what it got, nothing is known of that.
+    if (!this.#hasReceived) return { kind: 'broken', reason: 'the agent skips half of it' };
+    const isSame = this.#received === this.#bytes && this.#hash.digest().equals(digest);
+    if (!isSame) this.#problem ||= 'what the agent sent arrived changed';
+    const sent = { bytes: this.#bytes, ms: this.#sentMs };
+    const received = { bytes: this.#received, ms: this.#lap() };
+    return { kind: 'done', sent, received, problem: this.#problem };
+  }
+
+  /** Milliseconds since the last lap. */
+  #lap(): number {
+    const nowMs = this.#clock.suspendAwareMs();
+    const ms = nowMs - this.#lapMs;
+    this.#lapMs = nowMs;
+    return ms;
+  }
+}
+
+const tooMuch: Exchanged = { kind: 'broken', reason: 'the agent sends too much' };
