@@ -2,6 +2,7 @@
  * The other end of the wire for tests: a gRPC server with a self-signed certificate that checks a
  * runner's Hello and then does what the test says. It speaks the protocol, nothing of the agent.
  */
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import 'reflect-metadata';
 import { createPublicKey, verify, webcrypto } from 'node:crypto';
 import { inspect } from 'node:util';
@@ -98,23 +99,7 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
     outgoing = undefined;
   }
 
-  const server = await serve({
-    address: '127.0.0.1',
-    port: 0,
-    tls: certificate,
-    services: [
-      bind(runner.RunnerService, {
-        session: (requests) => session(requests),
-        exchange: async function* () {
-          yield { message: { case: 'refused', value: 'no bytes are exchanged here' } };
-        },
-      }),
-    ],
-    log: silentLog,
-    clock: nodeClock(),
-    random: nodeRandom(),
-    limits: { closeGraceMs: 100 },
-  });
+  const server = await serveRunner(session, certificate);
   const until = <T>(found: () => T | undefined, asked: unknown = found) =>
     untilFound(heard, found, asked);
   return {
@@ -133,6 +118,30 @@ export async function startTestAgent(bootToken: string, imageEndpoint = ''): Pro
     until: (found) => until(() => found(heard), found),
     close: () => server.close(),
   };
+}
+
+type Session = (
+  requests: AsyncIterable<runner.SessionRequest>,
+) => AsyncIterable<MessageInitShape<typeof runner.SessionResponseSchema>>;
+
+function serveRunner(session: Session, tls: Awaited<ReturnType<typeof makeCertificate>>) {
+  return serve({
+    address: '127.0.0.1',
+    port: 0,
+    tls,
+    services: [
+      bind(runner.RunnerService, {
+        session: (requests) => session(requests),
+        exchange: async function* () {
+          yield { message: { case: 'refused', value: 'no bytes are exchanged here' } };
+        },
+      }),
+    ],
+    log: silentLog,
+    clock: nodeClock(),
+    random: nodeRandom(),
+    limits: { closeGraceMs: 100 },
+  });
 }
 
 async function read(incoming: AsyncIterator<runner.SessionRequest>, heard: Heard): Promise<void> {
