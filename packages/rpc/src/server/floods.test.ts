@@ -158,6 +158,16 @@ describe('a flood of connections', () => {
     await client(server).check({});
   });
 
+  test('that know the protocol begin so many handshakes in a second, from all addresses', async () => {
+    const server = await start({ handshakesPerSecond: 0.01, handshakesBurst: 3 });
+    const begunMs = clock.nowMs();
+    for (let from = 1; from <= 40; from += 1) tls(server, { localAddress: `127.0.7.${from}` });
+    await until(() => server.counts.strangers >= 3);
+    await until(() => server.counts.strangers === 40 || clock.nowMs() - begunMs > 3_000);
+    const atRate = ((clock.nowMs() - begunMs) / 1_000) * 0.01;
+    expect(server.counts.strangers).toBeLessThanOrEqual(3 + atRate + 1);
+  });
+
   test('that say nothing, or not enough, take no turn, and are gone when they go', async () => {
     const server = await start({ handshakesMax: 1 });
     const half = (await clientHello()).subarray(0, 100);
@@ -353,6 +363,25 @@ describe('a call', () => {
     await until(() => server.counts.calls === 3);
     expect(await reasonOf(health.check({}))).toBe('TOO_MANY_CALLS');
     expect(await reasonOf(known.issueCertificate({}, as('b')))).toBe('answered');
+  });
+
+  test('of many callers, each with few, finds no room when all together have too many', async () => {
+    const named: Guard = (context) => context.header('authorization');
+    const server = await start(
+      { callsMax: 6, callsPerCallerMax: 2, retryAfterMs: 7 },
+      false,
+      named,
+    );
+    const known = caller(server);
+    const hold = (token: string) =>
+      reasonOf(
+        known.issueCertificate({ joinToken: 'hold' }, { headers: { authorization: token } }),
+      );
+    for (let token = 0; token < 12; token += 1) void hold(`${token}`);
+    await until(() => server.counts.callsRefused === 6);
+    expect(server.counts.calls).toBe(6);
+    expect(await hold('another')).toBe('TOO_MANY_CALLS');
+    await client(server).check({});
   });
 
   test('of a caller that has many is refused under each of its spellings', async () => {
