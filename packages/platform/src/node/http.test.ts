@@ -222,7 +222,17 @@ test('closes a connection that sends a body, without reading it', async () => {
 
 test('closes a connection that is silent for too long', async () => {
   const server = await serve(() => ({ status: 200, headers: {} }), { idleTimeoutMs: 200 });
-  expect(await exchange(server, 'GET / HT')).not.toContain('200');
+  const patient = await serve(() => ({ status: 200, headers: {} }), { idleTimeoutMs: 60_000 });
+  const older = ['', 'GET / HT'].map((bytes) => exchange(patient, bytes).then(() => 'older'));
+  for (const bytes of ['', 'GET / HT']) {
+    const silent = exchange(server, bytes).then((heard) => {
+      expect(heard).not.toContain('200');
+      return 'silent';
+    });
+    expect(await Promise.race([silent, ...older])).toBe('silent');
+  }
+  await servers.pop()?.close();
+  expect(await Promise.all(older)).toHaveLength(2);
 });
 
 test('refuses connections above the limit and serves again when one has gone', async () => {
@@ -251,6 +261,8 @@ test('refuses connections of one address above its limit, and takes those of oth
   const held = [await hold(server, '127.0.7.1'), await hold(server, '127.0.7.1')];
   const third = await hold(server, '127.0.7.1');
   await third.closed;
+  // It was refused: older ones that are as silent are still there.
+  expect(held.map(({ socket }) => socket.destroyed)).toEqual([false, false]);
   expect((await get(server)).status).toBe(200);
   held[0]?.socket.destroy();
   await held[0]?.closed;
