@@ -16,11 +16,11 @@ export interface Mailbox {
   close(): void;
 }
 
-export async function openMailbox(): Promise<Mailbox> {
+export async function openMailbox(ownAddress = '127.0.0.1'): Promise<Mailbox> {
   const arrived: { datagram: Uint8Array; from: UdpPeer }[] = [];
   let wake: (() => void) | undefined;
   const socket = await nodeUdp().bind(
-    { address: '127.0.0.1', port: 0 },
+    { address: ownAddress, port: 0 },
     {
       onDatagram(datagram, from) {
         arrived.push({ datagram, from });

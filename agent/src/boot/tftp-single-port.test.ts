@@ -6,6 +6,7 @@ import {
   type TftpLimits,
   type TftpOption,
   type TftpPacket,
+  tftpLimitsDefault,
   usedPortLimitsDefault,
 } from '@rackwright/tftp';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -140,6 +141,40 @@ test('silent clients give their slots back, and a client has no more than its ow
   say({ kind: 'readRequest', fileName: 'small', mode: 'octet', options: [] }, next);
   expect(await hear(5_000, next)).toEqual(data('small', 1));
   next.close();
+});
+
+test('one acknowledgement, which anybody may forge, brings a window of small blocks', async () => {
+  await serve({ retryDelayMs: 60_000, retryDelayMsMax: 60_000 });
+  const { blockBytesMax, windowBlocksMax } = tftpLimitsDefault;
+  for (const options of [{ windowsize: '65535' }, { windowsize: '65535', blksize: '65464' }]) {
+    ask('long', ...Object.entries(options));
+    expect(await hear()).toMatchObject({ kind: 'optionAck' });
+    say(ack(0));
+    const blocks: number[] = [];
+    for (let heard = await hear(); heard?.kind === 'data'; heard = await hear(silenceMs)) {
+      blocks.push(heard.bytes.length);
+    }
+    expect(blocks).toHaveLength(windowBlocksMax);
+    expect(Math.max(...blocks)).toBeLessThanOrEqual(blockBytesMax);
+  }
+});
+
+test('many addresses, each with few transfers, have so many together and no more', async () => {
+  const limits = { transfersMax: 3, transfersPerClientMax: 2 };
+  await serve({ ...limits, retryDelayMs: 60_000, retryDelayMsMax: 60_000 });
+  const all = [];
+  for (const n of [1, 2, 3, 4, 5]) all.push(await openMailbox(`127.0.8.${n}`));
+  const request = { kind: 'readRequest', fileName: 'long', mode: 'octet', options: [] } as const;
+  for (const each of all) say(request, each);
+  expect(await hear(5_000, all[2])).toEqual(data('long', 1));
+  // Those beyond hear nothing: a forged request is not worth an answer.
+  for (const each of all.slice(3)) expect(await hear(silenceMs, each)).toBeUndefined();
+  expect(rig.services.transfers()).toBe(3);
+  if (all[0] !== undefined) say({ kind: 'error', code: 0, message: 'aborted' }, all[0]);
+  await expect.poll(() => rig.services.transfers()).toBe(2);
+  if (all[4] !== undefined) say(request, all[4]);
+  expect(await hear(5_000, all[4])).toEqual(data('long', 1));
+  for (const each of all) each.close();
 });
 
 test('mangled packets are lost, and what is no request is refused as ever', async () => {
