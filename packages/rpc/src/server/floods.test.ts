@@ -158,7 +158,7 @@ describe('a flood of connections', () => {
     await client(server).check({});
   });
 
-  test('that know the protocol begin so many handshakes in a second, from all addresses', async () => {
+  test('that know the protocol begin so many handshakes in a second, from anywhere', async () => {
     const server = await start({ handshakesPerSecond: 0.01, handshakesBurst: 3 });
     const begunMs = clock.nowMs();
     for (let from = 1; from <= 40; from += 1) tls(server, { localAddress: `127.0.7.${from}` });
@@ -365,7 +365,7 @@ describe('a call', () => {
     expect(await reasonOf(known.issueCertificate({}, as('b')))).toBe('answered');
   });
 
-  test('of many callers, each with few, finds no room when all together have too many', async () => {
+  test('of many callers, each with few, finds no room when all have too many', async () => {
     const named: Guard = (context) => context.header('authorization');
     const server = await start(
       { callsMax: 6, callsPerCallerMax: 2, retryAfterMs: 7 },
