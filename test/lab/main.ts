@@ -13,7 +13,7 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildRamdisk } from '@rackwright/runner/ramdisk';
+import { buildRamdisk, ramdiskFolder } from '@rackwright/runner/ramdisk';
 import { packagesScenario } from '../packages/scenario.ts';
 import { type BootWay, dhcpModes, firmwares, isBootWay, USUAL_BOOT } from './firmware.ts';
 import { startLab } from './lab.ts';
@@ -33,7 +33,6 @@ import { workflowScenario } from './scenarios/workflow.ts';
 import { createFindings, type Findings, openSite, type Scenario } from './site.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const CACHE = join(ROOT, '.cache');
 
 const names = [
   'check',
@@ -132,10 +131,12 @@ function bootTitle(name: string, { firmware, dhcp }: BootWay): string {
 }
 
 async function runScenario(scenario: Scenario, findings: Findings, keep?: string): Promise<void> {
+  const architecture = 'amd64';
   const ramdisk = await buildRamdisk({
+    architecture,
     entry: join(ROOT, 'packages/runner/src/main.ts'),
-    cacheFolder: CACHE,
-    outputFolder: join(CACHE, 'ramdisk'),
+    root: ROOT,
+    outputFolder: ramdiskFolder(ROOT, architecture),
     now: Date.now(),
   });
   const { vmlinuz, initrd } = ramdisk;

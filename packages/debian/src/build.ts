@@ -5,7 +5,15 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildConsole, consoleFolderName } from '@rackwright/console/build';
-import { buildRamdisk, type DebianPackage, openArchive } from '@rackwright/runner/ramdisk';
+import {
+  type Architecture,
+  archiveFolder,
+  buildRamdisk,
+  type DebianArchive,
+  type DebianPackage,
+  openArchive,
+  ramdiskFolder,
+} from '@rackwright/runner/ramdisk';
 import { type Bundle, type BundledPart, bundle, partsIn } from './bundle.ts';
 import {
   commandFiles,
@@ -16,7 +24,7 @@ import {
   ramdiskPackage,
 } from './contents.ts';
 import { type DebianPackageContent, debianPackage, fileNameOf } from './deb.ts';
-import { type Architecture, nodeProgram } from './node-program.ts';
+import { nodeProgram } from './node-program.ts';
 
 const run = promisify(execFile);
 
@@ -67,7 +75,9 @@ export async function* buildPackages(request: BuildRequest): AsyncGenerator<Buil
       yield await write(request, release, content);
     }
   }
-  if (request.ramdisk) yield await write(request, release, await ramdisk(request, release));
+  for (const architecture of request.ramdisk ? request.architectures : []) {
+    yield await write(request, release, await ramdisk(request, release, architecture));
+  }
 }
 
 /** Files that a program serves, and what others wrote in them. */
@@ -96,20 +106,21 @@ function distinct(parts: readonly BundledPart[]): BundledPart[] {
 async function ramdisk(
   { root, now }: BuildRequest,
   release: Release,
+  architecture: Architecture,
 ): Promise<DebianPackageContent> {
-  const cacheFolder = join(root, '.cache');
-  const built = await buildRamdisk({
-    entry: join(root, 'packages/runner/src/main.ts'),
-    cacheFolder,
-    outputFolder: join(cacheFolder, 'ramdisk'),
-    now,
-  });
+  const outputFolder = ramdiskFolder(root, architecture);
+  const entry = join(root, 'packages/runner/src/main.ts');
+  const built = await buildRamdisk({ architecture, entry, root, outputFolder, now });
   const { parts } = await bundle(root, 'packages/runner/src/main.ts', release.version);
-  const debian = await licencesOf(root, now, built.manifest.packages);
-  return ramdiskPackage(release, {
+  const archive = await openArchive({
+    ...{ folder: archiveFolder(root, architecture), now },
+    ...(architecture === 'amd64' ? {} : { architecture }),
+  });
+  const debian = await licencesOf(root, archive, built.manifest.packages);
+  return ramdiskPackage(release, architecture, {
     vmlinuz: await readFile(built.vmlinuz),
     initrd: await readFile(built.initrd),
-    manifest: await readFile(join(cacheFolder, 'ramdisk/manifest.json')),
+    manifest: await readFile(join(outputFolder, 'manifest.json')),
     inside: [...debian, ...parts],
   });
 }
@@ -117,10 +128,9 @@ async function ramdisk(
 /** What Debian says of the packages that the ramdisk is made of. */
 async function licencesOf(
   root: string,
-  now: number,
+  archive: DebianArchive,
   packages: readonly DebianPackage[],
 ): Promise<BundledPart[]> {
-  const archive = await openArchive({ folder: join(root, '.cache/apt/own'), now });
   const unpacked = join(root, '.cache/debian', `licences-${process.pid}`);
   try {
     await archive.extract(packages, unpacked);

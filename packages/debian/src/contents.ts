@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { completionScripts, manPages } from '@rackwright/cli/packaged';
+import type { Architecture } from '@rackwright/runner/ramdisk';
 import type { Bundle, BundledPart } from './bundle.ts';
 import type { DebianPackageContent, ScriptName } from './deb.ts';
-import type { Architecture, NodeProgram } from './node-program.ts';
+import type { NodeProgram } from './node-program.ts';
 import type { TarEntry } from './tar.ts';
 
 /** The programs, each with its package. */
@@ -125,9 +126,16 @@ export function programPackage(
   };
 }
 
-/** The package of the ramdisk and its kernel; `inside` is what others wrote of it. */
+/** By the processors of the hosts that boot it; an agent of either architecture serves both. */
+const ramdisks = {
+  amd64: { suffix: '', processors: 'x86-64' },
+  arm64: { suffix: '-arm64', processors: 'arm64' },
+} as const satisfies Readonly<Record<Architecture, object>>;
+
+/** The package of a ramdisk and its kernel; `inside` is what others wrote of it. */
 export function ramdiskPackage(
   release: Release,
+  architecture: Architecture,
   parts: {
     readonly vmlinuz: Uint8Array;
     readonly initrd: Uint8Array;
@@ -135,8 +143,9 @@ export function ramdiskPackage(
     readonly inside: readonly BundledPart[];
   },
 ): DebianPackageContent {
-  const name = 'rackwright-ramdisk';
-  const folder = 'usr/lib/rackwright/ramdisk';
+  const { suffix, processors } = ramdisks[architecture];
+  const name = `rackwright-ramdisk${suffix}`;
+  const folder = `usr/lib/rackwright/ramdisk${suffix}`;
   return {
     name,
     version: release.version,
@@ -145,7 +154,7 @@ export function ramdiskPackage(
     description: [
       'what hosts of Rackwright boot to be inspected and wiped',
       'A Linux kernel and a ramdisk with disk tools and the runner of Rackwright,',
-      'for machines with x86-64 processors. The agent of a rack serves them.',
+      `for machines with ${processors} processors. The agent of a rack serves them.`,
     ],
     files: [
       text(`${folder}/vmlinuz`, parts.vmlinuz),

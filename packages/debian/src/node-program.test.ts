@@ -1,8 +1,9 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Architecture } from '@rackwright/runner/ramdisk';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type Architecture, nodeProgram } from './node-program.ts';
+import { nodeProgram } from './node-program.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const own: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';

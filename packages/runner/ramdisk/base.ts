@@ -10,18 +10,20 @@ import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { type CpioEntry, cpioArchive, foldersAbove } from '@rackwright/disk-image';
-import { BUILD_PACKAGES, KERNEL_MODULES, PROGRAMS } from './contents.ts';
+import { type Architecture, type ArchitectureNames, namesOf } from './architecture.ts';
+import { KERNEL_MODULES, PROGRAMS } from './contents.ts';
 import type { DebianArchive, DebianPackage } from './debian.ts';
+import { busyboxApplets, neededLibraries } from './elf.ts';
 import { moduleClosure, parseModulesDep } from './modules.ts';
 import { compress } from './zstd.ts';
 
 const execFileAsync = promisify(execFile);
 
-const LIBRARY_FOLDER = 'lib/x86_64-linux-gnu';
-const LOADER = 'lib64/ld-linux-x86-64.so.2';
 const PROGRAM_FOLDERS = ['usr/sbin', 'sbin', 'usr/bin', 'bin'];
 const TOOL_TIMEOUT_MS = 120_000;
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
+/** Of the build machine, whose tools are run. */
+const OWN = namesOf.amd64;
 
 export interface Base {
   readonly vmlinuz: string;
@@ -37,10 +39,27 @@ export interface BaseFacts {
   readonly modulesWithoutFile: readonly string[];
 }
 
+/** What the build runs: for its own machine, whichever processor the ramdisk is for. */
+export interface Tools {
+  readonly archive: DebianArchive;
+  readonly packages: readonly DebianPackage[];
+}
+
+/** What the parts of the base are made from. */
+interface Workshop {
+  /** The unpacked packages of what goes into the ramdisk. */
+  readonly root: string;
+  /** Those of the tools. */
+  readonly toolRoot: string;
+  readonly names: ArchitectureNames;
+}
+
 /** Makes the base in `folder` under `key`, unless it is there. Bases of other keys are removed. */
 export async function makeBase(options: {
   readonly archive: DebianArchive;
   readonly packages: readonly DebianPackage[];
+  readonly architecture: Architecture;
+  readonly tools: Tools;
   readonly nodeBinary: string;
   readonly folder: string;
   readonly key: string;
@@ -53,12 +72,17 @@ export async function makeBase(options: {
   });
   if (existsSync(home)) return await base();
   const work = join(options.folder, `work-${process.pid}`);
-  const root = join(work, 'root');
+  const workshop: Workshop = {
+    root: join(work, 'root'),
+    toolRoot: join(work, 'tools'),
+    names: namesOf[options.architecture],
+  };
   try {
-    await options.archive.extract(options.packages, root);
+    await options.archive.extract(options.packages, workshop.root);
+    await options.tools.archive.extract(options.tools.packages, workshop.toolRoot);
     const made = join(work, 'made');
     await mkdir(made, { recursive: true });
-    await fill(root, made, options);
+    await fill(workshop, made, options);
     await forgetOldBases(options.folder, home);
     await putInPlace(made, home);
   } finally {
@@ -80,38 +104,48 @@ export async function putInPlace(made: string, home: string): Promise<void> {
 }
 
 async function fill(
-  root: string,
+  workshop: Workshop,
   made: string,
   options: { readonly packages: readonly DebianPackage[]; readonly nodeBinary: string },
 ): Promise<void> {
+  const { root, names } = workshop;
   const versions = await readdir(join(root, 'lib/modules'));
   const kernelVersion = versions[0];
   if (kernelVersion === undefined || versions.length !== 1) {
     throw new Error(`expected one kernel in the kernel's package, found ${versions.join(', ')}`);
   }
-  const modules = await kernelModules(root, kernelVersion);
+  const modules = await kernelModules(workshop, kernelVersion);
+  const node = join(made, 'node');
+  await runTool(workshop, `usr/bin/${names.triplet}-strip`, ['-o', node, options.nodeBinary]);
   const files = [
     ...modules.entries,
-    ...(await programs(root)),
-    ...(await node(root, made, options.nodeBinary)),
+    ...(await busybox(root)),
+    ...(await programs(workshop, node)),
+    await fileEntry(join(root, names.loader), names.loader, 0o755),
   ];
+  await rm(node);
   const entries = [...foldersAbove(files.map((file) => file.path)), ...files];
   await compress(cpioArchive(entries), join(made, 'base.cpio.zst'));
   await copyFile(join(root, `boot/vmlinuz-${kernelVersion}`), join(made, 'vmlinuz'));
   const facts: BaseFacts = {
     kernelVersion,
-    packages: options.packages.filter((one) => !BUILD_PACKAGES.some((name) => name === one.name)),
+    packages: options.packages,
     modulesWithoutFile: modules.unknown,
   };
   await writeFile(join(made, 'facts.json'), JSON.stringify(facts));
 }
 
 async function kernelModules(
-  root: string,
+  workshop: Workshop,
   version: string,
 ): Promise<{ readonly entries: CpioEntry[]; readonly unknown: string[] }> {
+  const { root, toolRoot } = workshop;
   const folder = `lib/modules/${version}`;
-  await runTool(root, 'kmod', 'depmod', ['-b', root, version]);
+  const kmod = findProgram(toolRoot, 'kmod');
+  const depmod = async (base: string): Promise<void> => {
+    await ownLoader(workshop, ['--argv0', 'depmod', kmod, '-b', base, version]);
+  };
+  await depmod(root);
   const all = parseModulesDep(await readFile(join(root, folder, 'modules.dep'), 'utf8'));
   const { paths, unknown } = moduleClosure(all, KERNEL_MODULES);
   // The index files must name only what is in the image, so depmod runs again over just that.
@@ -123,7 +157,7 @@ async function kernelModules(
   for (const index of ['modules.order', 'modules.builtin', 'modules.builtin.modinfo']) {
     await copyFile(join(root, folder, index), join(subset, folder, index));
   }
-  await runTool(root, 'kmod', 'depmod', ['-b', subset, version]);
+  await depmod(subset);
   const names = [...paths, 'modules.dep', 'modules.alias', 'modules.builtin', 'modules.softdep'];
   const entries = await Promise.all(
     names.map((name) => fileEntry(join(subset, folder, name), `${folder}/${name}`, 0o644)),
@@ -131,39 +165,24 @@ async function kernelModules(
   return { entries, unknown };
 }
 
-async function programs(root: string): Promise<CpioEntry[]> {
-  const entries: CpioEntry[] = [await fileEntry(join(root, 'bin/busybox'), 'bin/busybox', 0o755)];
-  const { stdout } = await execFileAsync(join(root, 'bin/busybox'), ['--list']);
-  for (const applet of stdout.split('\n').filter((name) => name !== '' && name !== 'busybox')) {
-    entries.push({ kind: 'link', path: `bin/${applet}`, target: 'busybox' });
-  }
-  const libraries = new Map<string, string>();
-  for (const name of PROGRAMS) {
-    const file = findProgram(root, name);
-    entries.push(await fileEntry(file, `usr/sbin/${name}`, 0o755));
-    for (const library of await librariesOf(root, file)) libraries.set(basename(library), library);
-  }
-  for (const [name, file] of libraries) {
-    entries.push(await fileEntry(file, `${LIBRARY_FOLDER}/${name}`, 0o755));
-  }
-  return entries;
+async function busybox(root: string): Promise<CpioEntry[]> {
+  const program = await fileEntry(join(root, 'bin/busybox'), 'bin/busybox', 0o755);
+  const applets = busyboxApplets(await readFile(join(root, 'bin/busybox')));
+  return [
+    program,
+    ...applets.map((name) => ({ kind: 'link', path: `bin/${name}`, target: 'busybox' }) as const),
+  ];
 }
 
-async function node(root: string, made: string, binary: string): Promise<CpioEntry[]> {
-  const stripped = join(made, 'node');
-  await runTool(root, 'usr/bin/x86_64-linux-gnu-strip', 'strip', ['-o', stripped, binary]);
-  const entries = [await fileEntry(stripped, 'usr/bin/node', 0o755)];
-  const present = new Set<string>();
-  for (const program of PROGRAMS) {
-    for (const library of await librariesOf(root, findProgram(root, program))) present.add(library);
-  }
-  for (const library of await librariesOf(root, stripped)) {
-    if (present.has(library)) continue;
-    entries.push(await fileEntry(library, `${LIBRARY_FOLDER}/${basename(library)}`, 0o755));
-  }
-  entries.push(await fileEntry(join(root, LOADER), LOADER, 0o755));
-  await rm(stripped);
-  return entries;
+async function programs(workshop: Workshop, node: string): Promise<CpioEntry[]> {
+  const found = PROGRAMS.map((name) => [name, findProgram(workshop.root, name)] as const);
+  const libraries = await librariesOf(workshop, [node, ...found.map(([, file]) => file)]);
+  const folder = `lib/${workshop.names.triplet}`;
+  return await Promise.all([
+    ...found.map(([name, file]) => fileEntry(file, `usr/sbin/${name}`, 0o755)),
+    fileEntry(node, 'usr/bin/node', 0o755),
+    ...[...libraries].map(([name, file]) => fileEntry(file, `${folder}/${name}`, 0o755)),
+  ]);
 }
 
 function findProgram(root: string, name: string): string {
@@ -174,34 +193,49 @@ function findProgram(root: string, name: string): string {
   return found;
 }
 
-/** The libraries that the loader of the unpacked packages would take for `file`. */
-async function librariesOf(root: string, file: string): Promise<string[]> {
-  const { stdout } = await loader(root, ['--list', file]);
-  const found: string[] = [];
-  for (const line of stdout.split('\n')) {
-    const match = /^\s+(\S+) => (.+?)(?: \(0x[0-9a-f]+\))?$/.exec(line);
-    if (match === null) continue;
-    const [, name = '', path = ''] = match;
-    if (name.startsWith('ld-linux')) continue;
-    if (!path.startsWith(root)) {
-      throw new Error(`${basename(file)} needs ${name}, which no unpacked package has (${path})`);
+/** The libraries that these programs ask for, and those that the libraries ask for, by name. */
+async function librariesOf(
+  workshop: Workshop,
+  files: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const { root, names } = workshop;
+  const folders = [`lib/${names.triplet}`, `usr/lib/${names.triplet}`];
+  const all = new Map<string, string>();
+  let asking = files;
+  while (asking.length > 0) {
+    const words = ['--dynamic', '--wide', ...asking];
+    const { stdout } = await runTool(workshop, `usr/bin/${names.triplet}-readelf`, words);
+    const fresh = neededLibraries(stdout).filter((name) => {
+      return !all.has(name) && name !== basename(names.loader);
+    });
+    for (const name of fresh) {
+      const file = folders.map((folder) => join(root, folder, name)).find((p) => existsSync(p));
+      if (file === undefined) throw new Error(`no unpacked package has the library ${name}`);
+      all.set(name, file);
     }
-    found.push(path);
+    asking = fresh.flatMap((name) => all.get(name) ?? []);
   }
-  return found;
+  return all;
 }
 
-/** Runs a program of the unpacked packages with their own libraries. */
-async function runTool(root: string, tool: string, argv0: string, args: string[]): Promise<void> {
-  const file = tool.includes('/') ? join(root, tool) : findProgram(root, tool);
-  await loader(root, ['--argv0', argv0, file, ...args]);
+/** Runs a program of the unpacked tools with their own libraries. */
+async function runTool(
+  workshop: Workshop,
+  tool: string,
+  args: readonly string[],
+): Promise<{ readonly stdout: string }> {
+  return await ownLoader(workshop, [join(workshop.toolRoot, tool), ...args]);
 }
 
-async function loader(root: string, args: readonly string[]): Promise<{ stdout: string }> {
-  const libraryPath = [LIBRARY_FOLDER, `usr/${LIBRARY_FOLDER}`].map((folder) => join(root, folder));
+async function ownLoader(
+  { toolRoot }: Workshop,
+  args: readonly string[],
+): Promise<{ readonly stdout: string }> {
+  const folders = [`lib/${OWN.triplet}`, `usr/lib/${OWN.triplet}`];
+  const libraryPath = folders.map((folder) => join(toolRoot, folder)).join(':');
   return await execFileAsync(
-    join(root, LOADER),
-    ['--inhibit-cache', '--library-path', libraryPath.join(':'), ...args],
+    join(toolRoot, OWN.loader),
+    ['--inhibit-cache', '--library-path', libraryPath, ...args],
     { timeout: TOOL_TIMEOUT_MS, maxBuffer: OUTPUT_BYTES_MAX },
   );
 }

@@ -13,21 +13,19 @@ import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { type CpioEntry, cpioArchive, foldersAbove } from '@rackwright/disk-image';
 import { build as esbuild } from 'esbuild';
-import { type Base, makeBase } from './base.ts';
-import {
-  BUILD_PACKAGES,
-  KERNEL_PACKAGE,
-  MODULES_AT_BOOT,
-  POWER_COMMANDS,
-  TOOL_PACKAGES,
-} from './contents.ts';
+import { type Architecture, namesOf } from './architecture.ts';
+import { type Base, makeBase, type Tools } from './base.ts';
+import { BUILD_PACKAGES, MODULES_AT_BOOT, POWER_COMMANDS, TOOL_PACKAGES } from './contents.ts';
 import { type DebianArchive, type DebianPackage, openArchive } from './debian.ts';
+import { pinnedNode } from './pinned-node.ts';
 import { compress } from './zstd.ts';
 
 const HERE = import.meta.dirname;
 /** Sources whose change makes another base. */
 const CPIO_SOURCE = '../../disk-image/src/cpio.ts';
-const BASE_SOURCES = ['base.ts', 'contents.ts', CPIO_SOURCE, 'modules.ts', 'zstd.ts'];
+const BASE_SOURCES = [
+  ...['architecture.ts', 'base.ts', 'contents.ts', CPIO_SOURCE, 'elf.ts', 'modules.ts', 'zstd.ts'],
+];
 
 /** The built files. `manifest.json` lies beside them. */
 export interface Ramdisk {
@@ -54,53 +52,98 @@ interface FileFacts {
 }
 
 /**
- * Builds into `outputFolder`. `entry` is the program to run in the ramdisk; `cacheFolder` keeps
- * packages and the base between builds; `now` is in milliseconds since 1970.
+ * Builds the ramdisk for hosts of an architecture into `outputFolder`, of which each architecture
+ * has one of its own. `entry` is the program to run in the ramdisk; `root` holds package-lock.json,
+ * and below `.cache` packages and the base between builds; `now` is in milliseconds since 1970.
  */
 export async function buildRamdisk(options: {
+  readonly architecture: Architecture;
   readonly entry: string;
-  readonly cacheFolder: string;
+  readonly root: string;
   readonly outputFolder: string;
   readonly now: number;
 }): Promise<Ramdisk> {
   if (process.arch !== 'x64') {
     throw new Error(`the ramdisk can be built on x64 only; this is ${process.arch}`);
   }
-  const nodeBinary = process.execPath;
+  const { architecture, root, now, outputFolder } = options;
+  const cacheFolder = join(root, '.cache');
   const archive = await openArchive({
-    folder: join(options.cacheFolder, 'apt/own'),
-    now: options.now,
+    ...{ folder: archiveFolder(root, architecture), now },
+    // Without it the archive is the one that others use, too.
+    ...(architecture === 'amd64' ? {} : { architecture }),
   });
-  const packages = await resolvePackages(archive);
+  const own = await openArchive({ folder: archiveFolder(root, 'amd64'), now });
+  const tools = { archive: own, packages: await toolPackages(own, architecture) };
+  const packages = await resolvePackages(archive, architecture);
+  const node = await nodeFor(root, cacheFolder, architecture);
   const baseKey = hashOf([
-    JSON.stringify(packages),
-    await readFile(nodeBinary),
+    JSON.stringify([architecture, packages, tools.packages]),
+    await readFile(node.binary),
     ...(await Promise.all(BASE_SOURCES.map((name) => readFile(join(HERE, name))))),
   ]);
-  const folder = join(options.cacheFolder, 'ramdisk');
+  const folder = ramdiskFolder(root, architecture);
   await mkdir(folder, { recursive: true });
-  await mkdir(options.outputFolder, { recursive: true });
-  const base = await makeBase({ archive, packages, nodeBinary, folder, key: baseKey.slice(0, 16) });
-  const program = await programEntries(options.entry, base);
+  await mkdir(outputFolder, { recursive: true });
+  const made = { archive, packages, architecture, tools, nodeBinary: node.binary };
+  const base = await makeBase({ ...made, folder, key: baseKey.slice(0, 16) });
+  const program = await programEntries(options.entry, base, node.version);
   const programBytes = cpioArchive(program);
   const inputsSha256 = hashOf([baseKey, programBytes]);
-  const before = await readManifest(options.outputFolder);
+  const before = await readManifest(outputFolder);
   if (before?.inputsSha256 === inputsSha256)
-    return { ...outputs(options.outputFolder, before), rebuilt: false };
-  const manifest = await assemble(options.outputFolder, base, programBytes, inputsSha256);
-  return { ...outputs(options.outputFolder, manifest), rebuilt: true };
+    return { ...outputs(outputFolder, before), rebuilt: false };
+  const whole = { base, programBytes, inputsSha256, nodeVersion: node.version };
+  return { ...outputs(outputFolder, await assemble(outputFolder, whole)), rebuilt: true };
 }
 
-async function resolvePackages(archive: DebianArchive): Promise<DebianPackage[]> {
-  const kernels = await archive.closure([KERNEL_PACKAGE], (name) => /^linux-image-\d/.test(name));
-  const tools = await archive.closure([...TOOL_PACKAGES, ...BUILD_PACKAGES], (name) =>
-    /^(lib|zlib|binutils)/.test(name),
-  );
-  const names = [...kernels.filter((name) => name !== KERNEL_PACKAGE), ...tools];
+/** Where the repository keeps the ramdisk for an architecture. */
+export function ramdiskFolder(root: string, architecture: Architecture): string {
+  return join(root, '.cache', architecture === 'amd64' ? 'ramdisk' : `ramdisk-${architecture}`);
+}
+
+/** Where the packages of Debian for an architecture are kept. */
+export function archiveFolder(root: string, architecture: Architecture): string {
+  return join(root, '.cache/apt', architecture === 'amd64' ? 'own' : architecture);
+}
+
+/** The program that goes into the ramdisk; on its own processor the one that runs this. */
+async function nodeFor(
+  root: string,
+  cacheFolder: string,
+  architecture: Architecture,
+): Promise<{ readonly binary: string; readonly version: string }> {
+  if (architecture === 'amd64') return { binary: process.execPath, version: process.version };
+  const folder = join(cacheFolder, 'debian');
+  await mkdir(folder, { recursive: true });
+  const node = await pinnedNode(root, folder, architecture);
+  return { binary: join(node.folder, 'bin/node'), version: `v${node.version}` };
+}
+
+async function resolvePackages(
+  archive: DebianArchive,
+  architecture: Architecture,
+): Promise<DebianPackage[]> {
+  const { kernelPackage } = namesOf[architecture];
+  const kernels = await archive.closure([kernelPackage], (name) => /^linux-image-\d/.test(name));
+  const tools = await archive.closure(TOOL_PACKAGES, (name) => /^(lib|zlib)/.test(name));
+  const names = [...kernels.filter((name) => name !== kernelPackage), ...tools];
   return await archive.describe([...new Set(names)]);
 }
 
-async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
+async function toolPackages(
+  own: DebianArchive,
+  architecture: Architecture,
+): Promise<Tools['packages']> {
+  const wanted = [...BUILD_PACKAGES, namesOf[architecture].binutilsPackage];
+  return await own.describe(await own.closure(wanted, (name) => /^(lib|zlib)/.test(name)));
+}
+
+async function programEntries(
+  entry: string,
+  base: Base,
+  nodeVersion: string,
+): Promise<CpioEntry[]> {
   const bundled = await esbuild({
     entryPoints: [entry],
     bundle: true,
@@ -115,7 +158,7 @@ async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
   if (bundle === undefined) throw new Error(`esbuild made nothing of ${entry}`);
   const about = {
     kernelVersion: base.facts.kernelVersion,
-    nodeVersion: process.version,
+    nodeVersion,
     packages: base.facts.packages,
   };
   const text = (path: string, mode: number, content: string | Uint8Array): CpioEntry => ({
@@ -148,10 +191,14 @@ async function programEntries(entry: string, base: Base): Promise<CpioEntry[]> {
 
 async function assemble(
   folder: string,
-  base: Base,
-  programBytes: Uint8Array,
-  inputsSha256: string,
+  whole: {
+    readonly base: Base;
+    readonly programBytes: Uint8Array;
+    readonly inputsSha256: string;
+    readonly nodeVersion: string;
+  },
 ): Promise<RamdiskManifest> {
+  const { base, programBytes, inputsSha256, nodeVersion } = whole;
   const fresh = (name: string): string => join(folder, `${name}.new-${process.pid}`);
   try {
     await compress(programBytes, fresh('program'));
@@ -161,7 +208,7 @@ async function assemble(
     const manifest: RamdiskManifest = {
       inputsSha256,
       kernelVersion: base.facts.kernelVersion,
-      nodeVersion: process.version,
+      nodeVersion,
       packages: base.facts.packages,
       modulesWithoutFile: base.facts.modulesWithoutFile,
       files: {

@@ -3,9 +3,6 @@
  * release, besides Node (npm's pinned binary) and the bundled runner.
  */
 
-/** Debian's generic kernel: the cloud one lacks the drivers of real hardware. */
-export const KERNEL_PACKAGE = 'linux-image-amd64';
-
 /** Packages whose programs or libraries the ramdisk holds. */
 export const TOOL_PACKAGES = [
   'busybox-static',
@@ -25,8 +22,8 @@ export const TOOL_PACKAGES = [
   'xz-utils',
 ] as const;
 
-/** Packages that the build itself runs, unpacked and never installed. */
-export const BUILD_PACKAGES = ['binutils', 'kmod'] as const;
+/** Packages that the build itself runs, unpacked and never installed; with binutils. */
+export const BUILD_PACKAGES = ['kmod'] as const;
 
 /** Programs by name; each is looked for in the unpacked packages and brings its libraries. */
 export const PROGRAMS = [
@@ -213,6 +210,25 @@ export const KERNEL_MODULES = [
   'cxgb4',
   'ena',
   'ionic',
+  // of servers with arm64: network and disks of Kunpeng, ThunderX, Layerscape, Armada and eMAG
+  'hns3',
+  'hclge',
+  'hns_enet_drv',
+  'hisi_sas_v2_hw',
+  'hisi_sas_v3_hw',
+  'nicvf',
+  'thunder_bgx',
+  'fsl_dpaa2_eth',
+  'mvpp2',
+  'mvneta',
+  'xgene_enet',
+  'ahci_platform',
+  'ahci_xgene',
+  'qcom_emac',
+  'netsec',
+  'macb',
+  'bcmgenet',
+  'sdhci_iproc',
   'usbnet',
   'cdc_ether',
   // the way to our own BMC, and keyboards of people in front of the machine

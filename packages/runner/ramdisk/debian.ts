@@ -16,6 +16,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from '
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorText } from '@rackwright/platform';
+import type { Architecture } from './architecture.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -112,17 +113,19 @@ export async function machineSources(): Promise<DebianSource[]> {
 
 /**
  * Opens an archive whose lists and packages are kept in `folder`. With `suite`, the machine's
- * source with that suite instead of its own. `now` is in milliseconds since 1970.
+ * source with that suite instead of its own; with `architecture`, the packages for it instead of
+ * those for this machine. `now` is in milliseconds since 1970.
  */
 export async function openArchive(options: {
   readonly folder: string;
   readonly suite?: string;
+  readonly architecture?: Architecture;
   readonly now: number;
 }): Promise<DebianArchive> {
   const own = await machineSources();
   const sources = options.suite === undefined ? own : withSuite(own, options.suite);
   const text = sourceList(sources, existsSync(KEYRING) ? KEYRING : undefined);
-  const apt = aptOptions(options.folder);
+  const apt = aptOptions(options.folder, options.architecture);
   await mkdir(join(options.folder, 'lists/partial'), { recursive: true });
   await mkdir(join(options.folder, 'cache/archives/partial'), { recursive: true });
   await mkdir(join(options.folder, 'debs'), { recursive: true });
@@ -134,8 +137,12 @@ export async function openArchive(options: {
   };
 }
 
-function aptOptions(folder: string): string[] {
+function aptOptions(folder: string, architecture: Architecture | undefined): string[] {
   const settings = {
+    // The list as well: without one apt asks dpkg, which knows this machine's.
+    ...(architecture === undefined
+      ? {}
+      : { 'APT::Architecture': architecture, 'APT::Architectures::': architecture }),
     'Dir::Etc::SourceList': join(folder, 'sources.list'),
     'Dir::Etc::SourceParts': '/dev/null',
     'Dir::State': folder,

@@ -1,14 +1,19 @@
-/** Builds vmlinuz, initrd.zst and manifest.json of the ramdisk into `.cache/ramdisk`. */
+/**
+ * Builds vmlinuz, initrd.zst and manifest.json of the ramdisk into `.cache/ramdisk`; with the word
+ * `arm64` those for that architecture, into `.cache/ramdisk-arm64`.
+ */
 import { join } from 'node:path';
-import { buildRamdisk } from './build.ts';
+import { buildRamdisk, ramdiskFolder } from './build.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
 const startedAt = performance.now();
+const architecture = process.argv[2] === 'arm64' ? 'arm64' : 'amd64';
 const ramdisk = await buildRamdisk({
+  architecture,
   entry: join(import.meta.dirname, '../src/main.ts'),
-  cacheFolder: join(ROOT, '.cache'),
-  outputFolder: join(ROOT, '.cache/ramdisk'),
+  root: ROOT,
+  outputFolder: ramdiskFolder(ROOT, architecture),
   now: Date.now(),
 });
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
