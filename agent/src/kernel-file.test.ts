@@ -44,7 +44,7 @@ test.each([
   ['amd64', pe(0x8664), undefined],
   ['arm64', pe(0xaa64), undefined],
   ['arm64', Buffer.from('a text'), undefined],
-  ['arm64', pe(0x8664), 'kernel for arm64; /k is one for amd64; nothing here builds them'],
+  ['arm64', pe(0x8664), 'kernel for arm64; /k is one for amd64; those for arm64 are of the package'],
   ['amd64', pe(0xaa64), 'kernel for amd64; /k is one for arm64'],
 ])('hosts of %s are given only a kernel for them', async (architecture, bytes, words) => {
   const disk: Pick<LargeFiles, 'find' | 'read'> = {
@@ -61,10 +61,12 @@ test.each([
 test('arm64 with the kernel of the package is refused before anything starts', () => {
   const packaged = '/usr/lib/rackwright/ramdisk/vmlinuz';
   expect(() => parseWholeConfig(settings('arm64', packaged))).toThrow(
-    `runner.architecture has to be amd64 with ${packaged}; nothing here builds them`,
+    `runner.architecture has to be amd64 with ${packaged}; those for arm64 are of the package`,
   );
   expect(() => parseWholeConfig(settings('amd64', packaged))).not.toThrow();
-  expect(() => parseWholeConfig(settings('arm64', '/srv/vmlinuz'))).not.toThrow();
+  for (const path of ['/srv/vmlinuz', '/usr/lib/rackwright/ramdisk-arm64/vmlinuz']) {
+    expect(() => parseWholeConfig(settings('arm64', path))).not.toThrow();
+  }
 });
 
 function settings(architecture: string, kernelPath: string): string {

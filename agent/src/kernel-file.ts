@@ -20,7 +20,7 @@ interface RunnerFiles {
 /** Of the package, whose kernel and ramdisk are for amd64. */
 const packagedFolder = '/usr/lib/rackwright/ramdisk/';
 const missing =
-  'nothing here builds them for arm64: name a kernel and a ramdisk of your own under "files"';
+  'those for arm64 are of the package rackwright-ramdisk-arm64: name them under "files"';
 
 /** What the configuration alone tells; begins with the path of its key. Pure. */
 export function architectureProblem({ runner, files }: RunnerFiles): string | undefined {
