@@ -44,7 +44,11 @@ test.each([
   ['amd64', pe(0x8664), undefined],
   ['arm64', pe(0xaa64), undefined],
   ['arm64', Buffer.from('a text'), undefined],
-  ['arm64', pe(0x8664), 'kernel for arm64; /k is one for amd64; those for arm64 are of the package'],
+  [
+    'arm64',
+    pe(0x8664),
+    'kernel for arm64; /k is one for amd64; those for arm64 are of the package',
+  ],
   ['amd64', pe(0xaa64), 'kernel for amd64; /k is one for arm64'],
 ])('hosts of %s are given only a kernel for them', async (architecture, bytes, words) => {
   const disk: Pick<LargeFiles, 'find' | 'read'> = {
