@@ -1,4 +1,4 @@
-/** The processors that a ramdisk can be built for, and what Debian and npm call what is for them. */
+/** The processors that a ramdisk can be built for, and their names at Debian and npm. */
 
 /** Debian's name of a processor. */
 export type Architecture = 'amd64' | 'arm64';

@@ -5,8 +5,8 @@
 
 /**
  * The commands that a static busybox answers to, from the list of their names in it; what
- * `busybox --list` prints. Throws when there is no such list. Source: busybox applets/applet_tables.c
- * (sorted names, each with a zero byte behind it, the first two "[" and "[[").
+ * `busybox --list` prints. Throws when there is no such list. Source: applets/applet_tables.c of
+ * busybox (sorted names, each with a zero byte behind it, the first two "[" and "[[").
  */
 export function busyboxApplets(program: Uint8Array): string[] {
   const bytes = Buffer.from(program.buffer, program.byteOffset, program.byteLength);
