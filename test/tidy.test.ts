@@ -22,7 +22,7 @@ import { findPlainIds } from './tidy/ids.ts';
 import { describeGraph, findDead, findEscapes, workspaceOf } from './tidy/imports.ts';
 import { findLayerFaults } from './tidy/layers.ts';
 import { findLockFaults } from './tidy/lock-file.ts';
-import { findNames } from './tidy/names.ts';
+import { findNames, findSharedNames } from './tidy/names.ts';
 import {
   findOtherFallbacks,
   findOtherVersions,
@@ -67,6 +67,10 @@ test('has no wait in a test that may never end, or that fails without a word', (
 
 test('has no name that says nothing', () => {
   expect(allOf(findNames)).toEqual([]);
+});
+
+test('has no two exported types of one name in a workspace', () => {
+  expect(findSharedNames(code).map(describeFinding)).toEqual([]);
 });
 
 test('logs nothing that was caught without its cause', () => {

@@ -29,6 +29,7 @@ import {
   keptFileBytesMaxDefault,
   type Loaders,
   loaderBytesMaxDefault,
+  type NamedFile,
   portsClash,
   type TransferPorts,
   type VirtualMediaConfig,
@@ -37,13 +38,6 @@ import { defaultAdmissionLimits } from './images/index.ts';
 import { bootInterfaces, type InterfaceSettings, readInterfaces } from './interfaces.ts';
 import { architectureProblem } from './kernel-file.ts';
 import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-watch.ts';
-
-export interface NamedFile {
-  /** As it is asked for by TFTP or HTTP. */
-  readonly name: string;
-  /** Where it is on this machine. */
-  readonly path: string;
-}
 
 export interface AgentConfig extends InterfaceSettings {
   /** Identity, journal, boot snapshot. Created owner-only when it is missing. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findNames } from './names.ts';
+import { findNames, findSharedNames } from './names.ts';
 
 const namesIn = (path: string, text: string): string[] =>
   findNames({ path, text }).map(({ line, message }) => `${line} ${message}`);
@@ -37,4 +37,24 @@ test('takes names that only contain the letters, imports and texts', () => {
 test('takes the term of a standard where the standard is spoken', () => {
   expect(namesIn('packages/tftp/src/packet.ts', 'function encodeData() {}')).toEqual([]);
   expect(namesIn('packages/tftp/src/packet.ts', 'function encodeInfo() {}')).toHaveLength(1);
+});
+
+test('finds a type whose name another file of the workspace exports', () => {
+  const files = [
+    { path: 'agent/src/a.ts', text: 'export interface Told {}' },
+    { path: 'agent/src/b.ts', text: '\nexport type Told = string;' },
+  ];
+  expect(findSharedNames(files)).toEqual([
+    { path: 'agent/src/b.ts', line: 2, message: expect.stringContaining('agent/src/a.ts') },
+  ]);
+});
+
+test('takes the same name in another workspace, in a test, and where it is not exported', () => {
+  const files = [
+    { path: 'agent/src/a.ts', text: 'export interface Told {}' },
+    { path: 'controlplane/src/a.ts', text: 'export interface Told {}' },
+    { path: 'agent/src/a.test.ts', text: 'export interface Told {}' },
+    { path: 'agent/src/b.ts', text: 'interface Told {}\nexport type { Told } from "./a.ts";' },
+  ];
+  expect(findSharedNames(files)).toEqual([]);
 });

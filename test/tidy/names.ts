@@ -1,6 +1,7 @@
-/** Names that say nothing, in file names and in what a file declares. */
+/** Names that say nothing, in file names and in what a file declares, and names used twice. */
 import { codeOf } from './code-text.ts';
-import type { Finding, SourceFile } from './sources.ts';
+import { workspaceOf } from './imports.ts';
+import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
 const banned = new Set(['manager', 'helper', 'helpers', 'util', 'utils', 'common', 'data', 'info']);
 
@@ -56,4 +57,28 @@ function wordsOf(name: string): string[] {
     .replace(/([a-z0-9])([A-Z])/g, '$1-$2')
     .toLowerCase()
     .split(/[^a-z0-9]+/);
+}
+
+const exportedType =
+  /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) ([A-Za-z_]\w*)/gm;
+
+/**
+ * Types of the product that share their name with another one of the same workspace: a reader who
+ * searches for the name finds the wrong one, and an import of either compiles by chance.
+ */
+export function findSharedNames(files: readonly SourceFile[]): Finding[] {
+  const owners = new Map<string, string>();
+  return files
+    .filter(({ path }) => !isTestCode(path) && !path.includes('/gen/'))
+    .flatMap(({ path, text }) => {
+      const code = codeOf(text);
+      return [...code.matchAll(exportedType)].flatMap(({ index, 1: name = '' }) => {
+        const key = `${workspaceOf(path)} ${name}`;
+        const owner = owners.get(key) ?? path;
+        owners.set(key, owner);
+        if (owner === path) return [];
+        const line = code.slice(0, index).split('\n').length;
+        return [{ path, line, message: `exports the type ${name}, as ${owner} does; rename one` }];
+      });
+    });
 }

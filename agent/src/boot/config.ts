@@ -34,8 +34,9 @@ export const httpLimitsDefault: HttpLimits = {
 
 /** A file under the only name by which it is served. */
 export interface NamedFile {
-  /** Letters, digits, dot, hyphen, underscore. */
+  /** As clients ask for it by TFTP or HTTP. Letters, digits, dot, hyphen, underscore. */
   readonly name: string;
+  /** Where it is on this machine. */
   readonly path: string;
 }
 

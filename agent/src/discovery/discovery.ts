@@ -16,7 +16,7 @@ import type { Mac } from '@rackwright/dhcp';
 import { agent, type Inventory, type OperationId } from '@rackwright/messages';
 import { type Cancel, type Clock, type Log, type Random, randomId } from '@rackwright/platform';
 import type { DiscoveryBoot, DiscoveryMemory } from '../boot/index.ts';
-import type { BindOutcome, BootGrant } from '../session/index.ts';
+import type { BindOutcome, BootGrantState } from '../session/index.ts';
 
 export interface DiscoveryLimits {
   /** What the rack's policy may ask for at most. */
@@ -128,7 +128,7 @@ export class Discovery {
   }
 
   /** The boot as the runners' gateway knows grants. */
-  byToken(bootToken: string): BootGrant | undefined {
+  byToken(bootToken: string): BootGrantState | undefined {
     const boot = [...this.#boots.values()].find((each) => each.bootToken === bootToken);
     return boot === undefined || bootToken === '' ? undefined : grantOf(boot);
   }
@@ -251,7 +251,7 @@ export class Discovery {
 }
 
 /** D2: no host is named. */
-function grantOf(boot: Boot): BootGrant {
+function grantOf(boot: Boot): BootGrantState {
   const { operationId, mac, bootToken, openedAtMs, openedSuspendAwareMs, expiresAtMs } = boot;
   return {
     ...{ operationId, bootToken, openedAtMs, openedSuspendAwareMs, expiresAtMs },

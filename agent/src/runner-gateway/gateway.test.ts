@@ -7,7 +7,7 @@ import { type FinalResult, resultToWire } from '@rackwright/results';
 import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
 import { afterEach, describe, expect, test } from 'vitest';
 import { MemoryDisk } from '../journal/testing/disk.ts';
-import type { BootGrant, OperationContext } from '../session/index.ts';
+import type { BootGrantState, OperationContext } from '../session/index.ts';
 import { loadBootCertificate } from './certificate.ts';
 import { defaultDeskLimits, RunnerDesk } from './desk.ts';
 import { defaultGatewayLimits, RunnerGateway } from './gateway.ts';
@@ -28,7 +28,7 @@ afterEach(async () => {
 /** A gateway on a port of its own, with one open grant. */
 async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs) {
   const signer = testSigner();
-  const grant: BootGrant = {
+  const grant: BootGrantState = {
     operationId: 'boot-1',
     hostUid: 'uid-1',
     hostName: 'h1',

@@ -18,7 +18,7 @@ import {
 } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import type { RpcServer } from '@rackwright/rpc';
-import type { BootGrant } from '../session/index.ts';
+import type { BootGrantState } from '../session/index.ts';
 import type { BootCertificate } from './certificate.ts';
 import type { RunnerDesk } from './desk.ts';
 import { defaultExchangeLimits, type ExchangeLimits, Exchanges } from './exchange.ts';
@@ -29,7 +29,7 @@ import { type StrangerDesk, serveStranger } from './stranger.ts';
 
 /** What the gateway asks of the session. */
 export interface RunnerGrants {
-  byToken(token: string): BootGrant | undefined;
+  byToken(token: string): BootGrantState | undefined;
   bind(
     operationId: OperationId,
     publicKey: Uint8Array,
@@ -190,7 +190,7 @@ export class RunnerGateway {
    * boot, whoever is connected, and in later lives of the agent: nothing is believed of a boot that
    * two claim.
    */
-  async #claimedAgain(grant: BootGrant, receivedAtMs: number): Promise<void> {
+  async #claimedAgain(grant: BootGrantState, receivedAtMs: number): Promise<void> {
     const { grants, desk, facts, log } = this.#parts;
     const { operationId, hostUid, expiresAtMs } = grant;
     if (!desk.isLinked(operationId)) desk.bootOver(operationId, 'the host was booted again');
@@ -310,7 +310,7 @@ export class RunnerGateway {
 
 interface Admitted {
   readonly hello: runner.Hello;
-  readonly grant: BootGrant;
+  readonly grant: BootGrantState;
 }
 
 const bindRefusals = {
@@ -324,11 +324,11 @@ function refused(message: string): { message: ToRunner } {
 }
 
 /** In rescue none is: nothing but a person touches the host there. */
-function takenSteps({ steps }: runner.Hello, { rescue }: BootGrant): runner.Hello['steps'] {
+function takenSteps({ steps }: runner.Hello, { rescue }: BootGrantState): runner.Hello['steps'] {
   return rescue === true ? [] : steps;
 }
 
-function readyFacts(hello: runner.Hello, grant: BootGrant, runnerSession: string) {
+function readyFacts(hello: runner.Hello, grant: BootGrantState, runnerSession: string) {
   const { bootId, runnerVersion, system } = hello;
   return {
     hostUid: grant.hostUid,

@@ -2,7 +2,7 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { runner } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import type { BootGrant } from '../session/index.ts';
+import type { BootGrantState } from '../session/index.ts';
 import { judgeHello, wallClockToleranceMs } from './hello.ts';
 
 const hourMs = 3_600_000;
@@ -10,7 +10,7 @@ const openedAtMs = 1_800_000_000_000;
 const bootToken = 'token';
 const nonce = new Uint8Array(32).fill(1);
 const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const grant: BootGrant = {
+const grant: BootGrantState = {
   operationId: 'boot-1',
   hostUid: 'uid-1',
   hostName: 'h1',
@@ -32,7 +32,12 @@ function helloOf(uptimeMs: number): runner.Hello {
 }
 
 /** A Hello that comes `afterMs` after the grant was opened, by a wall clock that has stepped. */
-function judge(uptimeMs: number, afterMs: number, steppedMs: number, known: Partial<BootGrant>) {
+function judge(
+  uptimeMs: number,
+  afterMs: number,
+  steppedMs: number,
+  known: Partial<BootGrantState>,
+) {
   return judgeHello(helloOf(uptimeMs), {
     nonce,
     grant: { ...grant, ...known },

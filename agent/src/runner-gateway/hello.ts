@@ -1,6 +1,6 @@
 import { verify } from 'node:crypto';
 import { type OperationId, readP256PublicKey, type runner, sha256Hex } from '@rackwright/messages';
-import type { BootGrant } from '../session/index.ts';
+import type { BootGrantState } from '../session/index.ts';
 
 /**
  * Decides about a runner's Hello; pure.
@@ -14,17 +14,17 @@ import type { BootGrant } from '../session/index.ts';
  *    clock that only grows is asked, and across a restart the wall clock with a tolerance.
  */
 export type HelloDecision =
-  | { readonly kind: 'bind'; readonly grant: BootGrant }
+  | { readonly kind: 'bind'; readonly grant: BootGrantState }
   /** `isProved`: what it said was signed by its key, over our nonce. */
   | { readonly kind: 'refuse'; readonly message: string; readonly isProved: boolean }
   /** Somebody else has the boot already: another machine, or this one after a reboot. */
-  | { readonly kind: 'otherKey'; readonly grant: BootGrant; readonly message: string };
+  | { readonly kind: 'otherKey'; readonly grant: BootGrantState; readonly message: string };
 
 const label = new TextEncoder().encode('rackwright-runner-hello\0');
 
 export interface HelloCircumstances {
   readonly nonce: Uint8Array;
-  readonly grant: BootGrant | undefined;
+  readonly grant: BootGrantState | undefined;
   /** Wall time at which the Hello came. */
   readonly receivedAtMs: number;
   /** The same moment on the clock that only grows. */
@@ -60,7 +60,7 @@ export function judgeHello(hello: runner.Hello, at: HelloCircumstances): HelloDe
 }
 
 /** How long the grant has been open, at most. */
-function sinceOpenedMs(grant: BootGrant, at: HelloCircumstances): number {
+function sinceOpenedMs(grant: BootGrantState, at: HelloCircumstances): number {
   return grant.openedSuspendAwareMs === undefined
     ? at.receivedAtMs - grant.openedAtMs + wallClockToleranceMs
     : at.receivedSuspendAwareMs - grant.openedSuspendAwareMs;

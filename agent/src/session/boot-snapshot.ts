@@ -18,7 +18,7 @@ import type { Disk, Log } from '@rackwright/platform';
 import type { JournalState } from '../journal/index.ts';
 
 /** What the boot path asks (see agent/src/boot). Objects are replaced, never changed. */
-export interface BootMemory {
+export interface BootState {
   readonly snapshot: {
     readonly generation: number;
     readonly hosts: readonly {
@@ -48,7 +48,7 @@ export class BootSnapshots {
   readonly #disk: Disk;
   readonly #path: string;
   readonly #log: Log;
-  #snapshot: BootMemory['snapshot'] = { generation: 0, hosts: [] };
+  #snapshot: BootState['snapshot'] = { generation: 0, hosts: [] };
   #current: agent.BootSnapshot = create(agent.BootSnapshotSchema);
   #netboots: ReadonlyMap<string, agent.Deployment> = new Map();
   readonly #onNetboots: OnNetboots;
@@ -67,7 +67,7 @@ export class BootSnapshots {
   }
 
   /** The same object until a snapshot changes something. */
-  get snapshot(): BootMemory['snapshot'] {
+  get snapshot(): BootState['snapshot'] {
     return this.#snapshot;
   }
 
@@ -154,10 +154,10 @@ export class BootSnapshots {
 export function makeBootMemory(
   snapshots: BootSnapshots,
   state: () => JournalState,
-  grants: () => BootMemory['grants'],
-): () => BootMemory {
+  grants: () => BootState['grants'],
+): () => BootState {
   let seen: JournalState['grants'] | undefined;
-  let memory: BootMemory | undefined;
+  let memory: BootState | undefined;
   return () => {
     const { grants: journalled, latestTimeMs } = state();
     const { snapshot } = snapshots;

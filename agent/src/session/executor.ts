@@ -35,7 +35,7 @@ export interface Credential {
 }
 
 /** Permission to boot the runner, and who has taken it up (DESIGN §9). */
-export interface BootGrant {
+export interface BootGrantState {
   /** The SetPower operation that opened it. */
   readonly operationId: OperationId;
   readonly hostUid: HostUid;
@@ -96,7 +96,7 @@ export interface OperationContext {
     readonly expiresAtMs: number;
     /** The runner shall take no step. */
     readonly rescue?: boolean;
-  }): Promise<BootGrant>;
+  }): Promise<BootGrantState>;
   /** Closes every grant of this operation's host: it is being powered for something else. */
   closeGrants(): Promise<void>;
 }

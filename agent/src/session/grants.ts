@@ -15,7 +15,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import type { Journal, JournalledGrant, RecordInit } from '../journal/index.ts';
-import type { BootGrant, OperationContext } from './executor.ts';
+import type { BootGrantState, OperationContext } from './executor.ts';
 
 export type BindOutcome = 'bound' | 'otherKey' | 'expired' | 'noGrant';
 
@@ -24,7 +24,7 @@ export interface GrantDependencies {
   readonly clock: Clock;
   readonly random: Random;
   /** A grant has become durable. */
-  readonly onOpened: (grant: BootGrant) => void;
+  readonly onOpened: (grant: BootGrantState) => void;
 }
 
 /** What an operation asks for. */
@@ -40,12 +40,12 @@ export class Grants {
   }
 
   /** Every grant that has not been closed, expired ones included. */
-  all(): readonly BootGrant[] {
+  all(): readonly BootGrantState[] {
     return [...this.#deps.journal.state.grants.values()].map((grant) => this.#grantOf(grant));
   }
 
   /** Every grant with which a runner may be started, or has been and is still the host's. */
-  standing(): readonly BootGrant[] {
+  standing(): readonly BootGrantState[] {
     return this.all().filter(({ handedOff }) => handedOff === undefined);
   }
 
@@ -58,11 +58,11 @@ export class Grants {
     });
   }
 
-  byToken(bootToken: string): BootGrant | undefined {
+  byToken(bootToken: string): BootGrantState | undefined {
     return bootToken === '' ? undefined : this.all().find((it) => it.bootToken === bootToken);
   }
 
-  byOperation(operationId: OperationId): BootGrant | undefined {
+  byOperation(operationId: OperationId): BootGrantState | undefined {
     const grant = this.#deps.journal.state.grants.get(operationId);
     return grant && this.#grantOf(grant);
   }
@@ -71,7 +71,7 @@ export class Grants {
   async open(
     operation: Pick<agent.Operation, 'id' | 'hostUid' | 'hostName'>,
     { macs, expiresAtMs, rescue = false }: WantedGrant,
-  ): Promise<BootGrant> {
+  ): Promise<BootGrantState> {
     const { journal, clock, random } = this.#deps;
     const known = this.byOperation(operation.id);
     if (known !== undefined) return known;
@@ -124,7 +124,7 @@ export class Grants {
     for (const operationId of open) this.#openedSuspendAwareMs.delete(operationId);
   }
 
-  #grantOf(journalled: JournalledGrant): BootGrant {
+  #grantOf(journalled: JournalledGrant): BootGrantState {
     const openedSuspendAwareMs = this.#openedSuspendAwareMs.get(journalled.opened.operationId);
     const grant = grantOf(journalled);
     return openedSuspendAwareMs === undefined ? grant : { ...grant, openedSuspendAwareMs };
@@ -159,7 +159,7 @@ function ownership(owner: Uint8Array, presented: Uint8Array): BindOutcome {
   return same ? 'bound' : 'otherKey';
 }
 
-function handedOffOf({ opened, handedOff }: JournalledGrant): Pick<BootGrant, 'handedOff'> {
+function handedOffOf({ opened, handedOff }: JournalledGrant): Pick<BootGrantState, 'handedOff'> {
   if (handedOff === undefined) return {};
   const { handOffOperationId: operationId, destructive, deadline } = handedOff;
   const deadlineMs = deadline === undefined ? Number.POSITIVE_INFINITY : timestampMs(deadline);
@@ -171,7 +171,7 @@ function expiryMs({ expireTime }: agent.GrantOpened): number {
   return expireTime === undefined ? 0 : timestampMs(expireTime);
 }
 
-function grantOf({ opened, publicKey, handedOff }: JournalledGrant): BootGrant {
+function grantOf({ opened, publicKey, handedOff }: JournalledGrant): BootGrantState {
   const { operationId, hostUid, hostName, macs, bootToken, openTime, rescue } = opened;
   return {
     operationId,

@@ -1,5 +1,5 @@
 /** The agent's side of the protocol (DESIGN §3). */
-export type { BootMemory } from './boot-snapshot.ts';
+export type { BootState } from './boot-snapshot.ts';
 export type {
   BmcReadEars,
   ConsoleEars,
@@ -9,7 +9,7 @@ export type {
 } from './ears.ts';
 export {
   AttemptEnd,
-  type BootGrant,
+  type BootGrantState,
   type Credential,
   type ExecutedKind,
   type Executor,

@@ -1,10 +1,10 @@
 /** Who follows what a session does, for people. Each call returns at once, and never throws. */
 import type { HostUid } from '@rackwright/messages';
-import type { BootGrant } from './executor.ts';
+import type { BootGrantState } from './executor.ts';
 
 export interface SessionObserver {
   /** A boot grant has become durable. */
-  bootOpened(grant: BootGrant): void;
+  bootOpened(grant: BootGrantState): void;
   /** All of a host is to be forgotten. */
   hostForgotten(hostUid: HostUid): void;
   /** What was told in the session before counts for nothing. */

@@ -15,10 +15,10 @@ import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform'
 import type { RecordSpan } from '@rackwright/trace';
 import type { Journal } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
-import { type BootMemory, BootSnapshots, makeBootMemory } from './boot-snapshot.ts';
+import { BootSnapshots, type BootState, makeBootMemory } from './boot-snapshot.ts';
 import { Credentials } from './credentials.ts';
 import { type Ears, type TrustKeeper, tellEars } from './ears.ts';
-import type { BootGrant, Credential, Executor, PowerLooks } from './executor.ts';
+import type { BootGrantState, Credential, Executor, PowerLooks } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
 import { type HandOffState, handOffOf } from './hand-off.ts';
@@ -65,7 +65,7 @@ export class AgentSession {
   /** Boot grants: opened by operations, bound by the runner gateway, asked by the boot path. */
   readonly grants: Grants;
   /** What the boot path knows. The same object until something changes. */
-  readonly bootMemory: () => BootMemory;
+  readonly bootMemory: () => BootState;
   readonly #options: SessionOptions;
   readonly #limits: SessionLimits;
   readonly #lease: WorkLease;
@@ -90,7 +90,7 @@ export class AgentSession {
     this.#facts = new Facts(log, this.#limits.factsHostsMax);
     const { onNetboots } = options;
     this.#snapshots = new BootSnapshots(disk, snapshotPath, log, onNetboots);
-    const onOpened = (grant: BootGrant): void => {
+    const onOpened = (grant: BootGrantState): void => {
       this.#facts.bootOrdered(grant.hostUid);
       options.observer?.bootOpened(grant);
     };

@@ -3,7 +3,7 @@ import { type CallContext, notFound } from '@rackwright/messages';
 import type { AuditSink } from '../audit/index.ts';
 import type { Begun, BrowserSignIn } from './browser-sign-in.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
-import { checkOrigin, type Opened, type Opener, type Sessions } from './sessions.ts';
+import { checkOrigin, type OpenedSession, type Opener, type Sessions } from './sessions.ts';
 import { principalOfToken, type SignInOptions } from './sign-in.ts';
 
 export interface BrowsersParts {
@@ -19,20 +19,20 @@ export interface Browsers {
   /** The identity provider that a browser can sign in at; undefined: there is none. */
   readonly issuer: string | undefined;
   /** Opens a session for who shows this token. */
-  byToken(context: CallContext, text: string): Promise<Opened>;
+  byToken(context: CallContext, text: string): Promise<OpenedSession>;
   /** Leads to the identity provider, and back to a path of ours. */
   begin(context: CallContext, returnTo: string): Promise<Begun>;
   /** Opens a session for whom the identity provider has led back. */
   end(
     context: CallContext,
     query: URLSearchParams,
-  ): Promise<{ readonly opened: Opened; readonly returnTo: string }>;
+  ): Promise<{ readonly opened: OpenedSession; readonly returnTo: string }>;
   /** Ends the session of a call, and every stream under way in it, on every replica. */
   out(context: CallContext): Promise<void>;
 }
 
 export function createBrowsers({ sessions, provider, shown, audit }: BrowsersParts): Browsers {
-  const open = async (opener: Opener, context: CallContext): Promise<Opened> => {
+  const open = async (opener: Opener, context: CallContext): Promise<OpenedSession> => {
     const opened = await sessions.open(opener);
     tell(audit, opener.principal, 'browser', context);
     // Its network has its share of what is kept for known ones.

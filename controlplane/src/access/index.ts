@@ -20,7 +20,7 @@ export {
 } from './principal.ts';
 export { roleTooSmall } from './refusals.ts';
 export { scopedStore, watchCollections } from './scoped-store.ts';
-export { endSessionsOf, type Opened, sessionCookie } from './sessions.ts';
+export { endSessionsOf, type OpenedSession, sessionCookie } from './sessions.ts';
 export {
   createSignIn,
   type SignIn,

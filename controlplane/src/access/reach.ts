@@ -15,7 +15,7 @@ import type { Row } from './table.ts';
 type Fields = Readonly<Record<string, unknown>>;
 
 /** One call to be judged. */
-export interface Asked {
+export interface JudgedCall {
   readonly row: Row;
   readonly request: Fields;
   readonly principal: Principal;
@@ -33,7 +33,7 @@ export interface Asked {
 }
 
 /** Throws what keeps the caller from it. */
-export async function checkReach(asked: Asked): Promise<void> {
+export async function checkReach(asked: JudgedCall): Promise<void> {
   const { row, request, principal, store } = asked;
   const { reach } = row;
   const { scope } = principal;
@@ -67,7 +67,7 @@ export async function checkReach(asked: Asked): Promise<void> {
 }
 
 /** A request id that somebody else has used may stand for a batch that is out of sight. */
-export async function checkBatch(asked: Asked, batch: Fields): Promise<void> {
+export async function checkBatch(asked: JudgedCall, batch: Fields): Promise<void> {
   if (asked.request['validateOnly'] === true) return;
   await checkSeen(asked, textAt(batch, 'name'));
 }
@@ -89,7 +89,7 @@ function namesOfBatch(request: Fields): string[] {
  * A request id that somebody else has used may stand for what is out of sight: an id is one for the
  * whole fleet, so that it is told that it is taken, and nothing more.
  */
-export function checkRepeated({ row, principal }: Asked, answer: Fields): void {
+export function checkRepeated({ row, principal }: JudgedCall, answer: Fields): void {
   const { kind } = row.reach;
   if (kind !== 'made' && row.answersHost !== true) return;
   const place = { rack: textAt(answer, 'spec.rack'), pool: textAt(answer, `labels.${poolLabel}`) };
@@ -97,14 +97,14 @@ export function checkRepeated({ row, principal }: Asked, answer: Fields): void {
   throw alreadyExists(`${textAt(answer, 'name')} exists already.`);
 }
 
-async function checkSeen({ seen, principal }: Asked, name: string): Promise<void> {
+async function checkSeen({ seen, principal }: JudgedCall, name: string): Promise<void> {
   // What is no name is told by the handler.
   if (!/^\w+\/[^/.]+$/.test(name)) return;
   if (!(await exists(seen, name))) throw notInScope(principal, name);
 }
 
 /** Where something that is to be made would be. */
-function checkPlace({ principal }: Asked, field: string, made: Fields): void {
+function checkPlace({ principal }: JudgedCall, field: string, made: Fields): void {
   const { scope } = principal;
   const rack = textAt(made, 'spec.rack');
   const pool = textAt(made, `labels.${poolLabel}`);
@@ -120,7 +120,7 @@ function checkPlace({ principal }: Asked, field: string, made: Fields): void {
  * Racks and credentials anywhere in a change. A credential that no host in scope uses would be
  * sent to a BMC of the caller's choice.
  */
-async function checkNamed(asked: Asked, value: unknown, path: string): Promise<void> {
+async function checkNamed(asked: JudgedCall, value: unknown, path: string): Promise<void> {
   const { principal, seen } = asked;
   if (typeof value === 'string') {
     const collection = /^(racks|credentials)\/[^/.]+$/.exec(value)?.[1];
@@ -137,7 +137,7 @@ async function checkNamed(asked: Asked, value: unknown, path: string): Promise<v
 }
 
 /** A host or line that is changed has to stay in scope: what it would be is asked for first. */
-async function checkOutcome(asked: Asked): Promise<void> {
+async function checkOutcome(asked: JudgedCall): Promise<void> {
   const { row, request, principal, store, make, method, context } = asked;
   const { reach } = row;
   const field = 'field' in reach ? reach.field : '';

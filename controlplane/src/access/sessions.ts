@@ -90,7 +90,7 @@ export interface SessionsOptions {
 }
 
 /** A session that was just opened. */
-export interface Opened {
+export interface OpenedSession {
   /** What the browser is to keep, as the value of `sessionCookie`. */
   readonly name: string;
   /** Wall time, milliseconds. */
@@ -135,7 +135,7 @@ export class Sessions {
   }
 
   /** Opens one. Bounded by invariant 3. Throws `unavailable`. */
-  async open({ kind, principal }: Opener): Promise<Opened> {
+  async open({ kind, principal }: Opener): Promise<OpenedSession> {
     const { clock, random, store, lifeMs, configSha256 } = this.#options;
     const createMs = clock.nowMs();
     const ownEndMs = kind === 'token' ? (principal.expireMs ?? Infinity) : Infinity;

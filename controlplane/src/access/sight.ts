@@ -15,7 +15,7 @@ import type { HostPlaces, PlaceField } from './host-places.ts';
 import { includes, includesRack, placeOf, type Scope } from './principal.ts';
 
 /** A record as a rule looks at it. */
-export type Looked = Pick<Entry, 'key' | 'value'>;
+export type JudgedRecord = Pick<Entry, 'key' | 'value'>;
 
 /** The hosts in sight, for the judgement of one call or one change; each is looked at once. */
 export interface HostsInSight {
@@ -25,7 +25,7 @@ export interface HostsInSight {
   some(field: PlaceField, name: string): boolean;
 }
 
-type Rule = (scope: Scope, looked: Looked, hosts: HostsInSight) => boolean | Promise<boolean>;
+type Rule = (scope: Scope, looked: JudgedRecord, hosts: HostsInSight) => boolean | Promise<boolean>;
 
 const always: Rule = () => true;
 
@@ -89,7 +89,7 @@ const rules: Readonly<Record<string, Rule>> = {
 /** Whether a caller with this scope sees the record. */
 export async function isInSight(
   scope: Scope,
-  looked: Looked,
+  looked: JudgedRecord,
   hosts: HostsInSight,
 ): Promise<boolean> {
   const rule = rules[segment(looked.key, 0)];
@@ -163,7 +163,11 @@ export async function getOrNone(
 }
 
 /** A scope of pools sees the racks in which it has hosts. */
-async function rackInSight(scope: Scope, { key }: Looked, hosts: HostsInSight): Promise<boolean> {
+async function rackInSight(
+  scope: Scope,
+  { key }: JudgedRecord,
+  hosts: HostsInSight,
+): Promise<boolean> {
   const name = `racks/${segment(key, 1)}`;
   if (scope.racks.length > 0) return scope.racks.includes(name);
   return hosts.some('rack', name);

@@ -2,16 +2,16 @@
 
 export type { AcknowledgementMeter } from './base/acknowledgement.ts';
 export {
-  type Asked,
   type BmcQuestion,
+  type BmcReadResult,
   BmcReads,
   type BmcReadsDependencies,
 } from './base/bmc-reads.ts';
 export {
   type ConsoleQuestion,
+  type ConsoleViewResult,
   ConsoleViews,
   type ConsoleViewsDependencies,
-  type Opened,
   type Shown,
 } from './base/console-views.ts';
 export type { SessionDependencies } from './base/dependencies.ts';

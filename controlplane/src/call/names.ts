@@ -2,7 +2,7 @@
 import { invalidArgument } from '@rackwright/messages';
 import { quote } from './violations.ts';
 
-export type Collection =
+export type CollectionName =
   | 'hosts'
   | 'racks'
   | 'credentials'
@@ -19,7 +19,7 @@ const id = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /** Made by the server: "<host uid>-<number>", or the uid alone. */
 const madeId = /^[A-Za-z0-9][A-Za-z0-9-]{0,126}$/;
 
-const examples: Record<Collection, string> = {
+const examples: Record<CollectionName, string> = {
   hosts: 'hosts/h1',
   racks: 'racks/r1',
   credentials: 'credentials/bmc-admin',
@@ -33,7 +33,7 @@ const examples: Record<Collection, string> = {
   pools: 'pools/web',
 };
 
-const made: ReadonlySet<Collection> = new Set([
+const made: ReadonlySet<CollectionName> = new Set([
   'erasureCertificates',
   'erasureDocuments',
   'abandonedResources',
@@ -49,7 +49,7 @@ export function idProblem(text: string): string | undefined {
 }
 
 /** The id in a resource name of `collection`; undefined when it is no such name. */
-export function parseName(collection: Collection, name: string): string | undefined {
+export function parseName(collection: CollectionName, name: string): string | undefined {
   const [first, second, ...rest] = name.split('/');
   if (first !== collection || second === undefined || rest.length > 0) return undefined;
   const shape = made.has(collection) ? madeId : id;
@@ -57,14 +57,14 @@ export function parseName(collection: Collection, name: string): string | undefi
 }
 
 /** What is wrong with a resource name; undefined when it is one of `collection`. */
-export function nameProblem(collection: Collection, name: string): string | undefined {
+export function nameProblem(collection: CollectionName, name: string): string | undefined {
   if (parseName(collection, name) !== undefined) return undefined;
   const wanted = `must name one of the ${collection}, as in ${quote(examples[collection])}`;
   return name === '' ? `is missing; it ${wanted}` : `is ${quote(name)}; it ${wanted}`;
 }
 
 /** The id in `name`. Throws `invalidArgument` naming `field`. */
-export function requireName(collection: Collection, name: string, field = 'name'): string {
+export function requireName(collection: CollectionName, name: string, field = 'name'): string {
   const found = parseName(collection, name);
   if (found !== undefined) return found;
   throw invalidArgument([{ field, description: nameProblem(collection, name) ?? '' }]);

@@ -8,11 +8,11 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
-import type { RequestOutcome } from './ports.ts';
+import type { HostRequestOutcome } from './ports.ts';
 
 /** The host after an accepted request. Throws what refuses it. */
 export function answerOf(
-  outcome: RequestOutcome,
+  outcome: HostRequestOutcome,
   name: string,
 ): { readonly record: wire.HostRecord; readonly revision: Revision } {
   switch (outcome.kind) {
@@ -26,7 +26,7 @@ export function answerOf(
   }
 }
 
-function refusalOf(refused: Extract<RequestOutcome, { kind: 'refused' }>, name: string) {
+function refusalOf(refused: Extract<HostRequestOutcome, { kind: 'refused' }>, name: string) {
   const { message } = refused;
   switch (refused.code) {
     case 'failedPrecondition':

@@ -24,7 +24,7 @@ import { appliedId } from '../records/index.ts';
 import type { SecretsKeeper } from '../secrets/index.ts';
 import type { Batches, Workflows } from '../workflow/index.ts';
 
-export type RequestOutcome =
+export type HostRequestOutcome =
   /** Done, or already done by an earlier request with the same id. */
   | { readonly kind: 'accepted'; readonly record: wire.HostRecord; readonly revision: Revision }
   /** The host is gone: what was asked ended its record at once. */
@@ -40,7 +40,7 @@ export interface HostsPort {
     request: HostRequest,
     by: Requester,
     expectedRevision?: Revision,
-  ): Promise<RequestOutcome>;
+  ): Promise<HostRequestOutcome>;
   /** Something that the host depends on has changed: look again. */
   wake(hostId: HostId): void;
   /** What the host waits for; undefined when there is no such host. */

@@ -35,7 +35,7 @@ export interface IntakeDependencies {
 }
 
 /** What is decided of a machine that was seen, and of those that its rack lists. */
-export interface Surroundings {
+export interface SightingContext {
   readonly world: DiscoverySnapshot;
   /** Asked only when the rack's list is full. */
   readonly ofRack: () => Promise<DiscoverySnapshot>;
@@ -57,7 +57,7 @@ export class Intake {
   }
 
   /** Why it is not listed; empty: it is. Undefined: something was written meanwhile. */
-  async takeIn(seen: KeptMachine, { world, ofRack }: Surroundings): Promise<string | undefined> {
+  async takeIn(seen: KeptMachine, { world, ofRack }: SightingContext): Promise<string | undefined> {
     const { machine: fresh, traits } = seen;
     const { rack } = fresh;
     const known = hostOf(seen, world.hosts);
@@ -94,7 +94,7 @@ export class Intake {
   async #makeRoom(
     seen: KeptMachine,
     world: DiscoverySnapshot,
-    ofRack: Surroundings['ofRack'],
+    ofRack: SightingContext['ofRack'],
   ): Promise<'made' | 'none' | 'changed'> {
     const decision = judge(seen, world);
     if (decision.kind === 'wait' && !decision.fits) return 'none';

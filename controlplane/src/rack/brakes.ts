@@ -82,7 +82,7 @@ export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Pro
 }
 
 /** A copy of a rack's record, to be changed. */
-export interface Draft {
+export interface RackDraft {
   readonly rack: Rack;
   readonly status: RackStatus;
   readonly record: wire.RackRecord;
@@ -93,7 +93,7 @@ export async function changeRack(
   deps: RpcDependencies,
   { name, reason, requestId }: BrakeCall,
   method: string,
-  apply: (draft: Draft) => void,
+  apply: (draft: RackDraft) => void,
 ): Promise<ChangedRack> {
   const violations = new Violations();
   violations.addIf('name', nameProblem('racks', name));

@@ -23,7 +23,7 @@ import { credentialVersions, readFleet } from '../host/index.ts';
 import { imageByDigest } from '../host/spec/image-by-digest.ts';
 import { credentialsOfRegistries, hostImageOf, imageNameProblem } from '../images/index.ts';
 import { appliedId, hasApplied, idOf, readRecord } from '../records/index.ts';
-import { changeRack, type Draft } from './brakes.ts';
+import { changeRack, type RackDraft } from './brakes.ts';
 
 /** Images that one rack is asked to have. */
 const imagesMax = 16;
@@ -100,7 +100,7 @@ type Did = 'prefetched' | 'dropped';
 
 /** What came of a request stands beside its id, which is written for that alone, too. */
 function remember(
-  { record }: Draft,
+  { record }: RackDraft,
   did: Did,
   requestId: string,
   { image, reference, architecture, netboot }: PrefetchedImage,

@@ -14,10 +14,10 @@ export {
   deleteRecord,
   isAway,
   type Kept,
+  type RecordWriteResult,
   type RecordWriter,
   readRecord,
   readShared,
-  type Written,
   writeRecord,
   writeShared,
 } from './record.ts';

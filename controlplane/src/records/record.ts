@@ -29,7 +29,7 @@ export interface Kept<T> {
   readonly revision: Revision;
 }
 
-export type Written =
+export type RecordWriteResult =
   | { readonly kind: 'ok'; readonly revision: Revision; readonly writeId: string }
   | { readonly kind: 'conflict' };
 
@@ -67,7 +67,7 @@ export function writeRecord<D extends DescMessage>(
   key: string,
   record: MessageShape<D>,
   expected: Expected,
-): Promise<Written> {
+): Promise<RecordWriteResult> {
   const value = toBinary(schema, record);
   return settle(key, (writeId) => store.put(key, value, expected, writeId));
 }
@@ -79,7 +79,7 @@ export async function writeShared<D extends DescMessage>(
   key: string,
   record: MessageShape<D>,
   expected: Expected,
-): Promise<Written> {
+): Promise<RecordWriteResult> {
   const value = toBinary(schema, record);
   const written = await settle(key, (writeId) => store.put(key, value, expected, writeId));
   if (written.kind === 'ok') {
@@ -93,7 +93,7 @@ export function deleteRecord(
   { store }: RecordWriter,
   key: string,
   expected: Revision,
-): Promise<Written> {
+): Promise<RecordWriteResult> {
   return settle(key, (writeId) => store.delete(key, expected, writeId));
 }
 
@@ -128,7 +128,7 @@ export function isAway(error: unknown): boolean {
 async function settle(
   key: string,
   write: (writeId: string | undefined) => Promise<WriteResult>,
-): Promise<Written> {
+): Promise<RecordWriteResult> {
   let writeId: string | undefined;
   let reason = '';
   for (let attempt = 0; attempt < settleAttemptsMax; attempt += 1) {

@@ -115,7 +115,10 @@ const makers = [
 ] as const;
 
 /** What services need that does not depend on who calls. */
-export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal' | 'traceParent'> &
+export type SharedServiceDependencies = Omit<
+  RpcDependencies,
+  'actor' | 'principal' | 'traceParent'
+> &
   Pick<CallTracing, 'clock' | 'random'> & {
     /** Unset: calls are of no trace but their callers'. */
     readonly recordSpan?: CallTracing['recordSpan'];
@@ -124,7 +127,10 @@ export type SharedDependencies = Omit<RpcDependencies, 'actor' | 'principal' | '
   };
 
 /** Everything that the operators' port serves, health and reflection included. */
-export function createOperatorServices(deps: SharedDependencies, signIn: SignIn): OperatorServices {
+export function createOperatorServices(
+  deps: SharedServiceDependencies,
+  signIn: SignIn,
+): OperatorServices {
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;

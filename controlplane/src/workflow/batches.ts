@@ -15,7 +15,7 @@ import { Controller, type Passes } from '../loop/index.ts';
 import { idOf, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { foldBatch, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
 import { takeSlot } from './batch-slot.ts';
-import type { Looked, Workflows } from './loop.ts';
+import type { WorkflowSnapshot, Workflows } from './loop.ts';
 import { batchKey, parseBatchName } from './names.ts';
 import type { RequestDependencies } from './read.ts';
 import { keptRuns } from './record.ts';
@@ -34,7 +34,7 @@ export interface BatchesDependencies extends RequestDependencies {
 
 export interface LookedBatch {
   readonly record: wire.WorkflowBatchRecord;
-  readonly revision: Looked['revision'];
+  readonly revision: WorkflowSnapshot['revision'];
 }
 
 const schema = wire.WorkflowBatchRecordSchema;

@@ -15,7 +15,7 @@ import {
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { useOf } from '../host/index.ts';
-import { type Action, decide, type Surroundings } from './decide.ts';
+import { type Action, type DecisionContext, decide } from './decide.ts';
 import { acceptRun, endedBy, latestRun, runsKeptMax } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 
@@ -63,7 +63,7 @@ const hostWith = (run?: ReturnType<typeof runOf>, uid = 'u1') =>
     },
   });
 
-const around = (changes: Partial<Surroundings> = {}): Surroundings => ({
+const around = (changes: Partial<DecisionContext> = {}): DecisionContext => ({
   nowMs,
   host: hostWith(),
   finished: [],

@@ -33,7 +33,7 @@ import {
 import type { Rendering, StartOrder } from './rendering.ts';
 
 /** What a decision follows from, beside the workflow itself. */
-export interface Surroundings {
+export interface DecisionContext {
   readonly nowMs: number;
   /** Undefined: there is no such host. */
   readonly host: wire.HostRecord | undefined;
@@ -68,7 +68,11 @@ export type Action =
 
 const none: Action = { kind: 'none' };
 
-export function decide(record: wire.WorkflowRecord, id: WorkflowId, around: Surroundings): Action {
+export function decide(
+  record: wire.WorkflowRecord,
+  id: WorkflowId,
+  around: DecisionContext,
+): Action {
   const { host } = around;
   const hostUid = record.workflow?.status?.hostUid ?? '';
   if (host?.host === undefined || host.host.uid !== hostUid) return { kind: 'remove' };
@@ -136,7 +140,7 @@ function unwantedRun(
 function ofPending(
   record: wire.WorkflowRecord,
   id: WorkflowId,
-  around: Surroundings,
+  around: DecisionContext,
   host: wire.HostRecord,
 ): Action {
   const run = latestRun(record);
@@ -199,7 +203,7 @@ export function holderText(host: wire.HostRecord): string | undefined {
 
 function ofRunning(
   record: wire.WorkflowRecord,
-  around: Surroundings,
+  around: DecisionContext,
   host: wire.HostRecord,
 ): Action {
   const run = latestRun(record);

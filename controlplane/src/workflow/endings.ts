@@ -9,7 +9,7 @@ import {
 import type { Requester } from '../host/index.ts';
 import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf } from './decide.ts';
-import type { Looked } from './loop.ts';
+import type { WorkflowSnapshot } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { existingWorkflow, lookedAt, type RequestDependencies } from './read.ts';
 import { endedBy, hostRunOf, isOpen, keptRuns, latestRun, withRequestId } from './record.ts';
@@ -24,7 +24,7 @@ export async function cancelWorkflow(
   reason: string,
   by: Requester,
   only?: bigint,
-): Promise<Looked> {
+): Promise<WorkflowSnapshot> {
   const requestId = by.requestId ?? '';
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host, hostRevision } = await existingWorkflow(deps, id);
@@ -66,8 +66,8 @@ export async function deleteWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
   givenId: string,
-  check: (kept: Looked) => void,
-): Promise<Looked> {
+  check: (kept: WorkflowSnapshot) => void,
+): Promise<WorkflowSnapshot> {
   // Under a name of its own: the id of what was asked otherwise is no deletion.
   const requestId = givenId === '' ? '' : `delete:${givenId}`;
   return untilWritten(workflowName(id), async () => {
@@ -109,7 +109,7 @@ async function deletedBefore(
   { store }: RequestDependencies,
   id: WorkflowId,
   requestId: string,
-): Promise<Looked | undefined> {
+): Promise<WorkflowSnapshot | undefined> {
   if (requestId === '') return undefined;
   const changes = await answered(store.history(workflowKey(id)));
   for (const [index, last] of changes.entries()) {

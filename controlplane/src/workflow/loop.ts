@@ -62,7 +62,7 @@ export interface WorkflowsDependencies {
 }
 
 /** A workflow as a look at it left it. */
-export interface Looked {
+export interface WorkflowSnapshot {
   readonly record: wire.WorkflowRecord;
   readonly revision: number;
 }
@@ -131,7 +131,7 @@ export class Workflows {
   }
 
   /** Carries out what is to be done; resolves with the workflow as it then is. */
-  look(id: WorkflowId): Promise<Looked | undefined> {
+  look(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
     return this.#controller.take(id, () => this.#look(id));
   }
 
@@ -145,7 +145,7 @@ export class Workflows {
     this.#controller.wake(id, 'look');
   }
 
-  async #look(id: WorkflowId): Promise<Looked | undefined> {
+  async #look(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
     const key = workflowKey(id);
     let refused = false;
     for (let pass = 0; pass < passesMax; pass++) {
@@ -184,7 +184,7 @@ export class Workflows {
     this.#log(id, 'a run whose workflow is gone is ended');
   }
 
-  #settled(id: WorkflowId, kept: Looked): Looked {
+  #settled(id: WorkflowId, kept: WorkflowSnapshot): WorkflowSnapshot {
     const run = latestRun(kept.record);
     this.#seen.set(id, isOpen(run) || kept.record.untoldRuns.length > 0);
     const waitsUntil = run?.state === WorkflowRunState.PENDING ? run.deadline : undefined;
@@ -195,7 +195,7 @@ export class Workflows {
 
   async #carryOut(
     id: WorkflowId,
-    kept: Looked,
+    kept: WorkflowSnapshot,
     action: Exclude<Action, { kind: 'none' }>,
     hostRevision: number,
   ): Promise<void> {
@@ -270,7 +270,11 @@ export class Workflows {
   }
 
   /** A conflict is no failure: the next pass decides on what stands there. */
-  async #write(id: WorkflowId, before: Looked, record: wire.WorkflowRecord): Promise<void> {
+  async #write(
+    id: WorkflowId,
+    before: WorkflowSnapshot,
+    record: wire.WorkflowRecord,
+  ): Promise<void> {
     const schema = wire.WorkflowRecordSchema;
     if (equals(schema, before.record, record)) return;
     const { revision } = before;

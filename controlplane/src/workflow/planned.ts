@@ -12,7 +12,7 @@ import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { answered, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { refusalOfStart } from './holder.ts';
-import type { Looked } from './loop.ts';
+import type { WorkflowSnapshot } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
 import { type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun } from './record.ts';
@@ -62,7 +62,7 @@ export async function startPlanned(
   variables: Variables,
   by: Requester,
   plan: { readonly hash: string; readonly reason: string },
-): Promise<Looked> {
+): Promise<WorkflowSnapshot> {
   return untilWritten(workflowName(id), async () => {
     const { kept, host, standsAt } = await readWorkflow(deps, id);
     if (kept !== undefined && hasApplied(kept.record, by.requestId)) return kept;
@@ -92,7 +92,7 @@ export async function wasStartedBy(
   );
 }
 
-function refusalOfSwitch(kept: Looked | undefined, id: WorkflowId): string | undefined {
+function refusalOfSwitch(kept: WorkflowSnapshot | undefined, id: WorkflowId): string | undefined {
   if (kept?.record.workflow?.spec?.disabled !== true) return undefined;
   const enable = `rackwright workflow enable ${id.hostId} ${id.templateId}`;
   return `${workflowName(id)} is disabled; enable it first: ${enable}`;

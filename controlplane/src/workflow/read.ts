@@ -4,7 +4,7 @@ import type { Random } from '@rackwright/platform';
 import { type Expected, type Revision, type StateStore, storeKey } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
 import { isAway, readRecord } from '../records/index.ts';
-import type { Looked, Workflows } from './loop.ts';
+import type { WorkflowSnapshot, Workflows } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { belongsTo } from './view.ts';
 
@@ -29,7 +29,7 @@ export async function readWorkflow(
 ): Promise<
   ReadHost & {
     /** Undefined also where one of an earlier host of that name stands. */
-    readonly kept: Looked | undefined;
+    readonly kept: WorkflowSnapshot | undefined;
     readonly standsAt: Expected;
   }
 > {
@@ -49,7 +49,7 @@ export async function readWorkflow(
 export async function existingWorkflow(
   deps: Pick<RequestDependencies, 'store'>,
   id: WorkflowId,
-): Promise<Looked & ReadHost> {
+): Promise<WorkflowSnapshot & ReadHost> {
   const { kept, host, hostRevision } = await readWorkflow(deps, id);
   if (kept === undefined) throw notFound(workflowName(id));
   return { ...kept, host, hostRevision };
@@ -59,7 +59,10 @@ export async function existingWorkflow(
  * The workflow after a look at it. What was asked stands already: a look that fails, because the
  * host changes all the time say, is tried again by the loop. Throws `notFound` when it is gone.
  */
-export async function lookedAt(deps: RequestDependencies, id: WorkflowId): Promise<Looked> {
+export async function lookedAt(
+  deps: RequestDependencies,
+  id: WorkflowId,
+): Promise<WorkflowSnapshot> {
   const looked = await deps.workflows.look(id).catch((error: unknown) => {
     if (isAway(error)) throw error;
     return existingWorkflow(deps, id);

@@ -25,7 +25,7 @@ import { isExpired, readPlan } from '../plan/index.ts';
 import { answered, deleteRecord, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
 import { carrierOf, presentRun } from './decide.ts';
 import { refusalOfStart } from './holder.ts';
-import type { Looked } from './loop.ts';
+import type { WorkflowSnapshot } from './loop.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { existingWorkflow, lookedAt, type RequestDependencies, readWorkflow } from './read.ts';
 import { acceptRun, dropRuns, isOpen, latestRun, type RunOrder, withRequestId } from './record.ts';
@@ -43,7 +43,7 @@ export async function createWorkflow(
   spec: WorkflowSpec,
   by: Requester,
   validateOnly: boolean,
-): Promise<Looked> {
+): Promise<WorkflowSnapshot> {
   const { host, kept, standsAt } = await readWorkflow(deps, id);
   if (kept !== undefined) return sameWorkflow(kept, id, by);
   if (!spec.disabled) await refuseStart(deps.store, id, host);
@@ -66,7 +66,7 @@ export async function runWorkflow(
   id: WorkflowId,
   by: Requester,
   planHash: string,
-): Promise<Looked> {
+): Promise<WorkflowSnapshot> {
   return untilWritten(workflowName(id), async () => {
     const { record, revision, host } = await existingWorkflow(deps, id);
     if (hasApplied(record, by.requestId)) return { record, revision };
@@ -89,8 +89,8 @@ export async function changeWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
   requestId: string,
-  change: (kept: Looked) => wire.WorkflowRecord,
-): Promise<Looked> {
+  change: (kept: WorkflowSnapshot) => wire.WorkflowRecord,
+): Promise<WorkflowSnapshot> {
   return untilWritten(workflowName(id), async () => {
     const kept = await existingWorkflow(deps, id);
     if (hasApplied(kept.record, requestId)) return kept;
@@ -192,7 +192,11 @@ export async function whyAboveLimit(
 }
 
 /** The workflow that the same request made before; any other one is in the way. */
-function sameWorkflow({ record, revision }: Looked, id: WorkflowId, by: Requester): Looked {
+function sameWorkflow(
+  { record, revision }: WorkflowSnapshot,
+  id: WorkflowId,
+  by: Requester,
+): WorkflowSnapshot {
   if (hasApplied(record, by.requestId)) return { record, revision };
   throw alreadyExists(
     `${workflowName(id)} exists already; run it again: ` +
@@ -207,7 +211,7 @@ export async function startedOrTakenBack(
   accepted: wire.WorkflowRecord,
   requestId: string | undefined,
   { isNew }: { readonly isNew: boolean },
-): Promise<Looked> {
+): Promise<WorkflowSnapshot> {
   const number = latestRun(accepted)?.number;
   return untilWritten(workflowName(id), async () => {
     const looked = await lookedAt(deps, id);

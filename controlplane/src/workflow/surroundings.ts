@@ -5,7 +5,7 @@ import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
 import { answered, readShared } from '../records/index.ts';
 import { hasSlot } from './batch-rules.ts';
-import { presentRun, type Surroundings } from './decide.ts';
+import { type DecisionContext, presentRun } from './decide.ts';
 import { batchKey, parseBatchName, type WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
@@ -21,7 +21,7 @@ export async function gatherSurroundings(
   deps: SurroundingsSource,
   record: wire.WorkflowRecord,
   id: WorkflowId,
-): Promise<Surroundings & { readonly hostRevision: number }> {
+): Promise<DecisionContext & { readonly hostRevision: number }> {
   const { store } = deps;
   // The owner first: one that is made anew meanwhile is another, told by its uid.
   const ownerGone = await isOwnerGone(store, record);

@@ -11,7 +11,7 @@ const lookTimeoutMs = 3_000;
 const pemBlock = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 /** What was to be reached. */
-export interface Wanted {
+export interface UnreachedServer {
   /** "HOST:PORT" */
   readonly server: string;
   readonly caPem: string;
@@ -19,7 +19,11 @@ export interface Wanted {
 }
 
 /** The same error, or one that says why nothing was reached; what a server says itself stays. */
-export async function explained(io: CommandIo, wanted: Wanted, error: unknown): Promise<unknown> {
+export async function explained(
+  io: CommandIo,
+  wanted: UnreachedServer,
+  error: unknown,
+): Promise<unknown> {
   // Whatever a control plane refuses has a reason; without one it was not asked.
   if (!(error instanceof ApiFailure) || error.error.reason !== '') return error;
   const { server } = wanted;
@@ -39,7 +43,7 @@ export async function explained(io: CommandIo, wanted: Wanted, error: unknown): 
 
 /** What is wrong with the certificate that is shown; undefined: nothing. Pure. */
 export function whyNotBelieved(
-  { server, caPem, caFile }: Wanted,
+  { server, caPem, caFile }: UnreachedServer,
   chain: readonly X509Certificate[],
   nowMs: number,
 ): string | undefined {

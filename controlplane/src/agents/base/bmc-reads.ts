@@ -24,7 +24,7 @@ export type BmcQuestion = Omit<agent.ReadBmc, '$typeName' | '$unknown' | 'id'> &
   readonly bmc: agent.BmcAccess;
 };
 
-export type Asked =
+export type BmcReadResult =
   | { readonly kind: 'answered'; readonly read: agent.BmcRead }
   /** No agent of the rack is connected here. */
   | { readonly kind: 'noAgent' }
@@ -45,7 +45,7 @@ export interface BmcReadsDependencies extends Vault {
 interface Waiting {
   readonly rackId: RackId;
   readonly hostUid: HostUid;
-  readonly end: (asked: Asked) => void;
+  readonly end: (asked: BmcReadResult) => void;
 }
 
 export class BmcReads {
@@ -59,7 +59,7 @@ export class BmcReads {
   }
 
   /** Resolves when the answer has come, or none will. */
-  async ask(rackId: RackId, question: BmcQuestion, signal: AbortSignal): Promise<Asked> {
+  async ask(rackId: RackId, question: BmcQuestion, signal: AbortSignal): Promise<BmcReadResult> {
     const session = this.#deps.registry.sessionOf(rackId);
     if (session === undefined) return { kind: 'noAgent' };
     if (!session.bmcReads.includes(question.kind)) return { kind: 'agentCannot' };
@@ -88,13 +88,13 @@ export class BmcReads {
     hostUid: HostUid,
     signal: AbortSignal,
     send: (id: string) => void,
-  ): Promise<Asked> {
+  ): Promise<BmcReadResult> {
     const id = `${this.#next}`;
     this.#next += 1;
-    const { promise, resolve } = Promise.withResolvers<Asked>();
+    const { promise, resolve } = Promise.withResolvers<BmcReadResult>();
     const cancel = this.#deps.clock.after(readWaitMs, () => end({ kind: 'noAnswer' }));
     const onAbort = (): void => end({ kind: 'noAnswer' });
-    const end = (asked: Asked): void => {
+    const end = (asked: BmcReadResult): void => {
       this.#waiting.delete(id);
       cancel();
       signal.removeEventListener('abort', onAbort);

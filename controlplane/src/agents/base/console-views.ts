@@ -37,7 +37,7 @@ export type ConsoleQuestion = Omit<agent.WatchConsole, '$typeName' | '$unknown' 
   readonly bmc: agent.BmcAccess;
 };
 
-export type Opened =
+export type ConsoleViewResult =
   | { readonly kind: 'open'; readonly view: ConsoleView }
   /** As of `BmcReads`. */
   | { readonly kind: 'noAgent' }
@@ -92,7 +92,7 @@ export class ConsoleViews {
     deps.registry.onChange((rackId) => this.#gone(rackId));
   }
 
-  async open(rackId: RackId, question: ConsoleQuestion): Promise<Opened> {
+  async open(rackId: RackId, question: ConsoleQuestion): Promise<ConsoleViewResult> {
     const session = this.#deps.registry.sessionOf(rackId);
     if (session === undefined) return { kind: 'noAgent' };
     if (!session.watchesConsoles) return { kind: 'agentCannot' };

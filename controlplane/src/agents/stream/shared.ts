@@ -26,7 +26,7 @@ const trustWrites = { perSecond: 1, most: 16 };
 /** Racks whose buckets are kept at once: more than one control plane has. */
 const rackBucketsMax = 65_536;
 
-export interface SharedDependencies {
+export interface SharedSessionDependencies {
   readonly store: StateStore;
   readonly hosts: Pick<Hosts, 'hostIdsOfRack'>;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export function sharedBySessions({
   hosts,
   clock,
   limits = defaultAgentLimits,
-}: SharedDependencies): SharedBySessions {
+}: SharedSessionDependencies): SharedBySessions {
   const reports = {
     atOnceMax: limits.reportsAtOnceMax,
     perRackMax: limits.reportsPerRackAtOnceMax,

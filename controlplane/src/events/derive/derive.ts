@@ -18,7 +18,7 @@ import {
 } from './other-steps.ts';
 import { poolSteps } from './pool-steps.ts';
 import { fleetSteps, rackSteps } from './rack-steps.ts';
-import type { EventContent, Step, Told } from './told.ts';
+import type { EventContent, EventDraft, Step } from './told.ts';
 
 /** How the changes of one collection become events. */
 interface Rule {
@@ -27,13 +27,13 @@ interface Rule {
   readonly segments: number;
   /** Never changed once written: nothing was before. */
   readonly createOnly: boolean;
-  readonly steps: (step: Step<unknown>) => Told;
+  readonly steps: (step: Step<unknown>) => EventDraft;
 }
 
 function rule<D extends DescMessage>(
   schema: D,
   segments: number,
-  steps: (step: Step<MessageShape<D>>) => Told,
+  steps: (step: Step<MessageShape<D>>) => EventDraft,
   { createOnly = false }: { readonly createOnly?: boolean } = {},
 ): Rule {
   return { schema, segments, createOnly, steps: steps as Rule['steps'] };
@@ -94,7 +94,7 @@ export function eventsOf(
   const { schema, steps } = rules[collection];
   const segments = change.key.split('.');
   if (before === 'gone') return [gapOf(incarnation, change, GapReason.COMPACTED)];
-  let told: Told;
+  let told: EventDraft;
   try {
     const was = before === 'absent' ? undefined : fromBinary(schema, before.value);
     const is = change.kind === 'put' ? fromBinary(schema, change.value) : undefined;
@@ -112,7 +112,7 @@ export function eventsOf(
 function eventOf(
   incarnation: string,
   { revision, atMs }: Pick<Change, 'revision' | 'atMs'>,
-  told: Told,
+  told: EventDraft,
   content: EventContent,
   index: number,
 ): Event {

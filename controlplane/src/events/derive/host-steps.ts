@@ -9,10 +9,10 @@ import {
 import { runTrace, traceparentOf } from '@rackwright/trace';
 import { partChangeText } from '../../host/index.ts';
 import { sameMessage } from '../../records/index.ts';
-import { added, type EventContent, type Step, type Told } from './told.ts';
+import { added, type EventContent, type EventDraft, type Step } from './told.ts';
 
 /** The host with all that it is told by; of one that is gone, as it was. */
-export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): Told {
+export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): EventDraft {
   const host = after?.host ?? before?.host;
   const { uid = '', labels = {} } = host ?? {};
   const { time, actor, cause } = after?.change ?? {};

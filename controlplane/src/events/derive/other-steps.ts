@@ -1,9 +1,9 @@
 /** What changes of the smaller records come to, as events. Pure. */
 import { type WorkflowRun, WorkflowRunState, type store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
-import type { EventContent, Step, Told } from './told.ts';
+import type { EventContent, EventDraft, Step } from './told.ts';
 
-export function workflowSteps({ segments, before, after }: Step<wire.WorkflowRecord>): Told {
+export function workflowSteps({ segments, before, after }: Step<wire.WorkflowRecord>): EventDraft {
   const known = new Set(endedRuns(before).map(({ number }) => number));
   const least = before?.workflow?.status?.run?.number ?? 0n;
   const ended = endedRuns(after).filter(({ number }) => number >= least && !known.has(number));
@@ -37,7 +37,7 @@ export function machineSteps({
   segments,
   before,
   after,
-}: Step<wire.DiscoveredMachineRecord>): Told {
+}: Step<wire.DiscoveredMachineRecord>): EventDraft {
   const machine = `discoveredMachines/${segments[1]}`;
   const { rack = '', firstSeenTime: time } = after?.machine ?? {};
   const isNew = before === undefined && after !== undefined;
@@ -45,7 +45,7 @@ export function machineSteps({
   return { subject: machine, rack, time, contents };
 }
 
-export function certificateSteps({ segments, after }: Step<wire.CertificateRecord>): Told {
+export function certificateSteps({ segments, after }: Step<wire.CertificateRecord>): EventDraft {
   const { host = '', createTime: time } = after ?? {};
   const certificate = `erasureCertificates/${segments.slice(1).join('-')}`;
   const contents: EventContent[] =
@@ -53,7 +53,7 @@ export function certificateSteps({ segments, after }: Step<wire.CertificateRecor
   return { subject: host, time, contents };
 }
 
-export function documentSteps({ after }: Step<wire.ErasureDocumentRecord>): Told {
+export function documentSteps({ after }: Step<wire.ErasureDocumentRecord>): EventDraft {
   const { document } = after ?? {};
   if (document === undefined) return { subject: '', contents: [] };
   const { name, kind, certificates, host: subject, createTime: time } = document;
@@ -61,7 +61,7 @@ export function documentSteps({ after }: Step<wire.ErasureDocumentRecord>): Told
   return { subject, time, contents: [{ case: 'erasureDocumentIssued', value }] };
 }
 
-export function abandonedSteps({ before, after }: Step<wire.AbandonedRecord>): Told {
+export function abandonedSteps({ before, after }: Step<wire.AbandonedRecord>): EventDraft {
   const [was, is] = [before?.resource, after?.resource];
   if (is === undefined) return { subject: '', contents: [] };
   const contents: EventContent[] = [];

@@ -1,8 +1,8 @@
 /** What a change of a pool's record comes to, as events. Pure. */
 import type { RolloutTarget, store as wire } from '@rackwright/messages';
-import { added, type EventContent, type Step, type Told } from './told.ts';
+import { added, type EventContent, type EventDraft, type Step } from './told.ts';
 
-export function poolSteps({ segments, before, after }: Step<wire.PoolRecord>): Told {
+export function poolSteps({ segments, before, after }: Step<wire.PoolRecord>): EventDraft {
   const { uid = '' } = after?.pool ?? before?.pool ?? {};
   const about = { subject: `pools/${segments[1]}` };
   if (after === undefined) {

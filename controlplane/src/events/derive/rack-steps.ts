@@ -1,9 +1,9 @@
 /** What a change of a rack's record, or of the fleet's, comes to, as events. Pure. */
 import type { Freeze, store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
-import type { EventContent, Step, Told } from './told.ts';
+import type { EventContent, EventDraft, Step } from './told.ts';
 
-export function rackSteps({ segments, before, after }: Step<wire.RackRecord>): Told {
+export function rackSteps({ segments, before, after }: Step<wire.RackRecord>): EventDraft {
   const name = `racks/${segments[1]}`;
   const { uid = '' } = after?.rack ?? before?.rack ?? {};
   const about = { subject: name, rack: name };
@@ -27,7 +27,7 @@ export function rackSteps({ segments, before, after }: Step<wire.RackRecord>): T
   return { ...about, contents };
 }
 
-export function fleetSteps({ before, after }: Step<wire.FleetRecord>): Told {
+export function fleetSteps({ before, after }: Step<wire.FleetRecord>): EventDraft {
   const [was, is] = [before?.fleet?.status?.freeze, after?.fleet?.status?.freeze];
   return { subject: 'fleet', contents: freezeSteps(was, is) };
 }

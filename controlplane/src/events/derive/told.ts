@@ -18,7 +18,7 @@ export interface Step<R> {
 }
 
 /** What one change of a record comes to. */
-export interface Told {
+export interface EventDraft {
   /** "hosts/HOST" */
   readonly subject: string;
   /** "racks/RACK"; empty: it is of none. */

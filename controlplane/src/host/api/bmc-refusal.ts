@@ -6,7 +6,7 @@ import {
   type Host,
   unavailable,
 } from '@rackwright/messages';
-import type { Asked, Opened } from '../../agents/index.ts';
+import type { BmcReadResult, ConsoleViewResult } from '../../agents/index.ts';
 
 /** An agent's word is bounded here, too. */
 export const messageCharactersMax = 1_024;
@@ -31,7 +31,7 @@ interface Wish {
 }
 
 export function refusalOf(
-  asked: Exclude<Asked | Opened, { readonly kind: 'answered' | 'open' }>,
+  asked: Exclude<BmcReadResult | ConsoleViewResult, { readonly kind: 'answered' | 'open' }>,
   { name, spec }: Host,
   { verb, many }: Wish,
 ) {

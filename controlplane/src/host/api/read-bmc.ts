@@ -14,7 +14,7 @@ import {
   type ReadHostBmcRequest,
   unavailable,
 } from '@rackwright/messages';
-import type { Asked } from '../../agents/index.ts';
+import type { BmcReadResult } from '../../agents/index.ts';
 import { readHost } from '../../call/host-view.ts';
 import { parseName, requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
@@ -62,7 +62,7 @@ function checkRequest(kind: BmcReadKind, maxEntries: number): void {
   violations.throwIfAny();
 }
 
-function readingIn(asked: Asked, host: Host, kind: BmcReadKind, nowMs: number): Reading {
+function readingIn(asked: BmcReadResult, host: Host, kind: BmcReadKind, nowMs: number): Reading {
   if (asked.kind === 'answered') return answerOf(asked.read, host.name, nowMs);
   const verb = `read ${enumWord(BmcReadKindSchema, kind) ?? 'that'} of BMCs`;
   throw refusalOf(asked, host, { verb, many: 'reads of BMCs' });

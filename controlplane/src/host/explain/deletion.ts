@@ -5,10 +5,10 @@ import { isFenceHold } from '../deletion/fence-hold.ts';
 import { whatIsNewer } from '../life/newer.ts';
 import { displayOf } from '../pass/display.ts';
 import type { HostContext } from '../pass/types.ts';
-import { hostId, type Told } from './told.ts';
+import { type ExplanationDraft, hostId } from './told.ts';
 
 /** Somebody keeps a pending deletion from going on; undefined when nobody does. */
-export function tellKeptDeletion(record: store.HostRecord): Told | undefined {
+export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | undefined {
   const { status, spec } = record.host ?? {};
   if (status?.deletion === undefined || spec === undefined) return undefined;
   const going = { status, record, spec };
@@ -31,7 +31,10 @@ export function tellKeptDeletion(record: store.HostRecord): Told | undefined {
 }
 
 /** A pending deletion whose host is on and cannot be switched off; undefined: it can, or is off. */
-export function tellNotSwitched(record: store.HostRecord, context: HostContext): Told | undefined {
+export function tellNotSwitched(
+  record: store.HostRecord,
+  context: HostContext,
+): ExplanationDraft | undefined {
   const { status, spec } = record.host ?? {};
   if (status?.deletion === undefined || spec === undefined) return undefined;
   const why = whyNotRemoved({ status, spec, record, context });
@@ -55,7 +58,7 @@ export function needsWork(record: store.HostRecord, spec: HostSpec | undefined):
 }
 
 /** Adds the way out that needs neither agent nor BMC. */
-export function withForce(record: store.HostRecord, told: Told): Told {
+export function withForce(record: store.HostRecord, told: ExplanationDraft): ExplanationDraft {
   const { deletion } = record.host?.status ?? {};
   if (deletion === undefined || deletion.mode === DeletionMode.FORCE) return told;
   const force = `rackwright host delete ${hostId(record)} --force --reason WHY`;
@@ -64,7 +67,7 @@ export function withForce(record: store.HostRecord, told: Told): Told {
 }
 
 /** What a fence waits for; undefined when the host has none. */
-export function tellFence(record: store.HostRecord): Told | undefined {
+export function tellFence(record: store.HostRecord): ExplanationDraft | undefined {
   const { holds = [] } = record.host?.status ?? {};
   const hold = holds.find((each) => each.scope === HoldScope.WORK && isFenceHold(each));
   if (hold === undefined) return undefined;
@@ -84,7 +87,7 @@ export function tellFence(record: store.HostRecord): Told | undefined {
 }
 
 /** What a forced removal waits for, and for how long. */
-export function tellForced(record: store.HostRecord, run: Run): Partial<Told> {
+export function tellForced(record: store.HostRecord, run: Run): Partial<ExplanationDraft> {
   if (record.host?.status?.deletion?.mode !== DeletionMode.FORCE) return {};
   const { forcedUntil } = record;
   if (forcedUntil === undefined || run.endTime !== undefined) return {};
@@ -92,7 +95,7 @@ export function tellForced(record: store.HostRecord, run: Run): Partial<Told> {
 }
 
 /** A record of a newer version is left alone. */
-export function tellNewer(record: store.HostRecord): Told | undefined {
+export function tellNewer(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   const newer = status === undefined ? undefined : whatIsNewer(status);
   if (newer === undefined) return undefined;

@@ -12,7 +12,7 @@ import {
 } from '@rackwright/messages';
 import { switchedOnMs } from '../deployment/deployment.ts';
 import { signsSeen } from '../deployment/not-proved.ts';
-import { hostId, type Told } from './told.ts';
+import { type ExplanationDraft, hostId } from './told.ts';
 
 /** Of a step that moves, or waits for the host's own word; undefined: it is none of these. */
 export function tellDeployment(
@@ -20,7 +20,7 @@ export function tellDeployment(
   run: Run,
   step: RunStep | undefined,
   progress: Progress | undefined,
-): Partial<Told> | undefined {
+): Partial<ExplanationDraft> | undefined {
   const { image, deploy } = record;
   const abort = `or end the run: rackwright host abort ${hostId(record)}`;
   switch (step?.name) {

@@ -47,7 +47,7 @@ import { tellPower } from './power.ts';
 import { faultsAround, rackFaultAdvice } from './rack-faults.ts';
 import { nameOf } from './run.ts';
 import { shutdownCause, tellShutdown } from './shutdown.ts';
-import type { Told } from './told.ts';
+import type { ExplanationDraft } from './told.ts';
 import { tellHold, tellRest, tellUse } from './use.ts';
 import { tellWaiting } from './waiting.ts';
 
@@ -105,7 +105,11 @@ function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[
 }
 
 /** What is wrong on the rack's network is said where it keeps the host from its boot. */
-function withRackFaults(record: store.HostRecord, context: HostContext, told: Told): Told {
+function withRackFaults(
+  record: store.HostRecord,
+  context: HostContext,
+  told: ExplanationDraft,
+): ExplanationDraft {
   const { spec, status, name = '' } = record.host ?? {};
   const { rackFaults = [] } = context;
   if (rackFaults.length === 0 || status === undefined || !isKeptFromBoot(status)) return told;
@@ -126,7 +130,7 @@ function isKeptFromBoot(status: HostStatus): boolean {
 }
 
 /** Whatever else there is to say of the host, a disk that another one has is said too. */
-function withDisksElsewhere(record: store.HostRecord, told: Told): Told {
+function withDisksElsewhere(record: store.HostRecord, told: ExplanationDraft): ExplanationDraft {
   const said = (told.causes ?? []).map(({ text }) => text).join('\n');
   const texts = disksElsewhere(record).filter(({ text }) => !said.includes(text));
   if (texts.length === 0) return told;
@@ -145,7 +149,7 @@ function tell(
   record: store.HostRecord,
   context: HostContext,
   progress: Progress | undefined,
-): Told {
+): ExplanationDraft {
   const status = record.host?.status;
   if (status === undefined) return { headline: 'the record has no status' };
   const newer = tellNewer(record);
@@ -179,7 +183,7 @@ function tellRun(
   run: Run,
   context: HostContext,
   progress: Progress | undefined,
-): Told {
+): ExplanationDraft {
   const { host } = record;
   const step = currentStep(run);
   const display = host?.status === undefined ? '' : displayOf(host.status);
@@ -224,7 +228,7 @@ function placeOf({ waiting }: Run, progress: Progress | undefined): { readonly t
 }
 
 /** A run that tries again what failed: the failure still stands until it succeeds. */
-function tellLastFailure(record: store.HostRecord): Partial<Told> {
+function tellLastFailure(record: store.HostRecord): Partial<ExplanationDraft> {
   const { lastError } = record.host?.status ?? {};
   if (lastError?.failure === undefined) return {};
   const possible = adviceDuringRun(failureNameOf(lastError.failure.type), record);
@@ -236,7 +240,7 @@ function tellLastFailure(record: store.HostRecord): Partial<Told> {
 }
 
 /** What failed last, why, and in the backend's own words. */
-function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
+function failureCauses(record: store.HostRecord): NonNullable<ExplanationDraft['causes']> {
   const { lastError } = record.host?.status ?? {};
   if (lastError === undefined) return [];
   const type = failureWord(lastError.failure?.type ?? FailureType.UNSPECIFIED);
@@ -248,7 +252,7 @@ function failureCauses(record: store.HostRecord): NonNullable<Told['causes']> {
 }
 
 /** What keeps the control plane from ordering anything at all. */
-function tellMissing(record: store.HostRecord, context: HostContext): Told | undefined {
+function tellMissing(record: store.HostRecord, context: HostContext): ExplanationDraft | undefined {
   const { host } = record;
   const name = idOf(host?.name);
   if (!context.reservationsHeld) {
@@ -272,7 +276,7 @@ function tellMissing(record: store.HostRecord, context: HostContext): Told | und
   return undefined;
 }
 
-function tellNothingFailed(record: store.HostRecord, context: HostContext): Told {
+function tellNothingFailed(record: store.HostRecord, context: HostContext): ExplanationDraft {
   if (!context.agentRegistered || context.agentRevoked === true) {
     return tellNoAgent(record, context);
   }
@@ -292,7 +296,7 @@ function towards(record: store.HostRecord): { readonly way: string; readonly aim
   return { way: `the way to ${goal}`, aim: `to make it ${goal}` };
 }
 
-function tellGoal(record: store.HostRecord, context: HostContext): Told {
+function tellGoal(record: store.HostRecord, context: HostContext): ExplanationDraft {
   const status = record.host?.status;
   const { backoff, lastError } = status ?? {};
   const left =
@@ -317,7 +321,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): Told {
   };
 }
 
-function tellNoAgent(record: store.HostRecord, { agentRevoked }: HostContext): Told {
+function tellNoAgent(record: store.HostRecord, { agentRevoked }: HostContext): ExplanationDraft {
   const rack = record.host?.spec?.rack ?? '';
   const lack =
     agentRevoked === true ? `the agent of ${rack} was revoked` : `no agent has ever joined ${rack}`;

@@ -15,7 +15,7 @@ import { bmcUnreachable } from '../bmc/health.ts';
 import { displayOf } from '../pass/display.ts';
 import { powerMismatch } from '../power/power-policy.ts';
 import { type AdviceKey, adviceFor } from './advice.ts';
-import { hostId, type Told } from './told.ts';
+import { type ExplanationDraft, hostId } from './told.ts';
 
 /** What is to be said, and which failure's advice helps. */
 const troubles: Readonly<Record<string, { readonly says: string; readonly advice: AdviceKey }>> = {
@@ -34,7 +34,7 @@ export function troubleOf({ faults }: HostStatus): string | undefined {
 }
 
 /** Undefined when BMC and power are as they should be. */
-export function tellPower(record: store.HostRecord): Told | undefined {
+export function tellPower(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
   const trouble = status.faults.find(({ type }) => type in troubles);
@@ -65,7 +65,10 @@ function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] 
   return [`switch it: rackwright host power ${action} ${host}${reason}`, `or ${leave}`];
 }
 
-function tellTrouble(record: store.HostRecord, { type, message, since, severity }: Fault): Told {
+function tellTrouble(
+  record: store.HostRecord,
+  { type, message, since, severity }: Fault,
+): ExplanationDraft {
   const { says = type, advice } = troubles[type] ?? {};
   const status = record.host?.status;
   const grave = severity === FaultSeverity.WARNING ? '' : '; until then it cannot be switched';

@@ -3,14 +3,14 @@ import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import type { Run, RunStep, store } from '@rackwright/messages';
 import { shutdownUnderWay } from '../operation/shutdown.ts';
-import { hostId, type Told } from './told.ts';
+import { type ExplanationDraft, hostId } from './told.ts';
 import { endRun } from './waiting.ts';
 
 /** Until when the run waits for the system, and what follows; none where it does not. */
 export function shutdownCause(
   record: store.HostRecord,
   step: RunStep | undefined,
-): NonNullable<Told['causes']> {
+): NonNullable<ExplanationDraft['causes']> {
   const { startTime, deadline } = shutdownUnderWay(record, step) ?? {};
   if (deadline === undefined) return [];
   const until = toJson(TimestampSchema, deadline);
@@ -23,7 +23,7 @@ export function tellShutdown(
   record: store.HostRecord,
   run: Run,
   step: RunStep | undefined,
-): Partial<Told> | undefined {
+): Partial<ExplanationDraft> | undefined {
   const causes = shutdownCause(record, step);
   if (causes.length === 0 || run.abort !== undefined) return undefined;
   return {

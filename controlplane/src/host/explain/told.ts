@@ -4,7 +4,7 @@ import type { store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 
 /** What an explanation says; fields that are unset do not apply. */
-export interface Told {
+export interface ExplanationDraft {
   readonly headline: string;
   readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
   readonly blocker?: string;

@@ -10,10 +10,10 @@ import { wantsAvailable } from '../life/goal.ts';
 import { displayOf, isInRescue } from '../pass/display.ts';
 import { runKindName } from '../pass/pass.ts';
 import { adviceFor } from './advice.ts';
-import { hostId, type Told } from './told.ts';
+import { type ExplanationDraft, hostId } from './told.ts';
 
 /** A hold that keeps everything new from starting, or a power request from being carried out. */
-export function tellHold(record: store.HostRecord): Told | undefined {
+export function tellHold(record: store.HostRecord): ExplanationDraft | undefined {
   const { holds = [] } = record.host?.status ?? {};
   const work = holds.find(({ scope }) => scope === HoldScope.WORK);
   const power =
@@ -34,7 +34,7 @@ export function tellHold(record: store.HostRecord): Told | undefined {
 }
 
 /** Why the goal leaves a host alone that it could lead further. */
-export function tellUse(record: store.HostRecord): Told | undefined {
+export function tellUse(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status?.state !== HostState.MANAGEABLE || !wantsAvailable(record.host?.spec))
     return undefined;
@@ -61,7 +61,7 @@ export function tellUse(record: store.HostRecord): Told | undefined {
 }
 
 /** A host that rests: who cares for it, what runs on it, and what failed beside its goal. */
-export function tellRest(record: store.HostRecord): Told | undefined {
+export function tellRest(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
   const failed = tellFailedBeside(record);
@@ -86,7 +86,7 @@ export function tellRest(record: store.HostRecord): Told | undefined {
 }
 
 /** What it runs otherwise is not running: our runner is, until a person has done. */
-function tellRescued(record: store.HostRecord, display: string, image: string): Told {
+function tellRescued(record: store.HostRecord, display: string, image: string): ExplanationDraft {
   const id = hostId(record);
   return {
     headline: `${display}: it runs the runner, and not ${image}, until a person is done with it`,
@@ -99,7 +99,7 @@ function tellRescued(record: store.HostRecord, display: string, image: string): 
 }
 
 /** It was inspected for what changed, and that did not mend it: it is not erased before it is. */
-function tellHardware(record: store.HostRecord): Told | undefined {
+function tellHardware(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   const fault = status === undefined ? undefined : hardwareFaultOf(status);
   if (status === undefined || fault === undefined || !isInspectedSince(status, fault)) {
@@ -119,7 +119,7 @@ function tellHardware(record: store.HostRecord): Told | undefined {
 }
 
 /** Work that a person asked for beside the goal, and that failed: nobody tries it again. */
-function tellFailedBeside(record: store.HostRecord): Told | undefined {
+function tellFailedBeside(record: store.HostRecord): ExplanationDraft | undefined {
   const { lastError, faults = [] } = record.host?.status ?? {};
   const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
   const fault = faults.find(({ type }) => type === `${runKindName(kind)}Failed`);

@@ -38,7 +38,7 @@ interface Seen<T> {
   readonly revision: Revision;
 }
 
-export class Followed {
+export class FleetFollower {
   readonly #deps: FollowedDependencies;
   readonly #listener: FollowedListener;
   readonly #racks = new Map<string, Seen<wire.RackRecord>>();

@@ -28,7 +28,7 @@ export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): 
 }
 
 /** What came of it. */
-export type Followed =
+export type FollowOutcome =
   /** Nothing is left: the run ends with the failure. */
   | { readonly kind: 'end' }
   | { readonly kind: 'moved' }
@@ -42,7 +42,7 @@ export function followTemplate(
   step: RunStep,
   failure: RunFailure,
   isKnown: boolean,
-): Followed {
+): FollowOutcome {
   const next = afterAttempt(run, step, failure, isKnown);
   if (next.kind === 'fail') return { kind: 'end' };
   leaveOpen(pass);

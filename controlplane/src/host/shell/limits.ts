@@ -15,7 +15,7 @@ import {
 } from '@rackwright/messages';
 import type { Lane } from '../../loop/index.ts';
 import { idOf } from '../../records/index.ts';
-import { Followed, type FollowedListener } from '../fleet/followed.ts';
+import { FleetFollower, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import type { HostEffect } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
@@ -26,7 +26,7 @@ export class Limits {
   readonly #deps: HostsDependencies;
   readonly #index: HostIndex;
   readonly #wake: (hostId: HostId, lane?: Lane) => void;
-  readonly #followed: Followed;
+  readonly #followed: FleetFollower;
   readonly #places: Places;
 
   constructor(
@@ -41,7 +41,7 @@ export class Limits {
       fleet: (before, after) => this.#fleetChanged(before, after),
       rack: (rackId, before, after) => this.#rackChanged(rackId, before, after),
     };
-    this.#followed = new Followed(deps, listener);
+    this.#followed = new FleetFollower(deps, listener);
     this.#places = new Places(deps, this.#followed);
   }
 

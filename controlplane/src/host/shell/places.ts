@@ -13,7 +13,7 @@ import { type HostUid, type RackId, type RunNumber, store as wire } from '@rackw
 import type { Cancel } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';
-import { type Followed, fleetKey } from '../fleet/followed.ts';
+import { type FleetFollower, fleetKey } from '../fleet/followed.ts';
 import {
   changedSlots,
   hasPlaceForNext,
@@ -104,13 +104,13 @@ type Where = string | undefined;
 
 export class Places {
   readonly #deps: HostsDependencies;
-  readonly #followed: Followed;
+  readonly #followed: FleetFollower;
   readonly #wanted = new Map<Where, Wanted[]>();
   readonly #busy = new Set<Where>();
   readonly #timers = new Map<Where, Cancel>();
   #stopped = false;
 
-  constructor(deps: HostsDependencies, followed: Followed) {
+  constructor(deps: HostsDependencies, followed: FleetFollower) {
     this.#deps = deps;
     this.#followed = followed;
   }

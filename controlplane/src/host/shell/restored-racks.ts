@@ -14,13 +14,13 @@ import {
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { changeRecord } from '../../records/index.ts';
-import type { Followed } from '../fleet/followed.ts';
+import type { FleetFollower } from '../fleet/followed.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
 /** Marks every such rack; its hosts are then held one by one, each in its next turn. */
 export async function holdForNewIncarnation(
   deps: HostsDependencies,
-  followed: Followed,
+  followed: FleetFollower,
 ): Promise<void> {
   for (const [rackId, record] of [...followed.racks()]) {
     if (isOfOtherIncarnation(record, deps.store.incarnation)) await mark(deps, followed, rackId);
@@ -33,7 +33,11 @@ function isOfOtherIncarnation(record: wire.RackRecord, incarnation: string): boo
   return record.incarnation !== incarnation && record.rack?.status?.restoredStore === undefined;
 }
 
-async function mark(deps: HostsDependencies, followed: Followed, rackId: RackId): Promise<void> {
+async function mark(
+  deps: HostsDependencies,
+  followed: FleetFollower,
+  rackId: RackId,
+): Promise<void> {
   const { store, clock, log } = deps;
   const { incarnation } = store;
   const key = storeKey('racks', rackId);

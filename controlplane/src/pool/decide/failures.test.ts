@@ -9,7 +9,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import type { Draft } from '../facts/draft-types.ts';
+import type { PoolDraft } from '../facts/draft-types.ts';
 import { fail } from './failures.ts';
 import { digest, image, seen } from './rollout.fixture.ts';
 
@@ -20,7 +20,7 @@ const minuteMs = 60_000;
 function failedOnce(before: number, letter: string): wire.PoolFailure | undefined {
   const record = create(wire.PoolRecordSchema, { pool: { name: 'pools/p', uid: 'p' } });
   const host = seen(1);
-  const draft: Draft = {
+  const draft: PoolDraft = {
     ...{ record, status: create(PoolStatusSchema), nowMs, registries: [], deployments: [] },
     hosts: new Map([[host.uid, host]]),
   };

@@ -12,7 +12,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { failureBasis, isOfOther } from '../facts/basis.ts';
-import type { Draft } from '../facts/draft-types.ts';
+import type { PoolDraft } from '../facts/draft-types.ts';
 import { isHealthyOn, type SeenHost } from '../facts/seen.ts';
 import { wantedBy } from '../facts/target.ts';
 import { deploymentOf, writtenBy } from '../facts/written-run.ts';
@@ -40,7 +40,7 @@ interface Failing {
 }
 
 /** A host's try is over; what has not counted is made again after a pause. */
-export function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Failing): void {
+export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: Failing): void {
   const { record, nowMs, hosts, registries } = draft;
   const digest = digestOf(slot.image);
   const host = hosts.get(slot.hostUid);
@@ -69,7 +69,7 @@ export function fail(draft: Draft, slot: RolloutSlot, { message, counted }: Fail
 }
 
 /** It is healthy on its image, and has been for long enough. */
-export function forgive({ record }: Draft, hostUid: HostUid): void {
+export function forgive({ record }: PoolDraft, hostUid: HostUid): void {
   record.failures = record.failures.filter((each) => each.hostUid !== hostUid);
 }
 
@@ -77,7 +77,7 @@ export function forgive({ record }: Draft, hostUid: HostUid): void {
  * Failures of another image are forgotten (R11), of a host that is well after all (R15), and of
  * what a person has changed since.
  */
-export function healFailures(draft: Draft): void {
+export function healFailures(draft: PoolDraft): void {
   const { record, hosts, registries } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   const basisOf = failureBasis(record, registries);
@@ -94,7 +94,7 @@ export function healFailures(draft: Draft): void {
   });
 }
 
-function tellLate(draft: Draft, failure: wire.PoolFailure, host: SeenHost): void {
+function tellLate(draft: PoolDraft, failure: wire.PoolFailure, host: SeenHost): void {
   if (failure.run === 0n || !isHealthyOn(host, digestOf(failure.image))) return;
   draft.deployments.push(deploymentOf(draft.record, failure, draft.nowMs));
   failure.run = noRun;

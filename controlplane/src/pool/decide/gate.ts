@@ -17,7 +17,7 @@ import { backoffDelayMs } from '@rackwright/results';
 import type { CallResult, WebhookOrder } from '../../host/index.ts';
 import { msOf } from '../../records/index.ts';
 import { type Policy, reachProblem } from '../../steps/index.ts';
-import type { Draft } from '../facts/draft-types.ts';
+import type { PoolDraft } from '../facts/draft-types.ts';
 import type { SeenHost } from '../facts/seen.ts';
 
 /** What the gate's webhook is asked with, as far as the loop knows it. */
@@ -45,7 +45,7 @@ const refusedPauseMs = 30_000;
 const saidCharsMax = 100;
 
 /** Takes in what came of calls, and forgets those of slots that wait no more. */
-export function foldGateCalls({ record, status, nowMs }: Draft, facts: GateFacts): void {
+export function foldGateCalls({ record, status, nowMs }: PoolDraft, facts: GateFacts): void {
   const waiting = new Set(
     status.slots.filter(({ state }) => state === RolloutSlotState.GATE).map(({ number }) => number),
   );
@@ -112,7 +112,7 @@ export function needsGate({ pool }: wire.PoolRecord, isServing: boolean): boolea
  * Puts the question to the webhook when its time has come.
  */
 export function whatGateWants(
-  draft: Draft,
+  draft: PoolDraft,
   slot: RolloutSlot,
   mayBegin: boolean,
   facts: GateFacts,

@@ -29,7 +29,7 @@ import {
 } from '@rackwright/messages';
 import { engineSteps } from '../../host/index.ts';
 import { msOf } from '../../records/index.ts';
-import type { Draft, SlotNews } from '../facts/draft-types.ts';
+import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
 import { isHealthyOn, isInHands, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
 import type { Survey } from '../facts/standing.ts';
 import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
@@ -47,7 +47,7 @@ const gateDeadlineDefaultMs = 24 * 3_600_000;
 const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
 
 /** Folds in what is known of each slot that has a run or is about to have one. */
-export function foldSlots(draft: Draft, news: ReadonlyMap<bigint, SlotNews>): void {
+export function foldSlots(draft: PoolDraft, news: ReadonlyMap<bigint, SlotNews>): void {
   const { status } = draft;
   status.slots = status.slots.filter((slot) => {
     const host = draft.hosts.get(slot.hostUid);
@@ -62,7 +62,7 @@ export function foldSlots(draft: Draft, news: ReadonlyMap<bigint, SlotNews>): vo
 }
 
 /** False: the slot is given back. */
-function foldNews(draft: Draft, slot: RolloutSlot, host: SeenHost, news: SlotNews): boolean {
+function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: SlotNews): boolean {
   if (news.kind === 'recalled') return false;
   if (news.kind !== 'run') {
     fail(draft, slot, { message: news.message, counted: news.kind === 'lost' });
@@ -113,7 +113,7 @@ function hasLeft({ steps }: Run): boolean {
 }
 
 /** Whether a healthy host has to stay healthy for longer. */
-function soaks(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
+function soaks(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
   const { nowMs, record } = draft;
   const since = msOf(slot.healthySince);
   // A clock that was put back takes nothing from what is still to come.
@@ -126,7 +126,7 @@ function soaks(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
 }
 
 /** Invariants 2, 3 and 4; false: the slot is free. */
-function prove(draft: Draft, slot: RolloutSlot, host: SeenHost): boolean {
+function prove(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
   const { record, nowMs } = draft;
   const digest = digestOf(slot.image);
   const wanted = wantedBy(record, slot.host);
@@ -183,7 +183,7 @@ export interface Passing {
 }
 
 /** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
-export function passGates(draft: Draft, { surveyed, room }: Passing, facts: GateFacts): void {
+export function passGates(draft: PoolDraft, { surveyed, room }: Passing, facts: GateFacts): void {
   const { record, status, hosts } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   status.slots = status.slots.filter((slot) => {
@@ -211,7 +211,7 @@ interface AtGate {
 
 /** Lets it through, or says what it waits for; false: it gives its slot back. */
 function passGate(
-  draft: Draft,
+  draft: PoolDraft,
   { slot, host, stays, surveyed }: AtGate,
   facts: GateFacts,
   room: Room,
@@ -250,7 +250,7 @@ interface Kept {
 
 /** Who was let through, and may not go yet: whether it keeps its slot. */
 function waitsOn(
-  draft: Draft,
+  draft: PoolDraft,
   slot: RolloutSlot,
   stays: string | undefined,
   { why, isShut }: Kept,
@@ -267,7 +267,7 @@ function waitsOn(
 }
 
 /** Whether it has waited at the gate too long, which ends its wait. */
-function isLate(draft: Draft, slot: RolloutSlot, message: string): boolean {
+function isLate(draft: PoolDraft, slot: RolloutSlot, message: string): boolean {
   const isOver = (msOf(slot.gateDeadline) ?? draft.nowMs) <= draft.nowMs;
   if (isOver) fail(draft, slot, { message, counted: false });
   return isOver;
@@ -279,7 +279,7 @@ function lateText(record: wire.PoolRecord, slot: RolloutSlot): string {
 }
 
 /** A slot for a host, taken now. */
-export function newSlot(draft: Draft, host: SeenHost, image: string): void {
+export function newSlot(draft: PoolDraft, host: SeenHost, image: string): void {
   const { record, status, nowMs } = draft;
   record.slotCount += 1n;
   const gate = record.pool?.spec?.rollout?.gate;

@@ -15,7 +15,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { msOf } from '../../records/index.ts';
-import type { Draft, SlotNews } from '../facts/draft-types.ts';
+import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
 import { type Membership, membersOf, type OtherPool } from '../facts/members.ts';
 import { isMissed, type SeenHost } from '../facts/seen.ts';
 import type { Survey } from '../facts/standing.ts';
@@ -73,7 +73,7 @@ export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   const { status } = pool;
   const { nowMs, gate = noGate, registries = [] } = facts;
   const hosts = new Map(facts.hosts.map((host) => [host.uid, host]));
-  const draft: Draft = { record, status, hosts, nowMs, registries, deployments: [] };
+  const draft: PoolDraft = { record, status, hosts, nowMs, registries, deployments: [] };
   const members = record.members.flatMap(({ hostUid }) => hosts.get(hostUid) ?? []);
   foldResolved(record, status, facts.resolved, members, nowMs);
   foldSlots(draft, facts.news);
@@ -106,7 +106,7 @@ export function contestedOf(
 }
 
 /** A person has wanted it: the image before takes the target's place, once for each target. */
-function rollBack({ record, status, hosts }: Draft, { held }: Survey): void {
+function rollBack({ record, status, hosts }: PoolDraft, { held }: Survey): void {
   const { previousTarget, members } = record;
   const { target } = status;
   if (status.rolledBackFrom !== '') return;
@@ -122,7 +122,7 @@ function rollBack({ record, status, hosts }: Draft, { held }: Survey): void {
   status.rolledBackFrom = target.digest;
 }
 
-function takeSlots(draft: Draft): void {
+function takeSlots(draft: PoolDraft): void {
   const surveyed = survey(draft.record, draft.hosts, draft.nowMs);
   const outage = new Outage(surveyed);
   let queue = queueOf(surveyed);
@@ -135,7 +135,7 @@ function takeSlots(draft: Draft): void {
   }
 }
 
-function nextLook({ record, status, nowMs }: Draft, surveyed: Survey): number | undefined {
+function nextLook({ record, status, nowMs }: PoolDraft, surveyed: Survey): number | undefined {
   const { GATE, PROVING } = RolloutSlotState;
   const times = [
     ...status.slots.flatMap((slot) => {

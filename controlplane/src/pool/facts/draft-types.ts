@@ -13,7 +13,7 @@ export type SlotNews =
   | { readonly kind: 'lost'; readonly message: string };
 
 /** What is being worked on. */
-export interface Draft {
+export interface PoolDraft {
   readonly record: wire.PoolRecord;
   readonly status: PoolStatus;
   readonly hosts: ReadonlyMap<string, SeenHost>;

@@ -5,7 +5,7 @@ import { type RolloutSlot, store as wire } from '@rackwright/messages';
 import { digestOf } from '../policy/image-name.ts';
 
 /** A run that wrote an image. */
-export type Written = Pick<
+export type DeploymentFacts = Pick<
   RolloutSlot,
   'host' | 'hostUid' | 'image' | 'run' | 'version' | 'reference'
 >;
@@ -13,7 +13,7 @@ export type Written = Pick<
 /** The entry of the ledger, as of when the host was first seen healthy on the image. */
 export function deploymentOf(
   { pool }: wire.PoolRecord,
-  { host, hostUid, image, run, version, reference }: Written,
+  { host, hostUid, image, run, version, reference }: DeploymentFacts,
   atMs: number,
 ): wire.DeploymentRecord {
   return create(wire.DeploymentRecordSchema, {
@@ -24,6 +24,6 @@ export function deploymentOf(
   });
 }
 
-export function writtenBy({ run, image, version, reference }: Written) {
+export function writtenBy({ run, image, version, reference }: DeploymentFacts) {
   return { run, image, version, reference };
 }

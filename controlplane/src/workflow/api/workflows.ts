@@ -34,13 +34,13 @@ import {
   explainAwaited,
   explainWorkflow,
   keptRuns,
-  type Looked,
   latestRun,
   parseWorkflowRunName,
   presentRunOf,
   presentWorkflow,
   runWorkflow,
   type WorkflowId,
+  type WorkflowSnapshot,
 } from '../index.ts';
 import { listWorkflowRuns, listWorkflows } from './list-workflows.ts';
 import { createStepOutputReader } from './step-output.ts';
@@ -146,7 +146,7 @@ async function updateWorkflow(
     throw invalidArgument([{ field: 'workflow', description }]);
   }
   const id = requireWorkflowName(wanted.name, 'workflow.name');
-  const change = ({ record, revision }: Looked) => {
+  const change = ({ record, revision }: WorkflowSnapshot) => {
     checkEtag(deps.store, wanted.etag, revision, wanted.name);
     return updated(record, request, wanted, deps.clock.nowMs());
   };
@@ -192,7 +192,11 @@ async function getRun(deps: RpcDependencies, name: string): Promise<WorkflowRun>
   return presentRunOf(deps.store, run, host);
 }
 
-async function shown(deps: RpcDependencies, id: WorkflowId, kept: Looked): Promise<Workflow> {
+async function shown(
+  deps: RpcDependencies,
+  id: WorkflowId,
+  kept: WorkflowSnapshot,
+): Promise<Workflow> {
   const key = storeKey('hosts', id.hostId);
   const host = await readRecord(deps.store, wire.HostRecordSchema, key);
   return present(deps, id, kept, host?.record);
@@ -201,7 +205,7 @@ async function shown(deps: RpcDependencies, id: WorkflowId, kept: Looked): Promi
 async function present(
   deps: RpcDependencies,
   id: WorkflowId,
-  { record, revision }: Looked,
+  { record, revision }: WorkflowSnapshot,
   host: wire.HostRecord | undefined,
 ): Promise<Workflow> {
   const workflow = await presentWorkflow(deps, id, record, host);

@@ -38,7 +38,7 @@ export interface Existing {
 }
 
 /** What is to be written. */
-export interface Wanted {
+export interface WantedResource {
   readonly name: string;
   readonly value: PlainObject;
   /** Of a credential, when it is to be set. */
@@ -63,13 +63,13 @@ export interface Kind {
   readonly schema: DescMessage;
   /** Fields that a person gives, by their names in JSON. */
   readonly fields: readonly string[];
-  references(wanted: Wanted): readonly Reference[];
+  references(wanted: WantedResource): readonly Reference[];
   list(clients: FileClients): Promise<Existing[]>;
   get(clients: FileClients, name: string): Promise<Existing>;
-  create(clients: FileClients, wanted: Wanted, options: WriteOptions): Promise<unknown>;
+  create(clients: FileClients, wanted: WantedResource, options: WriteOptions): Promise<unknown>;
   update(
     clients: FileClients,
-    wanted: Wanted,
+    wanted: WantedResource,
     etag: string,
     options: WriteOptions,
   ): Promise<unknown>;
@@ -274,7 +274,7 @@ function kindOf<D extends DescMessage>(schema: D, parts: KindParts<D>): Kind {
 /** The message that is sent. Throws what does not fit. */
 export function messageOf<D extends DescMessage>(
   schema: D,
-  { name, value }: Wanted,
+  { name, value }: WantedResource,
   etag = '',
 ): MessageShape<D> {
   return messageFrom(schema, { ...value, name, ...(etag === '' ? {} : { etag }) });

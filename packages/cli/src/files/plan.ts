@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import { ApiFailure, type FieldViolation } from '@rackwright/messages';
 import type { FileClients } from './clients.ts';
 import { differences } from './compare.ts';
-import { type Existing, kinds, type Wanted } from './kinds.ts';
+import { type Existing, kinds, type WantedResource } from './kinds.ts';
 import { type FileObject, placeOfField } from './read.ts';
 import type { Problem } from './yaml.ts';
 
@@ -25,7 +25,7 @@ export interface Step {
   readonly action: 'create' | 'change' | 'unchanged';
   /** What is there; undefined when it is to be made. */
   readonly existing?: Existing;
-  readonly wanted: Wanted;
+  readonly wanted: WantedResource;
   /** What changes, in lines. */
   readonly lines: readonly string[];
 }

@@ -1,7 +1,7 @@
 /** Whole crowds at the door, with the limits as they are by default and a made-up clock. */
 import { describe, expect, test } from 'vitest';
 import { defaultRpcLimits } from '../wire/limits.ts';
-import { HandshakeSlots, type ListenerLimits, type Visitor } from './turns-at-the-door.ts';
+import { type ConnectionLimits, HandshakeSlots, type Visitor } from './turns-at-the-door.ts';
 
 /** How long a handshake of somebody honest takes. */
 const handshakeMs = 10;
@@ -13,7 +13,7 @@ class World {
   /** When each began, by its network. */
   readonly begun: { from: string; atMs: number }[] = [];
 
-  constructor(more: Partial<ListenerLimits> = {}) {
+  constructor(more: Partial<ConnectionLimits> = {}) {
     const clock = {
       nowMs: () => this.nowMs,
       after: (ms: number, act: () => void) => this.after(ms, act),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HandshakeSlots, type ListenerLimits, type Visitor } from './turns-at-the-door.ts';
+import { type ConnectionLimits, HandshakeSlots, type Visitor } from './turns-at-the-door.ts';
 
 const limits = {
   connectionsMax: 8,
@@ -19,7 +19,7 @@ const limits = {
   suspectForMs: 100,
 };
 
-function door(more: Partial<ListenerLimits> = {}) {
+function door(more: Partial<ConnectionLimits> = {}) {
   const clock = {
     now: 0,
     due: [] as (() => void)[],

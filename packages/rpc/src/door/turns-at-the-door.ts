@@ -24,7 +24,7 @@ import { type Reputation, Reputations } from './reputation.ts';
 import { StrangersPace } from './strangers-pace.ts';
 import { SlotShares } from './turn-shares.ts';
 
-export type ListenerLimits = Pick<
+export type ConnectionLimits = Pick<
   RpcLimits,
   | 'connectionsMax'
   | 'connectionsPerAddressMax'
@@ -101,7 +101,7 @@ const triesMax = 16;
 const networksMax = 8_192;
 
 export class HandshakeSlots {
-  readonly #limits: ListenerLimits;
+  readonly #limits: ConnectionLimits;
   readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
   readonly #standings: Reputations;
   readonly #beginnings: Bucket;
@@ -132,7 +132,7 @@ export class HandshakeSlots {
   #refused = 0;
   #strangersEnded = 0;
 
-  constructor(limits: ListenerLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
+  constructor(limits: ConnectionLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
     this.#limits = limits;
     this.#clock = clock;
     this.#standings = new Reputations(limits, () => clock.nowMs());

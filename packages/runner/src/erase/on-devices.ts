@@ -33,7 +33,7 @@ import { type GuardPassed, guardIdentity } from '../steps/guard.ts';
 import type { StepContext, StepEnd } from '../steps/step.ts';
 import { type Grip, holdTargets, releaseTargets } from './grip.ts';
 import type { DeviceResult } from './outcome.ts';
-import { type Preparation, prepareDevices } from './prepare.ts';
+import { type DiskPreparation, prepareDevices } from './prepare.ts';
 import { Slots } from './slots.ts';
 import { findTargets, type Target } from './targets.ts';
 import type { DeviceProgress } from './work.ts';
@@ -91,7 +91,7 @@ async function runHeld(
   step: DevicesStep,
   guard: GuardPassed,
   grips: readonly Grip[],
-  prepared: ReadonlyMap<string, Preparation>,
+  prepared: ReadonlyMap<string, DiskPreparation>,
 ): Promise<StepEnd> {
   if (context.order.mode === agent.StepMode.CHECK) {
     const busy = await busyTargets(grips);

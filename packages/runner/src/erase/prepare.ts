@@ -16,7 +16,7 @@ import {
 } from '../machine/block-devices.ts';
 
 /** What was done to one disk, for its outcome. */
-export interface Preparation {
+export interface DiskPreparation {
   readonly dismantled: string[];
   readonly hiddenBytesRemoved: bigint;
 }
@@ -26,7 +26,7 @@ export type Prepared =
       readonly kind: 'ready';
       readonly listing: DeviceListing;
       /** By identity. */
-      readonly done: ReadonlyMap<string, Preparation>;
+      readonly done: ReadonlyMap<string, DiskPreparation>;
     }
   | { readonly kind: 'failed'; readonly message: string };
 
@@ -37,7 +37,7 @@ export async function prepareDevices(
   access: DeviceAccess,
 ): Promise<Prepared> {
   const listing = await devices.list();
-  const done = new Map<string, Preparation>();
+  const done = new Map<string, DiskPreparation>();
   const isLookOnly = access === 'read' || order.mode === agent.StepMode.CHECK;
   if (isLookOnly) return { kind: 'ready', listing, done };
   const problems: string[] = [];
@@ -65,7 +65,7 @@ async function prepare(
   devices: BlockDevices,
   device: DeviceFacts,
   removeHiddenArea: boolean,
-): Promise<Preparation | undefined> {
+): Promise<DiskPreparation | undefined> {
   const isHeld = device.holders.length > 0 && device.holders.every(isDismantlable);
   const hidden = removeHiddenArea ? hiddenBytes(device) : 0;
   if (!isHeld && hidden === 0) return undefined;

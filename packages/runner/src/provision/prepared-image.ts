@@ -49,7 +49,7 @@ export interface PreparedImage {
   close(): Promise<void>;
 }
 
-export interface Preparation {
+export interface ImagePreparationOptions {
   readonly signal: AbortSignal;
   readonly unxz: Filter;
   readonly hashes: Hashes;
@@ -62,7 +62,7 @@ export interface Preparation {
 export async function prepareImage(
   file: ImageFile,
   source: ByteSource,
-  preparation: Preparation,
+  preparation: ImagePreparationOptions,
 ): Promise<PreparedImage> {
   let servedBytes: number | undefined;
   const watched: ByteSource = {
@@ -138,7 +138,7 @@ async function* streamed(
   file: ImageFile,
   chunks: AsyncGenerator<Uint8Array, void, undefined>,
   { compression }: FoundFormat,
-  { unxz, hashes, signal }: Preparation,
+  { unxz, hashes, signal }: ImagePreparationOptions,
 ): AsyncGenerator<Content, void, undefined> {
   const hash = hashes.start(file.sizeBytes ?? Number.POSITIVE_INFINITY);
   const hashed = (async function* () {
@@ -182,7 +182,7 @@ async function prepareQcow2(
   source: ByteSource,
   found: FoundFormat,
   sizeBytes: number | undefined,
-  { signal, limits, checking }: Preparation,
+  { signal, limits, checking }: ImagePreparationOptions,
 ): Promise<PreparedImage> {
   const progress = (bytes: number): void => {
     checking(sizeBytes === undefined ? 0 : bytes / sizeBytes);
