@@ -40,7 +40,7 @@ import { backUp, checkYesterday, OWN_FILES, useCredential } from './yesterday.ts
 
 const ROOT = join(import.meta.dirname, '../..');
 /** It reads 160 MB beside other laboratories. */
-const LINTIAN_WAIT_MS = 400_000;
+const LINTIAN_WAIT_MS = 1_200_000;
 /** Both of this tree: what packages do is tried, not another form of records. */
 const OLDER = '0.1.0~lab1';
 const NEWER = '0.1.0~lab2';
