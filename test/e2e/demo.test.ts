@@ -22,8 +22,8 @@ import { processesOf } from './leftovers.ts';
 import { compileCache, programFolder } from './programs.ts';
 
 const program = join(import.meta.dirname, '../../packages/demo/src/main.ts');
-const storyTimeoutMs = 600_000;
-const waitMs = 180_000;
+const storyTimeoutMs = 1_500_000;
+const waitMs = 400_000;
 /** A user without files of its own on every Debian. */
 const nobody = 65_534;
 const script = `

@@ -45,8 +45,8 @@ interface RackSite {
   readonly leaseGiver: LeaseGiver;
 }
 
-const startTimeoutMs = 30_000;
-const commandTimeoutMs = 240_000;
+const startTimeoutMs = 180_000;
+const commandTimeoutMs = 600_000;
 /** Kept in place of the right one where the story wants a wrong one. */
 const stalePassword = 'changeme';
 

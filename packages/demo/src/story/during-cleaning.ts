@@ -13,8 +13,8 @@ import {
   untilHost,
 } from './stage.ts';
 
-const cleaningTimeoutMs = 120_000;
-const availableTimeoutMs = 240_000;
+const cleaningTimeoutMs = 600_000;
+const availableTimeoutMs = 900_000;
 const awayMs = 1_000;
 const attemptsMax = 4;
 /** How much longer an erase takes when the one before was over too soon. */

@@ -10,8 +10,8 @@ import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from '
 /** What each host's explanation told a person to do, as it was printed. */
 type ToDo = ReadonlyMap<string, readonly string[]>;
 
-const troubleTimeoutMs = 90_000;
-const mendedTimeoutMs = 120_000;
+const troubleTimeoutMs = 300_000;
+const mendedTimeoutMs = 600_000;
 
 /** What a person does at the machine itself; what is typed comes out of the explanations. */
 const mending: { readonly [name in FaultName]?: string } = {

@@ -29,7 +29,7 @@ const imageBytes = 4 * 1024 * 1024;
 const keptShare = 0.75;
 /** What `pool watch --until current` ends with when the rollout is halted. */
 const neverCurrent = 13;
-const settledTimeoutMs = 240_000;
+const settledTimeoutMs = 900_000;
 const watching = ['pool', 'watch', pool, '--until', 'current'];
 
 /** An image, and the bytes that it is unpacked to. */

@@ -274,7 +274,7 @@ async function runRackwright(
 }
 
 /** How long a command is repeated until it prints what is expected, milliseconds. */
-const seenWithinMs = 30_000;
+const seenWithinMs = 120_000;
 
 /** What it printed last is shown, also when that is not what was expected. */
 async function seeRackwright(
