@@ -36,8 +36,10 @@ const noCalls: PowerCalls = {
   ...{ stateField: 'none', onValues: [], offValues: [], secretHeader: '', plainHttp: false },
 };
 
-/** The drivers of a rack's BMCs: one governor per address for whoever speaks to it.
- * `wakeFrom`: our addresses on the networks that magic packets go out to. */
+/**
+ * The drivers of a rack's BMCs. All callers of one address share one governor. `wakeFrom`: our
+ * addresses on the networks that magic packets are sent to.
+ */
 export function createBmcDrivers(
   config: AgentConfig['bmc'],
   platform: BmcPlatform,

@@ -95,9 +95,9 @@ export interface AgentConfig extends InterfaceSettings {
   readonly virtualMedia?: VirtualMediaConfig;
   /** Images of hosts and of commands are kept below the state folder, so many bytes of them. */
   readonly imageCacheBytesMax: number;
-  /** Hosts whose images are fetched or written at once; the others wait for their turn. */
+  /** Hosts whose images are fetched or written at once; the others wait for a slot. */
   readonly imagesAtOnceMax: number;
-  /** What is told of hosts that netboot without an order. */
+  /** When a netboot without an order is reported. */
   readonly netboots: NetbootWatchLimits;
   /** Unset: no spans are recorded. */
   readonly traces?: TracesConfig;
@@ -110,7 +110,7 @@ export function parseConfig(text: string): AgentConfig {
   return readConfigText(text, (reader) => refuseOneAddress(readAgent(reader)));
 }
 
-/** The same for whoever is to run with it: also refuses what only together makes no sense. */
+/** The same for a caller that runs with it: also refuses settings that contradict each other. */
 export function parseWholeConfig(text: string): AgentConfig {
   const config = parseConfig(text);
   const { http, runner, stateFolder } = config;
@@ -138,7 +138,7 @@ export function parseWholeConfig(text: string): AgentConfig {
   return config;
 }
 
-/** With several interfaces, each has an address of its own, which hosts there are told. */
+/** With several interfaces each has an address of its own, and its hosts are given that address. */
 function refuseOneAddress(config: AgentConfig): AgentConfig {
   const { interfaces, tftp, http, runner } = config;
   if (interfaces.length === 0) return config;

@@ -1,14 +1,15 @@
 /**
- * Shows consoles of hosts to people who look through the control plane. No operation: nothing is
- * journalled, and nothing here writes to a console.
+ * Shows consoles of hosts to people who look through the control plane. A view is no operation:
+ * nothing is journalled, and nothing here writes to a console.
  *
- * V1 A view gives way to whatever acts on the BMC, and throws nobody out: then it waits, says so,
- *    and tries again.
+ * V1 A view gives way to every action on the BMC, and ends nobody else's session. While it waits it
+ *    says so, and it tries again.
  * V2 A BMC that is not the expected one is heard no further.
- * V3 Reports come first: one piece is sent at a time, and only so many bytes beyond those that the
- *    other end has taken. What is more is left out, the oldest first, and its size is told.
- * V4 A view ends with the session that asked for it: a BMC whose console nobody can look at is let
- *    go.
+ * V3 Reports come first: one piece is sent at a time, and only a bounded number of bytes is ahead
+ *    of the receiver's acknowledgements. Beyond that the oldest bytes are left out, and their
+ *    number is reported.
+ * V4 A view ends with the session that asked for it: the console of a BMC that nobody can watch is
+ *    released.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { BmcConsole, BmcDriver } from '@rackwright/bmc';
@@ -74,7 +75,7 @@ interface View {
 export class ConsoleViews implements ConsoleEars {
   readonly #parts: ConsoleViewParts;
   readonly #limits: ConsoleViewLimits;
-  /** By id; whoever was sent a piece goes to the end. */
+  /** By id; a view that was sent a piece moves to the end. */
   readonly #views = new Map<string, View>();
   #sentBytes = 0;
   #takenBytes = 0;
@@ -221,7 +222,7 @@ export class ConsoleViews implements ConsoleEars {
     });
   }
 
-  /** Whose turn it is; undefined: nothing may be sent. */
+  /** The view that may send next; undefined: nothing may be sent. */
   #next(): View | undefined {
     const hasRoom = this.#roomBytes() > 0;
     return [...this.#views.values()].find(({ pending, word }) => {

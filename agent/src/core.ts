@@ -1,6 +1,6 @@
 /**
- * The agent without its doors to the network: session, operations, runners' desk, netboot watch,
- * wired together as they run in production and in the simulation alike.
+ * The agent without its network listeners: session, operations, runners' desk, netboot watch, wired
+ * together as they run in production and in the simulation alike.
  *
  * Must not: open a socket. `program.ts` does that around it.
  */
@@ -90,7 +90,7 @@ export interface CoreParts
   readonly wakeFrom?: readonly string[];
   /** Absent: no host boots from virtual media. */
   readonly bootMediumUrl?: BootMediumUrl;
-  /** Told when a runner has taken up the boot of an operation; must be quick. */
+  /** Called when a runner has bound the boot of an operation; must be quick. */
   readonly onBootArrived?: (operationId: OperationId) => void;
 }
 
@@ -106,14 +106,14 @@ export interface AgentCore {
   readonly proofs: Proofs;
   /** What the boot path serves to hosts of deployments. */
   readonly deploys: DeployPages;
-  /** To be told of every request to the boot services. */
+  /** Receives every request to the boot services. */
   onNetboot(sighting: NetbootSighting): void;
-  /** To be told of every step of a boot into the runner. */
+  /** Receives every step of a boot into the runner. */
   onBootSight(sight: BootSight): void;
-  /** To be told of what keeps hosts from their addresses, and when another server is gone. */
+  /** Receives each fault that keeps hosts from their addresses, and the end of another server. */
   onDhcpFault(fault: DhcpFault): void;
   onDhcpServerGone(serverAddress: string): void;
-  /** To be told of every host whose system asks for an address. */
+  /** Receives every host whose system asks for an address. */
   onAddressAsked(hostUid: HostUid): void;
   /** Takes up what the last life left and dials the control plane, for ever. */
   start(): Promise<void>;
@@ -196,7 +196,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   };
 }
 
-/** Who follows boots and their network, for people. */
+/** The parts that follow boots and their network, for people. */
 function bootObservers(
   clock: CoreParts['clock'],
   session: () => AgentSession,
@@ -266,7 +266,7 @@ interface EarParts {
   readonly faults: NetworkFaults;
 }
 
-/** Who is told of what the boot path sees. */
+/** The receivers of what the boot path sees. */
 function bootEars({ watch, looks, desk, proofs, tracer, faults }: EarParts) {
   return {
     onNetboot: (sighting: NetbootSighting): void => {

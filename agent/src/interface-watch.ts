@@ -1,7 +1,7 @@
 /**
- * Looks after the interfaces that hosts boot from. A socket belongs to the very interface that was
- * there when it was opened: one that came later, or was taken away and came again, is served only
- * by sockets that are opened anew, so by a new start. This tells when it is time for one.
+ * Watches the interfaces that hosts boot from. A socket belongs to the interface that was there
+ * when it was opened. An interface that appears later, or disappears and returns, needs new
+ * sockets, which only a new start opens. This module reports when a new start is due.
  */
 import type { Cancel, Clock, Disk, Log } from '@rackwright/platform';
 

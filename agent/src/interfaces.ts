@@ -1,12 +1,12 @@
 /**
  * The networks that hosts boot from, as the configuration names them: one by `serverAddress` and
- * `dhcp`, or any number of them as a list, each with the name of its interface. Which of the listed
- * ones are served is decided once, at the start, by the sockets that were handed over.
+ * `dhcp`, or any number of them as a list, each with the name of its interface. The sockets that
+ * were handed over at the start decide which of the listed interfaces are served.
  *
- * I1 Hosts are told of the address of the interface that has heard them, so sockets that belong to
- *    an interface of no entry are refused, and so are two interfaces without a list.
- * I2 An interface that is not there yet, or whose sockets could not be opened, keeps nobody else
- *    waiting: the others are served, and it is once the agent starts again.
+ * I1 Hosts get the address of the interface that received their request. So sockets of an interface
+ *    without an entry are refused, and so are two interfaces without a list.
+ * I2 An interface that is absent, or whose sockets could not be opened, does not delay the others:
+ *    they are served, and the absent one is served after the agent's next start.
  */
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import { optional } from '@rackwright/platform/config';
@@ -58,7 +58,8 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
   if (interfaces.length > interfacesMax) {
     throw new ConfigError(`interfaces has to be a list of at most ${interfacesMax}`);
   }
-  // Asked for, so that it is told why they are wrong, and not that they are no keys.
+  // These keys are read here so that the error says why they are wrong, and not that they are
+  // unknown.
   const both = [
     ...(reader.optionalText('serverAddress') === undefined ? [] : ['serverAddress']),
     ...(reader.optionalText('serverAddress6') === undefined ? [] : ['serverAddress6']),
@@ -73,8 +74,8 @@ export function readInterfaces(reader: ConfigReader): InterfaceSettings {
 }
 
 /**
- * What the boot path is told; leases lie in the state folder, by interface. Whoever goes over to a
- * list finds there the leases that were given before.
+ * The boot path's interfaces. Each interface has its leases in a file of its own in the state
+ * folder. After a change to a list the earlier leases are read from their former path.
  */
 export function bootInterfaces(
   { serverAddress = '', serverAddress6, dhcp = { mode: 'off' }, interfaces }: InterfaceSettings,
@@ -97,7 +98,7 @@ export interface HandedOver {
   readonly names: readonly string[];
 }
 
-/** Of the listed interfaces, those that are served, and those that are not. */
+/** The listed interfaces, divided into served ones and others. */
 export interface Division {
   readonly served: readonly AgentInterface[];
   /** They are not there yet. */
@@ -147,8 +148,8 @@ export function divideInterfaces(
 }
 
 /**
- * What is told to hosts and is not so: listed addresses that their interfaces do not have. By the
- * addresses of each interface of this machine.
+ * Listed addresses that hosts are given although their interfaces do not have them. `addresses`:
+ * those of each interface of this machine.
  */
 export function strayAddresses(
   interfaces: readonly AgentInterface[],
@@ -184,7 +185,7 @@ function readAddress6(reader: ConfigReader): { readonly serverAddress6?: string 
 function refuseTwice(all: readonly AgentInterface[], key: 'name' | 'serverAddress'): void {
   for (const [index, one] of all.entries()) {
     const before = all.findIndex((other) => other[key] === one[key]);
-    // One that could not be read is told as that.
+    // An empty text could not be read; another error reports that.
     if (before === index || one[key] === '') continue;
     const at = `interfaces[${index}].${key}`;
     throw new ConfigError(`${at} has to be another than that of interfaces[${before}]`);

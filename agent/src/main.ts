@@ -126,7 +126,7 @@ async function joinRack(
   const parts = { clock: nodeClock(), random: nodeRandom() };
   const key = newKey ? await files.newKey() : await files.key();
   const identity = await join(parts, key, address, token).catch(async (cause: unknown) => {
-    // A key that has come to its end as well is not tried again.
+    // A new key that has ended as well is not tried again.
     if (newKey && isKeyOver(cause)) await files.dropNewKey();
     throw cause;
   });
@@ -186,7 +186,8 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   const endWatch = supervision.watch(() => agent.problem(ownAnswerTimeoutMs));
   const { promise: stopAsked, resolve } = Promise.withResolvers<string>();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve);
-  // Whoever has handed the sockets over starts it again, with sockets of what is there now.
+  // The service manager that handed the sockets over starts the agent again, with sockets of the
+  // present interfaces.
   const onCome = (name: string): void => resolve(`interface ${name} has come`);
   const endLook = watchInterfaces({ clock, disk, log, names, atStart, onCome });
   log.info({ reason: await stopAsked }, 'agent stops');

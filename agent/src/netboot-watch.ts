@@ -1,10 +1,11 @@
 /**
- * Who netboots although nobody asked for it, and who should have and did not (DESIGN §5).
+ * Reports hosts that netboot without an order, and hosts that should have netbooted and did not
+ * (DESIGN §5).
  *
- * 1. A known host that asks the boot services without a grant is a fact about that host, told at
- *    most once per `repeatAfterMs`.
- * 2. When such a host shows up while a grant of another one waits, and that other one has not
- *    shown up `missingAfterMs` later either, this is a fact about the other: its BMC's power
+ * 1. A known host that asks the boot services without a grant is a fact about that host, reported
+ *    at most once per `repeatAfterMs`.
+ * 2. When such a host shows up while a grant of another host waits, and that other host has not
+ *    shown up `missingAfterMs` later either, this is a fact about the other host: its BMC's power
  *    seems to be wired to the wrong machine.
  */
 
@@ -73,7 +74,7 @@ export class NetbootWatch {
   readonly #parts: NetbootWatchParts;
   /** Host uid → wall time of its last request of any kind, oldest first. */
   readonly #seenAtMs = new Map<string, number>();
-  /** Host uid → wall time at which its last fact was told. */
+  /** Host uid → wall time of its last report. */
   readonly #toldAtMs = new Map<string, number>();
   /** "operation id of the missing, uid of the shown" → its timer. */
   readonly #pending = new Map<string, Cancel>();
@@ -108,7 +109,7 @@ export class NetbootWatch {
     this.#pending.clear();
   }
 
-  /** Rule 2: whoever should have booted gets its time first. */
+  /** Rule 2: the host that should have booted gets its time first. */
   #judgeLater(
     grant: { readonly hostUid: HostUid; readonly openedAtMs: number },
     fact: UnexpectedNetboot,

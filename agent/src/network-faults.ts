@@ -1,9 +1,10 @@
 /**
- * What is wrong on the provisioning network, for people: kept while it lasts, told as one list.
+ * Faults of the provisioning network, for people: kept while they last, reported as one list.
  *
- * N1 Bounded: of each type at most `ofTypeMax` stand; beyond, the one seen longest ago goes.
- * N2 The list is told when another fault stands or one is over, at most once in `spacingMs`; that
- *    one is seen again is no news.
+ * N1 Bounded: at most `ofTypeMax` faults of each type are kept; beyond that the one seen longest
+ *    ago is dropped.
+ * N2 The list is sent when a fault begins or ends, at most once in `spacingMs`. A repeated sight of
+ *    a fault does not send it.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type HostUid, RackFaultType } from '@rackwright/messages';
@@ -14,7 +15,9 @@ import type { TracedGrant } from './boot-trace/index.ts';
 export interface NetworkFaultLimits {
   readonly ofTypeMax: number;
   readonly spacingMs: number;
-  /** How long a declined address, a used-up range, a strange MAC and an unseen host are told. */
+  /**
+   * How long a declined address, a used-up range, a strange MAC and an unseen host are reported.
+   */
   readonly declinedMs: number;
   readonly exhaustedMs: number;
   readonly strangerMs: number;
@@ -100,7 +103,7 @@ export class NetworkFaults {
     this.#clear((fault) => fault.hostUid === hostUid);
   }
 
-  /** The present listener was told nothing yet. */
+  /** The new session has received nothing yet. */
   sessionOpened(): void {
     this.#told = create(agent.NetworkFaultsSchema);
     this.#toldAtMs = this.#parts.clock.suspendAwareMs();

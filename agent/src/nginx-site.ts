@@ -3,9 +3,10 @@
  * ramdisk. Scripts, images and all else stay with the agent.
  *
  * G1 nginx sends nothing before the agent has answered its question for the same target with 200
- *    (`auth_request`). The agent reads the target as the host has sent it and decodes nothing. So
- *    what the two read differently is refused.
- * G2 A name is one of the configuration, and its path is written here: none comes of a request.
+ *    (`auth_request`). The agent reads the target as the host has sent it and decodes nothing. So a
+ *    target that the two read differently is refused.
+ * G2 Each name comes from the configuration, and its path is written here: no request supplies
+ *    either.
  */
 import type { NamedFile } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';

@@ -1,16 +1,17 @@
 /**
- * Power sync (DESIGN §3): looks at the power of the rack's hosts by itself, at the period that the
- * control plane sets, and tells what has changed. One look reads; nothing here ever switches.
+ * Power sync (DESIGN §3): polls the power of the rack's hosts by itself, at the period that the
+ * control plane sets, and reports changes. One look reads; nothing here ever switches.
  *
  * P1 Only hosts of the last PowerSync are looked at, with secrets that came in the session.
- * P2 A look never delays an operation: the governor lets it pass only when nothing else wants the
- *    BMC, and breaks it off when something comes. A host with an exclusive operation is skipped,
- *    unless that waits for a runner that is gone: then a host that is off explains it.
- * P3 What was seen while, or before, an operation worked on the host is not told: its result is.
+ * P2 A look never delays an operation: the governor admits it only when nothing else wants the BMC,
+ *    and stops it when an operation comes. A host with an exclusive operation is skipped, unless
+ *    that waits for a runner that is gone: then a host that is off explains the absence.
+ * P3 A sight of a host while, or before, an operation worked on it is not reported: the operation's
+ *    result is.
  * P4 A refused password is not presented again by a look (the governor's invariant 4).
- * P5 Power is told only of a BMC that has said in the same look, or shortly before, that it is the
- *    expected machine.
- * P6 Only changes are told; each round ends with a digest, which repairs what was lost.
+ * P5 Power is reported only of a BMC that has said in the same look, or shortly before, that it is
+ *    the expected machine.
+ * P6 Only changes are reported; each round ends with a digest, which repairs lost reports.
  */
 import { create, equals, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -40,13 +41,13 @@ export interface PowerSyncLimits {
   readonly periodLongestMs: number;
   /** BMCs of the rack that are asked at once. */
   readonly looksMax: number;
-  /** Looks in a row without an answer, or their duration, after which silence is told. */
+  /** Looks in a row without an answer, or their duration, after which silence is reported. */
   readonly silentLooksMax: number;
   readonly silentMs: number;
-  /** The identity is read anew every so many rounds; and before any change of power is told. */
+  /** The identity is read anew every so many rounds, and before any report of a power change. */
   readonly identityRounds: number;
   readonly hostsMax: number;
-  /** Looks at one host out of turn are at least this far apart. */
+  /** The minimum time between two looks at one host outside its round. */
   readonly outOfTurnMs: number;
 }
 
@@ -71,7 +72,7 @@ export interface PowerSyncParts {
   readonly limits?: PowerSyncLimits;
 }
 
-/** What one look came to; `nothing`: it was broken off, or the BMC had something better to do. */
+/** The outcome of one look; `nothing`: it was stopped, or the BMC had other work. */
 type Sight =
   | { readonly kind: 'power'; readonly on: boolean; readonly hardware: HardwareHealth | undefined }
   | { readonly kind: 'trouble'; readonly trouble: agent.BmcTrouble; readonly message: string }
@@ -88,7 +89,7 @@ interface Target {
   cancelTimer: Cancel;
   /** Grows whenever an operation works on the host (P3). */
   disturbances: number;
-  /** What was told in this session since the last disturbance. */
+  /** The power that was reported in this session since the last disturbance. */
   toldPower: boolean | undefined;
   toldHealth: agent.BmcTrouble | undefined;
   toldHardware: string | undefined;
@@ -98,7 +99,7 @@ interface Target {
   /** The round in which the BMC last said who it is; 0: not yet. */
   identifiedInRound: number;
   silence: { readonly sinceMs: number; readonly looks: number } | undefined;
-  /** When it was looked at out of turn last. */
+  /** When it was last looked at outside its round. */
   outOfTurnAtMs: number;
 }
 
@@ -119,7 +120,7 @@ export class PowerSync implements PowerLooks {
     this.#parts = parts;
     this.#limits = parts.limits ?? defaultPowerSyncLimits;
     const { looksMax: atOnceMax, hostsMax } = this.#limits;
-    // Each host once in its round, and once out of turn.
+    // Each host once in its round, and once outside it.
     const queueLimits = { atOnceMax, waitingMax: 2 * hostsMax };
     const look = (target: Target): Promise<void> => this.#lookAt(target);
     this.#due = new BoundedQueue(queueLimits, look, () => this.#allLooked());
@@ -204,7 +205,7 @@ export class PowerSync implements PowerLooks {
     }
   }
 
-  /** Who comes in mid-round is looked at in what is left of it. */
+  /** A host that is added in mid-round is looked at in the rest of it. */
   #joinRound(targets: readonly Target[]): void {
     const { clock, random } = this.#parts;
     const leftMs = Math.max(this.#roundEndsMs - clock.suspendAwareMs(), 0);
@@ -334,7 +335,7 @@ export class PowerSync implements PowerLooks {
     this.#tell(target, undefined, { reachable: !silent, trouble, message: words, since });
   }
 
-  /** Tells power and health as far as they differ from what was told (P6). */
+  /** Reports power and health as far as they differ from the last report (P6). */
   #tell(
     target: Target,
     power: boolean | undefined,
@@ -413,7 +414,7 @@ function forgetTold(target: Target): void {
   target.toldHardware = undefined;
 }
 
-/** What is to be told of the hardware (P6); a BMC that says nothing of it tells nothing. */
+/** The hardware state to report (P6); nothing from a BMC that does not report it. */
 function hardwareNews(
   { toldHardware }: Target,
   hardware: HardwareHealth | undefined,
@@ -481,7 +482,7 @@ const troubles: Readonly<Record<BmcFailed['type'], agent.BmcTrouble | undefined>
 function sightOfFailure({ type, message, backendWords }: BmcFailed): Sight {
   const trouble = troubles[type];
   if (trouble === undefined) return { kind: 'nothing' };
-  // Whoever compares a certificate with what the BMC itself says needs the fingerprint.
+  // A person who compares the certificate with the BMC's own display needs the fingerprint.
   const words = type === 'certificate' ? `${message} (${backendWords})` : message;
   return { kind: 'trouble', trouble, message: words };
 }

@@ -1,10 +1,10 @@
 /**
- * The whole agent, put together: session, operations, runners' door, boot path. It gets the
+ * The whole agent, put together: session, operations, runners' listener, boot path. It gets the
  * machine as platform interfaces; nothing here reads arguments or ends the process.
  *
- * 1. The runners' door is open before a host gets a script that starts a runner.
- * 2. The boot path serves from memory before the control plane is reached, and gives addresses
- *    before gRPC is loaded, which takes as long as the rest of a start.
+ * 1. The runners' listener is open before a host gets a script that starts a runner.
+ * 2. The boot path serves from memory before the control plane is reached. It gives addresses
+ *    before gRPC is loaded, because that takes as long as the rest of a start.
  */
 import { countSpans, type MetricsPage, serveMetrics } from '@rackwright/metrics';
 import type {
@@ -56,7 +56,7 @@ export interface Platform {
   readonly hashes: Hashes;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
-  /** Reaches the collector of spans, wherever it is; absent: none is recorded. */
+  /** The client for the collector of spans; absent: no span is recorded. */
   readonly tracesWebClient?: WebClient;
   /** Absent: figures say nothing of the process. */
   readonly processFigures?: () => ProcessFigures;
@@ -65,7 +65,7 @@ export interface Platform {
 }
 
 export interface RunningAgent {
-  /** Where hosts reach it, for whoever let the system choose ports. */
+  /** The ports at which hosts reach it, for a caller that let the system choose them. */
   readonly ports: { readonly gateway: number; readonly http: number; readonly tftp: number };
   /** Where figures are scraped; undefined while they cannot be. */
   readonly metricsPort: number | undefined;
@@ -154,7 +154,7 @@ interface FigureParts {
   readonly renewal: Pick<IdentityRenewal, 'current'>;
 }
 
-/** Whatever becomes of it, the agent works. */
+/** A failure here does not stop the agent. */
 function serveFigures(
   { metrics }: AgentConfig,
   { http, clock, log, processFigures }: Platform,
@@ -172,7 +172,7 @@ function serveFigures(
   return serveMetrics(metrics, { http, clock, log, registry });
 }
 
-/** What the core tells to whoever counts. */
+/** What the core reports to the metrics. */
 type MeteredPlatform = Platform & Pick<CoreParts, 'onBmcCall' | 'onBootArrived' | 'recordSpan'>;
 
 /** Where spans go; undefined: nowhere. */
@@ -241,7 +241,7 @@ async function openImages(
   };
 }
 
-/** All that hosts may be told of, whether or not their interfaces are served now. */
+/** All addresses that hosts may be given, whether or not their interfaces are served now. */
 function addressesOf(config: AgentConfig): readonly string[] {
   return bootInterfaces(config, config.stateFolder).map(({ serverAddress }) => serverAddress);
 }

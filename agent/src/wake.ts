@@ -12,7 +12,7 @@ const times = 3;
 const betweenMs = 100;
 const macsMax = 16;
 
-/** Sends to every network; one that cannot be reached keeps the others from nothing. */
+/** Sends to every network; an unreachable network does not keep the packet from the others. */
 export type Waker = (macs: readonly string[]) => Promise<void>;
 
 /** `mac` as "52:54:00:12:34:56"; undefined: it is none. */

@@ -1,10 +1,11 @@
 /**
- * Follows the boots into the runner that the control plane has ordered, and tells of each.
+ * Follows the boots into the runner that the control plane has ordered, and reports each.
  *
- * T1 A boot whose runner comes is told with that runner, and costs no report of its own. One that
- *    stands still is told once; and once more before its grant ends, if anything came since.
- * T2 Bounded: beyond `bootsMax` the oldest is forgotten untold. A boot is forgotten with its grant.
- * T3 For people only: neighbours can send packets with the address of a host.
+ * T1 A boot whose runner arrives is reported with that runner and needs no report of its own. A
+ *    stalled boot is reported once, and once more before its grant ends if anything happened since.
+ * T2 Bounded: beyond `bootsMax` the oldest boot is forgotten without a report. A boot is forgotten
+ *    with its grant.
+ * T3 Reports are for people only: neighbours can send packets with the address of a host.
  */
 
 import type { MessageInitShape } from '@bufbuild/protobuf';
@@ -44,7 +45,7 @@ export interface BootTracerLimits {
   readonly bootsMax: number;
   /** A boot of which nothing was seen for this long stands still. */
   readonly quietMs: number;
-  /** It is told this long before its grant ends, or a tenth of the grant's time. */
+  /** A boot is reported this long before its grant ends, or a tenth of the grant's time before. */
   readonly beforeEndMs: number;
 }
 
@@ -72,11 +73,11 @@ interface Boot {
   mac: string;
   givesAddresses: boolean;
   lastMs: number;
-  /** The steps that were told last. */
+  /** The steps of the latest report. */
   told: Waterfall | undefined;
-  /** The lines that were told with them. */
+  /** The screen lines of the latest report. */
   toldScreen: string;
-  /** The runner has come: nothing more is told. */
+  /** The runner has arrived: nothing more is reported. */
   over: boolean;
   cancel: Cancel;
 }
@@ -110,7 +111,10 @@ export class BootTracer {
     this.#add(boot, { ...runnerEvent, what: 'came', problem });
   }
 
-  /** The runner has come; the boot, to be told with it. Undefined: it was told, or is not known. */
+  /**
+   * The runner has arrived. Returns the boot, to be reported with the runner. Undefined: it was
+   * reported already, or it is unknown.
+   */
   arrived(operationId: OperationId): BootTrace | undefined {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return undefined;

@@ -21,7 +21,7 @@ export interface WaterfallStep {
   /** Of all that was sent whole. */
   readonly bytes: number;
   readonly transport?: 'tftp' | 'http';
-  /** Why it did not come to its end when it was tried last; empty: it did, or goes on. */
+  /** Why the latest try did not complete; empty: it completed, or is still under way. */
   readonly problem: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the boot path is told: addresses, ports, limits, files, and how the runner is started.
- * Checked once at the start, so that no request can meet a setting that makes no sense.
+ * The configuration of the boot path: addresses, ports, limits, files, and how the runner is
+ * started. It is checked once at the start, so no request can meet an invalid setting.
  */
 
 import { type AddressPlan, subnetHas, subnetsMeet } from '@rackwright/dhcp';
@@ -45,8 +45,8 @@ export interface RunnerBootConfig {
   readonly kernel: string;
   readonly initrd: string;
   /**
-   * Where the runner finds the agent, at the address that its host was told. While it is a promise,
-   * runners cannot dial yet, and hosts wait for their scripts; it never rejects.
+   * The port at which the runner finds the agent, at the address that its host was given. While it
+   * is a promise, runners cannot dial yet, and hosts wait for their scripts. It never rejects.
    */
   readonly agentPort: number | Promise<number>;
   /** SHA-256 of the agent's certificate, 64 hex digits. */
@@ -65,13 +65,15 @@ export interface BootInterface {
   readonly dhcp: DhcpConfig;
 }
 
-/** What TFTP sends files from: ports of their own (RFC 1350 §4), or the one that is asked. */
+/**
+ * What TFTP sends files from: a port for each transfer (RFC 1350 §4), or the port of the request.
+ */
 export type TransferPorts = 'own' | 'single';
 
 export interface BootConfig {
   /** At least one; of several, each has a name. */
   readonly interfaces: readonly BootInterface[];
-  /** Our addresses that hosts may be told of; more than theirs when some are not served now. */
+  /** Our addresses that hosts may be given. Some of their interfaces may not be served now. */
   readonly addresses?: readonly string[];
   readonly tftp: {
     readonly address: string;
@@ -136,7 +138,7 @@ export const everywhere = '0.0.0.0';
 const everywhere6 = '::';
 const ipv4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
-/** What can be told to be wrong before it is started. */
+/** Settings that can be checked before the start. */
 export type BootSettings = Pick<
   BootConfig,
   | 'interfaces'
@@ -218,8 +220,8 @@ function argumentProblems(at: string, words: readonly string[]): string[] {
 }
 
 /**
- * What a request is told as our address, by which of them it was sent to: where there is one only,
- * that one. Undefined when it was none that hosts are told of.
+ * Our address in the answer to a request, by the address that the request was sent to. With one
+ * interface it is always that interface's. Undefined when hosts are not given that address.
  */
 export function addressAsked(
   addresses: readonly string[],
@@ -334,7 +336,10 @@ export function portsClash(one: Listen, other: Listen): boolean {
   return one.address === other.address || [one.address, other.address].includes(everywhere);
 }
 
-/** Of one that gives addresses; a text says what is wrong with it, without "dhcp.". */
+/**
+ * The plan of an interface that gives addresses; a text says what is wrong with it, without
+ * "dhcp.".
+ */
 function planOf({ dhcp, serverAddress }: BootInterface): AddressPlan | string | undefined {
   if (dhcp.mode !== 'reservation') return undefined;
   const plan = addressPlanOf(dhcp, serverAddress);

@@ -1,10 +1,10 @@
 /**
- * Deadlines that are put off far more often than they are missed, such as those of transfers: one
- * timer for all of them, and to put one off costs neither a timer nor a look at the clock.
+ * Deadlines that are postponed far more often than they are missed, such as those of transfers. All
+ * of them share one timer. To postpone one costs neither a timer nor a clock read.
  *
  * D1 A deadline is missed at the first tick at or after it, never before it.
- * D2 Ticks that a busy process is late with are not made up for: what has arrived meanwhile is
- *    heard first, and nothing is repeated that was answered in time.
+ * D2 A busy process does not catch up on late ticks: packets that have arrived meanwhile are
+ *    handled first. So nothing is repeated that was answered in time.
  * D3 Without a deadline there is no timer.
  */
 import type { Cancel, Clock } from '@rackwright/platform';

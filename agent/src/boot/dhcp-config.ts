@@ -45,7 +45,7 @@ export interface ReservationDhcpConfig extends DhcpListen {
   readonly reservations: readonly { readonly mac: Mac; readonly address: string }[];
   /** For hosts of the rack without a reservation; each keeps its address. */
   readonly range?: AddressRange;
-  /** For anybody else; without it strangers get no answer. */
+  /** For unknown machines; without it they get no answer. */
   readonly discovery?: AddressRange;
   /** How long an address that a client found in use is not given to anyone. */
   readonly declinedMs: number;
@@ -57,7 +57,9 @@ export interface ReservationDhcpConfig extends DhcpListen {
   };
   /** Where leases outlive a restart. */
   readonly leasesPath: string;
-  /** Where they were before: taken up from there as long as there is nothing at `leasesPath`. */
+  /**
+   * The former path of the leases. They are read from there as long as `leasesPath` does not exist.
+   */
   readonly formerLeasesPath?: string;
 }
 

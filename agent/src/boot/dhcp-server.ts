@@ -3,10 +3,10 @@
  * disk soon after.
  *
  * X1 Nothing is awaited between a request and its answer, and no packet can stop the next.
- * X2 While another server is at work this one is silent and says so; it comes back by itself.
- *    It is at work when it answers our own question, which we ask as a relay would so that the
- *    answer comes to us. A client that names another server in its request is no proof of one, for
- *    anybody may send such a request: it only makes us ask at once.
+ * X2 While another server is active this one is silent and says so; it resumes by itself. The other
+ *    server is active when it answers our own question. We ask as a relay would, so that the answer
+ *    is sent to us. A request that names another server is no proof, because any machine may send
+ *    such a request: it only makes us ask at once.
  */
 import {
   afterSighting,
@@ -45,7 +45,7 @@ import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './pe
 import { probeMac, probePacket } from './probe.ts';
 import type { BootSights } from './sights.ts';
 
-/** What somebody should know of: it keeps hosts from their addresses. */
+/** A fault that keeps hosts from their addresses, for people. */
 export type DhcpFault = ServerNotice & {
   /** Wall time, milliseconds since the Unix epoch. */
   readonly atMs: number;
@@ -77,7 +77,7 @@ interface Question {
   readonly granted: Map<string, GrantedBefore>;
 }
 
-/** How soon another question may follow one, whatever clients say. */
+/** The minimum time between two questions, however many requests suggest another server. */
 const suspicionPauseMs = 2_000;
 
 export class DhcpServer {
@@ -206,7 +206,7 @@ export class DhcpServer {
     return bootDecision(this.#parts.memory(), mac, this.#parts.clock.nowMs());
   }
 
-  /** One question; its number is told from that of every other one. */
+  /** Sends one question; its number differs from that of every other question. */
   #ask(socket: UdpSocket): void {
     const { dhcp, settings } = this.#parts;
     const nowMs = this.#nowMs();

@@ -50,7 +50,7 @@ export interface DhcpShellOptions {
   readonly urls: BootUrls;
   /** Of the host with this MAC; undefined: it boots nothing (profiles.ts, P1). */
   readonly loadersOf: (mac: Mac) => Loaders | undefined;
-  /** What hosts that ask here are told as our address. */
+  /** Our address as hosts on this interface get it. */
   readonly serverAddress: string;
   /** The interface that the sockets are bound to; absent: any. */
   readonly interface?: string;
@@ -190,7 +190,7 @@ class Shell {
     return socket;
   }
 
-  /** What is lost for want of room is lost without a word: the hosts ask again, seconds later. */
+  /** Packets beyond the buffer are lost silently: the hosts ask again seconds later. */
   #tellRoom(service: ProxyService, granted: number | undefined): void {
     if (granted === undefined) return;
     const fields = { service, receiveBytes: granted, wanted: receiveBytes };
@@ -258,7 +258,7 @@ class ProxyAnswers {
   }
 }
 
-/** Whoever asks for an address, and not to boot. */
+/** Whether the request is for an address only, from a running system, and not for a boot. */
 function isBySystem(
   read: ReturnType<typeof readServerRequest>,
 ): read is { readonly kind: 'asked'; readonly request: ServerRequest } {

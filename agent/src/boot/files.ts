@@ -16,11 +16,11 @@ export type ServedFile =
       readonly sizeBytes: number;
       /** Of a file that never changes under its name; of others it is asked for each time. */
       readonly version?: string;
-      /** Of one that is still on its way. */
+      /** Present for a file that is still being fetched. */
       readonly readable?: FileSlice['readable'];
     };
 
-/** A blob of an image on the disk; with `readable`, one that is on its way there. */
+/** A blob of an image on the disk; with `readable` it is still being fetched. */
 export interface ImageBlob {
   readonly path: string;
   readonly sizeBytes: number;
@@ -28,8 +28,8 @@ export interface ImageBlob {
 }
 
 /**
- * The blob of this hash; `later`: it was on its way, and whoever reads it shall wait: what
- * our disk has lost while a runner was at work is fetched again.
+ * Finds the blob of this hash. `later`: its fetch has begun or left a part, and the reader has to
+ * wait. A blob that our disk has lost while a runner was at work is fetched again.
  */
 export type FindImageBlob = (hex: string) => ImageBlob | 'later' | undefined;
 

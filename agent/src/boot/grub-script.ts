@@ -14,7 +14,7 @@ import type { HostName } from '@rackwright/messages';
 import { type ImageScript, imageWords, retrySeconds, waitingWords } from './image-script.ts';
 import { attemptsMax, kernelWords, lines, plain, type RunnerScript, whoStarts } from './script.ts';
 
-/** Counts the scripts that came to nothing, a letter for each. */
+/** Counts the failed scripts, one letter for each. */
 const tries = 'rackwright_tries';
 /** Where files come from, as GRUB names a server. */
 const from = 'rackwright_from';
@@ -74,8 +74,8 @@ export function grubLocalBootScript(): string {
 }
 
 /**
- * GRUB cannot tell its firmware that it has failed, so that the next boot option would be tried:
- * whoever leaves it gets the menu of the firmware. So it starts the disk itself.
+ * GRUB cannot report a failure to the firmware, which would then try the next boot option: after an
+ * exit the firmware shows its menu. So GRUB starts the disk itself.
  */
 const bootDisk = [
   `for loader in ${diskLoaders.join(' ')}; do`,

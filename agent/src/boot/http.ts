@@ -34,7 +34,7 @@ export interface BootHttpOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly gate: Gate;
-  /** The uid of the host of a MAC; asks for nothing, and nobody is told. */
+  /** The uid of the host of a MAC. Only a look-up: it requests nothing and reports nothing. */
   readonly knownHost: (mac: Mac) => string | undefined;
   readonly sights: BootSights;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
@@ -55,8 +55,8 @@ export type HttpShell = Pick<HttpServer, 'port' | 'problem' | 'close'>;
 const troubleLinesPerMinuteMax = 30;
 
 /**
- * Where things are for who has asked at this address of ours; undefined: hosts are not told of it.
- * Called when the port is known, as it is part of every URL.
+ * The URLs for a client that has asked at this address of ours. Undefined: hosts are not given this
+ * address. Called once the port is known, because the port is part of every URL.
  */
 export type UrlsAt = (localAddress: string) => BootUrls | undefined;
 
@@ -130,7 +130,7 @@ class BootPages {
     return response;
   }
 
-  /** The only thing that waits for our disk: who is told 200 must have been believed (Z1). */
+  /** The only answer that waits for our disk: 200 means that the proof is recorded (Z1). */
   async #phoneHome(
     { method, localAddress, remoteAddress }: HttpRequest,
     { id, token }: BootTarget & { kind: 'phoneHome' },

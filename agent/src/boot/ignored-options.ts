@@ -3,7 +3,7 @@ import { type IgnoredOption, type Mac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import { LineBudget } from './line-budget.ts';
 
-/** Machines' options that are remembered; beyond that they are told anew. */
+/** Machines' options that are remembered; beyond that they are reported again. */
 const rememberedMax = 4_096;
 const linesPerMinuteMax = 30;
 

@@ -35,7 +35,7 @@ export function imageScript(script: ImageScript): string {
   ]);
 }
 
-/** The kernel's command line, for whichever loader. */
+/** The kernel's command line, the same for each loader. */
 export function imageWords({ mac, urls, boot }: ImageScript): string[] {
   const { kernelArguments, seedPath } = boot;
   return [

@@ -1,4 +1,7 @@
-/** The boot path of a rack: who may boot the runner, and DHCP, TFTP and HTTP that ask it. */
+/**
+ * The boot path of a rack: the decision who may boot the runner, and the DHCP, TFTP and HTTP
+ * servers that ask for it.
+ */
 export {
   addressAsked,
   type BootConfig,

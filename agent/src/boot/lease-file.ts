@@ -1,10 +1,12 @@
 /**
  * The leases on disk, so that hosts keep their addresses when the agent starts again.
  *
- * F1 Nothing waits for the disk: a change is in force at once and written soon after. What a
- *    power cut takes is harmless: hosts keep what they use, and decline what is in use.
- * F2 A file that is gone or unreadable is an empty book and a line in the log, never a failure.
- * F3 Time in it never runs backwards, whatever the machine's clock does (`steadyTime`).
+ * F1 Nothing waits for the disk: a change is in force at once and written soon after. A change that
+ *    a power cut loses is harmless: hosts keep the addresses that they use, and decline those in
+ *    use.
+ * F2 A missing or unreadable file means an empty book and a line in the log, never a failure.
+ * F3 Time in the file never runs backwards, even when the machine's clock is set back
+ *    (`steadyTime`).
  */
 import {
   type AddressPlan,
@@ -73,10 +75,10 @@ const nothingWritten: WrittenLeases = { records: { leases: [], setAside: [] }, w
 const wallTrustMs = 50;
 
 /**
- * Wall time as it was at the start, from then on as a clock that nobody sets; milliseconds. It
- * never goes back. A packet would be dear if that clock, which is a file, were read for each: in
- * between the wall clock tells what has passed, so that setting it is an error of
- * {@link wallTrustMs} at most, and of that long.
+ * Wall time of the start, then advanced by a clock that nobody can set; milliseconds. It never goes
+ * back. That clock is a file, so reading it for each packet would be expensive. Between its reads
+ * the wall clock measures the time that has passed. So a step of the wall clock causes an error of
+ * {@link wallTrustMs} at most, and only for that long.
  */
 export function steadyTime(clock: Clock, notBeforeMs: number): () => number {
   const startMs = Math.max(clock.nowMs(), notBeforeMs);

@@ -1,7 +1,7 @@
 /**
- * What the boot path knows: the whole of it, in memory, so that no boot waits for a disk, a BMC or
- * the control plane. Whoever receives snapshots and opens grants replaces these values whole; they
- * are never changed in place (`permission.ts` keeps an index per snapshot object).
+ * All that the boot path knows. It is in memory, so that no boot waits for a disk, a BMC or the
+ * control plane. The code that receives snapshots and opens grants replaces these values whole.
+ * They are never changed in place (`permission.ts` keeps an index per snapshot object).
  */
 
 import type { Mac } from '@rackwright/dhcp';

@@ -1,4 +1,4 @@
-/** What the boot path tells of itself to whoever counts. A call returns at once, never throws. */
+/** What the boot path reports to the metrics. A call returns at once and never throws. */
 
 import type { ServerNotice } from '@rackwright/dhcp';
 import type { OperationId } from '@rackwright/messages';

@@ -66,7 +66,7 @@ export function makeGate(options: GateOptions): Gate {
 /** Reports that a system, and no boot firmware, has asked for an address. */
 export type AddressWatch = (mac: Mac) => void;
 
-/** `onAddressAsked` is told of known hosts alone, at once; one that throws costs a log line. */
+/** Calls `onAddressAsked` for known hosts only, at once; an exception in it costs a log line. */
 export function makeAddressWatch(
   { clock, log, memory }: Pick<GateOptions, 'clock' | 'log' | 'memory'>,
   onAddressAsked: (hostUid: HostUid) => void,

@@ -97,7 +97,7 @@ export function bootProfileOf(memory: BootMemory, mac: Mac): string | undefined 
   return others.length > 0 ? undefined : host?.bootProfile;
 }
 
-/** The profile that a host boots by; undefined as well for one that is not in the snapshot. */
+/** The host's boot profile; undefined as well for a host that is not in the snapshot. */
 export function bootProfileOfHost({ snapshot }: BootMemory, hostUid: HostUid): string | undefined {
   let profiles = profilesOfHosts.get(snapshot);
   if (profiles === undefined) {

@@ -1,7 +1,7 @@
 /**
- * The question whether somebody else gives addresses: a discover that seems to come through a
- * relay at our own address, so that the answer comes back to the port on which we listen. The
- * other server holds an address for it for a moment; nobody ever takes it.
+ * Asks whether another server gives addresses. The question is a discover that seems to come
+ * through a relay at our own address, so the answer is sent to the port on which we listen. The
+ * other server reserves an address for it for a moment; nobody ever takes that address.
  */
 import { type DhcpPacket, dhcpOption, writeOption } from '@rackwright/dhcp';
 

@@ -1,9 +1,9 @@
 /**
- * What some hosts boot by instead of what holds for all of the rack: loaders, words for the
- * runner's kernel, the firmware that their BMCs are told of. A host names its profile by a label.
+ * Boot settings of some hosts, in place of the rack's: loaders, words for the runner's kernel, and
+ * the firmware type that their BMCs are set to. A host names its profile by a label.
  *
- * P1 A host that names a profile which is not configured boots nothing: what it would get otherwise
- *    may be the wrong thing, and quietly so.
+ * P1 A host that names a profile which is not configured boots nothing: the rack's settings may be
+ *    wrong for it, and nobody would notice.
  */
 import type { Firmware } from '@rackwright/bmc';
 import type { BootPlatform } from '@rackwright/dhcp';
@@ -42,7 +42,7 @@ export function chooseBoot(rack: RackBoot, name: string | undefined): BootChoice
   };
 }
 
-/** What is wrong and what would be right, for whoever set the label. */
+/** What is wrong and what would be right, for the person who set the label. */
 export function unknownProfile(name: string, profiles: readonly BootProfile[]): string {
   const names = profiles.map((one) => one.name).join(', ');
   return (

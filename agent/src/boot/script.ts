@@ -28,7 +28,7 @@ export interface RunnerScript {
 
 /**
  * Loads kernel and ramdisk and starts them. Throws when the token is no plain word, which is a
- * fault of whoever made it.
+ * fault of the caller.
  */
 export function runnerScript(script: RunnerScript): string {
   const { decision, runner, fileUrl } = script;
@@ -50,7 +50,7 @@ export function runnerScript(script: RunnerScript): string {
   ]);
 }
 
-/** The kernel's command line, for whichever loader. Throws as {@link runnerScript} does. */
+/** The kernel's command line, the same for each loader. Throws as {@link runnerScript} does. */
 export function kernelWords(script: RunnerScript): string[] {
   const { decision, runner, agentEndpoint, mac, nowMs } = script;
   if (!token.test(decision.bootToken)) {

@@ -34,7 +34,7 @@ export interface BootScriptsOptions {
   readonly meter?: BootMeter;
 }
 
-/** How a loader is told what was decided. */
+/** How a decision is written for a loader. */
 interface ScriptForm {
   readonly localBoot: typeof localBootScript;
   readonly runner: typeof runnerScript;

@@ -1,8 +1,8 @@
 /**
- * What the boot path sees of boots into the runner, step by step, for whoever tells people of them.
- * Of other boots nothing is told.
+ * What the boot path sees of boots into the runner, step by step, for reports to people. Other
+ * boots are not reported.
  *
- * G1 A sight is told at once, and decides nothing. An observer that throws costs a log line.
+ * G1 A sight is reported at once and decides nothing. An observer that throws costs a log line.
  */
 
 import type { BootClientKind, Mac } from '@rackwright/dhcp';
@@ -11,7 +11,7 @@ import type { Clock, Log } from '@rackwright/platform';
 import type { BootMemory } from './memory.ts';
 import { type BootDecision, bootDecision } from './permission.ts';
 
-/** A stage of a boot, of those that the boot path serves. */
+/** A stage of a boot that the boot path serves. */
 export type BootStage =
   | 'discover'
   | 'offer'
@@ -62,7 +62,7 @@ export interface FileSight {
   failed(problem: string): void;
 }
 
-/** One question by DHCP and what became of it. */
+/** One DHCP request and its outcome. */
 export interface DhcpSight {
   readonly mac: Mac;
   readonly asked: 'discover' | 'request';

@@ -157,7 +157,7 @@ export async function startBoot(
   }
 }
 
-/** Undefined: it is no address that hosts are told of, such as one of the link only. */
+/** Undefined: hosts are not given this address, for example because it is link-local. */
 function urlsAt6(
   { interfaces }: BootConfig,
   localAddress: string,

@@ -1,6 +1,6 @@
 /**
- * A worker thread that sends malformed packets to a boot path at a steady rate. It counts what it
- * has sent in shared memory and stops when told so there.
+ * A worker thread that sends malformed packets to a boot path at a steady rate. It counts the
+ * packets in shared memory and stops when a flag there says so.
  */
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';

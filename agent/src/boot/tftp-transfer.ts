@@ -29,7 +29,7 @@ export class ActiveTransfer {
   /** One for each address. The address that the client sends to comes first. */
   #sockets: UdpConnection[] = [];
   #closed = false;
-  /** Nothing was sent yet, and what comes is not for this transfer (Y4). */
+  /** Nothing was sent yet, and datagrams that arrive do not belong to this transfer (Y4). */
   #waits = false;
 
   constructor({ transfer, request, client, deadlines, onEnd }: ActiveTransferOptions) {

@@ -1,19 +1,20 @@
 /**
- * The TFTP server on real sockets: one socket per transfer, as RFC 1350 §4 wants; every decision
- * is `@rackwright/tftp`'s.
+ * The TFTP server on real sockets: one socket per transfer, as RFC 1350 §4 wants; every decision is
+ * `@rackwright/tftp`'s.
  *
- * Y0 What asks one of our addresses is answered from it: a client that is told another one may
- *    drop it. Where a datagram does not say what it was sent to, a transfer listens at all
- *    addresses that it may have been, and goes on from where the client speaks to.
+ * Y0 A request is answered from the address that it was sent to: a client may drop an answer from
+ *    another address. Where a datagram does not carry its destination, a transfer listens at all
+ *    addresses that it may have been sent to, and goes on from the one that the client addresses.
  * Y1 A request is decided on at once, from memory; opening its socket is the only wait.
  * Y2 A packet from a stranger's port does not disturb the transfer (RFC 1350 §4). A transfer's
  *    socket is connected to its client, so the kernel tells the stranger that nobody has the port:
  *    the ERROR 5 that the section recommends would take a second socket for each transfer.
  * Y3 Each transfer's sockets and its deadline are gone when it has ended.
- * Y4 With a single port, for a firewall that lets nothing else through, all is sent from the socket
- *    that the request came by, and the client's address and port alone tell whose a datagram is. A
- *    client that asks anew from its port ends what was sent there. Words that it said before enter
- *    nothing (used-ports.ts). Nobody tells such a socket that a client has gone: its silence does.
+ * Y4 The single port is for a firewall that lets nothing else through. All datagrams are sent from
+ *    the socket that received the request, and only the client's address and port tell which
+ *    transfer a datagram belongs to. A new request from a client's port ends the transfer to that
+ *    port. Late datagrams of the earlier transfer do not enter the new one (used-ports.ts). Such a
+ *    socket gets no error when a client is gone: the transfer ends by timeout.
  */
 import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log, LogFields, Udp, UdpPeer, UdpSocket } from '@rackwright/platform';
@@ -41,14 +42,14 @@ import { type BootSights, type FileSight, scriptName } from './sights.ts';
 import { ActiveTransfer } from './tftp-transfer.ts';
 import { type BootUrls, parseTftpName } from './urls.ts';
 
-/** Where requests come to. */
+/** The address and port that receive requests. */
 export interface TftpListen {
   readonly address: string;
   readonly port: number;
   /** The interface that the socket is bound to; absent: any. */
   readonly interface?: string;
   /**
-   * What transfers send from: the address that clients were told, which is not always that of the
+   * What transfers send from: the address that clients were given, which is not always that of the
    * interface that their answers leave by.
    */
   readonly transferAddress: string;
@@ -62,7 +63,10 @@ export interface TftpShellOptions {
   readonly sights: BootSights;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   readonly scripts: BootScripts;
-  /** Where things are for who has asked at this address of ours; undefined: it is told of none. */
+  /**
+   * The URLs for a client that has asked at this address of ours. Undefined: clients are not given
+   * this address.
+   */
   readonly urlsAt: (localAddress: string) => BootUrls | undefined;
   /** Files by name, for GRUB: kernel and ramdisk. */
   readonly files: ReadonlyMap<string, ServedFile>;
@@ -72,7 +76,7 @@ export interface TftpShellOptions {
   /** At least one. The limits are for all of them together. */
   readonly listens: readonly TftpListen[];
   readonly limits: TftpLimits;
-  /** `single`: all is sent from the port that requests come to (Y4). */
+  /** `single`: all is sent from the port that receives requests (Y4). */
   readonly transferPorts: TransferPorts;
   readonly meter?: BootMeter;
   /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
@@ -219,7 +223,7 @@ class TftpServer {
     }
   }
 
-  /** Y4; `heard`: it was no request, or one that nothing follows from. */
+  /** Y4; `heard`: the datagram was no request, or a request that needs no further action. */
   #portUse(ports: UsedPorts, key: string, datagram: Uint8Array): { afterMs: number } | 'heard' {
     const nowMs = this.#options.clock.suspendAwareMs();
     const active = this.#latest.get(key);
@@ -295,7 +299,7 @@ class TftpServer {
     }
   }
 
-  /** As by HTTP: kernel and ramdisk for who may start them. */
+  /** As by HTTP: kernel and ramdisk for hosts that may start them. */
   #hostFile(mac: Mac, name: string): Served {
     const file = this.#options.files.get(name);
     const decision = this.#options.gate(mac, 'file');

@@ -43,7 +43,7 @@ function urlsOf(
 
 export type BootTarget =
   | { readonly kind: 'script'; readonly mac: Mac; readonly language: 'ipxe' | 'grub' }
-  /** What GRUB runs first, whichever host it is on. */
+  /** The first script of GRUB, the same for every host. */
   | { readonly kind: 'grubStart' }
   | { readonly kind: 'hostFile'; readonly mac: Mac; readonly name: string }
   /** A file without a host: loaders, kernel and ramdisk hold no secret. */

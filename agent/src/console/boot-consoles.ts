@@ -1,10 +1,11 @@
 /**
- * Hears the serial consoles of hosts that boot into the runner, and keeps the last screen of each:
- * a boot that fails shows how.
+ * Hears the serial consoles of hosts that boot into the runner, and keeps the last screen of each,
+ * so that a failed boot shows its cause.
  *
- * C1 From the power-on until the runner comes or the boot's time is over; then the BMC is let go.
- * C2 It never delays what acts on the BMC, and throws nobody out: when somebody else has the
- *    console, or the BMC has something better to do, it is tried again.
+ * C1 It listens from the power-on until the runner arrives or the boot's time is over. Then it
+ *    releases the BMC.
+ * C2 It never delays an action on the BMC, and ends nobody else's session: while the console is in
+ *    use, or the BMC does other work, it tries again.
  * C3 Bounded: consoles at once, tries, and what is kept of each.
  */
 import type { BmcConsole, HearConsole } from '@rackwright/bmc';

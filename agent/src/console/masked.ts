@@ -1,4 +1,4 @@
-/** Takes a secret out of a stream of bytes, wherever the stream is cut. Pure but for itself. */
+/** Removes a secret from a stream of bytes, however the stream is split. Pure but for itself. */
 export class Masked {
   readonly #secret: Uint8Array;
   /** How many bytes of the secret the end of the stream may be. */
@@ -9,7 +9,9 @@ export class Masked {
     this.#secret = new TextEncoder().encode(secret);
   }
 
-  /** What may be told now; an end that may be the secret's beginning is held back. */
+  /**
+   * The bytes that may be shown now. An end that may be the beginning of the secret is held back.
+   */
   take(bytes: Uint8Array): Uint8Array {
     const secret = this.#secret;
     if (secret.length === 0) return bytes;

@@ -1,9 +1,10 @@
 /**
- * What stands on a terminal after any bytes: lines of plain text for people. Pure but for itself.
+ * The text on a terminal's screen after any bytes: lines of plain text for people. Pure but for
+ * itself.
  *
- * S1 Its size is bounded: rows, columns, and the lines that have left it.
- * S2 Its lines hold no control, format or private characters: nothing that a machine writes can
- *    act on the terminal of whoever reads them.
+ * S1 Its size is bounded: rows, columns, and the lines that have scrolled away.
+ * S2 Its lines hold no control, format or private characters: nothing that a machine writes can act
+ *    on a reader's terminal.
  * S3 What is cleared away, as firmware does after a crash, is kept as if it had scrolled away.
  */
 
@@ -65,7 +66,7 @@ export class Screen {
         return this.#control(character);
       case 'string':
         if (character === escape) this.#state = 'stringEscape';
-        // A line that ends is no part of a title: who began one has been cut off.
+        // A title has no line break: its sender has been cut off.
         else if (character === '\x07' || character === '\n') this.#state = 'text';
         return;
       case 'stringEscape':

@@ -1,9 +1,9 @@
 /**
- * One console of a host for all who hear it: BMCs give it to one session at a time.
+ * One console of a host for all its viewers: BMCs allow one session at a time.
  *
- * S1 It is open as long as somebody hears it, and the BMC is let go then.
- * S2 What was heard last is kept for who comes later, also when nobody hears any more. Bounded:
- *    bytes of each host, and hosts.
+ * S1 It is open as long as somebody views it, and the BMC is released then.
+ * S2 The latest bytes are kept for later viewers, also when nobody views the console any more.
+ *    Bounded: bytes of each host, and hosts.
  * S3 The token of a boot, which a kernel shows with its command line, reaches nobody.
  */
 import { type BmcConsole, type BmcResult, type HearConsole, transient } from '@rackwright/bmc';
@@ -11,7 +11,10 @@ import type { HostUid } from '@rackwright/messages';
 import { Masked } from './masked.ts';
 import { Scrollback } from './scrollback.ts';
 
-/** Opens the console of a host, giving way to whatever acts; undefined: its BMC has none. */
+/**
+ * Opens the console of a host and gives way to every action on the BMC; undefined: its BMC has
+ * none.
+ */
 export type OpenConsole = (
   hear: HearConsole,
   signal: AbortSignal,
@@ -61,7 +64,7 @@ export class SharedConsoles {
     const bootToken = this.#bootTokenOf(hostUid);
     if (bootToken === undefined) return;
     const kept = this.#keptOf(hostUid);
-    // The same one goes on: the end of what came may be its beginning.
+    // While the token is the same, the masking continues: the latest bytes may be its beginning.
     if (kept.bootToken !== bootToken) {
       Object.assign(kept, { bootToken, masked: new Masked(bootToken) });
     }
@@ -77,7 +80,7 @@ export class SharedConsoles {
     return { content: scrollback.bytes().subarray(length - news), end: written };
   }
 
-  /** Opens the host's console by `open`, or joins those who hear it already. */
+  /** Opens the host's console by `open`, or joins its present viewers. */
   hear(
     hostUid: HostUid,
     open: OpenConsole,

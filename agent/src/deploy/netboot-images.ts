@@ -1,14 +1,14 @@
 /**
- * Kernels and ramdisks of hosts that run without a disk: here and held for as long as the boot
- * snapshot names them, so that such a host boots at any time, with the control plane and the
- * registry away.
+ * Kernels and ramdisks of hosts that run without a disk. They are held here for as long as the boot
+ * snapshot names them, so such a host boots at any time, also while the control plane and the
+ * registry are unreachable.
  *
- * N1 What a host boots is what its snapshot names, and nothing until it is here whole.
- * N2 What is wanted and not here is fetched until it is, however long that takes; whoever asks
- *    meanwhile is told why it has to wait.
- *    So is what is found lost or damaged on our disk, which is looked at now and then.
- * N3 It is asked for as the newest snapshot says: another authority or credential holds from then
- *    on. What is here stays here.
+ * N1 A host boots what its snapshot names, and nothing until that is here whole.
+ * N2 A missing file is fetched until it is here, however long that takes. A host that asks
+ *    meanwhile gets the reason for the wait. Our disk is checked now and then; a file that is lost
+ *    or damaged there is fetched again.
+ * N3 A fetch uses the authority and the credential of the newest snapshot. Files that are here stay
+ *    here.
  */
 import { equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';

@@ -1,8 +1,8 @@
 /**
- * What the boot path serves to hosts of deployments: who phones home, what boots over the network,
- * and the first-boot data of hosts that have no disk to read them from.
+ * The boot path's pages for hosts of deployments: phone-home, network boot, and the first-boot data
+ * of hosts that have no disk to read it from.
  *
- * 1. First-boot data is given only to who has the token of its deployment.
+ * 1. First-boot data is given only to a host with the token of its deployment.
  * 2. All of it is answered from memory; only a proof waits for our disk.
  */
 

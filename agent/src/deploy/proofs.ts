@@ -1,11 +1,11 @@
 /**
- * Which hosts have said that they run what was put onto them.
+ * Which hosts have said that they run the image that was deployed to them.
  *
- * P1 A proof counts once it is durable (`HostProved` in the journal): no restart forgets it, and
- *    whoever was told "200" has been believed.
- * P2 Only who has the token of a deployment proves it, and only that one. A deployment of before
- *    the one that is proved proves nothing any more.
- * P3 What is told twice is written once.
+ * P1 A proof counts once it is durable (`HostProved` in the journal): no restart forgets it, and an
+ *    answer of 200 means that it is recorded.
+ * P2 Only a host with the token of a deployment proves it, and only that one. A deployment older
+ *    than the proved one proves nothing any more.
+ * P3 A repeated proof is written once.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -22,8 +22,8 @@ export interface ProofsParts {
 }
 
 /**
- * proved: now durable, or known before. outdated: of a deployment that another has followed. wrong:
- * no such deployment, or another token. notDurable: our disk does not take it; to be told again.
+ * proved: now durable, or known before. outdated: another deployment has followed. wrong: no such
+ * deployment, or another token. notDurable: our disk refused it; the host has to repeat it.
  */
 export type PhoneHomeAnswer = 'proved' | 'outdated' | 'wrong' | 'notDurable';
 

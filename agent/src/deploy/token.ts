@@ -30,7 +30,7 @@ export function tokenOf(key: Uint8Array, deploymentId: DeploymentId): string {
   return createHmac('sha256', key).update(purpose).update(deploymentId).digest('hex');
 }
 
-/** Whatever is presented takes the same time. */
+/** The comparison takes the same time for each presented text. */
 export function isTokenOf(key: Uint8Array, deploymentId: DeploymentId, presented: string): boolean {
   const right = Buffer.from(tokenOf(key, deploymentId));
   const given = Buffer.from(presented.slice(0, right.length + 1));
@@ -53,7 +53,9 @@ export function readDeploymentId(id: string): DeploymentParts | undefined {
   return hostUid === undefined ? undefined : { hostUid, run: Number(run) };
 }
 
-/** The id as it stands in URLs. Throws when it is none, which is a fault of whoever made it. */
+/**
+ * The id as it is written in URLs. Throws when it is no valid id, which is a fault of the caller.
+ */
 export function idInUrl(id: DeploymentId): string {
   const read = readDeploymentId(id);
   if (read === undefined) throw new Error(`"${id}" is no deployment: HOST UID/RUN is one`);

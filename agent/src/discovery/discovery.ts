@@ -1,13 +1,13 @@
 /**
  * Machines that netboot and are no hosts: each may be booted for its inventory, by the rack's
- * policy, and is told to the control plane until that answers (DESIGN §9).
+ * policy, and is reported to the control plane until that answers (DESIGN §9).
  *
  * D1 Everything is in memory and bounded; the oldest goes first. After a restart of the agent such
- *    a machine boots again, or stays where it is: nothing of it is lost that was promised.
+ *    a machine boots again, or stays where it is: no promise is broken.
  * D2 A boot authorises an inventory and nothing else; it belongs to no host.
- * D3 Boots are counted at once and per hour, and spaced per MAC. Hosts have their own permission
+ * D3 Boots are limited at once and per hour, and spaced per MAC. Hosts have their own permission
  *    and their own grants: no number of strangers takes any of theirs.
- * D4 A finding is told in each session, and again after a pause, until it is answered.
+ * D4 A finding is reported in each session, and again after a pause, until it is answered.
  */
 
 import { create } from '@bufbuild/protobuf';
@@ -52,7 +52,7 @@ export interface DiscoveryParts {
   readonly limits?: Partial<DiscoveryLimits>;
 }
 
-/** A boot, and who has taken it up. */
+/** A boot, and the runner that has bound it. */
 interface Boot extends DiscoveryBoot {
   readonly openedSuspendAwareMs: number;
   readonly publicKey?: Uint8Array;
@@ -166,7 +166,7 @@ export class Discovery {
     return this.#byOperation(operationId)?.over === false;
   }
 
-  /** The boot's inventory has come: told until it is answered. */
+  /** The boot's inventory has arrived: it is reported until it is answered. */
   found(operationId: OperationId, inventory: Inventory, bmcAddress: string): void {
     const boot = this.#byOperation(operationId);
     if (boot === undefined || boot.over) return;

@@ -1,4 +1,4 @@
-/** Machines that are no hosts: their boots for an inventory, and what is told of them. */
+/** Machines that are no hosts: their boots for an inventory, and the reports about them. */
 export {
   Discovery,
   type DiscoveryLimits,

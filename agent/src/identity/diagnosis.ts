@@ -1,6 +1,6 @@
 /**
- * Why the control plane cannot be reached as the one that this agent knows: another certificate
- * authority, or one of two clocks that is wrong. For a person, with what to do.
+ * Why this agent cannot verify the control plane: another certificate authority, or a wrong clock
+ * on either side. For a person, with what to do.
  */
 
 import { X509Certificate } from 'node:crypto';

@@ -1,10 +1,10 @@
 /**
  * Keeps the agent's certificate fresh and its authorities as the control plane says.
  *
- * 1. A rack's place between 50 and 70 % of a certificate's life follows from its key: it is the
- *    same each time, and many agents are spread over the whole of it.
- * 2. What is told to others (a session, an acknowledgement) is on the disk before.
- * 3. A certificate that has ended is asked for like any other: the registered key is enough.
+ * 1. An agent renews at a point between 50 and 70 % of its certificate's life. The point follows
+ *    from its key: it is the same each time, and many agents are spread over the whole range.
+ * 2. A change is durable before others are told of it (a session, an acknowledgement).
+ * 3. A certificate that has ended is renewed like any other: the registered key is enough.
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import type { agent } from '@rackwright/messages';
@@ -33,7 +33,9 @@ const renewalSpacingMs = 60_000;
 /** The spacing and the retries of short lives, as parts of them. */
 const spacingPart = 1 / 20;
 const retryPart = 1 / 10;
-/** What a life counts as at least: an answer that took long may be of one that is over. */
+/**
+ * The minimum that is assumed for a certificate's life: a late answer may carry one that is over.
+ */
 const shortestLifeMs = 1_000;
 /** Timers are set no further than this, so that a step of the wall clock is noticed. */
 const lookAgainMs = 600_000;
@@ -70,7 +72,7 @@ export class IdentityRenewal {
   #attempt = 0;
   #cancel: Cancel = () => {};
   #stopped = false;
-  /** Because the authority that signed is no longer the one that signs; wall time. */
+  /** Wall time at which renewal is urgent, because the signing authority has changed. */
   #urgentAtMs = Number.POSITIVE_INFINITY;
   #triedMs = Number.NEGATIVE_INFINITY;
   #writing: Promise<void> = Promise.resolve();
@@ -199,7 +201,7 @@ export class IdentityRenewal {
     return Math.min(renewalSpacingMs, Math.max(0, this.#lifeMs() * spacingPart));
   }
 
-  /** One after another: neither a certificate nor authorities are lost to the other's writing. */
+  /** Writes are serialized: neither a certificate nor authorities are lost to the other's write. */
   #write(change: (identity: AgentIdentity) => AgentIdentity): Promise<void> {
     const writing = this.#writing.then(async () => {
       const changed = change(this.#identity);

@@ -1,9 +1,9 @@
 /**
- * Who may go on, when only so many may at once.
+ * Admits a bounded number of holders at once.
  *
- * A1 Hosts take turns: one that asks often does not keep the others waiting.
- * A2 Who waits is told its place whenever it changes; 1 is next.
- * A3 What waits is bounded.
+ * A1 Hosts are served in rotation: one that asks often does not keep the others waiting.
+ * A2 A waiting request learns its place whenever that changes; 1 is next.
+ * A3 The number of waiting requests is bounded.
  */
 import { OciError } from '@rackwright/oci';
 
@@ -23,7 +23,9 @@ interface Waiting {
 export class Admission {
   readonly #limits: AdmissionLimits;
   #inside = 0;
-  /** Who waits, in the order of turns; nobody is here without anything. */
+  /**
+   * The waiting requests by host, in the order of service. A host without a request has no entry.
+   */
   readonly #turns = new Map<string, Waiting[]>();
   #waiting = 0;
 
@@ -69,7 +71,7 @@ export class Admission {
     }
   }
 
-  /** The place inside goes to who is next, or becomes free. */
+  /** The slot goes to the next request, or becomes free. */
   #leave(): void {
     const [next] = this.#turns;
     const [who, [first] = []] = next ?? [''];

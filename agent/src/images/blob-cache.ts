@@ -4,17 +4,19 @@
  * B1 A file gets its final name only after its digest was verified and its bytes are durable. So no
  *    crash leaves a part under the name of the whole. A part that was left is hashed and continued.
  *    If its end has another digest, the fetch begins anew.
- * B2 A blob of an earlier life is hashed before it is used in this one, and so is one that does not
- *    look as it did when it was last found right, or that a reader has spoken against.
- * B3 The files together, parts and what is on its way included, have at most `bytesMax` bytes. Who
- *    was not used for the longest time goes first, what is preferred last; what is held stays.
- *    Nothing goes for what would not fit all the same.
- * B4 A blob that several want is fetched once; it is given up when none of them wants it any more.
- *    Who has joined another's fetch is not refused for that one's registry: it asks its own.
- * B5 What is held was found right in this life, and nothing drops it but that it is lost or damaged
- *    all the same, which is seen when it is asked for the next time; then it is fetched again.
- * B6 A folder that cannot be used costs what is to be held, until it can be, and nothing else.
- * B7 A blob on its way may be read as it comes, but for its end (`coming-bytes.ts`).
+ * B2 A blob of an earlier life is hashed before its first use in this one. A blob is also hashed
+ *    again when its file has changed since the last check, or when a reader has reported it
+ *    damaged.
+ * B3 The files together, including parts and fetches under way, have at most `bytesMax` bytes. The
+ *    least recently used file goes first, preferred ones last; held ones stay. Nothing is dropped
+ *    for a blob that would not fit even then.
+ * B4 A blob that several callers want is fetched once. The fetch stops when none of them wants it
+ *    any more. When the registry of one caller refuses, a caller that has joined its fetch asks its
+ *    own registry.
+ * B5 A held blob was verified in this life, and it is never dropped. If it is lost or damaged all
+ *    the same, the next request notices that and fetches it again.
+ * B6 While the folder cannot be used, blobs cannot be held; nothing else is affected.
+ * B7 A blob may be read while it is fetched, except for its end (`coming-bytes.ts`).
  */
 import {
   type BlobSource,
@@ -45,7 +47,7 @@ export interface BlobCacheParts {
   readonly bytesMax: number;
 }
 
-/** A blob that is here, for whoever serves it. */
+/** A complete blob on the disk, to be served. */
 export interface BlobFile {
   readonly path: string;
   readonly sizeBytes: number;
@@ -94,7 +96,7 @@ const refusals = [
 export class BlobCache {
   readonly #parts: BlobCacheParts;
   readonly #entries = new Map<Digest, Entry>();
-  /** Of these alone, also while one that was lost is fetched again. */
+  /** Only of held blobs; the count also stays while a lost blob is fetched again. */
   readonly #holds = new Map<Digest, number>();
   readonly #fetching = new Map<Digest, Fetching>();
   /** Parts that an earlier life or a failure left, and their sizes. */
@@ -147,7 +149,7 @@ export class BlobCache {
     return bytes;
   }
 
-  /** Whether some of it is here, and whoever fetches it goes on with that. */
+  /** Whether a part of it is here, so that a fetch continues it. */
   isBegun(digest: Digest): boolean {
     return (this.#left.get(digest) ?? 0) > 0 || this.#fetching.has(digest);
   }
@@ -159,7 +161,7 @@ export class BlobCache {
 
   /** True when the blob is here whole, or now held; see `hold`. */
   async holdIfHere(digest: Digest): Promise<boolean> {
-    // What cannot be looked at is not here; whoever fetches is told why.
+    // A blob in an unreadable folder counts as absent; a later fetch reports the error.
     await this.#load().catch(() => {});
     const entry = this.#entries.get(digest);
     if (entry === undefined) return false;
@@ -177,8 +179,8 @@ export class BlobCache {
 
   /**
    * Fetches the blob if it is not here, and keeps it until `release`. Rejects with `OciError`, and
-   * then holds nothing. `onBytes` is told how much of it is here. The one that begins the fetch
-   * says how it is tried again: `retryDelaysMs`, see `BlobFetch`.
+   * then holds nothing. `onBytes` receives the number of bytes that are here. The caller that
+   * begins the fetch sets its retries: `retryDelaysMs`, see `BlobFetch`.
    */
   async hold(
     wanted: Wanted,
@@ -211,7 +213,7 @@ export class BlobCache {
     else this.#holds.delete(digest);
   }
 
-  /** Whoever has read it found it wrong, or could not: it is hashed before it is used again. */
+  /** A reader found it wrong, or could not read it: it is hashed before it is used again. */
   doubt(digest: Digest): void {
     const entry = this.#entries.get(digest);
     if (entry !== undefined) entry.proved = undefined;
@@ -291,7 +293,7 @@ export class BlobCache {
     const { digest, sizeBytes } = wanted;
     const stop = new AbortController();
     const coming = new ComingBytes(sizeBytes);
-    // Nobody is told that the source has sent what was here before.
+    // The source does not send the bytes of an earlier part again, so they count as received here.
     coming.have(this.#left.get(digest) ?? 0);
     // What is in the map counts for the room, so it is there before room is made (B3).
     const started = Promise.withResolvers<void>();
@@ -322,7 +324,7 @@ export class BlobCache {
     return fetching;
   }
 
-  /** Waits with the others; the last one that goes stops it (B4). */
+  /** Joins a fetch under way; the last caller that leaves stops it (B4). */
   async #follow(
     { coming, done, listeners, stop }: Fetching,
     signal: AbortSignal,
@@ -444,7 +446,7 @@ function partOf(path: string): string {
   return `${path}${partSuffix}`;
 }
 
-/** Whoever is whole needs nothing more. */
+/** For a blob that is complete: nothing may be read from a source. */
 const nowhere: BlobSource = {
   open: async () => {
     throw new OciError('digestMismatch', 'it is shorter than it was');

@@ -1,13 +1,13 @@
 /**
  * The fetch of one blob into a part file, until it is whole and durable.
  *
- * F1 What was left of an earlier life, or of a connection that broke, is hashed and gone on with.
- *    When the whole turns out to be another blob it is begun anew, once from the same source, then
- *    from each other one that there is.
- * F2 What may pass is waited for as often and as long as the caller says, and as long as the other
- *    side asks for.
- * F3 What has come is hashed in a thread where it was gathered for writing, while that is written.
- * F4 A disk that is full is said to be full, after all that is not held has been dropped.
+ * F1 A part that an earlier life or a broken connection left is hashed and continued. When the
+ *    whole turns out to be another blob, the fetch begins anew: once from the same source, then
+ *    from each other source.
+ * F2 A transient failure is retried as often as the caller says, after the caller's delays, or
+ *    later when the other side asks for it.
+ * F3 Received bytes are gathered in one buffer. A thread hashes them there while they are written.
+ * F4 The error says that the disk is full only after everything that is not held has been dropped.
  */
 
 import { copyInto, giveBack } from '@rackwright/bytes';
@@ -40,7 +40,7 @@ export interface BlobFetchParts {
   readonly folder: string;
   /** Drops what was not used for the longest time and is not held; false: there is nothing. */
   dropOldest(): Promise<boolean>;
-  /** What all of that comes to. */
+  /** The total size of the blobs that `dropOldest` can drop. */
   droppableBytes(): number;
 }
 
@@ -58,7 +58,7 @@ export interface BlobFetch {
 
 /** A registry that wants to be left alone for longer is not waited for. */
 const retryAfterMsMax = 120_000;
-/** Whatever else is tried anew. */
+/** The maximum number of tries in all. */
 const attemptsMax = 64;
 
 /** Rejects with `OciError`; what has come stays in the part file unless it is of no use. */
@@ -105,7 +105,7 @@ async function afterFailure(
   return undefined;
 }
 
-/** What an earlier life left led to another blob; it is gone. */
+/** The part of an earlier life belonged to another blob; it was removed. */
 class PartOfNoUse extends Error {}
 
 async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
@@ -168,7 +168,7 @@ interface Gathered {
   free: Promise<unknown>;
 }
 
-/** Writes and hashes what came last while the next pieces come (F3). */
+/** Writes and hashes the latest bytes while the next ones arrive (F3). */
 class GatheringWriter {
   readonly #part: PartFile;
   readonly #hash: RunningHash;
@@ -231,10 +231,10 @@ class GatheringWriter {
     });
     gathered.free = Promise.all([this.#hash.update(bytes), written]);
     this.#writing = written;
-    // Whoever fills that memory next, or flushes, hears of it.
+    // The next user of that buffer, or the next flush, gets the error.
     for (const each of [written, gathered.free]) each.catch(() => {});
     this.#sinceSync += bytes.length;
-    // Who reads what comes does not wait for the disk.
+    // A reader of these bytes does not wait for the disk.
     if (this.#sinceSync < syncBytes || this.#isSyncing) return;
     // It is over: only what the disk has refused is heard here.
     await this.#syncing;

@@ -13,7 +13,7 @@ export interface ManifestAsk {
   readonly registry: Pulling;
   readonly repository: string;
   readonly signal: AbortSignal;
-  /** What is held for whoever asks, also when this rejects. */
+  /** The digests that are held for the caller, also when this rejects. */
   readonly held: Digest[];
 }
 
@@ -52,7 +52,7 @@ export async function readSmall(
 
 function inMemory(bytes: Uint8Array): BlobSource {
   async function* chunks(from: number) {
-    // Who reads it owns it, and may ask for it once more.
+    // The reader owns the bytes, and may request them once more.
     yield bytes.slice(from);
   }
   return { open: async (_, from) => ({ start: from, chunks: chunks(from), close: () => {} }) };

@@ -1,9 +1,9 @@
 /**
- * Images whose step has ended while they still come, for the step that writes them: what is begun
- * goes on meanwhile, in its turn (`Admission`), and nothing is fetched twice.
+ * Images whose step has ended while their fetch goes on, for the step that writes them. The fetch
+ * goes on in its slot (`Admission`), and nothing is fetched twice.
  *
- * 1. A host has one at most. It is let go when it is whole, when it cannot be had, and when its
- *    time is over, whether or not anybody comes for it.
+ * 1. A host has at most one. It is released when it is whole, when it cannot be fetched, and when
+ *    its time is over, also when no step takes it.
  */
 import type { DeploymentId, HostUid } from '@rackwright/messages';
 import { aborted } from './aborted.ts';
@@ -32,7 +32,7 @@ export interface CarriedLimit {
 export class CarriedOn {
   readonly #byHost = new Map<string, Carried>();
 
-  /** From now on it is released here, unless somebody takes it. */
+  /** From now on it is released here, unless a step takes it. */
   carry(key: CarriedKey, coming: ComingHostImage, limit: CarriedLimit): void {
     const carried = { key, coming, limit };
     this.#drop(this.#byHost.get(key.hostUid));

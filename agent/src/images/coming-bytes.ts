@@ -1,5 +1,5 @@
 /**
- * How much of a blob that is on its way may be read by those who do not wait for all of it.
+ * How much of a blob may be read while it is being fetched.
  *
  * C1 The end of a blob is withheld until its digest was verified. So a reader that has all of it
  *    has verified content.

@@ -1,13 +1,16 @@
 /**
- * Images that the rack shall have before a host asks, one after another, in the background.
+ * Images that the rack shall have before a host needs them, fetched one after another in the
+ * background.
  *
- * F1 Each takes its turn with the hosts (`Admission`) and holds up none for longer than that.
- * F2 How far each is, is told now and then and once more when it changes for good; whoever begins
- *    to listen is told all of it anew.
- * F3 What could not be had is tried again, for as long as it is on the list.
- * F4 What is here is kept before all that nobody holds.
- * F5 What had to go all the same is done no more, and fetched again once there is room for it
- *    beside all that is held and preferred: two that do not fit together do not take turns.
+ * F1 Each fetch waits for a slot like those of hosts (`Admission`) and delays a host by one slot at
+ *    most.
+ * F2 Progress is reported now and then, and once more at each permanent change. A new session gets
+ *    all of it anew.
+ * F3 A failed fetch is repeated for as long as its image is on the list.
+ * F4 A prefetched image is kept in preference to everything that is not held.
+ * F5 An image that had to be dropped is no longer reported as done. It is fetched again once it
+ *    fits beside everything that is held and preferred: two images that do not fit together do not
+ *    replace each other in turn.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
@@ -71,7 +74,7 @@ export class Prefetcher {
     this.#run(this.#stop.signal);
   }
 
-  /** Each session is told the list anew: what is under way for it goes on. */
+  /** Each session sends the whole list again: an unchanged list leaves the work as it is. */
   #isListed(images: readonly agent.PrefetchImage[]): boolean {
     const all = [...this.#listed.values()];
     return (

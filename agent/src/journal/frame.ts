@@ -23,7 +23,7 @@ const lengthBytes = 4;
 /** What a journal file holds. */
 export type JournalContents =
   | { readonly kind: 'intact'; readonly records: readonly agent.JournalRecord[] }
-  /** An append did not finish before a crash: nobody was told that it had. */
+  /** An append did not finish before a crash: its caller got no success. */
   | {
       readonly kind: 'torn';
       readonly records: readonly agent.JournalRecord[];

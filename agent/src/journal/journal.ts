@@ -1,8 +1,9 @@
 /**
- * The agent's journal: what must outlive a crash, on a file that only grows until it is rewritten.
+ * The agent's journal: state that must survive a crash, in a file that only grows until it is
+ * rewritten.
  *
  * J1 `append` resolves only once its records are durable; they become `state` at that moment. They
- *    stand in one frame, or come with a rewrite: all of them or none.
+ *    are written in one frame, or with a rewrite: all of them or none.
  * J2 After a failed append nothing is added behind it, because what the disk kept is unknown: the
  *    next append replaces the whole file (R4: no fsync, no destructive step).
  * J3 The id is random and made once; a journal that is lost or damaged gets a new one. The
@@ -31,7 +32,7 @@ import {
 
 /** The file is rewritten when it has grown past this, and past twice its last rewrite. */
 const rewriteAtBytesDefault = 1024 * 1024;
-/** Lives that are remembered; what went to an older one counts as lost. */
+/** Earlier lives that are remembered; an operation of an older one counts as lost. */
 const earlierLivesMax = 32;
 const ownerOnlyMode = 0o600;
 
@@ -160,8 +161,8 @@ export class Journal {
 }
 
 /**
- * A new start of the journal (J3). Generations alone would not tell a journal that was put back to
- * an older copy: it comes to the same ones again.
+ * A new start of the journal (J3). Generations alone would not reveal a journal that was restored
+ * from an older copy: it reaches the same generations again.
  */
 function nextLife(before: JournalState, random: Random): JournalState {
   const bytes = random.bytes(8);

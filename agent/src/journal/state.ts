@@ -33,7 +33,9 @@ export interface JournalState {
   /** Empty before the first JournalStarted. */
   readonly id: string;
   readonly generation: bigint;
-  /** The present life, and those before it, the latest first; 0n: of before lives were told. */
+  /**
+   * The present life, then the earlier ones, the latest first; 0n: the journal is older than lives.
+   */
   readonly life: bigint;
   readonly earlierLives: readonly bigint[];
   /** By operation id, in the order they were received. */
@@ -84,7 +86,7 @@ export function applyRecords(
   before: JournalState,
   records: readonly agent.JournalRecord[],
 ): JournalState {
-  // Whoever has seen the grants sees by the object whether they have changed.
+  // A reader detects a change of the grants by the identity of this object.
   const changesGrants = records.some(({ record }) => isOfGrant(record));
   const own = {
     operations: new Map(before.operations),

@@ -1,4 +1,4 @@
-/** Calls of BMCs, told to whoever counts them. */
+/** Reports calls of BMCs to the metrics. */
 import type { BmcFailureType, BmcResult, BmcTransientReason, GovernedCalls } from '@rackwright/bmc';
 import type { Clock } from '@rackwright/platform';
 import type { BmcEndpoint } from '../operations/index.ts';
@@ -9,14 +9,14 @@ export interface BmcCall {
   readonly result: 'ok' | 'failed' | 'transient';
   /** Why it did not succeed. */
   readonly reason: BmcFailureType | BmcTransientReason | undefined;
-  /** Without the wait for its turn; undefined: its turn never came. */
+  /** Without the wait for its slot; undefined: it never got a slot. */
   readonly seconds: number | undefined;
 }
 
 /** Told of each call, at once; never throws. */
 export type BmcMeter = (call: BmcCall) => void;
 
-/** The same calls, counted. A call that throws is told as nothing. */
+/** The same calls, counted. A call that throws is not reported. */
 export function meteredCalls(
   calls: GovernedCalls,
   protocol: BmcEndpoint['protocol'],

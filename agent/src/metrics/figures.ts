@@ -16,7 +16,7 @@ export interface AgentFigures {
   readonly registry: Registry;
   readonly boot: BootMeter;
   readonly onBmcCall: BmcMeter;
-  /** A runner has taken up the boot of this operation. */
+  /** A runner has bound the boot of this operation. */
   readonly bootArrived: (operationId: OperationId) => void;
   readonly stop: () => void;
 }

@@ -2,11 +2,11 @@ import { meaningfulSerial, meaningfulUuid } from '@rackwright/erasure';
 import type { BmcIdentity } from '@rackwright/messages';
 
 /**
- * Is the BMC behind this address still the one that was enrolled? Compared out of band with out
- * of band, so bytes must be equal as they are; guard 0 compares with the machine itself.
+ * Is the BMC behind this address still the one that was enrolled? Compared out of band with out of
+ * band, so bytes must be equal as they are; guard 0 compares with the machine itself.
  *
- * What the expectation does not have, or has as filler, is not asked for. What it has must be
- * there and equal: a BMC that no longer says its GUID may be another BMC.
+ * A value that the expectation lacks, or has as filler, is not compared. Every other value must be
+ * there and equal: a BMC that no longer reports its GUID may be another BMC.
  */
 export function bmcIdentityDifference(
   expected: BmcIdentity | undefined,

@@ -1,6 +1,7 @@
 /**
- * Brings an image into the rack's cache, in its turn: whole and verified, or, for a host that holds
- * nothing worth keeping, until it has begun to come; then it comes on while the host is booted.
+ * Brings an image into the rack's cache, when a slot is free. It waits until the image is whole and
+ * verified. For a host whose disks hold nothing worth keeping it waits only until the fetch has
+ * begun; the fetch then goes on while the host boots.
  */
 import type { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';

@@ -1,11 +1,12 @@
 /**
- * What BMCs say of the drives in their machines, for a comparison with what the runner sees; with
- * an inspection also of other parts (`part-lists.ts`).
+ * Lists of drives that BMCs report, for a comparison with what the runner sees; with an inspection
+ * also lists of other parts (`part-lists.ts`).
  *
- * D1 Nothing depends on the answer: a BMC that gives no list is told of as such, and ends nothing.
- * D2 Only the BMC that is expected is believed: another one lists another machine's drives.
- * D3 Bounded in time, and within one boot a list counts for a while, since each drive costs a
- *    request. Of another boot none counts: many BMCs list only what they saw when it was on last.
+ * D1 Nothing depends on the answer: a BMC that gives no list is reported as such, and ends nothing.
+ * D2 Only the expected BMC is believed: another one lists another machine's drives.
+ * D3 Bounded in time. Within one boot a list is reused for a while, since each drive costs a
+ *    request. A list of another boot is never reused: many BMCs list only what they saw when the
+ *    machine was last on.
  */
 import { create } from '@bufbuild/protobuf';
 import type { BmcDrive, BmcDriver } from '@rackwright/bmc';

@@ -1,6 +1,6 @@
 /**
- * The BMC that an operation means, proved to be that one by what it says of itself now: another
- * one is never told anything.
+ * Proves that a BMC is the one of the operation, by its present identity: another BMC never gets a
+ * command.
  */
 import { create } from '@bufbuild/protobuf';
 import type { BmcDriver } from '@rackwright/bmc';

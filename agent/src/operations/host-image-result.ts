@@ -24,7 +24,7 @@ export function progressWords(progress: HostImageProgress): Omit<Progress, 'step
   }
 }
 
-/** Failures that are not the image's, whatever was read of it. */
+/** Failures that are the host's and not the image's, even if the image was read wrongly. */
 const ofTheHost: ReadonlySet<FailureName> = new Set<FailureName>([
   'ioError',
   'writeError',

@@ -1,16 +1,18 @@
 /**
  * An image on its way onto a host's disk: held in the rack's cache while the runner writes it.
  *
- * W1 The runner is ordered when the image is here whole and proved, and not before: an image that
- *    turns out wrong, or cannot be had to its end, costs no disk.
- * W2 A registry that is away meanwhile is waited for, also after a restart of ours, while the
- *    runner that still has the order is looked for: it reads on where it was.
- * W3 An image that turns out wrong, or cannot be had to its end, stops the runner and ends the step
- *    with what was wrong. When what had come is fetched anew, from elsewhere, the step is too.
- * W4 Only where the control plane says that the disks hold nothing worth keeping, the runner is
- *    ordered when the image has begun to come, and writes it as it comes. It is shown the end of it
- *    when all of it was proved here, and makes nothing bootable before it has proved and read back
- *    all of it as well.
+ * W1 The runner gets its order only after the image is here whole and verified: an image that turns
+ *    out wrong, or cannot be fetched to its end, costs no disk.
+ * W2 When the registry is unreachable meanwhile, the step waits for it, also after a restart of
+ *    ours. At the same time it looks for the runner that still has the order: that runner reads on
+ *    where it was.
+ * W3 An image that turns out wrong, or cannot be fetched to its end, stops the runner and ends the
+ *    step with the reason. When the fetch begins anew from another source, the step begins anew
+ *    too.
+ * W4 Only where the control plane says that the disks hold nothing worth keeping, the runner gets
+ *    its order when the fetch has begun, and writes the image as it arrives. The agent serves the
+ *    end of the image only after all of it was verified here. The runner makes nothing bootable
+ *    before it has verified and read back all of it as well.
  */
 import { type agent, type DeploymentId, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import { type DiskImage, isOciError, OciError } from '@rackwright/oci';
@@ -52,8 +54,8 @@ export type OrderWithImage = (
 ) => Promise<FinalResult>;
 
 /**
- * Takes up the order that the runner may still be at work on; one that has never had it is given it
- * once the image is there.
+ * Resumes the order that the runner may still be at work on. A runner that never got the order gets
+ * it once the image is here.
  */
 export type ResumeWithImage<Result> = (
   image: () => ImageOfOrder | undefined,
@@ -218,7 +220,7 @@ async function holdOn(
   }
 }
 
-/** What had come of the image was of something else (W3). */
+/** The received part was not of this image (W3). */
 class BegunAnew extends OciError {
   constructor() {
     super('unreachable', 'what had come of the image was not of it; it is fetched anew');

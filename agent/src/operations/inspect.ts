@@ -43,7 +43,7 @@ export async function resumeInspect(
   }
 }
 
-/** The runner is not told how to reach the BMC. */
+/** The runner does not get the BMC's address and credentials. */
 function orderOf(operation: agent.Operation, request: agent.Inspect): RunnerOrder {
   const { bootOperationId, bootMedia } = request;
   const value = create(agent.InspectSchema, { bootOperationId, bootMedia });

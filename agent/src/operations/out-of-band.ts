@@ -1,7 +1,7 @@
 /**
  * Steps that the agent runs itself, on the BMC: no runner, no boot.
  *
- * 1. Identity is read live first; a BMC that is not the expected one is never told anything.
+ * 1. Identity is read live first; a BMC that is not the expected one never gets a command.
  * 2. The intent is durable before the first command.
  * 3. A step that this agent did not name in its Hello is not run (R8).
  */
@@ -16,7 +16,7 @@ import { firmwareSteps } from './firmware-steps.ts';
 import type { OutOfBandStep } from './out-of-band-step.ts';
 import { raidSteps } from './raid-steps.ts';
 
-/** Repeated and aborted as one likes; runs only where somebody names it. */
+/** May be repeated and aborted at any time; runs only where a request names it. */
 const harmless = {
   priority: 0,
   rerunClass: RerunClass.SAFE,

@@ -7,7 +7,7 @@ import { type AwaitImageParts, awaitImage } from './await-image.ts';
 import { fetchImage } from './fetch-image.ts';
 import type { HostImageParts } from './host-image.ts';
 
-/** Each may be absent: then its step is neither named nor run here. */
+/** Each part may be absent: then its step is neither announced nor run here. */
 export interface OwnStepParts {
   readonly awaitImage?: AwaitImageParts;
   readonly hostImages?: HostImageParts;

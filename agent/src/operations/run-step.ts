@@ -56,7 +56,9 @@ export async function runStep(
   return image === undefined ? run() : withImage(images, image, request.step, context, run);
 }
 
-/** Until it begins no runner is told to write: whatever ends it then has touched no disk. */
+/**
+ * Before `begin` no runner gets an order to write: a step that ends before it has touched no disk.
+ */
 async function untouchedBefore(
   context: OperationContext,
   act: (context: OperationContext) => Promise<FinalResult>,

@@ -1,22 +1,21 @@
 /**
- * Asserts a power state, with a boot override when switching on. How a running system is asked to
- * stop before its power is taken stands in `shut-down.ts`.
+ * Asserts a power state, with a boot override when switching on. `shut-down.ts` says how a running
+ * system is asked to stop before its power is cut.
  *
- * 1. Identity is read live first; a BMC that is not the expected one is never told anything.
+ * 1. Identity is read live first; a BMC that is not the expected one never gets a command.
  * 2. An override is read back before power is switched on.
- * 3. The boot grant is durable before power is switched on, and closed again when this fails, and
+ * 3. The boot grant is durable before power is switched on. It is closed again when this fails, and
  *    whenever the host is powered for anything but the runner. A grant for rescue says that its
  *    runner takes no step.
- * 4. Of a host that a person switches nothing is observed, and nothing said: its grant is opened or
- *    closed as it would be, and that is all.
+ * 4. For a host that a person switches nothing is observed and nothing is sent: its grant is opened
+ *    or closed as usual, and that is all.
  * 5. A host that is on cannot be made to boot from elsewhere: that is a conflict, not a success
  *    (off and on are two operations of the engine).
- * 6. The medium for a boot from virtual media is inserted for that boot, seen in the drive right
- *    before power is switched on, and ejected with every other order, whatever the boot method is
- *    by then. It holds no secret and starts nothing without a grant: a drive that is not emptied
- *    fails nothing but the next insertion.
- * 7. Only a medium of this agent is ejected; one of somebody else stays until an insertion takes
- *    its place.
+ * 6. The medium for a boot from virtual media is inserted for that boot. It is seen in the drive
+ *    right before power is switched on. Every other order ejects it, with each boot method. The
+ *    medium holds no secret and starts nothing without a grant: a drive that is not emptied fails
+ *    nothing but the next insertion.
+ * 7. Only a medium of this agent is ejected; another medium stays until an insertion replaces it.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';

@@ -1,13 +1,13 @@
 /**
- * Takes the power from a running system that is asked to stop first.
+ * Cuts the power of a running system after it was asked to stop.
  *
- * S1 Nobody is forced off before the deadline, but whose BMC has no soft off or refuses this one,
- *    and what was switched on again after it had stopped.
- * S2 The wait is measured on a clock that only grows: a wall clock that is set moves no deadline.
- * S3 However it went off, in the end the power is asserted off and read back.
- * S4 The wait is long enough for the address to lead elsewhere: who the BMC is is read again before
- *    it is told anything after it.
- * S5 An attempt asks once. A machine that is off is asked nothing (`BmcDriver.softOff`).
+ * S1 No system is forced off before the deadline, with two exceptions: its BMC has no soft off or
+ *    refuses this one, or the machine was switched on again after it had stopped.
+ * S2 The wait is measured on a clock that only grows: a step of the wall clock moves no deadline.
+ * S3 However the machine went off, in the end the power is asserted off and read back.
+ * S4 During the wait the address may change to another BMC. So the BMC's identity is read again
+ *    before the next command after the wait.
+ * S5 An attempt asks once. A machine that is off is not asked (`BmcDriver.softOff`).
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { BmcDriver, BmcResult } from '@rackwright/bmc';
@@ -98,7 +98,7 @@ async function assertOff(
   return { kind: 'off', shutdown: off.value.changed ? forced : wasOff };
 }
 
-/** A BMC that cannot tell meanwhile is asked again: the system has been told (S5). */
+/** A BMC that does not answer meanwhile is polled again: the system has its request (S5). */
 async function waitUntilOff(
   { driver, clock, context }: ShutDownParts,
   endsAtMs: number,

@@ -29,13 +29,13 @@ export function timeLimit(
   };
 }
 
-/** Of a step that may have to wait for its turn: what it waits is no time of its own. */
+/** For a step that may have to wait for a slot: the wait does not count as its own time. */
 export interface SlotLimit extends TimeLimit {
-  /** Its turn has come, and its own time begins. */
+  /** The step has its slot, and its own time begins. */
   begin(): void;
   /** Without a time of its own nobody knows: true. */
   hadItsSlot(): boolean;
-  /** Of its own time; before its turn, of the wait for it. */
+  /** Of its own time; before it has its slot, of the wait for it. */
   remainingMs(): number;
 }
 

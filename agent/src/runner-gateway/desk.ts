@@ -9,7 +9,7 @@
  *    operation's own deadline (R5).
  * 3. A runner may forget a final report only after the journal has it.
  * 4. One live link per boot; a newer one replaces an older.
- * 5. A runner that is away is never silent for people: after a while its work says since when.
+ * 5. The absence of a runner is always shown to people: after a while its work says since when.
  */
 import { toBinary } from '@bufbuild/protobuf';
 import {
@@ -37,11 +37,11 @@ export interface DeskLimits {
   readonly cancelGraceMs: number;
   /** How often a destructive order is offered again while there is no lease. */
   readonly leaseRetryMs: number;
-  /** How long a hand-off that may act keeps its host from other work until its runner is told. */
+  /** How long a hand-off that may act keeps its host from other work until its runner knows it. */
   readonly handOffWaitMs: number;
   /** How long a runner may be away before its work says so. */
   readonly awayToldAfterMs: number;
-  /** Final reports kept for operations that the session has not taken up again yet. */
+  /** Final reports kept for operations that the session has not resumed yet. */
   readonly unclaimedReportsMax: number;
   /** Boots of which it is remembered that they are over. */
   readonly bootsOverMax: number;
@@ -76,12 +76,12 @@ export class RunnerDesk implements RunnerOrders {
   readonly #parts: DeskParts;
   /** By boot operation id. */
   readonly #links = new Map<string, RunnerLink>();
-  /** By boot operation id: until the runner's absence is told. */
+  /** By boot operation id: until the runner's absence is reported. */
   readonly #absences = new Map<string, Cancel>();
   readonly #waiters = new Set<() => void>();
   /** By operation id. */
   readonly #outstanding = new Map<string, Outstanding>();
-  /** Final results that came before their operation was taken up again. */
+  /** Final results that arrived before their operation was resumed. */
   readonly #unclaimed = new Map<string, FinalResult>();
   /** Boot operation id → why no runner of it will come any more; the oldest first. */
   readonly #over = new Map<string, string>();
@@ -241,8 +241,8 @@ export class RunnerDesk implements RunnerOrders {
   }
 
   /**
-   * The boot is over (another key presents its token): what was ordered there is interrupted, and
-   * what is ordered there from now on is told so at once.
+   * The boot is over (another key presents its token). Orders of that boot are interrupted, and so
+   * is each later order at once.
    */
   bootOver(bootOperationId: OperationId, why: string): void {
     remember(this.#over, bootOperationId, why, this.#parts.limits.bootsOverMax);
@@ -254,8 +254,8 @@ export class RunnerDesk implements RunnerOrders {
   }
 
   /**
-   * Nobody knows which of two is the host's runner: the boot is over, for the one that is connected
-   * as well, and neither comes back.
+   * Two runners claim the host: the boot is over, also for the connected one, and neither may come
+   * back.
    */
   disown(bootOperationId: OperationId, why: string): void {
     remember(this.#disowned, bootOperationId, why, this.#parts.limits.bootsOverMax);
@@ -440,7 +440,7 @@ function remember(boots: Map<string, string>, boot: string, why: string, max: nu
   if (boots.size > max && oldest !== undefined) boots.delete(oldest);
 }
 
-/** What a runner says is cut before it is kept, whoever wrote that runner. */
+/** A runner's texts are cut before they are kept, whichever program the runner is. */
 function decodeReport(report: agent.Report): ReturnType<typeof resultFromWire> {
   const decoded = resultFromWire(report);
   return decoded.kind === 'unsupported' ? decoded : boundResult(decoded);

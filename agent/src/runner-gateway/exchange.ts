@@ -106,7 +106,9 @@ export class Exchanges {
     return Number(bytes);
   }
 
-  /** The digest of what came; undefined when it did not come, or was no piece of it. */
+  /**
+   * The digest of the received bytes; undefined when they did not arrive or were no valid piece.
+   */
   async #receive(
     bytes: number,
     next: () => Promise<Asked | undefined>,

@@ -2,8 +2,8 @@
  * The agent's gRPC server for the runners in the ramdisks that it booted.
  *
  * Invariants:
- * 1. Nothing of a stream is acted on before its Hello has been judged; who has not said Hello in
- *    time is cut off, and only so many may wait at once.
+ * 1. No message of a stream takes effect before its Hello has been judged. A peer without a Hello
+ *    in time is disconnected, and the number of such peers is bounded.
  * 2. A key is bound to its grant durably before the runner is accepted.
  * 3. Facts are published only of accepted runners.
  */
@@ -44,7 +44,7 @@ export interface RunnerFacts {
     ready: Omit<MessageInitShape<typeof agent.RunnerReadySchema>, '$typeName'>,
   ): void;
   runnerGone(hostUid: HostUid, runnerSession: string): void;
-  /** Whoever waits for that boot's runner learns why it is not there. */
+  /** Reports why the runner of this boot is missing to the operation that waits for it. */
   runnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void;
 }
 
@@ -185,10 +185,10 @@ export class RunnerGateway {
   }
 
   /**
-   * A machine that presents the token with a new key has been booted again, or is not the host, or
-   * the one that has the boot is not. While machines may boot by that token, all three end the
-   * boot, whoever is connected, and in later lives of the agent: nothing is believed of a boot that
-   * two claim.
+   * A machine presents the token with a new key. It has been booted again, or it is not the host,
+   * or the runner that has bound the boot is not. While machines may boot by that token, each of
+   * these cases ends the boot, also for the connected runner, and also in later lives of the agent:
+   * no report of a boot that two runners claim is believed.
    */
   async #claimedAgain(grant: BootGrantState, receivedAtMs: number): Promise<void> {
     const { grants, desk, facts, log } = this.#parts;

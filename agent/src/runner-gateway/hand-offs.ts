@@ -1,6 +1,6 @@
 /**
  * Tells runners that a step may take them away (see `session/hand-off.ts` for H1 to H4). The
- * journal behind the session decides; what is remembered here is only who has been told.
+ * journal behind the session decides; this module remembers only which runners know it.
  */
 import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
@@ -32,7 +32,7 @@ export const noHandOffs: HandOffSession = {
   leaving: () => {},
 };
 
-/** Boots of which it is remembered that their runner was told. */
+/** Boots that are remembered as released. */
 const toldMax = 4_096;
 
 export interface HandOffParts {
@@ -41,7 +41,7 @@ export interface HandOffParts {
   readonly session: HandOffSession;
   /** How often a destructive one is looked at again while there is no lease. */
   readonly leaseRetryMs: number;
-  /** How long other work on the host waits until the runner is told. */
+  /** How long other work on the host waits until the runner knows that it may act. */
   readonly runnerWaitMs: number;
   /** The live link of a boot. */
   readonly linkOf: (bootOperationId: OperationId) => RunnerLink | undefined;
@@ -51,9 +51,11 @@ export class HandOffs {
   readonly #parts: HandOffParts;
   /** Boots whose hand-off waits for the lease. */
   readonly #waiting = new Set<string>();
-  /** Boot → when it was asked for first, of hand-offs whose runner has not been told here. */
+  /**
+   * Boot → when it was first asked for, of hand-offs whose runner was not released in this life.
+   */
   readonly #untoldSinceMs = new Map<string, number>();
-  /** Boots whose runner has been told in this life of ours. */
+  /** Boots whose runner was released in this life of ours. */
   readonly #told = new Set<string>();
 
   constructor(parts: HandOffParts) {
@@ -83,7 +85,10 @@ export class HandOffs {
     return undefined;
   }
 
-  /** Whether the one that takes this boot's runner away may destroy now; undefined: it is none. */
+  /**
+   * Whether the step that takes this boot's runner away may destroy now; undefined: the operation
+   * is no such step.
+   */
   mayBegin(bootOperationId: OperationId, operationId: OperationId): MayBegin | undefined {
     const { clock, session } = this.#parts;
     const handOff = session.ofBoot(bootOperationId);
@@ -95,7 +100,7 @@ export class HandOffs {
     return { case: 'wait', value: 'waits for the work lease' };
   }
 
-  /** The runner says that it acts now: it has been told, and nobody need wait for it. */
+  /** The runner says that it acts now: it has its permission, and nothing need wait for it. */
   acts(bootOperationId: OperationId, operationId: OperationId): void {
     const handOff = this.#parts.session.ofBoot(bootOperationId);
     if (handOff?.operationId === operationId) this.#isOver(bootOperationId);
@@ -129,7 +134,7 @@ export class HandOffs {
     link?.send({ case: 'reportReceived', value: { operationId } });
   }
 
-  /** A runner that is away is told when it comes back: it still lists its report. */
+  /** A runner that is away gets its permission when it comes back: it still lists its report. */
   #release(bootOperationId: OperationId): void {
     const { clock, linkOf, log, session, leaseRetryMs } = this.#parts;
     const handOff = session.ofBoot(bootOperationId);

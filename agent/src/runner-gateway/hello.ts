@@ -8,10 +8,10 @@ import type { BootGrantState } from '../session/index.ts';
  * 1. The signature over our nonce proves the key; nothing else is looked at before.
  * 2. The first key that presents the token owns the boot: with it a runner may come back at any
  *    time, across restarts of ours; every other key is refused.
- * 3. A runner is taken up only when its kernel started after this grant was opened, that is after
+ * 3. A runner is accepted only when its kernel started after this grant was opened, that is after
  *    we found the host off: a machine that has been running since before is not the one that we
- *    powered on. A step of the wall clock must not look like that: within one life of the agent a
- *    clock that only grows is asked, and across a restart the wall clock with a tolerance.
+ *    powered on. A step of the wall clock must not look like that. So within one life of the agent
+ *    a clock that only grows is compared, and across a restart the wall clock with a tolerance.
  */
 export type HelloDecision =
   | { readonly kind: 'bind'; readonly grant: BootGrantState }

@@ -42,7 +42,7 @@ export interface RunnerOrder {
   readonly order: Extract<agent.Operation['kind'], { case: 'inspect' | 'runStep' }>;
   /** Secrets for the step's program: in memory only, gone with this agent. */
   readonly secretEnvironment?: Readonly<Record<string, string>>;
-  /** Of a step that puts an image onto a disk; undefined: it is not there yet, nor ordered. */
+  /** The image of a step that puts one onto a disk; undefined: it is not there yet, nor ordered. */
   readonly image?: () => ImageOfOrder | undefined;
 }
 
@@ -66,7 +66,7 @@ export interface RunnerOrders {
   ended(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: the runner may act now. */
   handOffAnswered(handOff: HandOff, acts: boolean): void;
-  /** The host's hand-off that may act and whose runner is still to be told; for a bounded time. */
+  /** The host's hand-off that may act and whose runner does not know it yet; for a bounded time. */
   handOffUnderWay(hostUid: HostUid): string | undefined;
   /** Cuts the host's runners off. */
   forgetHost(hostUid: HostUid): void;

@@ -20,7 +20,7 @@ export interface BootCertificate {
   readonly fingerprint: string;
 }
 
-/** The name inside, which runners ask for whatever address they dial. */
+/** The name in the certificate. Runners verify this name, at each address that they dial. */
 const certificateName = 'rackwright-agent';
 const serialBytes = 16;
 /** RFC 5280 §4.1.2.5: this end means "no end". */

@@ -125,9 +125,10 @@ export class Outstanding {
   }
 
   /**
-   * It has begun as far as the journal goes, and nothing has been told to the runner. A freeze ends
-   * it, for that may last; the lease is waited for. A runner that may have had it from an earlier
-   * life of ours tells its work as soon as it is connected; one that tells nothing is asked.
+   * The journal says that it has begun, and the runner has no order yet. A freeze ends it, because
+   * a freeze may last; the lease is waited for. A runner that may have got the order from an
+   * earlier life of ours reports its work as soon as it is connected; a runner that reports nothing
+   * is asked.
    */
   #offerLater(): void {
     const { clock, limits, context } = this.#parts;

@@ -1,6 +1,6 @@
 /**
  * The runner of a machine that is no host: it is asked for its inventory, once, and for nothing
- * else, whatever it offers. It may stay connected; nothing more is said to it.
+ * else. It may stay connected; nothing more is sent to it.
  */
 import { toBinary } from '@bufbuild/protobuf';
 import {

@@ -66,7 +66,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
 }
 
 async function begin(attempt: Attempt, deps: ContextDependencies): Promise<void> {
-  // A step taken up again after a restart has begun in an earlier life.
+  // A resumed step has begun in an earlier life.
   if (attempt.begun) return;
   const { journal, crashPoint } = deps;
   if (attempt.remainingMs() <= 0) throw new AttemptEnd(deadlinePassed());
@@ -87,7 +87,7 @@ async function mayGoOn(attempt: Attempt, deps: ContextDependencies): Promise<voi
   if (signal.aborted) throw new AttemptEnd(cancelled);
 }
 
-/** Waits for the lease, and a little for a thaw. Valid is what it is now, whoever woke us. */
+/** Waits for the lease, and a little for a thaw. After each wake-up the lease is checked again. */
 async function mayDestroy(
   attempt: Attempt,
   step: string,

@@ -1,4 +1,4 @@
-/** One operation in memory: how far it has come, and what came of it. */
+/** One operation in memory: its progress and its result. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/messages';

@@ -3,10 +3,10 @@
  *
  * A1 A known id is never executed again: it is answered from the journal (R3).
  * A2 An operation is durable before anything of it starts.
- * A3 What had begun when the last life ended is never repeated: it is taken up again with the
+ * A3 An operation that had begun when the last life ended is never repeated: it is resumed with the
  *    runner that still has it, or ends interrupted (R4).
- * A4 What was received and not begun starts after a restart only when the control plane says so:
- *    it may have moved on meanwhile.
+ * A4 An operation that was received and had not begun starts after a restart only when the control
+ *    plane says so: it may have moved on meanwhile.
  * A5 While an exclusive operation may still run on a host, another is answered `locked` (R12).
  * A6 It knows the journal's operations from its construction on. Runners connect while the agent
  *    starts. An operation that looked unknown for a moment let a runner forget its final report,
@@ -132,7 +132,7 @@ export class Attempts {
     }
   }
 
-  /** A session is open: tell it everything that it has not been told. */
+  /** A session is open: sends it everything that is not yet answered. */
   tellAll(): void {
     this.outbox.retryUnwritten();
     this.outbox.flush();

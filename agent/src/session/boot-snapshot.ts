@@ -53,7 +53,9 @@ export class BootSnapshots {
   #netboots: ReadonlyMap<string, agent.Deployment> = new Map();
   readonly #onNetboots: OnNetboots;
 
-  /** `onNetboots`: told what hosts boot over the network, by their uid, whenever it is put in. */
+  /**
+   * `onNetboots`: receives what hosts boot over the network, by their uid, at each new snapshot.
+   */
   constructor(disk: Disk, path: string, log: Log, onNetboots: OnNetboots = () => {}) {
     this.#disk = disk;
     this.#path = path;
@@ -103,8 +105,8 @@ export class BootSnapshots {
   }
 
   /**
-   * The next snapshot is in force whatever it counts: a person has accepted an older store, or the
-   * agent has lost its memory of the store that this one's hosts come from.
+   * The next snapshot is in force with any generation: a person has accepted an older store, or the
+   * agent has lost its memory of the store that the present snapshot came from.
    */
   async startOver(): Promise<void> {
     if (this.#current.generation === 0n) return;

@@ -1,21 +1,21 @@
-/** Who hears what the control plane says beside operations, and may not be there. */
+/** The optional receivers of what the control plane sends beside operations. */
 import type { agent, BmcReadKind } from '@rackwright/messages';
 
-/** Without one, what is said of its matter is ignored. */
+/** Messages for an absent receiver are ignored. */
 export interface Ears {
   /** The part that handles machines that are not hosts. */
   readonly discovery?: DiscoveryEars;
-  /** Who brings images into the cache beforehand; without it nobody does. */
+  /** Brings images into the cache beforehand; without it none is prefetched. */
   readonly prefetch?: PrefetchEars;
-  /** Who reads BMCs when asked; without it the agent says that it can read nothing. */
+  /** Reads BMCs on request; without it the agent announces no kind of read. */
   readonly reads?: BmcReadEars;
-  /** Who shows consoles; without it the agent says that it shows none. */
+  /** Shows consoles; without it the agent announces that it shows none. */
   readonly consoles?: ConsoleEars;
 }
 
 /** Hears what images the rack should have. */
 export interface PrefetchEars {
-  /** All that was told before counts for nothing to the one who listens now. */
+  /** A new session has received none of the earlier reports. */
   sessionOpened(): void;
   replace(wanted: agent.PrefetchImages): void;
 }
@@ -28,7 +28,7 @@ export interface BmcReadEars {
 
 /** Hears which consoles are to be shown, and shows them by `tellConsole`. */
 export interface ConsoleEars {
-  /** All that was asked before counts for nothing to the one who listens now. */
+  /** The requests of earlier sessions no longer count. */
   sessionOpened(): void;
   watch(order: agent.WatchConsole): void;
   end(id: string): void;
@@ -48,7 +48,7 @@ export interface TrustKeeper {
 
 /** Hears what the control plane says of machines that are no hosts. */
 export interface DiscoveryEars {
-  /** What was told and not answered is told again. */
+  /** Unanswered findings are sent again. */
   sessionOpened(): void;
   replace(policy: agent.Discovery): void;
   answered(answer: agent.DiscoveredAnswer): void;
@@ -69,7 +69,7 @@ type ForEars = Extract<
   }
 >;
 
-/** Tells whoever it concerns. */
+/** Passes the message to the receiver that it concerns. */
 export function tellEars({ discovery, prefetch, reads, consoles }: Ears, message: ForEars): void {
   switch (message.case) {
     case 'discovery':

@@ -1,7 +1,7 @@
 /**
- * What the session asks of whoever carries out operations, and what it gives in return. The
- * session decides whether an operation may run, writes everything down and delivers the result;
- * the executor touches BMCs and runners and says what came of it.
+ * The interface between the session and the executor of operations. The session decides whether an
+ * operation may run, records everything and delivers the result. The executor controls BMCs and
+ * runners and returns the outcome.
  */
 import type { agent, HostName, HostUid, OperationId } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
@@ -20,7 +20,7 @@ export interface Progress {
   readonly hintMs?: number;
   /** The work is known to have begun. */
   readonly begun?: true;
-  /** It waits for its turn: 1 is next. */
+  /** It waits for its slot: 1 is next. */
   readonly queuePlace?: number;
   /** What has been seen of a host that is waited for, the last of each kind. */
   readonly signs?: readonly agent.HostSign[];
@@ -34,7 +34,7 @@ export interface Credential {
   readonly password: string;
 }
 
-/** Permission to boot the runner, and who has taken it up (DESIGN §9). */
+/** Permission to boot the runner, and the runner that has bound it (DESIGN §9). */
 export interface BootGrantState {
   /** The SetPower operation that opened it. */
   readonly operationId: OperationId;
@@ -46,7 +46,7 @@ export interface BootGrantState {
   readonly openedAtMs: number;
   /** The same on the clock that only grows; only in the life of the agent that opened it. */
   readonly openedSuspendAwareMs?: number;
-  /** After this no new runner may start with it; one that has bound it goes on. */
+  /** After this no new runner may start with it; a runner that has bound it goes on. */
   readonly expiresAtMs: number;
   /** SPKI, DER: the first key that presented the token owns the boot. */
   readonly publicKey?: Uint8Array;
@@ -71,7 +71,7 @@ export interface OperationContext {
    * (R11). Idempotent. Rejects with `AttemptEnd`: then touch nothing and let it propagate.
    */
   begin(): Promise<void>;
-  /** Says how far it is: latest wins, told now and then, never stored. */
+  /** Reports progress: the latest wins, is sent now and then, and is never stored. */
   continuing(progress: Progress): void;
   /**
    * The secret by name, in this version or a newer one. Waits a bounded time for it to come, then
@@ -82,9 +82,11 @@ export interface OperationContext {
   leaseValid(): boolean;
   /** How long it may begin, unless the lease is renewed, milliseconds; 0 when it may not now. */
   leaseLeftMs(): number;
-  /** Who has frozen the rack or the fleet, and why; empty while nothing is known to be frozen. */
+  /** Who has frozen the rack or the fleet, and why; empty while no freeze is known. */
   frozen(): string;
-  /** Until the operation's deadline, whatever the wall clock does; negative when it has passed. */
+  /**
+   * Until the operation's deadline, also when the wall clock is set; negative when it has passed.
+   */
   remainingMs(): number;
   /**
    * Opens the boot grant of this operation, durably, with a random token; the host's earlier ones
@@ -122,15 +124,15 @@ export interface Executor {
   ended(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: durably, it may act now. */
   handOffAnswered?(handOff: HandOff, acts: boolean): void;
-  /** The hand-off of this host that may act and whose runner is still to be told, if any. */
+  /** The hand-off of this host that may act and whose runner does not know it yet, if any. */
   handOffUnderWay?(hostUid: HostUid): string | undefined;
   /** Drops everything that belongs to the host. None of its operations runs any more. */
   forgetHost(hostUid: HostUid): Promise<void>;
 }
 
-/** Looks at power beside the operations; what it is told comes from the session. */
+/** Looks at power beside the operations; its input comes from the session. */
 export interface PowerLooks {
-  /** A session has opened: what was told in the one before may be lost. */
+  /** A session has opened: reports of the session before may be lost. */
   sessionOpened(): void;
   /** Replaces what was asked before. */
   replace(sync: agent.PowerSync): void;

@@ -1,8 +1,9 @@
 /**
  * Observed facts on their way up: the latest of each kind for each host. They are never
- * acknowledged and a link may have been dead when they were told, so each session is told all of
- * them again, but for boots, which are evidence for people only. An unexpected netboot carries its
- * time and is over with the host's next boot grant: from then on the host boots what it is told to.
+ * acknowledged, and the link may have been dead when they were sent. So each session gets all of
+ * them again, except boots, which are evidence for people only. An unexpected netboot carries its
+ * time and is over with the host's next boot grant: from then on the host boots what it is ordered
+ * to.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, type BootTrace, type HostUid } from '@rackwright/messages';
@@ -19,7 +20,9 @@ export class Facts {
   readonly #log: Log;
   readonly #hostsMax: number;
   readonly #byHost = new Map<string, Partial<Observed>>();
-  /** Boots that ended while nobody listened: told once, and lost with a link that is dead then. */
+  /**
+   * Boots that ended without a session. Each is sent once, and is lost when the link is dead then.
+   */
   readonly #traces = new Map<string, BootTrace>();
   readonly #runners = new Map<string, agent.RunnerReady>();
 
@@ -42,7 +45,7 @@ export class Facts {
     }
   }
 
-  /** The host's latest boot, to be told when somebody listens. */
+  /** Keeps the host's latest boot for the next session. */
   keepTrace(hostUid: HostUid, trace: BootTrace | undefined): void {
     if (trace === undefined) return;
     this.#traces.delete(hostUid);

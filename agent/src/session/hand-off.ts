@@ -2,12 +2,13 @@
  * Steps that take their runner away: a reboot, a kexec. Pure.
  *
  * H1 Such a step is complete before it acts. It acts after the control plane has recorded its end,
- *    and only when that was applied: of a run that is over by then nothing acts any more.
- * H2 That it may act stands in the journal, with the boot that it ends, before the runner is told:
+ *    and only when that was applied: nothing of a run that is over by then acts any more.
+ * H2 The journal holds that it may act, with the boot that it ends, before the runner is told. So
  *    after a restart the runner is told again, and the boot takes no other order.
  * H3 The runner acts once for an operation, however often it is told.
- * H4 What has not begun by the deadline of its operation never does: a runner that comes back late,
- *    or a lease that comes late, begins nothing of a run that nobody follows any more (R5).
+ * H4 A step that has not begun by the deadline of its operation never does: a runner that comes
+ *    back late, or a lease that comes late, begins nothing of a run that nobody follows any more
+ *    (R5).
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, OperationId } from '@rackwright/messages';
@@ -29,7 +30,7 @@ export interface HandOff {
  */
 export type HandOffState = 'none' | 'pending' | 'released';
 
-/** The hand-off that an operation with this report comes to; undefined when it is none. */
+/** The hand-off that an operation with this report becomes; undefined when it is none. */
 export function handOffOf(
   { id, kind, deadline }: agent.Operation,
   report: agent.Report | undefined,

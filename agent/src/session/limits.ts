@@ -17,7 +17,7 @@ export interface SessionLimits {
   readonly credentialsMax: number;
   /** Secrets are dropped when no control plane has been heard for this long. */
   readonly credentialsKeptMs: number;
-  /** Operations kept at once, those that have ended and are not settled included. */
+  /** Operations kept at once, including ended ones that are not settled. */
   readonly operationsMax: number;
   /** Hosts whose latest facts are kept. */
   readonly factsHostsMax: number;

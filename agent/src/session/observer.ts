@@ -1,4 +1,4 @@
-/** Who follows what a session does, for people. Each call returns at once, and never throws. */
+/** Follows what a session does, for people. Each call returns at once, and never throws. */
 import type { HostUid } from '@rackwright/messages';
 import type { BootGrantState } from './executor.ts';
 
@@ -7,6 +7,6 @@ export interface SessionObserver {
   bootOpened(grant: BootGrantState): void;
   /** All of a host is to be forgotten. */
   hostForgotten(hostUid: HostUid): void;
-  /** What was told in the session before counts for nothing. */
+  /** Reports of the session before no longer count. */
   sessionOpened(): void;
 }

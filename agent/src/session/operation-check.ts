@@ -1,6 +1,6 @@
 /**
- * Whether an operation is one that this agent can understand (R8), and what kind of care it wants.
- * Pure. What only the executor can judge, such as a step's own arguments, is not looked at here.
+ * Whether an operation is one that this agent can understand (R8), and which checks it needs. Pure.
+ * Details that only the executor can judge, such as a step's own arguments, are not looked at here.
  */
 import { agent, byHand } from '@rackwright/messages';
 import type { ExecutedKind } from './executor.ts';
@@ -12,7 +12,7 @@ export type OperationCheck =
       readonly exclusive: boolean;
       /** Destroys data: needs the work lease (R11). */
       readonly destructive: boolean;
-      /** What its progress is told of: "interface.step", or the kind. */
+      /** The name in its progress reports: "interface.step", or the kind. */
       readonly step: string;
     }
   | { readonly kind: 'cancel'; readonly targetId: string }

@@ -100,7 +100,7 @@ export class Outbox {
     this.#deps.outlet.send({ case: 'report', value: report });
   }
 
-  /** Sends what this session has not been told, in order (O2). */
+  /** Sends what this session has not received, in order (O2). */
   flush(): void {
     const { outlet, crashPoint, attempts } = this.#deps;
     const { session } = outlet;
@@ -123,7 +123,7 @@ export class Outbox {
     this.flush();
   }
 
-  /** Tells how far an attempt is, if anybody listens. */
+  /** Sends an attempt's progress if a session is open. */
   tellProgress(attempt: Attempt): void {
     const { progress, operation } = attempt;
     if (progress === undefined || attempt.phase !== 'running') return;
@@ -131,7 +131,7 @@ export class Outbox {
     this.#deps.outlet.send({ case: 'report', value });
   }
 
-  /** Tells facts, if anybody listens. */
+  /** Sends facts if a session is open. */
   tellFacts(hostUid: HostUid, observations: agent.Observations): void {
     const value = this.#report({ id: '', hostUid }, 0n, { kind: 'hostUpdated', observations });
     this.#deps.outlet.send({ case: 'report', value });

@@ -1,9 +1,9 @@
 /**
- * The control plane's times in an operation, told in this machine's time. Pure.
+ * Converts the control plane's times in an operation to this machine's time. Pure.
  *
- * The two clocks may differ by minutes, while a short operation's deadline is seconds away. What
- * counts is how much time is left, and that the control plane says by the time of sending. It is
- * applied once, at receipt, so that the journal holds times of the clock that will be asked.
+ * The two clocks may differ by minutes, while a short operation's deadline is seconds away. Only
+ * the remaining time counts, and the control plane's time of sending yields it. The conversion
+ * happens once, at receipt, so the journal holds times of the clock that is read later.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';

@@ -1,9 +1,10 @@
 /**
- * How often an attempt tells how far it is.
+ * How often an attempt reports its progress.
  *
- * 1. At once what changes who does what: its step, that it has begun, that its turn has come.
- * 2. All else, the latest of it, at most once in a while: the places of a long queue, or the bytes
- *    of a fetch that many wait for, would take the stream that reports and the lease need.
+ * 1. At once: its step changes, it has begun, it has got its slot.
+ * 2. All other progress, the latest of it, at most once in a while: the places of a long queue, or
+ *    the bytes of a fetch that many wait for, would use the bandwidth that reports and the lease
+ *    need.
  */
 import type { Clock } from '@rackwright/platform';
 import type { Progress } from './executor.ts';

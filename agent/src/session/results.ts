@@ -52,8 +52,8 @@ export function afterBegin({ operation, begun }: Attempt, result: FinalResult): 
 }
 
 /**
- * Of an image that was to be written, and of which nobody has been told yet: a host whose disk is
- * as it was goes on with what it runs.
+ * The result of a deployment that has not begun to write: the disk is unchanged, so the host goes
+ * on with what it runs.
  */
 export function beforeBegin({ operation, begun }: Attempt, result: FinalResult): FinalResult {
   const { kind } = operation;
@@ -95,7 +95,7 @@ export function locked(byOperationId: OperationId): RetryAfter {
   return retry('locked', `${byOperationId} may still run on this host.`);
 }
 
-/** A runner that is told to take its host away does so within moments. */
+/** A runner with permission to take its host away does so within moments. */
 export function handingOff(operationId: OperationId): RetryAfter {
   const message = `${operationId} takes the runner away.`;
   return { kind: 'retryAfter', reason: 'locked', message, delayMs: handOffDelayMs };
@@ -113,7 +113,7 @@ export function noLease(): RetryAfter {
   return retry('invalidState', 'The work lease did not come until the deadline.');
 }
 
-/** `why`: who has frozen what, for which reason. */
+/** `why`: who has frozen what, and the reason. */
 export function frozen(why: string): RetryAfter {
   return retry('frozen', why);
 }

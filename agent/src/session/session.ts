@@ -45,7 +45,7 @@ export interface SessionOptions extends Ears {
   readonly crashPoint: CrashPoint;
   readonly transport: Transport;
   readonly agentVersion: string;
-  /** Who is believed; without it nothing that is said of that is taken in. */
+  /** Keeps the trusted authorities; without it messages about them are ignored. */
   readonly trust?: TrustKeeper;
   /** Told what hosts boot over the network, by their uid, whenever the boot snapshot says it. */
   readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
@@ -171,7 +171,7 @@ export class AgentSession {
     return this.#options.journal.state.operations.get(operationId)?.phase ?? 'unknown';
   }
 
-  /** Tells facts: the fields that are given replace those told before. Never acknowledged. */
+  /** Publishes facts: the given fields replace earlier ones. Never acknowledged. */
   publishFacts(hostUid: HostUid, observations: ObservationsInit): void {
     const message = create(agent.ObservationsSchema, observations);
     this.#facts.publish(hostUid, message);
@@ -363,8 +363,8 @@ export class AgentSession {
   }
 
   /**
-   * A store that has lost what this agent saw of it, or another one, gets no destructive work done
-   * until a person accepts it (DESIGN §10), whatever it comes to meanwhile.
+   * A store that has lost what this agent saw of it, or another store, gets no destructive work
+   * until a person accepts it (DESIGN §10), also when its revision grows meanwhile.
    */
   #refuseOrNot(welcome: agent.Welcome): void {
     const { journal, log } = this.#options;
@@ -424,7 +424,8 @@ export class AgentSession {
     } catch (cause) {
       log.error({}, 'the certificate authorities stay as they were', cause);
     }
-    // What is on the disk is told in any case: the control plane waits for it, not for us.
+    // The answer names the authorities on the disk also after a failure: the control plane waits
+    // for them to be stored.
     const trustedCaSha256 = [...trust.trusted()];
     const value = create(agent.TrustAppliedSchema, { trustedCaSha256 });
     this.#link.send({ case: 'trustApplied', value });
@@ -479,7 +480,7 @@ export class AgentSession {
   }
 }
 
-/** What an operation does to a host is no news to be told, and may be under way while one looks. */
+/** A power change by an operation needs no report, and it may happen during a look. */
 function disturbing(executor: Executor, looks: PowerLooks): Executor {
   return {
     ...executor,

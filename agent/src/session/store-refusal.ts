@@ -5,7 +5,7 @@ import type { Revision } from '@rackwright/messages';
 export interface StorePosition {
   readonly incarnation: string;
   readonly revision: Revision;
-  /** With these the revision never falls, whatever was restored and accepted. */
+  /** Added to the revision they make a sum that never falls, also after an accepted restore. */
   readonly lostRevisions: Revision;
 }
 

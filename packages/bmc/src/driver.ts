@@ -1,11 +1,11 @@
 /**
- * What the agent asks of a BMC, whatever it speaks.
+ * The agent's interface to a BMC, for every protocol.
  *
  * Invariants of every implementation (the conformance suite holds them):
  * 1. `ok` means observed: the state was read back from the BMC, an accepted command is not enough.
- *    Only `softOff` asks somebody else, the running system, and observes nothing of its answer.
- * 2. Acts assert a state and may be repeated; asserting the power state that already holds sends
- *    no switch.
+ *    Only `softOff` asks another party, the running system, and observes nothing of its answer.
+ * 2. Acts assert a state and may be repeated; asserting the power state that already holds sends no
+ *    switch.
  * 3. Every call ends within a bound of its own, and early when its signal is aborted.
  * 4. No result, message or log line carries the password.
  * 5. A soft off never switches a machine on: it is sent only right after the power was read as on.
@@ -43,8 +43,8 @@ export interface BootOverride {
 }
 
 /**
- * Who the BMC says it is. Absent means that the BMC does not say; texts are as the BMC gives
- * them, filler words ("Default string") included: judging them is guard 0 (DESIGN §5).
+ * The BMC's identity as it reports it. Absent: the BMC does not report the value. Texts are
+ * unchanged, filler words ("Default string") included: guard 0 judges them (DESIGN §5).
  */
 export interface BmcIdentity {
   /** System GUID, 32 lower-case hex digits in the order of the wire: the byte order is open. */
@@ -109,7 +109,7 @@ export type BmcFailureType =
   /** The program that speaks the protocol is missing on this agent. */
   | 'toolMissing';
 
-/** Why it could not be told whether the call works. */
+/** Why the result of the call is unknown. */
 export type BmcTransientReason =
   /** No answer in time. */
   | 'unreachable'
@@ -153,14 +153,14 @@ export interface BmcSight {
   readonly health?: HardwareHealth;
 }
 
-/** What an assertion found: whether the BMC had to be told at all. */
+/** The result of an assertion: whether the BMC had to be changed at all. */
 export interface Asserted {
   readonly changed: boolean;
   /** Deviations that the vendor table allows, in words; empty when there were none. */
   readonly notes: readonly string[];
 }
 
-/** What a soft off came to: whether the system was asked at all. */
+/** The result of a soft off: whether the system was asked at all. */
 export interface SoftOff {
   /** False: the power was off, so nobody was asked. */
   readonly asked: boolean;
@@ -240,9 +240,9 @@ export interface BmcReadings {
 
 /** A serial console that is open. */
 export interface BmcConsole {
-  /** Ends it; the BMC is told. */
+  /** Ends the console session, also on the BMC. */
   close(): void;
-  /** Settles when it is over, whoever ended it. */
+  /** Settles when the session is over, for every cause. */
   readonly ended: Promise<void>;
 }
 
@@ -381,8 +381,8 @@ export interface BmcDriver extends BmcReadings {
     signal?: AbortSignal,
   ): Promise<BmcResult<Asserted>>;
   /**
-   * Opens the serial console, to hear it only. A BMC has one session of it: while somebody else
-   * has it the answer is `busy`, and nobody is thrown out. Once open it does not hold up other
+   * Opens the serial console, to hear it only. A BMC has one session of it: while another client
+   * has it the answer is `busy`, and that session stays. An open console does not delay other
    * calls. Absent: the protocol has none.
    */
   openConsole?(hear: HearConsole, signal?: AbortSignal): Promise<BmcResult<BmcConsole>>;

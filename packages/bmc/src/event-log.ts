@@ -1,4 +1,4 @@
-/** Emptying an event log, whatever protocol counts its entries and clears it. */
+/** Empties an event log, the same way for each protocol. */
 import type { Clock } from '@rackwright/platform';
 import {
   type Asserted,

@@ -1,20 +1,20 @@
 import { type BmcFailed, type BmcResult, type BmcTransient, failed, transient } from './driver.ts';
 
 /**
- * When a BMC may be spoken to: the deciding half of the governor, without sockets or timers.
+ * When a BMC may get a call: the deciding half of the governor, without sockets or timers.
  *
  * Invariants:
  * 1. One call in flight.
- * 2. After a call the BMC rests for as long as the driver that made it says, or `spacingMs` where a
- *    site says it for all.
+ * 2. After a call the BMC rests for as long as the calling driver says, or `spacingMs` where a site
+ *    sets it for all.
  * 3. After `breakerAfterSilentCalls` calls in a row without an answer nothing is sent until the
- *    breaker's time is over; then one call tries, and its silence doubles the time up to a cap.
- *    One that says that it is busy, or failed, has answered.
+ *    breaker's time is over. Then one call tries, and its silence doubles the time up to a cap. A
+ *    BMC that reports busy, or failed, has answered.
  * 4. A credential version that was refused `authenticationFailuresMax` times is not presented
  *    again, because BMCs lock accounts; a newer version starts from zero. A look does not present
- *    one that was refused even once: the last try is left to whoever is asked for it.
- * 5. Silent looks neither open the breaker nor lengthen it: they come at a pace of their own, and
- *    must not keep an operation waiting.
+ *    one that was refused even once: the last try is left to an ordered call.
+ * 5. Silent looks neither open the breaker nor lengthen it: they come at their own pace, and must
+ *    not keep an operation waiting.
  *
  * It must not judge a call's answer beyond "answered, silent, refused the password".
  */

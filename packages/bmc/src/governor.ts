@@ -3,8 +3,8 @@ import { type BmcResult, transient } from './driver.ts';
 import { type BmcHealth, type GovernorLimits, GovernorState } from './governor-state.ts';
 
 /**
- * A call that only looks, and gives way to whatever shall act: it is refused while another
- * feature's call waits or is under way, and asked to break off when one arrives.
+ * A call that only looks, and gives way to every act: it is refused while another feature's call
+ * waits or is under way, and asked to stop when one arrives.
  */
 export interface Look {
   /** Aborts the signal that the look's calls were made with. */
@@ -35,7 +35,7 @@ export interface Rest {
 }
 
 /**
- * The one door to a BMC: every feature's calls pass here in order of arrival. Decisions are
+ * The only path to a BMC: every feature's calls pass here in order of arrival. Decisions are
  * GovernorState's; this shell keeps the queue and the timer.
  */
 export class Governor {
@@ -48,7 +48,7 @@ export class Governor {
   #cancelTimer: Cancel | undefined;
   #reported: BmcHealth['kind'] = 'answering';
 
-  /** `onHealth` is told when the kind of health changes, never per call. */
+  /** `onHealth` is called when the kind of health changes, never per call. */
   constructor(clock: Clock, limits: GovernorLimits, onHealth: (health: BmcHealth) => void) {
     this.#clock = clock;
     this.#limits = limits;
@@ -61,7 +61,7 @@ export class Governor {
   }
 
   /**
-   * Runs one call when its turn comes. `credential` names credential and version, never the
+   * Runs one call when its slot is free. `credential` names credential and version, never the
    * secret. `act` must end within a bound of its own; when it throws, so does this.
    */
   run<T>(

@@ -4,7 +4,7 @@ import { type BmcFailed, type BmcTransient, failed, transient } from './driver.t
 
 type NoAnswer = Exclude<HttpsOutcome, { kind: 'answered' }>;
 
-/** Who was asked, as messages call it, and what there is to do when it speaks no TLS. */
+/** The device that was asked, as messages call it, and the advice when it speaks no TLS. */
 export interface AskedDevice {
   readonly name: 'the BMC' | 'the device';
   readonly noTlsRemedy: string;

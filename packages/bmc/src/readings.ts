@@ -19,7 +19,7 @@ export type SensorKind =
   | 'voltage'
   | 'current'
   | 'power'
-  /** Whatever else a BMC measures. */
+  /** All other sensors of a BMC. */
   | 'other';
 
 export interface BmcSensor {

@@ -1,4 +1,4 @@
-/** Restarting a BMC, whatever protocol tells it to: seen by its silence, and its next answer. */
+/** The restart of a BMC, the same for each protocol: it shows by a silence and the next answer. */
 import { type Clock, pause } from '@rackwright/platform';
 import { type Asserted, type BmcResult, failed, ok, transient } from './driver.ts';
 
@@ -18,7 +18,7 @@ export const defaultRestartTimings: RestartTimings = {
 };
 
 /**
- * Watches a BMC that was told to restart. `answers` asks anything of it; its text is a word that
+ * Watches a BMC whose restart was ordered. `answers` reads anything of it. Its text is a word that
  * differs after a restart where the BMC has one, else always the same.
  */
 export async function watchRestart(

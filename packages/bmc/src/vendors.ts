@@ -1,8 +1,8 @@
 /**
  * Where BMCs differ from the specification or from each other: one table, so that no driver has a
- * branch per maker. What a service answers decides, never how somebody calls it: a row of
- * `differences` counts for a service that shows what the row names, and what `ways` lists is tried
- * with every service, in order, until one of them is taken.
+ * branch per maker. The answers of a service decide, never its name: a row of `differences` applies
+ * to a service that shows the row's property, and the entries of `ways` are tried with every
+ * service, in order, until one of them is accepted.
  *
  * Each row names its source: where the difference was seen, or where it is written.
  */
@@ -68,7 +68,7 @@ export const differences: readonly Row[] = [
   },
 ];
 
-/** How this BMC differs, by whichever of the two it says. */
+/** The differences of this BMC, by either of the two properties that it shows. */
 export function vendorDifference(of: {
   readonly enterprise?: number | undefined;
   readonly manufacturer?: string | undefined;
@@ -146,8 +146,8 @@ export const ways = {
     { way: 'withTransfer', source: 'DSP0268: a service may require TransferProtocolType' },
   ],
   /**
-   * Body that orders an update of firmware, until one is not refused. Each names its target: an
-   * image is never let loose on whatever it fits.
+   * Bodies that order an update of firmware, tried until one is not refused. Each names its target:
+   * an image is never applied to every component that it fits.
    */
   simpleUpdate: [
     { way: 'imageAlone', source: 'DSP0268, UpdateService.SimpleUpdate: the URI says the protocol' },
@@ -184,7 +184,7 @@ export const ways = {
     { way: 'NoLink', source: 'DSP0268, Port.LinkStatus' },
     { way: 'Down', source: 'DSP0268, NetworkPort.LinkStatus' },
   ],
-  /** How the lamp is told, and read back. */
+  /** How the lamp is set, and read back. */
   indicator: [
     { way: 'LocationIndicatorActive', source: 'DSP0268 since 2020.3' },
     { way: 'IndicatorLED', source: 'DSP0268 until 2020.3; sushy-tools, iLO 5, iDRAC 9' },

@@ -5,7 +5,7 @@ import { DecodeError } from './errors.ts';
 const latin1 = new TextDecoder('latin1');
 
 /**
- * Reads big-endian fields from bytes that somebody else sent.
+ * Reads big-endian fields from bytes of an untrusted sender.
  *
  * Invariants:
  * 1. Every access is checked; reading past the end throws {@link DecodeError} and nothing else.

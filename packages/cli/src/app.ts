@@ -73,7 +73,7 @@ export async function runCli(given: readonly string[], io: CommandIo): Promise<n
 
 /**
  * Prints what the last word of a line may become: "proposal<TAB>what it is". Never fails, and
- * prints nothing when something is wrong: a shell shows all of it to whoever types.
+ * prints nothing when something is wrong: a shell shows all output to the user.
  */
 async function complete(words: readonly string[], io: CommandIo): Promise<number> {
   const silent = { write: () => undefined };

@@ -26,7 +26,7 @@ export interface LoginSettings {
   readonly clientId: string;
   /** Beside openid; default: "openid profile email offline_access". */
   readonly scope: string;
-  /** PEM of who has signed its certificate, beside the authorities of this machine. */
+  /** PEM of the authority that signed its certificate, beside the authorities of this machine. */
   readonly caFile?: string;
   /** Which of its tokens the control plane is shown. */
   readonly use: 'id' | 'access';

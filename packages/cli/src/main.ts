@@ -86,7 +86,7 @@ const lazyWeb: WebClient = {
   send: async (...asked) => (await import('./web/main.ts')).web.send(...asked),
 };
 
-/** A terminal may change its size at any time; one that tells none has the usual one. */
+/** A terminal may change its size at any time; one that reports none has the usual size. */
 function outputTo(stream: NodeJS.WriteStream): Output {
   return {
     write: (text) => void stream.write(text),

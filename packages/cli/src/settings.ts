@@ -42,7 +42,7 @@ export interface Connection {
   readonly defaults: CallOptions;
   /** "HOST:PORT" */
   readonly server: string;
-  /** Who may have signed its certificate, and the file that says so. */
+  /** The trusted authorities of its certificate, and the file that names them. */
   readonly caPem: string;
   readonly caFile: string;
   /** The same error, or one that says why nothing was reached. */
@@ -117,7 +117,7 @@ export async function openConnection(io: CommandIo, flags: ConnectionFlags): Pro
   };
 }
 
-/** A person who waits is told why, once. */
+/** A person who waits gets the reason, once. */
 function repeatsOf({ clock, random, err }: CommandIo, server: string): Repeats {
   let isTold = false;
   const onRepeat = (): void => {

@@ -24,7 +24,7 @@ export async function explained(
   wanted: UnreachedServer,
   error: unknown,
 ): Promise<unknown> {
-  // Whatever a control plane refuses has a reason; without one it was not asked.
+  // Every refusal of a control plane has a reason; without one no control plane has answered.
   if (!(error instanceof ApiFailure) || error.error.reason !== '') return error;
   const { server } = wanted;
   if (error.error.kind === 'deadlineExceeded') {

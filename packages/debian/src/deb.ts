@@ -22,7 +22,7 @@ export interface DebianPackageContent {
   readonly conffiles: readonly string[];
   /** Maintainer scripts by their name. */
   readonly scripts: Readonly<Partial<Record<ScriptName, string>>>;
-  /** False: not worth the time, as of content that is compressed already. */
+  /** False: not worth the time, for example because the content is compressed already. */
   readonly compressible: boolean;
 }
 

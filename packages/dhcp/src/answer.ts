@@ -25,7 +25,7 @@ import { dhcpOption, readOption, writeOption } from './options.ts';
 import type { DhcpPacket } from './packet.ts';
 import { type IgnoredOption, SideOptions } from './side-options.ts';
 
-/** Which of the two sockets a packet came to: DHCP (67) or PXE (4011). */
+/** Which of the two sockets received a packet: DHCP (67) or PXE (4011). */
 export type ProxyService = 'dhcp' | 'pxe';
 
 export interface Peer {

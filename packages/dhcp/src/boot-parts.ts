@@ -1,11 +1,12 @@
 /**
- * What is said about booting to a client, whoever gives its address: the proxy says only this, the
- * server says it along with the address.
+ * The boot parts of an answer, the same for both answering programs: the proxy sends only these,
+ * the server sends them along with the address.
  *
- * B1 iPXE gets its script, whatever else it claims to be; a boot loader would load itself for ever.
- * B2 Who may not start the runner: plain PXE firmware is told of no boot and so goes on to its
- *    disk, the others get a script that exits to local boot. Hosts that nobody told us about are
- *    told of no boot: theirs belongs to someone else on this network.
+ * B1 iPXE gets its script, also when it claims to be something else; a boot loader would load
+ *    itself for ever.
+ * B2 A host that may not start the runner: plain PXE firmware gets no boot and so goes on to its
+ *    disk, the others get a script that exits to local boot. Unknown hosts get no boot: theirs
+ *    belongs to another server on this network.
  */
 
 import type { BootClient, BootPlatform } from './client.ts';
@@ -32,7 +33,7 @@ export interface BootSettings {
   loaderPath(mac: Mac, loader: string): string;
 }
 
-/** Who asks, as far as booting is concerned. */
+/** The client, as far as booting is concerned. */
 export interface BootAsker {
   readonly client: BootClient;
   /** Lower case, with colons. */
@@ -54,7 +55,7 @@ export function readPxe(side: SideOptions, client: BootClient): PxeOptions | und
   return client.kind === 'httpBoot' ? undefined : side.read(dhcpOption.pxe);
 }
 
-/** What the client is told of booting, or why it is told nothing. */
+/** The boot parts for the client, or why it gets none. */
 export function bootParts(
   { client, mac, pxe }: BootAsker,
   permission: BootPermission,

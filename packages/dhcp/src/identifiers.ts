@@ -1,4 +1,4 @@
-/** Who a packet is about, and what of it every answer repeats. */
+/** The client of a packet, and the options that every answer repeats. */
 
 import { type Mac, macOfBytes } from './mac.ts';
 import { dhcpOption } from './options.ts';

@@ -4,8 +4,8 @@
  *
  * K1 Decoding throws DecodeError and nothing else; every truncation before the end option is
  *    refused.
- * K2 An option keeps its bytes whatever its code, in the order of first appearance; the pieces of
- *    one code are joined in the order of RFC 3396 §5: options, then file, then server name.
+ * K2 An option of any code keeps its bytes, in the order of first appearance; the pieces of one
+ *    code are joined in the order of RFC 3396 §5: options, then file, then server name.
  * K3 Pad, end and overload are layout, not options: they are never in `options`.
  */
 import { ByteReader, ByteWriter, EncodeError } from '@rackwright/bytes';

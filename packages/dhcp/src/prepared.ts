@@ -4,7 +4,7 @@
  */
 import { type DhcpPacket, encodeDhcp } from './packet.ts';
 
-/** Of answers by their identity: one that nobody keeps any more is forgotten with it. */
+/** By the identity of the answer: an entry goes when its answer is collected. */
 const encoded = new WeakMap<DhcpPacket, Uint8Array>();
 
 /** Where a packet has its transaction id (RFC 951). */

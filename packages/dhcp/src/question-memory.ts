@@ -48,7 +48,7 @@ export class QuestionMemory<Kept> {
   }
 }
 
-/** The number by which a question is told from its answer's: 0 when the datagram has none. */
+/** The number that ties a question to its answer: 0 when the datagram has none. */
 export function transactionIdOf(datagram: Uint8Array): number {
   let id = 0;
   for (let at = 4; at < 8; at += 1) id = id * 256 + (datagram[at] ?? 0);

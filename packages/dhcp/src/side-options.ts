@@ -1,7 +1,7 @@
 /**
- * What a client says beside its question: what it boots, how, and by which program. An option of
- * these that cannot be decoded counts as not there, for the question is as clear without it; it is
- * remembered, so that somebody is told.
+ * A client's options beside its question: what it boots, how, and by which program. Such an option
+ * counts as absent when it cannot be decoded, because the question is clear without it; it is
+ * remembered for a report.
  */
 import { DecodeError } from '@rackwright/bytes';
 import { type OptionKind, readOption } from './options.ts';
@@ -23,7 +23,7 @@ export class SideOptions {
     this.#packet = packet;
   }
 
-  /** The option's value; undefined when the packet has none, or one that cannot be decoded. */
+  /** The option's value; undefined when it is absent or cannot be decoded. */
   read<Value>(kind: OptionKind<Value>): Value | undefined {
     try {
       return readOption(this.#packet, kind);
@@ -34,7 +34,7 @@ export class SideOptions {
     }
   }
 
-  /** Whether the packet has it, whatever it says. */
+  /** Whether the packet has it, also when it cannot be decoded. */
   has({ code }: OptionKind<unknown>): boolean {
     return this.#packet.options.has(code);
   }

@@ -9,7 +9,7 @@ export type ImageFault =
   | 'tooLong'
   /** What came is not what the digest names. */
   | 'digestMismatch'
-  /** It is of another format than the one that was declared. */
+  /** The file has another format than the declared one. */
   | 'wrongFormat'
   /** It breaks the rules of its format. */
   | 'malformed'

@@ -1,4 +1,4 @@
-/** What a file is, told by its first bytes; and whether that is what was declared. */
+/** The format of a file, by its first bytes; and whether it is the declared one. */
 import { ImageError } from './failure.ts';
 
 /** What is put onto the disk once nothing is compressed any more. */
@@ -8,7 +8,7 @@ export type DiskFormat = (typeof diskFormats)[number];
 export const compressions = ['none', 'gzip', 'zstd', 'xz'] as const;
 export type Compression = (typeof compressions)[number];
 
-/** As it was declared; a property that nobody declared is told by the file itself. */
+/** The declared format; an undeclared property follows from the file itself. */
 export interface DeclaredFormat {
   readonly format?: DiskFormat;
   readonly compression?: Compression;

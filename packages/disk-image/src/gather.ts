@@ -60,7 +60,7 @@ export async function* gathered(
       if (piece.length === 0) return;
       [spare, used] = [used, spare];
       filling = fill(spare);
-      // Whoever asks for the next piece gets the error.
+      // The next request for a piece gets the error.
       filling.catch(() => {});
       yield piece;
     }

@@ -32,7 +32,7 @@ export interface RootDiskHints {
   readonly minSizeBytes?: number;
 }
 
-/** Disks that are told of in a message. */
+/** Disks that a message lists at most. */
 const shownMax = 8;
 
 const tests: {

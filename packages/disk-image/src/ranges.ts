@@ -1,9 +1,9 @@
 /**
- * Reading a file at any place out of a source that is best read from front to back.
+ * Reads a file at any place out of a source that is best read from front to back.
  *
  * 1. The file is read in whole pieces; a few of them are kept, the others are read again.
- * 2. With digests of the pieces, nothing is handed on that is not what was hashed before: who
- *    serves the file cannot show one content to be judged and another to be used.
+ * 2. With digests of the pieces, only bytes that were hashed before are handed on: a server of the
+ *    file cannot show one content for the check and another for use.
  */
 import { createHash } from 'node:crypto';
 import { ImageError } from './failure.ts';

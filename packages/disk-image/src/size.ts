@@ -1,6 +1,6 @@
 /**
- * How large a disk or an image is, in the words that people buy disks by. An entry of its own: who
- * only prints a size does not load what reads images.
+ * The size of a disk or an image, in the units that people buy disks by. A package entry of its
+ * own: a program that only prints a size does not load the readers of images.
  */
 const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 

@@ -1,8 +1,8 @@
 /**
- * The bytes of an image file, wherever they come from.
+ * The bytes of an image file, from any source.
  *
  * S1 Not one byte more than the file has is handed on; fewer is an error.
- * S2 A connection that broke is taken up where it broke, a bounded number of times.
+ * S2 A broken connection is resumed where it broke, a bounded number of times.
  */
 import { ImageError } from './failure.ts';
 
@@ -12,8 +12,8 @@ export interface OpenBytes {
   /** Of the whole file; undefined: the server does not say. */
   readonly sizeBytes?: number;
   /**
-   * Who reads owns each chunk: it may be empty when the next is asked for. Throws `SourceBroken`
-   * when the connection broke, so that asking again makes sense.
+   * The reader owns each chunk: it may be empty when the next is requested. Throws `SourceBroken`
+   * when the connection broke, so that a retry makes sense.
    */
   readonly chunks: AsyncIterable<Uint8Array>;
   /** Gives up what has not been read; harmless when it is over. */

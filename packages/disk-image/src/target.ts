@@ -1,11 +1,11 @@
 /**
- * Which disk an image comes onto, in a listing of the host's disks: for who writes it, and for who
- * says beforehand what would be written. Pure.
+ * Which disk gets an image, in a listing of the host's disks: for the program that writes it, and
+ * for the program that shows beforehand what would be written. Pure.
  *
  * T1 Only the host's own storage counts, as for an erasure: nothing remote, no stick, no media of
  *    the BMC.
- * T2 A disk that is kept is never chosen, and hints that fit one are refused even where they fit
- *    another too: whoever wrote them meant something else.
+ * T2 A disk that is kept is never chosen. Hints that fit such a disk are refused even where they
+ *    fit another too: their author meant something else.
  * T3 Nothing is guessed: exactly one disk fits, and it can be written.
  */
 import { ImageError } from './failure.ts';
@@ -134,7 +134,7 @@ function hintsOf(wanted: KeptHints | undefined): RootDiskHints {
   };
 }
 
-/** Disks that are told of in a message. */
+/** Disks that a message lists at most. */
 const shownMax = 8;
 
 function names(devices: readonly DiskFacts[]): string {

@@ -1,18 +1,19 @@
 /**
- * Decompression as bytes come, with as much in memory as one piece needs.
+ * Streaming decompression, with as much in memory as one piece needs.
  *
  * U1 A file may hold several frames one after another (`cat a.zst b.zst`, `pzstd`, padding). The
- *    decoders of Node stop without a word after the first one that ends within a piece of input, so
- *    each gets a decoder of its own.
- * U2 What ends within a frame is truncated, what is no frame is malformed: never fewer bytes.
- * U3 A piece is valid until the next one is asked for. Its memory is given back at once: left to
+ *    decoders of Node stop without an error after the first frame that ends within a piece of
+ *    input, so each frame gets a decoder of its own.
+ * U2 Input that ends within a frame is truncated; input that is no frame is malformed: the output
+ *    is never shorter without an error.
+ * U3 A piece is valid until the next one is requested. Its memory is given back at once: left to
  *    the collector, it costs more than half as much as hashing the bytes.
  */
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 import { ImageError } from './failure.ts';
 import type { Compression } from './format.ts';
 
-/** A program that turns bytes into others. Throws `ImageError`. */
+/** A function that transforms bytes. Throws `ImageError`. */
 export type Filter = (
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,

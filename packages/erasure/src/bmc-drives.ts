@@ -5,8 +5,8 @@
  * Invariants:
  * B1 Every listed drive gets exactly one finding.
  * B2 A device accounts for one drive, its best match: of two equal drives and one device, one is a
- *    gap. RAID volumes are the exception: how many drives stand behind one, nobody says.
- * B3 Two serial numbers that both say something and differ are two disks, whatever else is equal.
+ *    gap. RAID volumes are the exception: nothing says how many drives are behind one.
+ * B3 Two meaningful serial numbers that differ mean two disks, also when all else is equal.
  */
 import type { StorageSign } from '@rackwright/messages';
 import { type DeviceFacts, deviceIdentity, type Transport } from './facts.ts';

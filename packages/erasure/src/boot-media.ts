@@ -18,8 +18,9 @@ export function bootMediaOf(media: readonly Wire[]): BootMedium[] {
 export const bootMediumBytesMax = 8 * 2 ** 30;
 
 /**
- * What a machine boots from that is none of its disks. Only what is left alone by who writes by an
- * order, too (`orderedScopePolicy`): a runner that writes does not know which media these are.
+ * Transports of media that a machine boots from and that are none of its disks. Only transports
+ * that a write by an order also leaves alone (`orderedScopePolicy`): a runner that writes does not
+ * know which media these are.
  */
 const maybeBootMedium: ReadonlySet<Transport> = new Set(['usb', 'optical', 'virtualMedia']);
 

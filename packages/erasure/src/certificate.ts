@@ -40,7 +40,7 @@ export interface StatementContext {
   readonly report?: Partial<ErasureStatement['report']>;
   /** Unset: the device remains in the host. */
   readonly disposition?: Disposition;
-  /** Who asked for the erasure: "user:NAME", or what of Rackwright did. */
+  /** Who ordered the erasure: "user:NAME", or the part of Rackwright that did. */
   readonly orderedBy?: string;
   readonly software?: { readonly version: string; readonly buildSha256?: string };
 }

@@ -1,9 +1,9 @@
 /**
  * Where a device is marked before it is erased, and where it is read afterwards (DESIGN §5,
- * Verdict). Pure and deterministic: who knows the seed can repeat every choice made here.
+ * Verdict). Pure and deterministic: the seed suffices to repeat every choice made here.
  *
  * Invariants:
- * C1 Challenge blocks never overlap each other, so each can be told apart after the erasure.
+ * C1 Challenge blocks never overlap each other, so each can be identified after the erasure.
  * C2 Every challenge block is read back. Spans of fewer blocks than asked for are read whole, and
  *    of each span the part after its last whole block.
  * C3 Offsets are multiples of 512 and of the block size, but for the last block of a span whose
@@ -165,8 +165,8 @@ function ascending(offsets: readonly number[]): number[] {
 }
 
 /**
- * Up to `count` different aligned blocks, in drawn order: the first steps of a Fisher–Yates
- * shuffle that keeps only the swapped positions. Exactly `count` draws, whatever is drawn.
+ * Up to `count` different aligned blocks, in drawn order: the first steps of a Fisher–Yates shuffle
+ * that keeps only the swapped positions. Always exactly `count` draws.
  */
 function pickBlocks(
   seed: Uint8Array,

@@ -182,7 +182,7 @@ function workFields(
     .sort(([left], [right]) => (left < right ? -1 : 1));
   return {
     rounds: isRead ? 1 : 0,
-    // Who says that it is erased has read it at least once.
+    // A verdict of erased needs at least one reading.
     verifyPasses: isRead ? Math.max(1, outcome.readings) : 0,
     bytesWritten,
     hiddenBytesRemoved: Number(outcome.hiddenBytesRemoved),

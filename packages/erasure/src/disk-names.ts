@@ -31,7 +31,7 @@ export function diskNames({ serial, wwn }: Pick<DeviceFacts, 'serial' | 'wwn'>):
   return names;
 }
 
-/** Eight bytes or more that somebody has set. */
+/** Eight bytes or more that are no filler. */
 function isWwn(value: string): boolean {
   return /^[0-9A-F-]{16,}$/.test(value) && !/^[05]?0+[0-9]?$/.test(value);
 }

@@ -1,12 +1,12 @@
 /**
  * Signed documents about erasures that are no certificates: the manifest of a host's storage, the
- * addendum that proves a certificate after a power cycle, and the revocation of a certificate.
- * Exact bytes are signed, as of certificates.
+ * addendum that proves a certificate after a power cycle, and the revocation of a certificate. The
+ * exact bytes are signed, as those of certificates.
  *
  * Invariants:
- * M1 A manifest is `complete` only when no device is a gap and none is refused; one that says
+ * M1 A manifest is `complete` only when no device is a gap and none is refused; one that claims
  *    otherwise does not parse.
- * M2 What an addendum says about the reading is derived from the agent's evidence alone.
+ * M2 An addendum's statement about the reading is derived from the agent's evidence alone.
  * M3 A document has exactly one form; other bytes with the same meaning are refused.
  */
 import type * as agent from '@rackwright/messages/agent';
@@ -70,7 +70,7 @@ const manifestShape = object({
   complete: boolean,
   devices: list(
     object({
-      /** Who shows it. */
+      /** The sources that show it. */
       sources: list(oneOf(['kernel', 'bus', 'firmware', 'bmc']), 4),
       /** What it is, like "disk" or "persistentMemory". */
       kind: text(64),

@@ -88,7 +88,7 @@ export const mediaTypes: readonly MediaType[] = [
   'virtual',
 ];
 
-/** What a device says of capacity behind that which can be addressed. */
+/** A device's report of capacity beyond its addressable capacity. */
 export type CapacityFacts =
   | {
       readonly kind: 'examined';
@@ -163,7 +163,7 @@ export interface DeviceFacts {
   readonly discardZeroes?: boolean;
   /** A logical volume of a RAID controller: the disks behind it are not seen. */
   readonly raidVolume: boolean;
-  /** Who uses the device now (mounts, device mapper, swap); empty when nobody does. */
+  /** Present users of the device (mounts, device mapper, swap); empty when there is none. */
   readonly holders: readonly string[];
   readonly regions: readonly Region[];
   readonly partitions: readonly Partition[];

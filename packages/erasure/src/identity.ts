@@ -4,10 +4,10 @@
  *
  * Invariants:
  * G1 `proven` needs at least one witness that is equal and none that differs.
- * G2 Zeros, ones and filler words count as absent, never as equal: two boards that both say
- *    "To be filled by O.E.M." prove nothing.
+ * G2 Zeros, ones and filler words count as absent, never as equal: two boards that both say "To be
+ *    filled by O.E.M." prove nothing.
  * G3 UUIDs are compared as raw bytes in three byte orders, because firmware, BMCs and tools
- *    disagree on the order of the first three fields, and some turn all sixteen bytes round.
+ *    disagree on the order of the first three fields, and some reverse all sixteen bytes.
  */
 
 /** Serial numbers by the part they belong to, as SMBIOS or the FRU inventory name them. */
@@ -66,14 +66,14 @@ const fillerWords = new Set([
   'undefined',
 ]);
 
-/** UUIDs that vendors leave in every board they ship; in whichever order of bytes. */
+/** UUIDs that vendors leave in every board they ship; in any byte order. */
 const fillers = [
   '00020003000400050006000700080009',
   '03000200040005000006000700080009',
   '12345678123412341234123456789abc',
   '0123456789abcdef0123456789abcdef',
 ];
-/** Whoever turns bytes twice has them as they were: so a filler is found as it stands. */
+/** In each byte order, because a reported filler may have any of them. */
 const fillerUuids = new Set(
   fillers.flatMap((filler) => byteOrders(Buffer.from(filler, 'hex')).map(toHex)),
 );

@@ -19,7 +19,7 @@ export type ErasureLevel = 'clear' | 'purge' | 'metadata';
 /** DESIGN R4: what the step engine may do with a step that was cut short. */
 export type RerunClass = 'safe' | 'checkFirst' | 'neverTwice';
 
-/** What is known of a method whatever the device; certificates say title and proof. */
+/** The facts of a method that are the same for each device; certificates carry title and proof. */
 export interface MethodFacts {
   /** What a *verified* erasure by it reaches. Deliberately modest: see the table. */
   readonly level: ErasureLevel;

@@ -3,8 +3,8 @@
  *
  * Invariants:
  * S1 Every device gets exactly one decision; the answer has as many entries as the question.
- * S2 What cannot be erased or cannot be named is `refused`, which fails the step; only devices
- *    that are not the host's own storage are `listed`, and each carries its reason.
+ * S2 A device that cannot be erased or cannot be named is `refused`, which fails the step. Only
+ *    devices that are not the host's own storage are `listed`, and each carries its reason.
  * S3 A method is chosen only among those that the device says it offers.
  */
 import { type BootMedium, isBootMedium } from './boot-media.ts';
@@ -17,8 +17,8 @@ export const regionBytesMin = 8192;
 
 export interface ScopePolicy {
   /**
-   * What becomes of disks on USB. They may be somebody's stick, or a card of the host's own in a
-   * reader inside it: unless it is said which, they are refused.
+   * The decision about disks on USB. Such a disk may be a person's stick, or a card of the host's
+   * own in a reader inside it: without a setting they are refused.
    */
   readonly usb: 'refuse' | 'erase' | 'leave';
   /** Media that the runner boots from; absent: none. */
@@ -73,7 +73,7 @@ type MethodChoice =
   | { readonly kind: 'method'; readonly method: ErasureMethod }
   | { readonly kind: 'none'; readonly reason: string };
 
-/** Decides over all devices at once, since two of them may turn out to be one. */
+/** Decides over all devices at once, since two of them may be one device. */
 export function decideScope(
   devices: readonly DeviceFacts[],
   policy: ScopePolicy = defaultScopePolicy,
@@ -129,7 +129,7 @@ function decideOwnDevice(device: DeviceFacts, policy: ScopePolicy): ScopeDecisio
   return { kind: 'inScope', device, method: choice.method, certifiedAs, hiddenBytesToRemove };
 }
 
-/** Sanitize reaches all user data of the device, whatever is addressable. */
+/** Sanitize reaches all user data of the device, also beyond the addressable capacity. */
 function isSanitize(method: ErasureMethod): boolean {
   switch (method) {
     case 'sanitizeCrypto':
@@ -183,7 +183,7 @@ function reasonOfHiddenNamespaces(
     : undefined;
 }
 
-/** Capacity that a device says it has and does not let anybody address, bytes. */
+/** Capacity that a device reports and that cannot be addressed, bytes. */
 export function hiddenBytes({ capacity }: Pick<DeviceFacts, 'capacity'>): number {
   return capacity?.kind === 'examined' ? capacity.hostProtectedBytes + capacity.overlayBytes : 0;
 }

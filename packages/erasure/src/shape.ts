@@ -119,7 +119,7 @@ export function object<F extends Fields>(fields: F): Shape<Shaped<F>> {
   };
 }
 
-/** A union told apart by its field `kind`. */
+/** A union, discriminated by its field `kind`. */
 export function byKind<V extends Readonly<Record<string, Shape<unknown>>>>(
   variants: V,
 ): Shape<ShapeOf<V[keyof V]>> {

@@ -9,7 +9,7 @@
  */
 import { type DeviceFacts, deviceIdentity } from './facts.ts';
 
-/** Who shows it. `firmware`: tables of ACPI and SMBIOS. */
+/** The source that shows it. `firmware`: tables of ACPI and SMBIOS. */
 export type SignSource = 'kernel' | 'bus' | 'firmware' | 'bmc';
 
 export type SignKind =

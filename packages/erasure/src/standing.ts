@@ -16,7 +16,7 @@ import {
   verifyDocument,
 } from './verify.ts';
 
-/** The worst first: the first that holds is a certificate's standing. */
+/** The worst first: the first one that holds is the certificate's. */
 export const standings = [
   'invalid',
   'revoked',

@@ -72,7 +72,7 @@ const deviceShape = object({
   certifiedAs: oneOf(['disk', 'volume']),
 });
 
-/** The real size, and areas behind that which can be addressed. */
+/** The real size, and areas beyond the addressable ones. */
 const capacityShape = byKind({
   examined: object({
     kind: oneOf(['examined']),
@@ -103,7 +103,7 @@ const verificationShape = object({
   level: oneOf(['full', 'sampled', 'none']),
   /** Blocks of 4 KiB that were drawn over the whole device; 0 at the full level. */
   places: integer(),
-  /** Bytes read of those that can be addressed. */
+  /** The share of the addressable bytes that was read. */
   shareReadPpcm: integer(),
   /**
    * The smallest share that would have been found, had it been left, with `confidenceBp`; 0: any
@@ -150,7 +150,7 @@ const statementShape = object({
   standard: oneOf([erasureStandard]),
   verification: verificationShape,
   verdict: verdictShape,
-  /** The verdict holds as of now; whether it survives a power cycle, an addendum says. */
+  /** The verdict holds now; an addendum says whether it survives a power cycle. */
   powerCycle: oneOf(['notYetVerified']),
   /** Evidence of a step that failed proves nothing. */
   ofFailedStep: boolean,
@@ -183,7 +183,7 @@ const statementShape = object({
   tools: textMap(32, 256),
   /** What made the statement: version and SHA-256 of its build; null when it does not know it. */
   software: object({ version: nameText, buildSha256: nullable(sha256Text) }),
-  /** Who asked for the erasure, as the control plane knows them; empty: nobody did by name. */
+  /** Who ordered the erasure, as the control plane knows them; empty: no person by name. */
   orderedBy: nameText,
   /** SHA-256 of the agent's key: the agent signed what the runner read. */
   verifiedBy: object({ agentKeySha256: sha256Text, runnerVersion: nameText }),
@@ -199,7 +199,7 @@ const statementShape = object({
   evidence: base64Text,
   evidenceSignature: base64Text,
   agentPublicKey: base64Text,
-  /** The store that it was written to: one that was put back to a copy is another one. */
+  /** The store that it was written to: a store restored from a copy is another one. */
   storeIncarnation: nameText,
   /** SHA-256 of the statement before this one in its chain; null for the first. */
   previousSha256: nullable(sha256Text),

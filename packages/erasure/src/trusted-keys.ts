@@ -23,7 +23,7 @@ const keyBlock = /-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----/g;
 
 /**
  * Reads one or several keys in PEM. A line "not-before: TIME" or "not-after: TIME" before a key
- * limits it. Text without a key is one unusable key, so that it is told.
+ * limits it. Text without a key yields one unusable key, so that it is reported.
  */
 export function trustedKeys(trust: Trust): readonly TrustedKey[] {
   if (typeof trust !== 'string') return trust;
@@ -79,7 +79,10 @@ function checkTime({ notBefore, notAfter }: TrustedKey, signedAt: string | undef
   return { kind: 'expired', message: `the key is valid ${bound}, this is of ${signedAt}` } as const;
 }
 
-/** However a limit is written: one that is no time keeps its key from everything, and says so. */
+/**
+ * Accepts a limit in several spellings. A limit that is no time makes its key fit nothing, and the
+ * message shows it.
+ */
 function limit(about: string, name: string): string | undefined {
   const word = name.replace('-', '-?');
   return new RegExp(`\\b${word}\\b[ \\t]*[:=]?[ \\t]*(.*?)\\s*$`, 'im').exec(about)?.[1];

@@ -1,16 +1,15 @@
 /**
- * The verdict over what was read from a device after its erasure. Exit codes are not evidence;
- * only bytes are (DESIGN §5, Verdict). Pure.
+ * The verdict over the blocks that were read from a device after its erasure. Exit codes are not
+ * evidence; only bytes are (DESIGN §5, Verdict). Pure.
  *
  * Invariants:
- * V1 `erased` needs all that was planned to have been read, exactly once: an empty or partial
- *    reading, a place read twice instead of another, a short block or a byte read twice is
- *    `unverified`.
+ * V1 `erased` needs that every planned place was read exactly once: an empty or partial reading, a
+ *    place read twice instead of another, a short block or a byte read twice is `unverified`.
  * V2 Proof that bytes are left outranks an I/O error elsewhere: `notErased` wins.
- * V3 After a method that leaves other content, anything is fine but the challenge; one equal
- *    sector of 512 bytes is enough to say `notErased`.
- * V4 By whatever method: without a challenge that was proved to have been written, nothing can be
- *    told. A disk that nobody touched is mostly zeros as well, so its places prove nothing.
+ * V3 After a method that leaves other content, any content is fine but the challenge; one equal
+ *    sector of 512 bytes is enough for `notErased`.
+ * V4 For every method: without a challenge that was proved to have been written, there is no
+ *    verdict. An untouched disk is mostly zeros as well, so its places prove nothing.
  */
 import { blockBytes, type ChallengePlan, challengeContent } from './challenge.ts';
 import { startCoverage } from './coverage.ts';

@@ -1,6 +1,6 @@
 /**
- * Wire messages ↔ facts of devices and signs of storage. Both directions are total: what has no
- * equivalent becomes the value that is refused later, never one that passes (R8).
+ * Wire messages ↔ facts of devices and signs of storage. Both directions are total: a value without
+ * an equivalent becomes one that is refused later, never one that passes (R8).
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {

@@ -1,6 +1,6 @@
 /**
- * Wire messages ↔ the types of this package. Both directions are total: what has no equivalent
- * becomes the value that is refused later (`unknown`, undefined), never one that passes (R8).
+ * Wire messages ↔ the types of this package. Both directions are total: a value without an
+ * equivalent becomes one that is refused later (`unknown`, undefined), never one that passes (R8).
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {

@@ -1,4 +1,4 @@
-/** How a boot over the network is judged and told to people. Pure. */
+/** How a boot over the network is judged and described to people. Pure. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   BootAsker,
@@ -52,7 +52,7 @@ function furthestOf(steps: readonly BootStep[]): BootStep | undefined {
 
 type Seen = Pick<BootTrace, 'steps' | 'givesAddresses'>;
 
-/** By the furthest step that has come, the one that comes next. */
+/** The next step, by the furthest one that has arrived. */
 const nextSteps: Readonly<Record<BootStepKind, (seen: Seen) => BootStepKind>> = {
   [BootStepKind.UNSPECIFIED]: () => BootStepKind.DISCOVER,
   [BootStepKind.DISCOVER]: () => BootStepKind.OFFER,
@@ -91,7 +91,7 @@ export function bootText(trace: BootTrace): string {
   return last === undefined ? what : `the boot got as far as ${bootStageText(last.kind)}; ${what}`;
 }
 
-/** The waterfall: a line for each step, and one for that which never came. */
+/** The waterfall: a line for each step, and one for the missing step. */
 export function bootLines(trace: BootTrace): string[] {
   const lines = trace.steps.map((step) => stepLine(step, trace.startTime));
   const { missing, steps } = trace;
@@ -107,7 +107,7 @@ function screenLines({ lastScreen }: BootTrace): string[] {
   return ['its serial console showed last:', ...lastScreen.map((line) => `| ${line}`)];
 }
 
-/** Who asked by DHCP, or how a file was sent; empty: that is not known. */
+/** The program that asked by DHCP, or how a file was sent; empty: unknown. */
 export function bootStepBy({ kind, asker, transport }: BootStep): string {
   return (kind <= BootStepKind.ACK ? askers[asker] : transports[transport]) ?? '';
 }

@@ -1,4 +1,4 @@
-/** What a burn-in has come to, as it is told to people. Pure. */
+/** The result of a burn-in, as text for people. Pure. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type BurnIn, BurnInKind, type BurnInPart } from './gen/rackwright/v1/burn_in_pb.ts';
 import { counted, lasting } from './words.ts';

@@ -1,6 +1,6 @@
 /**
- * The steps of a clean that the runner of this release has. The control plane plans with them until
- * a runner has told its own; the runner runs them. A step without a function does not compile.
+ * The clean steps of this release's runner. The control plane plans with them until a runner has
+ * announced its own; the runner runs them. A step without a function does not compile.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { StepDescriptionSchema } from './gen/rackwright/agent/v1/report_pb.ts';

@@ -1,7 +1,6 @@
 /**
- * Names of failures, as tables and people use them. Both lists stand once, in `failure.proto`: a
- * value that is added there is missing wherever a table is keyed by these names, and that does not
- * compile.
+ * Names of failures, for tables and people. `failure.proto` is the one source of both lists: a
+ * value that is added there is missing in each table with these keys, and that does not compile.
  */
 import { create } from '@bufbuild/protobuf';
 import { BmcTrouble } from './gen/rackwright/agent/v1/report_pb.ts';
@@ -108,7 +107,10 @@ export function shownCertificate(sha256: string): FailureDetails {
   return create(FailureDetailsSchema, { kind: { case: 'shownCertificate', value: { sha256 } } });
 }
 
-/** Details of `notCertified`: who keeps the step from cleans; `pool` where that is by its label. */
+/**
+ * Details of `notCertified`: the place whose setting keeps the step out of cleans; `pool` where
+ * that is by its label.
+ */
 export function disabledStep(step: string, by: PriorityPlace, pool = ''): FailureDetails {
   return create(FailureDetailsSchema, {
     kind: { case: 'disabledStep', value: { step, by, pool } },

@@ -45,7 +45,7 @@ const matchWords: Readonly<Partial<Record<PartMatch, string>>> = {
   [PartMatch.ONLY_BMC]: 'BMC only',
 };
 
-/** An interface, and one of those who were heard on its cable. */
+/** An interface, and one of the neighbours that were heard on its cable. */
 export interface Cable {
   readonly card: NetworkInterface;
   readonly neighbor: LldpNeighbor | undefined;

@@ -6,10 +6,13 @@
  * An id with a brand is made by its function here alone: no plain text or number is taken for it.
  */
 
-/** A host for ever: one that is created again under the same name has another. */
+/** A host for ever: a host that is created again under the same name has another. */
 export type HostUid = string & { readonly __kind?: 'HostUid' };
 
-/** "<host uid>/<run>/<step>/<attempt>": one attempt; beneath it the agent's own, as of a cancel. */
+/**
+ * "<host uid>/<run>/<step>/<attempt>": one attempt. The agent's own ids, such as that of a cancel,
+ * are below it.
+ */
 export type OperationId = string & { readonly __kind?: 'OperationId' };
 
 /** The name of a host without its collection: "web-1". */

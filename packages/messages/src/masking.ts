@@ -1,12 +1,13 @@
 /**
- * Takes secrets out of what a program writes or a receiver answers, piece by piece.
+ * Removes secrets from a program's output or a receiver's answer, piece by piece.
  *
  * Invariants:
- * 1. A secret is found wherever pieces are cut: its beginning is held back until it is told apart.
- * 2. What is held back comes with `end`.
+ * 1. A secret is found however the pieces are cut: a possible beginning is held back until more
+ *    bytes decide.
+ * 2. Held-back bytes come with `end`.
  *
- * Must not: be taken for a guarantee. It finds a secret as it was given, and in base64; whoever
- * has it can write it in other ways.
+ * Must not: be taken for a guarantee. It finds a secret as it was given, and in base64; a program
+ * that has it can write it in other ways.
  */
 
 /** What stands in place of a secret. */

@@ -1,9 +1,10 @@
 /**
- * The arguments of a step as they are shown and recorded, by those who plan and those who print.
+ * The arguments of a step as they are shown and recorded, by programs that plan and programs that
+ * print.
  *
- * Must not: show what may hold a secret. A header, a body, an environment and what a program is
- * given often hold a token, and so do the path and the query of the URL of a webhook; these are
- * named only. Whoever may read a plan or a template finds them there.
+ * Must not: show a value that may hold a secret. A header, a body, an environment and a program's
+ * arguments often hold a token, and so do the path and the query of the URL of a webhook; only
+ * their names are shown. A person who may read a plan or a template finds the values there.
  */
 
 /** Arguments of template steps whose values are named only. */

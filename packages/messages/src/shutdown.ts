@@ -1,4 +1,4 @@
-/** How a graceful shutdown is told to people. */
+/** A graceful shutdown as text for people. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { type Shutdown, ShutdownOutcome } from './gen/rackwright/v1/run_pb.ts';
 import { lasting } from './words.ts';

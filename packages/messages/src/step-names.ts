@@ -1,6 +1,6 @@
 /**
- * Names of steps that more than one program knows: who orders a step and who takes it must spell it
- * alike, for a name that nobody knows is refused only when its turn comes.
+ * Names of steps that more than one program knows. The program that orders a step and the one that
+ * runs it must spell it alike, because an unknown name is refused only when the step starts.
  */
 
 /** The agent fetches the image while the host still runs what it ran. */
@@ -19,7 +19,7 @@ export function isErasure(stepName: string): boolean {
   return stepName === eraseStep || stepName === eraseMetadataStep;
 }
 
-/** The runner works the hardware hard and compares what comes of it. */
+/** The runner loads the hardware heavily and compares the results. */
 export const burnInCpuStep = 'burnin.cpu';
 export const burnInMemoryStep = 'burnin.memory';
 /** It writes over the disks of the plan: what is on them is lost. */
@@ -47,11 +47,11 @@ export const ownPriorityUsual = 100;
 /** The runner reads again what was certified, after a power cycle; it writes nothing. */
 export const verifyErasedStep = 'deploy.verify_erased';
 
-/** What steps of templates come to in the runner. */
+/** The runner's steps that steps of templates become. */
 export const scriptStep = 'run.script';
 export const commandStep = 'run.command';
 export const fileStep = 'run.file';
-/** The control plane calls somebody outside for a template. */
+/** The control plane calls an outside address for a template. */
 export const webhookStep = 'webhook';
 
 /** The agent restarts the BMC, and waits until it answers again. */

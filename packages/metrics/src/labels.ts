@@ -1,6 +1,6 @@
 /** Labels of a family, and the bound on how many combinations of them there can be. Pure. */
 
-/** What a label may say: one of a closed list, or whatever comes up to a number of values. */
+/** The values of a label: a closed list, or all that occur up to a number of values. */
 export type LabelValues = readonly string[] | { readonly valuesMax: number };
 
 export type LabelSpec = Readonly<Record<string, LabelValues>>;
@@ -25,7 +25,10 @@ function sizeOf(values: LabelValues): number {
   return 'valuesMax' in values ? values.valuesMax : values.length;
 }
 
-/** Admits values of one family's labels: those that its spec names, and of others the first. */
+/**
+ * Admits values of one family's labels: those that its spec names, and the first others up to the
+ * bound.
+ */
 export class Admission<S extends LabelSpec> {
   readonly names: readonly string[];
   readonly #allowed: readonly { readonly known: Set<string>; readonly valuesMax: number }[];

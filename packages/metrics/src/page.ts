@@ -1,13 +1,13 @@
 /**
  * The page that is scraped, on a port of its own.
  *
- * P1 Whoever scrapes waits for nobody, and nobody waits for it: an answer is made at once, of
- *    what is in memory, and given to all that ask within a second.
+ * P1 A scraper waits for nobody, and nobody waits for it: an answer is made at once, from memory,
+ *    and given to all requests within a second.
  * P2 A scraper that does not read costs its connection until the idle time is over. There are at
  *    most `connectionsMax` of them, which share the bytes of an answer.
  * P3 A port that cannot be opened stops nothing. It is tried again, and the log says so.
- * P4 On loopback it answers nobody who asks for another name. A browser of this machine, led there
- *    by a name of somebody else's (DNS rebinding), reads nothing.
+ * P4 On loopback a request for another name gets no answer. So a browser of this machine reads
+ *    nothing when a foreign name resolves to loopback (DNS rebinding).
  */
 import type {
   Cancel,
@@ -121,7 +121,7 @@ const loopback = /^(?:127\.|::1$|::ffff:127\.)/;
 const ownName = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 const otherName = 'this port is for the machine itself: ask localhost or 127.0.0.1 for /metrics\n';
 
-/** P4. Who sends no Host is no browser. */
+/** P4. A client that sends no Host is no browser. */
 function isOwnName(localAddress: string, host: string | undefined): boolean {
   return host === undefined || !loopback.test(localAddress) || ownName.test(host);
 }

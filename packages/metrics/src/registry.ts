@@ -1,10 +1,10 @@
 /**
- * The figures of one program. What counts gets a handle of one family and nothing else.
+ * The figures of one program. Code that counts gets a handle of one family and nothing else.
  *
- * M1 What a family holds is bounded by its declaration, whatever is counted: values that a label
- *    has no room for are counted together under "other".
+ * M1 A family's size is bounded by its declaration: values beyond the bound of a label are counted
+ *    together under "other".
  * M2 Counting costs a look-up. It never waits and never throws.
- * M3 What is read at a scrape is read then, at once. A reader that throws costs its own family.
+ * M3 A value that is read at a scrape is read at once. A reader that throws costs its own family.
  */
 import {
   Admission,
@@ -29,7 +29,7 @@ export interface Durations<S extends LabelSpec> {
   observerOf(labels: LabelsOf<S>): (seconds: number) => void;
 }
 
-/** One value of a gauge, or of a counter that somebody else keeps. */
+/** One value of a gauge, or of a counter that other code keeps. */
 export interface Sample<S extends LabelSpec> {
   readonly labels: LabelsOf<S>;
   readonly value: number;
@@ -147,7 +147,7 @@ export class Registry {
     this.#reading('gauge', name, help, spec, read);
   }
 
-  /** What somebody else counts, read at each scrape. The name has to end in "_total". */
+  /** A counter that other code keeps, read at each scrape. The name has to end in "_total". */
   counts<const S extends LabelSpec>(
     name: string,
     help: string,
@@ -174,7 +174,7 @@ export class Registry {
     return this.#declared.reduce((sum, { linesMax }) => sum + linesMax, 0);
   }
 
-  /** What each family may say, for whoever checks it. */
+  /** The label values of each family, for tests that check them. */
   get labels(): ReadonlyMap<string, LabelSpec> {
     return new Map(this.#declared.map(({ name, spec }) => [name, spec]));
   }

@@ -27,7 +27,7 @@ export function digestOf(bytes: Uint8Array): Digest {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}` as Digest;
 }
 
-/** Hashes what comes piece by piece. */
+/** Hashes content piece by piece. */
 export class RunningDigest {
   readonly #hash = createHash('sha256');
   #bytes = 0;

@@ -3,7 +3,7 @@
 export const ociFailures = [
   /** The registry wants other credentials, or does not give this repository to these. */
   'unauthorized',
-  /** Its certificate is not one that is trusted for its name. */
+  /** Its certificate is not trusted for its name. */
   'untrusted',
   /** It is at an internal address that nobody has listed, or redirects to one. */
   'forbidden',

@@ -1,4 +1,4 @@
-/** Reading JSON that somebody else wrote: what is missing or of another type is `malformed`. */
+/** Reads JSON of an untrusted author: a field that is missing or of another type is `malformed`. */
 import { OciError } from './failure.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;

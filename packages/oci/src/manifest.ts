@@ -76,7 +76,7 @@ const layerForm =
 const configForm =
   /^application\/vnd\.(oci\.image\.config\.v1|docker\.container\.image\.v1)\+json$/;
 
-/** A manifest or an index, told apart by what stands in it. */
+/** A manifest or an index, distinguished by its fields. */
 export function parseManifest(bytes: Uint8Array): Manifest | ImageIndex {
   const object = parseJson(bytes, 'manifest');
   if (object['schemaVersion'] !== 2) {

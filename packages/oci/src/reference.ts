@@ -2,8 +2,8 @@
  * References to images, as "registry.example.org:5000/tools/check@sha256:…".
  *
  * 1. The registry is always named: a first part without a dot or a port, which is no "localhost",
- *    is refused instead of being looked for at somebody's default registry.
- * 2. A tag may stand in a reference and means nothing here: what is run is named by its digest.
+ *    is refused; there is no default registry.
+ * 2. A reference may have a tag, and it means nothing here: the digest names what is run.
  */
 import { type Digest, parseDigest } from './digest.ts';
 

@@ -64,7 +64,7 @@ const sweptAtOnce = 2;
 export class Buckets {
   readonly #rate: BucketRate;
   readonly #keysMax: number;
-  /** The one that was taken from last at the end. */
+  /** In the order of use: the key that was used last is at the end. */
   readonly #byKey = new Map<string, Bucket>();
 
   constructor(rate: BucketRate, keysMax: number) {

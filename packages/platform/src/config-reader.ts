@@ -27,7 +27,7 @@ export function readConfiguration<T>(value: unknown, read: (reader: ConfigReader
     if (problems.length === 0) return config;
   } catch (cause) {
     if (!(cause instanceof ConfigError)) throw cause;
-    // What is read in the place of a wrong value may be wrong in its turn: that is no news.
+    // The value read in place of a wrong one may be wrong as well: such a problem is not repeated.
     const known = new Set(problems.map(keyOf));
     problems.push(...cause.problems.filter((problem) => !known.has(keyOf(problem))));
     throw new ConfigError(problems, { cause });

@@ -3,7 +3,7 @@
 export interface ContentRange {
   /** The first, from 0 on. */
   readonly start: number;
-  /** Of the whole; undefined: it is not told. */
+  /** The size of the whole; undefined: unknown. */
   readonly sizeBytes: number | undefined;
 }
 

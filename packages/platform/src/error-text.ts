@@ -1,4 +1,4 @@
-/** The one place that makes a text for people of whatever was thrown. */
+/** The one place that makes a text for people of any thrown value. */
 
 /** How far a chain of causes is followed: an error may be its own cause. */
 const causesMax = 8;
@@ -29,7 +29,7 @@ function causeOf(caught: unknown): unknown {
 function messageOf(caught: unknown): string {
   try {
     if (!(caught instanceof Error)) return String(caught);
-    // Whoever threw it may have put anything there.
+    // A thrown object may have any value here.
     const message: unknown = caught.message;
     // An error without a message has its name at least: an AggregateError of a failed connection.
     return String(message) || codeOf(caught);

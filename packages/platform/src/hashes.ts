@@ -1,4 +1,4 @@
-/** SHA-256 of what comes piece by piece, made where it hinders least. */
+/** SHA-256 of content that arrives piece by piece, computed where it delays other work least. */
 
 /** One SHA-256 that is being made. */
 export interface RunningHash {

@@ -22,9 +22,9 @@ export interface FileSlice {
   /** The state in which the file was just now (`FileStat.version`): what may be kept of it. */
   readonly version?: string;
   /**
-   * Of a file that is still being written: resolves with how many bytes of it may be read by now,
-   * more than `at`. Rejects when these never come, which breaks the connection. Whoever asks for
-   * such a file that is gone is told to ask again.
+   * For a file that is still being written: resolves with the number of bytes that may be read by
+   * now, more than `at`. Rejects when no more will come, which breaks the connection. A client that
+   * requests such a file after it is gone is asked to retry.
    */
   readonly readable?: (at: number, signal: AbortSignal) => Promise<number>;
 }

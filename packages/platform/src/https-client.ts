@@ -11,7 +11,7 @@ export interface HttpsTarget {
   readonly port: number;
   /**
    * SHA-256 of the certificate (DER), lower-case hex. Any other is refused before a request is
-   * sent. Undefined: none is known yet; whatever is shown is accepted, and told in the answer.
+   * sent. Undefined: none is known yet; every certificate is accepted, and the answer names it.
    */
   readonly certificateSha256: string | undefined;
 }
@@ -35,7 +35,7 @@ export interface HttpsRequest {
   readonly body?: string;
 }
 
-/** What came of a request. Nothing here carries what was sent. */
+/** The outcome of a request. Nothing here carries what was sent. */
 export type HttpsOutcome =
   | {
       readonly kind: 'answered';

@@ -1,6 +1,7 @@
 /**
- * What the programs need of the world, as interfaces. Nothing here touches it; `node/` does for
- * real, `@rackwright/sim` does on one event heap. Code outside those two takes these as arguments.
+ * The programs' environment as interfaces. Nothing here touches the machine; `node/` does,
+ * `@rackwright/sim` simulates it on one event heap. Code outside those two takes these as
+ * arguments.
  */
 export { BoundedQueue, type QueueLimits } from './bounded-queue.ts';
 export { Bucket, type BucketRate, Buckets } from './bucket.ts';

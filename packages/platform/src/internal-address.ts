@@ -1,9 +1,9 @@
 /**
  * Addresses that lead a request to this machine itself, to its link, or to the metadata service of
- * a cloud, in all the forms in which they are written. Whoever may say where a program connects
- * must not reach those: what listens there often trusts its neighbours. Pure.
+ * a cloud, in all the forms in which they are written. A user who sets the target of a connection
+ * must not reach them: services there often trust their neighbours. Pure.
  *
- * 1. Judged is the address of a connection, never the name that led there.
+ * 1. The address of a connection is judged, never the name that it was looked up by.
  * 2. An IPv4 address within an IPv6 one (RFC 4291 §2.5.5, RFC 6052, RFC 3056) is judged as itself.
  */
 import { isIPv4, isIPv6 } from 'node:net';

@@ -14,7 +14,7 @@ export interface LocalCalls {
   hold(path: string, request: string, timeoutMs: number): Promise<HeldAnswer | undefined>;
 }
 
-/** An answer of somebody who knows that its caller is still there. */
+/** An answer whose sender knows that its caller is still there. */
 export interface HeldAnswer {
   readonly answer: string;
   /** Hangs up; resolves when the other side knows. */

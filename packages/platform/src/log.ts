@@ -7,9 +7,9 @@ export type LogFields = Readonly<Record<string, string | number | boolean | unde
  * - `error`: a person has to act, or work is at a halt.
  * - `warn`: something failed, and the program deals with it or tries again.
  * - `info`: a state changed, or a result came in.
- * - `debug`: what helps whoever looks into the program itself.
+ * - `debug`: details for a developer of the program itself.
  *
- * What was caught goes in as `error`: the line then carries its kind, message, stack and causes.
+ * A caught value goes in as `error`: the line then carries its kind, message, stack and causes.
  */
 export interface Log {
   debug(fields: LogFields, message: string, error?: unknown): void;

@@ -1,4 +1,4 @@
-/** What a program tells whoever supervises it. Without a supervisor all of it does nothing. */
+/** A program's messages to its supervisor. Without a supervisor none has an effect. */
 export interface Supervision {
   /** Everything is open: work may come. */
   ready(): Promise<void>;

@@ -31,14 +31,14 @@ export interface UdpBind {
   /** Allow sending to broadcast addresses. */
   readonly broadcast?: boolean;
   /**
-   * Of one port at several addresses of this machine. `begin`: the port is free, and sockets that
-   * `join` it may follow, each for an address of its own; without one, what is sent to any address
-   * comes to the first.
+   * One port at several addresses of this machine. `begin`: the port is free, and sockets that
+   * `join` it may follow, each with its own address. Without such a socket the first one gets the
+   * datagrams to all addresses.
    */
   readonly share?: 'begin' | 'join';
   /**
-   * How many bytes shall be able to wait in it; the kernel may grant less. A socket that was handed
-   * to this process keeps what it came with. Absent: what the kernel gives anybody.
+   * How many bytes can wait in the socket; the kernel may grant less. A socket that was handed to
+   * this process keeps its own value. Absent: the kernel's default.
    */
   readonly receiveBytes?: number;
   /**

@@ -4,7 +4,7 @@ import type { Cancel, Clock } from './clock.ts';
 /** Timers are set no further than this, so that a step of the wall clock is noticed. */
 const lookAgainMs = 600_000;
 
-/** Calls `act` once when wall time has come to `atMs`; within this call when it is past. */
+/** Calls `act` once when wall time has reached `atMs`; within this call when it is past. */
 export function atWallTime(
   clock: Pick<Clock, 'nowMs' | 'after'>,
   atMs: number,

@@ -47,14 +47,14 @@ export interface WebAnswer {
   close(): void;
 }
 
-/** What came of a request. Nothing here carries what was sent. */
+/** The outcome of a request. Nothing here carries what was sent. */
 export type WebOutcome =
   | WebAnswer
-  /** The certificate is not one that this machine trusts for the name; nothing was sent. */
+  /** This machine does not trust the certificate for the name; nothing was sent. */
   | { readonly kind: 'untrusted'; readonly message: string }
   /** It is at an internal address that is not listed; nothing was sent. */
   | { readonly kind: 'forbidden'; readonly message: string }
-  /** What answers speaks neither HTTP nor TLS as it should, or sends more than the limits allow. */
+  /** The server's answer is neither HTTP nor TLS, or exceeds the limits. */
   | { readonly kind: 'noHttp'; readonly message: string }
   /** Nobody answers. `mayHaveArrived`: the request may have been carried out all the same. */
   | { readonly kind: 'unreachable'; readonly message: string; readonly mayHaveArrived: boolean }
@@ -65,7 +65,7 @@ export class WebBroken extends Error {
   override readonly name = 'WebBroken';
 }
 
-/** Whoever answers keeps the connection busy with next to nothing (`WebLimits.floor`). */
+/** The server keeps the connection busy with almost no data (`WebLimits.floor`). */
 export class WebTooSlow extends WebBroken {}
 
 /** Follows no redirect and repeats nothing by itself. */

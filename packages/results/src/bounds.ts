@@ -1,7 +1,7 @@
 /**
- * How much text a result may carry. Tools, devices and BMCs write as much as they like; records,
- * journals and people's screens take only so much. Whoever takes a result in cuts it here, so that
- * all texts of one report stay below 16 KiB together, and a program's output at 64 KiB.
+ * How much text a result may carry. Tools, devices and BMCs write any amount; records, journals and
+ * people's screens take a bounded one. The receiver of a result cuts it here, so that all texts of
+ * one report stay below 16 KiB together, and a program's output at 64 KiB.
  */
 import { create } from '@bufbuild/protobuf';
 import { StepExitSchema } from '@rackwright/messages';
@@ -21,7 +21,7 @@ const signalBytesMax = 16;
 
 const cutMark = ' … (cut)';
 
-/** The text, well-formed, in at most `bytesMax` bytes; one that is cut says so at its end. */
+/** The text, well-formed, in at most `bytesMax` bytes; a cut text says so at its end. */
 export function boundText(text: string, bytesMax: number): string {
   const whole = text.toWellFormed();
   const encoder = new TextEncoder();

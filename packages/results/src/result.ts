@@ -30,7 +30,7 @@ export interface Continuing {
   readonly hintMs?: number;
   /** Something outside may have been changed already. */
   readonly begun?: true;
-  /** It waits for its turn, and has not begun: 1 is next. */
+  /** It waits for a slot, and has not begun: 1 is next. */
   readonly queuePlace?: number;
   /** What has been seen of a host that is waited for, the last of each kind. */
   readonly signs?: readonly agent.HostSign[];
@@ -76,7 +76,7 @@ export interface TransientError {
   readonly kind: 'transientError';
   readonly cause: TransientName;
   readonly message: string;
-  /** How long whoever it is wants to be left alone, when it says so: milliseconds. */
+  /** The pause that the other side asks for, when it does: milliseconds. */
   readonly delayMs?: number;
   /** As in `Failed`. */
   readonly disksUntouched?: true;

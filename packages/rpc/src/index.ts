@@ -1,4 +1,4 @@
-/** Services and clients over gRPC with TLS, and the guards of their doors. */
+/** Services and clients over gRPC with TLS, and the guards of their listeners. */
 export { type Channel, type ConnectOptions, connect } from './client/channel.ts';
 export { type CallOptions, type Client, createClient } from './client/client.ts';
 export { localChannel } from './client/local-channel.ts';

@@ -39,7 +39,7 @@ export interface BaseFacts {
   readonly modulesWithoutFile: readonly string[];
 }
 
-/** What the build runs: for its own machine, whichever processor the ramdisk is for. */
+/** The build's own programs: for the building machine, for each processor of the ramdisk. */
 export interface Tools {
   readonly archive: DebianArchive;
   readonly packages: readonly DebianPackage[];
@@ -193,7 +193,7 @@ function findProgram(root: string, name: string): string {
   return found;
 }
 
-/** The libraries that these programs ask for, and those that the libraries ask for, by name. */
+/** The libraries that these programs need, and those that the libraries need, by name. */
 async function librariesOf(
   workshop: Workshop,
   files: readonly string[],

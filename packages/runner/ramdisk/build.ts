@@ -70,7 +70,7 @@ export async function buildRamdisk(options: {
   const cacheFolder = join(root, '.cache');
   const archive = await openArchive({
     ...{ folder: archiveFolder(root, architecture), now },
-    // Without it the archive is the one that others use, too.
+    // Without it the archive is the one that other builds use, too.
     ...(architecture === 'amd64' ? {} : { architecture }),
   });
   const own = await openArchive({ folder: archiveFolder(root, 'amd64'), now });
@@ -107,7 +107,7 @@ export function archiveFolder(root: string, architecture: Architecture): string 
   return join(root, '.cache/apt', architecture === 'amd64' ? 'own' : architecture);
 }
 
-/** The program that goes into the ramdisk; on its own processor the one that runs this. */
+/** The `node` program for the ramdisk; for the same processor the one that runs this. */
 async function nodeFor(
   root: string,
   cacheFolder: string,
@@ -217,7 +217,7 @@ async function assemble(
       },
     };
     await writeFile(fresh('manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-    // The manifest last: whoever reads it finds the files that it describes.
+    // The manifest last: a reader of it finds the files that it describes.
     await rm(join(folder, 'manifest.json'), { force: true });
     for (const name of ['vmlinuz', 'initrd.zst', 'manifest.json']) {
       await rename(fresh(name), join(folder, name));

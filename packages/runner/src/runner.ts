@@ -61,7 +61,7 @@ const reconnectFirstMs = 500;
 const reconnectLongestMs = 5_000;
 /** Even a lucky draw of the jitter waits this long. */
 const reconnectLeastMs = 100;
-/** Messages waiting for the agent above which no output is told. */
+/** Messages waiting for the agent above which no output is sent. */
 const liveWaitingMax = 16;
 const stateFolderMode = 0o700;
 const ownerOnly = 0o600;
@@ -307,7 +307,7 @@ class RunnerLoop {
     await this.#ended(operationId, { result: { kind: 'complete' }, handOff: order });
   }
 
-  /** Nobody is told how it ends: mostly there is nobody left to tell it. */
+  /** Its end is not reported: mostly nothing is left that could report it. */
   async #handOff(effect: SessionEffect & { readonly kind: 'handOff' }): Promise<void> {
     const { operationId, order } = effect;
     const { log } = this.#parts;
@@ -393,7 +393,7 @@ class RunnerLoop {
     this.#connection?.send({ case: 'askToBegin', value });
   }
 
-  /** False when nobody listens, or whoever does is behind. */
+  /** False when no agent is connected, or it is behind. */
   #tellOutput(operationId: OperationId, offset: bigint, content: Uint8Array): boolean {
     const connection = this.#connection;
     if (connection === undefined || !this.#session.isAccepted) return false;

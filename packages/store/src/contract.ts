@@ -187,9 +187,9 @@ export interface StateStore {
   readonly copyTo?: (path: string) => Promise<void>;
 
   /**
-   * Hands a message to whoever consumes at the store's server, and resolves once it is durable
-   * there. One with an id that was published within the last two minutes is there once. Missing
-   * where the store is no message broker. Throws `unavailable`, `closed`, `incarnationChanged`.
+   * Hands a message to the consumers at the store's server, and resolves once it is durable there.
+   * A message whose id was published within the last two minutes is there once. Missing where the
+   * store is no message broker. Throws `unavailable`, `closed`, `incarnationChanged`.
    */
   readonly publish?: (message: Published) => Promise<void>;
 

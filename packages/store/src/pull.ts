@@ -1,7 +1,7 @@
 /**
  * `watch` for drivers that can read their own log at once: pull a page, deliver, sleep until woken.
- * Nothing is queued per watcher, so a slow watcher costs no memory; one that falls behind the log's
- * trimming ends with `compacted` (S6).
+ * Nothing is queued per watcher, so a slow watcher costs no memory; a watcher that falls behind the
+ * log's trimming ends with `compacted` (S6).
  */
 import type { Revision, WatchEvent } from './contract.ts';
 import { GapGuard, publicChange, type StoredChange } from './write.ts';

@@ -34,8 +34,8 @@ export function decideWrite(
 
 /**
  * Finds the holes that trimming leaves in a log: a change whose predecessor lies after the watch's
- * start but was never seen. Memory grows with the number of keys that it has followed: whoever has
- * seen all that there is begins with a new one.
+ * start but was never seen. Memory grows with the number of keys that it has followed: a caller
+ * that has seen everything begins with a new one.
  */
 export class GapGuard {
   readonly #from: Revision;

@@ -274,7 +274,7 @@ const environment: Names = {
   secrets: 'secretEnvironment',
 };
 
-/** The fields of an action that is a map; those that must be there are asked for. */
+/** The fields of an action that is a map; required ones that are missing are reported. */
 function mapWith(
   { reading, field }: ActionPlace,
   known: readonly string[],

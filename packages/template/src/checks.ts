@@ -83,7 +83,7 @@ export const waitProblem: TextCheck = (text) => durationProblem(text, waitSecond
 
 /** What begins with RACKWRIGHT_ is set by the runner. */
 export const environmentName = /^(?!RACKWRIGHT_)[A-Za-z_][A-Za-z0-9_]{0,127}$/;
-/** Headers that say how a call is made are set by whoever makes it. */
+/** Headers of the call itself; the caller's program sets them. */
 const ownHeaders =
   'host|content-length|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|' +
   'idempotency-key|proxy-.*';

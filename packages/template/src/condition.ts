@@ -1,4 +1,4 @@
-/** What is left of a condition when the turn of its step comes. */
+/** The rest of a condition when its step is next. */
 import { StepState } from '@rackwright/messages';
 import { evaluate, type Known } from './expression/evaluate.ts';
 import { parseExpression } from './expression/parse.ts';
@@ -19,8 +19,8 @@ const states: Readonly<Record<StepState, (typeof stepStates)[number]>> = {
 const residualLimits = { charsMax: renderedBytesMax, depthMax: expressionDepthMax + 2 };
 
 /**
- * Whether a rendered condition holds now. An empty one always does; one that cannot be read never.
- * Steps that are not in the map are pending.
+ * Whether a rendered condition holds now. An empty one always does; an unreadable one never. Steps
+ * that are not in the map are pending.
  */
 export function conditionHolds(
   condition: string,

@@ -133,7 +133,7 @@ export function textScalar(
     problems.add(node.at, path, `must be a text, not ${kindOf(node)}${hint}`);
     return undefined;
   }
-  // What stands in braces has been told already.
+  // A value in braces has been reported already.
   if (node.kind === 'list' || node.isWhole) {
     problems.add(node.at, path, `must be a text, not ${kindOf(node)}`);
   }

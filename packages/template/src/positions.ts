@@ -1,4 +1,7 @@
-/** Where a character of a scalar's text stands in the source, whatever its quotes and folding. */
+/**
+ * The position in the source of a character of a scalar's text, for each kind of quotes and
+ * folding.
+ */
 import type { ScalarNode } from './document.ts';
 
 const escapeCharacters: Readonly<Record<string, number>> = { x: 4, u: 6, U: 10 };

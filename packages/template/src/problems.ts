@@ -3,8 +3,8 @@
  *
  * Invariants:
  * 1. Every position points into the source: line and column from 1, at most one behind its end.
- * 2. At most `problemsMax` are kept; then the last one says that there may be more, and whoever
- *    reads stops looking for them where that costs much.
+ * 2. At most `problemsMax` are kept. Then the last one says that there may be more, and checks that
+ *    cost much stop.
  */
 import { nearestName } from '@rackwright/platform';
 import { problemsMax } from './limits.ts';

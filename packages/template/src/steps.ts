@@ -26,7 +26,7 @@ import type { TextTemplate } from './text.ts';
 import type { Action, Condition, ParsedStep } from './types.ts';
 import { cyclesOf } from './variables.ts';
 
-/** What every step may have, whatever it does. */
+/** Fields that every step may have, for each action. */
 export const stepFieldsOfAll = [
   'name',
   'description',
@@ -293,7 +293,7 @@ function followUp(
   return said ?? 'fail';
 }
 
-/** Handlers that call each other would never come to an end. */
+/** Handlers that call each other would never end. */
 function refuseCalls(
   { problems }: Reading,
   outlines: readonly Outline[],

@@ -126,7 +126,7 @@ export function renderText(
   { pieces, check, path, at }: TextTemplate,
   { lookup, problems, room }: Rendering,
 ): string | undefined {
-  // What was too much has been told where it became so.
+  // The excess has been reported at its place.
   if (problems.isFull || room.chars < 0) return undefined;
   const before = problems.count;
   let whole = '';

@@ -153,7 +153,7 @@ export function valueCheck(type: ArgumentType, values: readonly string[]): TextC
   }
 }
 
-/** A default that needs itself never comes to an end. */
+/** A default that needs itself never resolves. */
 function refuseCycles(variables: readonly ParsedVariable[], problems: Problems): void {
   const uses = new Map(variables.map((each) => [each.name, usedBy(each)] as const));
   for (const cycle of cyclesOf(uses)) {
@@ -171,7 +171,7 @@ function usedBy({ default: text }: ParsedVariable): readonly string[] {
     .map(([, name]) => String(name));
 }
 
-/** Every cycle once, beginning with whoever is declared first. */
+/** Every cycle once, beginning with the variable that is declared first. */
 export function cyclesOf(uses: ReadonlyMap<string, readonly string[]>): readonly string[][] {
   const cycles: string[][] = [];
   const done = new Set<string>();

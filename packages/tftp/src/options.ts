@@ -38,7 +38,7 @@ export interface Negotiated {
   readonly answer: readonly TftpOption[];
 }
 
-/** Decides the options of a transfer of `fileBytes` bytes. Never throws, whatever was asked. */
+/** Decides the options of a transfer of `fileBytes` bytes. Never throws, for any request. */
 export function negotiate(
   asked: readonly TftpOption[],
   fileBytes: number,

@@ -77,7 +77,7 @@ export class Transfer {
   #sent = 0;
   #repeated = 0;
   #attempts = 0;
-  /** Addresses of ours that the first packets go out from in turn. */
+  /** Addresses of ours that the first packets go out from, alternately. */
   #addresses = 1;
   /** Rounds of packets that were refused without a word of the client, and the last one of them. */
   #refusals = 0;
@@ -100,7 +100,7 @@ export class Transfer {
     return this.#answered;
   }
 
-  /** The first packets; call once. `addresses`: how many of ours they go out from in turn. */
+  /** The first packets; call once. `addresses`: how many of ours they go out from, alternately. */
   start(addresses = 1): TransferStep {
     this.#addresses = addresses;
     return this.#sendUnanswered('timer');

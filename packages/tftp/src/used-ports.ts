@@ -11,7 +11,7 @@
  * U4 The memory is bounded: of ports, of requests of each, and in time.
  */
 export interface UsedPortLimits {
-  /** How long a datagram may be on its way longer than one that was sent after it. */
+  /** How much later a datagram may arrive than one that was sent after it. */
   readonly lateMs: number;
   /** From the last word of a port until it counts as never used. */
   readonly rememberedMs: number;

@@ -14,7 +14,7 @@ export interface TraceContext {
 const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const textUnitsMax = 256;
 
-/** Undefined for what is none: whoever gets it begins a trace of its own (§3.2.2). */
+/** Undefined for an invalid one: its receiver begins a trace of its own (§3.2.2). */
 export function parseTraceparent(text: string | undefined): TraceContext | undefined {
   if (text === undefined || text.length > textUnitsMax) return undefined;
   const [, version, traceId = '', spanId = '', flags = '', more] = form.exec(text) ?? [];
@@ -29,7 +29,7 @@ export function traceparentOf({ traceId, spanId, sampled }: TraceContext): strin
   return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
 }
 
-/** The same name gives the same id, in whatever program. */
+/** The same name gives the same id, in each program. */
 function derived(name: string, digits: 16 | 32): string {
   return createHash('sha256').update(name).digest('hex').slice(0, digits);
 }

@@ -79,7 +79,7 @@ export function imitatedIpmitool(clock: Clock, bmc: ImitatedBmc): Exec {
   };
 }
 
-/** Whoever gives up kills the program. */
+/** A caller that gives up kills the program. */
 function silence(clock: Clock, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     clock.after(silenceMs, resolve);

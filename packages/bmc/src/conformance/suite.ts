@@ -6,7 +6,9 @@
 import assert from 'node:assert/strict';
 import type { BmcDriver, BmcIdentity, BmcResult, BootDevice, PowerState } from '../driver.ts';
 
-/** The device's own side: what it was told and what it is. Never asked through the driver. */
+/**
+ * The device's own side: the commands that it got and its state. Never asked through the driver.
+ */
 export interface DeviceSide {
   readonly power: PowerState;
   readonly bootDevice: BootDevice;
@@ -28,7 +30,7 @@ export interface BmcRig {
   /** Shows a power change only some polls later. */
   readonly slow: BmcDriver;
   readonly identity: BmcIdentity;
-  /** What its devices cannot do, whatever is asked: the driver says so, and does nothing. */
+  /** Abilities that its devices lack: the driver reports that, and does nothing. */
   readonly lacks?: ReadonlySet<'bootOverride' | 'softOff'>;
   readonly password: string;
   /** The device behind `honest`. */

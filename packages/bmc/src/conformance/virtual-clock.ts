@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '@rackwright/platform';
 
-/** Time for tests: it moves only when told to, from one due callback to the next. */
+/** Time for tests: it moves only on request, from one due callback to the next. */
 export class VirtualClock implements Clock {
   #nowMs = 0;
   #due: Due[] = [];

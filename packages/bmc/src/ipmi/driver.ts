@@ -72,7 +72,7 @@ export interface IpmiDriverParts {
   readonly target: IpmiTarget;
   readonly governor: GovernedCalls;
   readonly exec: Exec;
-  /** ipmitool is told addresses alone; without this, a BMC has to be named by its address. */
+  /** ipmitool gets addresses only; without this, a BMC has to be named by its address. */
   readonly names?: Names;
   readonly clock: Clock;
   readonly ipmitool: IpmitoolOptions;
@@ -92,7 +92,7 @@ export const ipmiRest: RestAfter = { look: 100, act: 500 };
 
 /**
  * IPMI 2.0 over LAN through ipmitool. Keeps the invariants of BmcDriver; each command passes the
- * governor by itself, so that other features get their turn during a read-back window.
+ * governor by itself, so that calls of other features run during a read-back window.
  */
 export class IpmiDriver implements BmcDriver {
   readonly #parts: IpmiDriverParts;
@@ -231,9 +231,10 @@ export class IpmiDriver implements BmcDriver {
   }
 
   /**
-   * Some BMCs carry a soft off out as a press of the power button, which switches on what is off.
-   * So the power is read right before. A system that stops between the two calls is read again and
-   * forced off by whoever waits for it (`agent/src/operations/shut-down.ts`).
+   * Some BMCs implement a soft off as a press of the power button, which switches a machine on that
+   * is off. So the power is read right before. A system may stop between the two calls. The caller
+   * that waits for it reads the power again and forces it off
+   * (`agent/src/operations/shut-down.ts`).
    */
   async softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
     const before = await this.powerState(signal);

@@ -1,9 +1,9 @@
 /**
  * Serial over LAN (IPMI 2.0 §15) through ipmitool, to hear it only.
  *
- * 1. ipmitool ends the session with its input, also when this program dies: the BMC is told, and
- *    is free for the next one.
- * 2. What ipmitool itself says before the session stands is no output of the machine.
+ * 1. ipmitool ends the session with its input, also when this program dies: the BMC learns of the
+ *    end, and is free for the next session.
+ * 2. ipmitool's own output before the session is established is no output of the machine.
  */
 import type { Clock, Exec } from '@rackwright/platform';
 import { type BmcConsole, type BmcResult, type HearConsole, ok, transient } from '../driver.ts';
@@ -24,7 +24,7 @@ export interface SolParts {
   readonly target: IpmiTarget;
 }
 
-/** A session is ended after this, whoever may have forgotten it. */
+/** A session is ended after this, in case a caller forgets to end it. */
 const sessionLongestMs = 24 * 3_600_000;
 /** How long ipmitool may take to tell the BMC that the session is over. */
 const goodbyeMs = 5_000;
@@ -63,7 +63,7 @@ export async function openSol(
   );
   const ended = run.then(() => undefined);
   const cancel = clock.after(ipmitool.callTimeoutMs, close);
-  // Whoever wants the BMC waits for no goodbye.
+  // A caller that wants the BMC does not wait for an orderly end.
   const giveUp = (): void => {
     close();
     kill.abort();

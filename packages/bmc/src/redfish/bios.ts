@@ -1,8 +1,8 @@
 /**
  * Settings of a machine's firmware (DSP0268: Bios, AttributeRegistry; DSP0266, settings resource).
  *
- * 1. What is told waits for the next boot: only what is read back after it counts.
- * 2. What the BMC's own list of settings forbids is not sent. Where there is no list that can be
+ * 1. A change waits for the next boot: only what is read back after that counts.
+ * 2. A value that the BMC's own list of settings forbids is not sent. Where no such list can be
  *    read, the BMC is left to judge.
  * 3. No password is read or set.
  */
@@ -78,7 +78,7 @@ export async function stageBios(
   return failed('notApplied', bounded(`the BMC accepted and did not keep ${lost}`));
 }
 
-/** Waits until `wanted` holds; the boot that takes it is somebody else's to order. */
+/** Waits until `wanted` holds; the caller orders the boot that applies it. */
 export async function checkBios(
   system: Resource,
   wanted: BiosSettings,
@@ -156,7 +156,7 @@ function settingOf(name: string, current: JsonObject, pending: JsonObject): Bios
   return next === now ? { name, current: now } : { name, current: now, pending: next };
 }
 
-/** (3) Services show no passwords by the standard; this keeps to it for those that do. */
+/** (3) Services show no passwords by the standard. This hides them also where a service does. */
 function shown(name: string, values: JsonObject): string {
   return isPassword(name) ? '' : textOf(values[name]);
 }

@@ -1,6 +1,7 @@
 /**
  * The persistent boot order (DSP0268, ComputerSystem `Boot.BootOrder` and BootOption). Where the
- * system names a settings resource that has an order, that one is told, and the next boot takes it.
+ * system names a settings resource that has an order, the change goes to that resource, and the
+ * next boot applies it.
  */
 import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
 import { readUntil } from '../read-back.ts';
@@ -83,7 +84,7 @@ export async function setBootOrder(
   return failed('notApplied', 'the BMC accepted the boot order and did not keep it', words);
 }
 
-/** The resource that is told: what holds after a boot, where that has an order. */
+/** The resource to change: the settings for the next boot, where they have an order. */
 async function orderTarget(system: Resource, get: Get): Promise<BmcResult<Resource>> {
   const settings = objectAt(system.body, '@Redfish.Settings');
   const path = pathOf(objectAt(settings, 'SettingsObject'));

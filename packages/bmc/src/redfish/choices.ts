@@ -96,7 +96,7 @@ export function judgeBoot(
 
 const resetTypesFor: Readonly<Record<PowerState | 'softOff', readonly string[]>> = {
   on: ['On', 'ForceOn'],
-  // Not GracefulShutdown, which asks the system; not PushPowerButton, which turns either way.
+  // Not GracefulShutdown, which asks the system; not PushPowerButton, which may also switch on.
   off: ['ForceOff'],
   // Not PushPowerButton: pressed as the system stops by itself it switches the machine on.
   softOff: ['GracefulShutdown'],

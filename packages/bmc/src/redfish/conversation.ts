@@ -47,13 +47,13 @@ export interface Taken {
   readonly location: string | undefined;
 }
 
-/** Reads one resource; whoever gives it takes turns for it. */
+/** Reads one resource; its maker passes the read through the governor. */
 export type Get = (path: string) => Promise<BmcResult<Resource>>;
 
 /** DSP0266 §6.2: the same for every service. */
 const rootPath = '/redfish/v1/';
 const redirectsMax = 3;
-/** Signing out must not hold up whoever waits for the answer. */
+/** Signing out must not delay the caller that waits for the answer. */
 const signOutTimeoutMs = 3_000;
 
 type Authorization =

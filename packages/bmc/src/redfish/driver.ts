@@ -1,11 +1,11 @@
 /**
  * Redfish (DMTF DSP0266, DSP0268) over HTTPS. Keeps the invariants of BmcDriver.
  *
- * 1. What only reads is one turn of the governor, from signing in to signing out. What acts gives
- *    the turn back between its readings, so that other features get theirs in the meantime.
- * 2. A success of an action means "accepted" (204 is also the answer to what did nothing): only
- *    what is read back counts.
- * 3. Of several systems the one is taken that fits what is known of the host, or none.
+ * 1. A read is one governed call, from signing in to signing out. An act is several governed calls,
+ *    so that calls of other features run between its readings.
+ * 2. A success of an action means "accepted" (204 is also the answer to an action without effect):
+ *    only what is read back counts.
+ * 3. Of several systems the driver takes the one that fits what is known of the host, or none.
  */
 import {
   type Asserted,
@@ -146,7 +146,10 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  /** One turn: nobody else of ours comes between the reading of the power and the soft off. */
+  /**
+   * One governed call: no other call of ours runs between the reading of the power and the soft
+   * off.
+   */
   softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
     return this.#once(
       async (talk) => {
@@ -176,7 +179,7 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  /** One turn per part. */
+  /** One governed call per part. */
   readInventory(parts: readonly BmcPart[], signal?: AbortSignal): Promise<BmcResult<BmcInventory>> {
     return this.#inTurns(async (turn) => {
       const system = await turn((talk) => this.#system(talk, signal));
@@ -322,7 +325,7 @@ export class RedfishDriver implements BmcDriver {
     }, signal);
   }
 
-  /** What only reads, one turn for each answer. */
+  /** A read, with one governed call for each answer. */
   #reading<T>(
     read: (system: Resource, get: Get) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,
@@ -425,7 +428,7 @@ export class RedfishDriver implements BmcDriver {
     return system;
   }
 
-  /** One turn for all of it. */
+  /** One governed call for all of it. */
   #once<T>(
     act: (talk: Conversation) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,
@@ -443,7 +446,7 @@ export class RedfishDriver implements BmcDriver {
     return governor.run(target.credential, turn, { restMs }, signal);
   }
 
-  /** Several turns within one conversation. */
+  /** Several governed calls within one conversation. */
   async #inTurns<T>(
     act: (turn: GovernedCall) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,

@@ -21,8 +21,8 @@ export interface EventLog {
 const servicesMax = 16;
 
 /**
- * The machine's event log; one that goes by another name only where there is no such. `isFit`: what
- * it has to offer.
+ * The machine's event log. A log with another name is taken only where there is no usual one.
+ * `isFit`: the abilities that the log needs.
  */
 export async function findEventLog(
   system: Resource,

@@ -1,11 +1,11 @@
 /**
  * An update of firmware (DSP0268: UpdateService.SimpleUpdate, Task, SoftwareInventory).
  *
- * 1. It is ordered once: whatever became of the answer, what follows only reads. Nothing that
- *    happens after the order is transient, so nobody orders it again by itself.
- * 2. A task is a hint. It may vanish with a restart of the BMC, or be another one's by then: only
- *    the version that is read back counts.
- * 3. The BMC fetches only from where this agent's configuration lets it.
+ * 1. It is ordered once: after the order the driver only reads, also when the answer was lost. No
+ *    failure after the order is transient, so the order is never repeated automatically.
+ * 2. A task is a hint. It may vanish with a restart of the BMC, or its number may belong to another
+ *    task by then: only the version that is read back counts.
+ * 3. The BMC fetches only from places that this agent's configuration allows.
  */
 import {
   type Asserted,

@@ -1,7 +1,7 @@
 /**
- * What is told to a Redfish BMC beside power and the next boot: its lamp, its own restart, the
- * persistent boot order; and the list of firmware. A success of an action means "accepted": only
- * what is read back counts.
+ * Acts of a Redfish BMC beside power and the next boot: its lamp, its own restart, the persistent
+ * boot order; and the list of firmware. A success of an action means "accepted": only what is read
+ * back counts.
  */
 import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
 import { readUntil } from '../read-back.ts';

@@ -61,7 +61,7 @@ export async function readMedia(
   return ok(isIn ? image : undefined);
 }
 
-/** The first drive that takes CDs or DVDs, at the system or, as of old, at its manager. */
+/** The first drive that takes CDs or DVDs, at the system or, on older services, at its manager. */
 async function findDrive(system: Resource, get: Get): Promise<BmcResult<Resource>> {
   const [managerPath] = pathsAt(objectAt(system.body, 'Links'), 'ManagedBy');
   for (const place of waysOf('virtualMedia')) {

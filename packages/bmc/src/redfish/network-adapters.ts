@@ -1,11 +1,12 @@
 /**
  * Ports of a system's network adapters, with the MAC addresses of their functions (DSP0268:
- * NetworkAdapter, NetworkDeviceFunction, Port, NetworkPort). Many BMCs tell more here than in
- * EthernetInterfaces, above all of a machine that is off.
+ * NetworkAdapter, NetworkDeviceFunction, Port, NetworkPort). Many BMCs show more here than in
+ * EthernetInterfaces, above all while the machine is off.
  *
- * 1. Only Ethernet counts that is not switched off: functions for storage have addresses of their
- *    own, which no system shows as a network card.
- * 2. Bounded, and no condition of other lists: what cannot be read is missing, and is told.
+ * 1. Only Ethernet functions that are not switched off count: storage functions have addresses of
+ *    their own, which no system shows as a network card.
+ * 2. Bounded, and no other list depends on it: an unreadable part is missing, and is reported as
+ *    such.
  */
 import type { BmcInterface } from '../driver.ts';
 import { waysOf } from '../vendors.ts';

@@ -1,4 +1,4 @@
-/** Reads lists of parts one after another, within bounds, and keeps what came of it. */
+/** Reads lists of parts one after another, within bounds, and keeps the results. */
 import type { BmcResult } from '../driver.ts';
 import type { Resource } from './conversation.ts';
 import { type JsonObject, objectAt, pathsAt, textAt } from './json.ts';

@@ -91,7 +91,7 @@ export function refusalOfNonsense(answer: Answered, asked: Asked): BmcFailed {
   return failed('protocol', message, safeWords(what, asked.secrets));
 }
 
-/** The messages of an error, or what came instead of one. */
+/** The messages of an error, or the answer's text where it has none. */
 export function wordsOf(answer: Answered): string {
   const body = parseObject(answer.body);
   if (body === undefined) return excerpt(answer);
@@ -108,7 +108,7 @@ export function wordsOf(answer: Answered): string {
   return textAt(error, 'message') ?? textAt(error, 'code') ?? 'no words';
 }
 
-/** Whether an error names one of DMTF's messages, in whichever version of its registry. */
+/** Whether an error names one of DMTF's messages, in any version of its registry. */
 export function namesMessage(answer: Answered, key: string): boolean {
   const error = objectAt(parseObject(answer.body) ?? {}, 'error');
   const ids = objectsAt(error, '@Message.ExtendedInfo').map((one) => textAt(one, 'MessageId'));

@@ -16,7 +16,7 @@ export interface ResetFacts {
   /** Where the action is called. */
   readonly path: string;
   readonly types: readonly string[] | undefined;
-  /** Where the types are told instead. */
+  /** The path that lists the types instead. */
   readonly actionPath: string | undefined;
 }
 

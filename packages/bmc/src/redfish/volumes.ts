@@ -1,12 +1,14 @@
 /**
  * RAID volumes of a storage controller (DSP0268: Storage, Volume, VolumeCollection).
  *
- * 1. All that can be known is checked before anything is deleted: what was on it is lost.
- * 2. Each change is ordered once: whatever became of the answer, what follows only reads. Nothing
- *    that happens after the first order is transient, so nobody orders it again by itself.
- * 3. A volume is known by its RAID type and its drives, never by its number or its name, which
- *    services give to the next one. Only what is read back counts.
- * 4. What is no RAID (a drive that is passed through) is left alone.
+ * 1. Everything that can be checked is checked before anything is deleted: a deletion loses the
+ *    volume's content.
+ * 2. Each change is ordered once: after the order the driver only reads, also when the answer was
+ *    lost. No failure after the first order is transient, so the order is never repeated
+ *    automatically.
+ * 3. A volume is identified by its RAID type and its drives, never by its number or its name, which
+ *    services reuse for the next one. Only what is read back counts.
+ * 4. A drive that is passed through is no RAID and is left alone.
  */
 import { pause } from '@rackwright/platform';
 import {
@@ -33,7 +35,10 @@ export interface VolumeTimings {
   /** All changes together may take so long. */
   readonly windowMs: number;
   readonly pollMs: number;
-  /** After its task is over a change shows within this, as does one that was answered at once. */
+  /**
+   * A change shows within this time after the end of its task, or after the answer where there is
+   * no task.
+   */
   readonly shownWithinMs: number;
 }
 
@@ -44,7 +49,7 @@ export const defaultVolumeTimings: VolumeTimings = {
 };
 
 export interface VolumeCalls extends TaskCalls {
-  /** A turn in a conversation of its own: a restart of the BMC ends every session. */
+  /** A governed call in a conversation of its own: a restart of the BMC ends every session. */
   anew<T>(act: (talk: Conversation) => Promise<BmcResult<T>>): Promise<BmcResult<T>>;
   readonly volumes: VolumeTimings;
 }
@@ -326,7 +331,7 @@ interface Ordered {
   readonly isOpen: boolean;
 }
 
-/** A BMC that is busy has not begun: what comes first is given up, what follows waits for it. */
+/** A busy BMC has not begun: the first change is then given up, a later one waits for the BMC. */
 async function orderChange(
   change: Change,
   controller: Controller,

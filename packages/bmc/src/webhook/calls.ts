@@ -30,7 +30,7 @@ export type ReadState =
   | { readonly kind: 'state'; readonly power: PowerState }
   | { readonly kind: 'none'; readonly why: string };
 
-/** What an answer says; what is neither on nor off by the configuration is no state. */
+/** The state in an answer; a value that the configuration names neither on nor off is no state. */
 export function stateIn(body: Uint8Array, calls: PowerCalls): ReadState {
   const found = textIn(Buffer.from(body).toString('utf8'), calls.stateField);
   if (found === undefined) {

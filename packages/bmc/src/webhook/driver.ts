@@ -1,9 +1,9 @@
 /**
- * A socket that a device switches over HTTP, in place of a BMC. It knows power and nothing else: no
- * boot override, no soft off, no lamp, no log; who the machine is it does not say either.
+ * A socket that a device switches over HTTP, in place of a BMC. It has power and nothing else: no
+ * boot override, no soft off, no lamp, no log, and no identity of the machine.
  *
  * 1. `on` and `off` are the socket's: a system that has shut down leaves it on.
- * 2. What is neither on nor off is no state: nothing is switched, and nothing said.
+ * 2. A value that is neither on nor off is no state: nothing is switched, and no state is reported.
  * 3. A redirect is refused: the secret goes to the device that was named, and to no other.
  * 4. Nothing that the device answers is repeated, so nothing can show the secret.
  * 5. The certificate is pinned as that of a BMC. By plain HTTP there is none.

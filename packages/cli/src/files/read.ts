@@ -2,12 +2,12 @@
  * Files of objects: YAML documents, each an object or a list of objects; JSON is YAML too.
  *
  * Invariants:
- * 1. A field that nobody knows is refused with its line and column and the nearest name; all that
- *    is wrong with a file is told at once.
- * 2. What the control plane makes itself (uid, etag, times, status) may stand there, so that what
- *    `-o json` of other commands prints can be used, and is left out by name. Such an object says
- *    its kind by its name, and numbers of 64 bits as texts.
- * 3. No secret stands in a file: a password is named by the file or the variable that holds it.
+ * 1. An unknown field is refused with its line and column and the nearest name; all problems of a
+ *    file are reported at once.
+ * 2. Fields that the control plane sets itself (uid, etag, times, status) may be in a file, so that
+ *    the `-o json` output of other commands can be used; they are left out by name. Such an object
+ *    gives its kind by its name, and numbers of 64 bits as texts.
+ * 3. No secret is in a file: a password is named by the file or the variable that holds it.
  */
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { errorText, nearestName } from '@rackwright/platform';
@@ -51,8 +51,8 @@ export function readObjects(text: string): ReadFile {
 }
 
 /**
- * Where the field of a violation stands, "pool.spec.windows[0].time_zone"; of one that the file
- * leaves out, what is nearest around it.
+ * The position of the field of a violation, "pool.spec.windows[0].time_zone"; of a field that the
+ * file leaves out, the nearest position around it.
  */
 export function placeOfField({ places, line, column }: FileObject, field: string): Place {
   const path = field.replaceAll('"', '').replace(/_([a-z])/g, (_, c: string) => c.toUpperCase());
@@ -162,7 +162,7 @@ class Reader {
     if (count === 1 && typeof env === 'string' && env !== '') {
       return { kind: 'env', variable: env };
     }
-    // Whatever stands there may be the password itself: it is not repeated.
+    // The value here may be the password itself: it is not repeated.
     this.#wrong(
       node,
       'password must be {file: PATH} or {env: VARIABLE}; no secret stands in a file',

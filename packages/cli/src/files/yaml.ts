@@ -88,7 +88,7 @@ export class YamlText {
       const isName =
         isScalar(key) && (typeof key.value === 'string' || typeof key.value === 'number');
       const name = isName ? writtenAs(key) : '';
-      // An object of JavaScript would lose the one, and the other would replace what went before.
+      // A JavaScript object would lose this key, and a repeated key would replace the value before.
       if (name === '__proto__') this.wrong(key as Node, '"__proto__" cannot be a name');
       else if (seen.has(name)) this.wrong(key as Node, `"${name}" stands there already`);
       else if (isName) yield [name, key, (value as Node | null) ?? null];

@@ -48,7 +48,7 @@ export interface Tokens {
   readonly expiresInMs: number | undefined;
 }
 
-/** What came of one question for tokens (RFC 8628 §3.5). */
+/** The outcome of one request for tokens (RFC 8628 §3.5). */
 export type Answered =
   | { readonly kind: 'tokens'; readonly tokens: Tokens }
   | { readonly kind: 'pending' }
@@ -117,7 +117,7 @@ export function askForTokens(
   });
 }
 
-/** Asks for new tokens by the one that is for that. */
+/** Requests new tokens with a refresh token. */
 export function refresh(provider: Provider, at: Endpoints, token: string): Promise<Answered> {
   const { clientId } = provider.settings;
   return tokensFrom(provider, at, {

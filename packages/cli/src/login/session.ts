@@ -2,9 +2,9 @@
  * Sign-ins that are kept: one file for each context, readable by its owner alone.
  *
  * Invariants:
- * 1. A token that is about to end is renewed before it is used, where the provider lets us.
- * 2. Two commands at once are no trouble where each renewal gives a new refresh token: the one that
- *    comes too late takes what the other has got.
+ * 1. A token that is about to end is renewed before it is used, where the provider allows it.
+ * 2. Two commands at once do no harm where each renewal gives a new refresh token: the later one
+ *    takes the tokens that the other has received.
  */
 import type { Clock } from '@rackwright/platform';
 import type { CommandIo } from '../command-io.ts';

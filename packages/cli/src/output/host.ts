@@ -292,7 +292,7 @@ function inventoryFields({ status }: Host): [string, string][] {
   ];
 }
 
-/** The worst that is to be said of a host, and who holds it: a hold hides no fault. */
+/** The worst problem of a host, and its holder: a hold hides no fault. */
 export function problemText(host: Host): string {
   const [hold] = host.status?.holds ?? [];
   const held = hold === undefined ? '' : `${holdName(hold)}: ${hold.reason}`;

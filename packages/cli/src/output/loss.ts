@@ -19,7 +19,7 @@ export function lossLines(what: Destruction, host: Host, clock: Clock): readonly
   return [...effectLines(what, host), ...useLines(host, clock), `${questionOf(what, host)} [y/N] `];
 }
 
-/** Hosts that are named before many are asked; of more than these, the number is told. */
+/** Hosts that are named before a request to many; of more hosts only the number is shown. */
 const namedMost = 12;
 
 /** Lines that say which hosts are meant and what they lose, before the question. */

@@ -51,8 +51,8 @@ function percentOf({ status }: Host, { steps, currentStep }: Run): number | unde
 }
 
 /**
- * From what such runs usually take, or from the pace of the step under way, whichever says more:
- * a long erasure is measured by itself.
+ * From the usual duration of such runs, or from the pace of the step under way, whichever is
+ * longer: a long erasure is measured by itself.
  */
 function leftOf(
   { status }: Host,

@@ -1,7 +1,7 @@
 /** What is shown to others: JSON without what people may have put a secret into. Pure. */
 import type { JsonValue } from '@bufbuild/protobuf';
 
-/** Fields whose value is left out, wherever they are, by their names in JSON. */
+/** Fields whose value is left out, at any depth, by their names in JSON. */
 const secretFields: ReadonlySet<string> = new Set([
   'userData',
   'networkConfig',

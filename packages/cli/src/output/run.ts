@@ -91,7 +91,7 @@ function outcomeText({ phase, outcome, waiting }: Run): string {
   return waiting === undefined ? 'running' : `waiting for ${waiting.reason}`;
 }
 
-/** "7", or "3 of 7" where it has not come to its end. */
+/** "7", or "3 of 7" for a run that has not completed all. */
 function stepsText({ steps, currentStep, outcome }: Run): string {
   if (outcome === RunOutcome.SUCCEEDED) return String(steps.length);
   return `${Math.min(currentStep + 1, steps.length)} of ${steps.length}`;

@@ -2,7 +2,7 @@
 
 export interface Page {
   readonly title: string;
-  /** What the page comes to, in one line, and whether that is good. */
+  /** The page's result, in one line, and whether that is good. */
   readonly result: { readonly text: string; readonly good: boolean };
   readonly sections: readonly Section[];
   readonly footer: string;

@@ -1,4 +1,4 @@
-/** What every page of the console is given: clients, link, clock and who has signed in. */
+/** The shared parts of every page of the console: clients, link, clock and the signed-in person. */
 
 import type { WhoAmIResponse } from '@rackwright/messages';
 import { createContext } from 'preact';
@@ -16,7 +16,7 @@ export interface Console {
   readonly caller: Caller;
   /** Ends the session, as a person asks. */
   readonly signOut: () => void;
-  /** A call was told that the session is over: one signs in again, on the page. */
+  /** A call was answered that the session is over: the page asks for a new sign-in. */
   readonly sessionOver: () => void;
 }
 

@@ -50,7 +50,7 @@ export function useHostRows(filter: string, sorting: Sorting): HostRows {
   const total = counted.value?.total;
   const before = useRef(total);
   useEffect(() => {
-    // Whoever came or went has moved those behind it.
+    // Hosts that were added or removed have moved the rows behind them.
     if (before.current !== undefined && before.current !== total) reader.renew();
     before.current = total;
   }, [total, reader]);
@@ -77,7 +77,10 @@ export function useHostRows(filter: string, sorting: Sorting): HostRows {
   };
 }
 
-/** A change of a host that is at hand changes no count, or one that the next count tells. */
+/**
+ * Whether an event may change the count. A change of a loaded host does not, or the next count
+ * shows it.
+ */
 function isGoneOrNew(pages: Pages<Host>): (event: LinkEvent) => boolean {
   return (event) => {
     if (event.kind !== 'host') return false;
@@ -102,7 +105,7 @@ function readerOf(
   };
 }
 
-/** Reads one page at a time: the one that is looked at now, whatever was passed on the way. */
+/** Reads one page at a time: the page in view now, and none that was scrolled past. */
 class PageReader {
   readonly #link: { unreached(): void; heard(): void };
   readonly #read: ReadPage;

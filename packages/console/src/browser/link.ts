@@ -3,11 +3,11 @@
  *
  * Invariants:
  * 1. At most one watch is open; a page that follows something else ends it first.
- * 2. A watch that ends or falls silent is opened again for ever, with pauses; what was missed
- *    meanwhile is told by `onRecovery`, and read anew by whoever shows it.
- * 3. Of events nothing is kept: a page may be open for weeks. The client keeps about a hundred
- *    bytes of each message until its call ends, so that a call ends after so many, and another one
- *    goes on from its last position.
+ * 2. A watch that ends or falls silent is opened again without limit, with pauses. `onRecovery`
+ *    reports that events were missed meanwhile, and each view then reads its data anew.
+ * 3. No event is kept: a page may be open for weeks. The client keeps about a hundred bytes of each
+ *    message until its call ends. So a call ends after a number of messages, and the next one
+ *    resumes from its last position.
  */
 import {
   type Host,
@@ -75,7 +75,7 @@ export class Link {
   follow(topic: Topic): void {
     if (sameTopic(topic, this.#topic) && this.#watching !== undefined) return;
     this.#topic = topic;
-    // What changes until the new watch is open is told by no event.
+    // No event reports changes before the new watch is open.
     this.#missedSome = true;
     if (this.#state.kind !== 'resting') this.#open();
   }
@@ -202,7 +202,7 @@ export class Link {
     return message;
   }
 
-  /** After silence asks whether anybody is there: a connection may be dead and open. */
+  /** After a silence it checks the server: a dead connection may look open. */
   #listen(): void {
     this.#cancelTimer();
     this.#cancelTimer = this.#clock.after(quietMs, () => void this.#ask());

@@ -4,7 +4,7 @@ import type { Failure } from '../logic/failure.ts';
 import { failureOf } from './client.ts';
 import { type LiveOptions, useLive } from './hooks.ts';
 
-/** Rows that a page shows at most: who needs older ones narrows the question. */
+/** Rows that a page shows at most: a person who needs older ones narrows the filter. */
 const rowsMax = 2_000;
 
 interface PageOf<T> {

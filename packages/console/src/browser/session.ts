@@ -16,7 +16,7 @@ export type SignedIn =
   | { readonly kind: 'out'; readonly failure: Failure }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
-/** Who the session's cookie says that one is. */
+/** The person of the session's cookie. */
 export async function whoAmI({ access }: Clients): Promise<SignedIn> {
   try {
     return { kind: 'in', me: await access.whoAmI({}) };

@@ -61,7 +61,9 @@ export async function buildConsole(): Promise<BuiltConsole> {
   return { files, packageFolders: [...packageFolders].sort() };
 }
 
-/** Builds it into `folder`, in place of what is there: whoever reads finds either, whole. */
+/**
+ * Builds it into `folder`, in place of the present content: a reader finds either build, complete.
+ */
 export async function buildConsoleInto(folder: string): Promise<void> {
   const { files } = await buildConsole();
   const fresh = `${folder}.${process.pid}.new`;

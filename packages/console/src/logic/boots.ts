@@ -8,10 +8,10 @@ import {
 } from '@rackwright/messages';
 import { msOf } from './format.ts';
 
-/** A step, or the one that never came. */
+/** A step, or the missing one. */
 export interface BootRow {
   readonly stage: string;
-  /** Who asked, or how a file was sent. */
+  /** The program that asked, or how a file was sent. */
   readonly by: string;
   /** Milliseconds from the beginning of the boot; undefined: it never came. */
   readonly fromMs: number | undefined;
@@ -27,7 +27,7 @@ export interface BootRow {
 /** The least that a bar is drawn with, per cent. */
 const leastPercent = 0.5;
 
-/** The steps in the order in which they came, and last the one that never came, if any. */
+/** The steps in the order of their arrival, and last the missing one, if any. */
 export function bootRows({ startTime, steps, missing }: BootTrace): BootRow[] {
   const startMs = msOf(startTime) ?? 0;
   const times = steps.map((step) => timesOf(step, startMs));

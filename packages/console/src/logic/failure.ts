@@ -1,9 +1,9 @@
 /**
- * What a person is told of a call that failed: what happened, why, and what to do. Pure.
+ * The text for a person about a call that failed: what happened, why, and what to do. Pure.
  *
  * Invariants:
  * 1. Advice follows from code, reason and refusal, never from the text of a message.
- * 2. Whatever a server answers, there is advice.
+ * 2. There is advice for every answer of a server.
  */
 import { Code } from '@connectrpc/connect';
 

@@ -1,9 +1,9 @@
 /**
- * What each role is offered: a table over the methods that buttons call. Pure.
+ * Which actions each role is offered: a table over the methods that buttons call. Pure.
  *
  * Invariants:
- * 1. The server decides; this only keeps from sight what it would refuse whatever the host is.
- * 2. Each row is that of the server's own table of rights, which a test compares.
+ * 1. The server decides; this only hides actions that the server would refuse for every host.
+ * 2. Each row is that of the server's own table of rights; a test compares them.
  */
 import { Role } from '@rackwright/messages';
 
@@ -51,7 +51,7 @@ export const offers = {
 
 export type OfferName = keyof typeof offers;
 
-/** Who has signed in. */
+/** The signed-in person. */
 export interface Caller {
   readonly role: Role;
   readonly isScoped: boolean;

@@ -1,9 +1,9 @@
 /**
- * The pages of a long list that are at hand, those that are wanted, and what a change does. Pure.
+ * The loaded pages of a long list, the wanted ones, and the effect of a change. Pure.
  *
  * Invariants:
  * 1. At most `pagesKept` pages are kept.
- * 2. A page of an earlier question (`version`) is shown until the new one has come, never after.
+ * 2. A page of an earlier query (`version`) is shown until the new one has arrived, never after.
  */
 import { evicted } from './window.ts';
 

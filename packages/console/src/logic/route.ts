@@ -6,7 +6,7 @@ export interface Route {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** Of "#/hosts/h1?tab=disks". Whatever it is, there is a route. */
+/** Of "#/hosts/h1?tab=disks". Every hash has a route. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   const parts = path.split('/').filter((part) => part !== '');

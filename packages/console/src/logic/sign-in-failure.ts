@@ -1,8 +1,8 @@
 /**
- * Why a sign-in at the identity provider did not work, by the reason that the control plane has led
- * back with. Pure.
+ * Why a sign-in at the identity provider failed, by the reason in the control plane's redirect.
+ * Pure.
  *
- * Invariant: words come from here alone. Whoever makes an address puts none into the page.
+ * Invariant: all words come from this module. The author of a link cannot put words into the page.
  */
 import { Code } from '@connectrpc/connect';
 import type { Failure } from './failure.ts';
@@ -38,7 +38,7 @@ const causes: Readonly<Record<string, Cause>> = {
 
 const other = out('The sign-in at the identity provider did not work');
 
-/** The failure of this reason; of one that is not known here, that it did not work. */
+/** The failure of this reason; of an unknown reason, that the sign-in failed. */
 export function signInFailure(reason: string): Failure {
   const isKnown = Object.hasOwn(causes, reason);
   return {

@@ -43,5 +43,5 @@ export function subOptions(
 /** Option 82: what a relay says about where the client is (1 circuit id, 2 remote id). */
 export const relayAgent = subOptions('option 82 (relay agent)', 'bare');
 
-/** Option 175: what an iPXE can do, and what it is told (176: ask no proxy on port 4011). */
+/** Option 175: an iPXE's features, and settings for it (176: ask no proxy on port 4011). */
 export const ipxe = subOptions('option 175 (iPXE)', 'withPadAndEnd');

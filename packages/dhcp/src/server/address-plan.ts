@@ -28,7 +28,7 @@ export interface AddressPlanSettings {
   readonly reservations: readonly Reservation[];
   /** For hosts that are known and have no reservation. */
   readonly range?: AddressRange;
-  /** For anybody; without it who is not known gets no answer. */
+  /** For unknown clients; without it they get no answer. */
   readonly discovery?: AddressRange;
 }
 

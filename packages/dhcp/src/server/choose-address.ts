@@ -2,11 +2,11 @@
  * Which address a client gets. Pure: plan, book and time in, address and changes out.
  *
  * C1 An address is taken only when nobody else holds it: never while another's lease runs, nor
- *    while a known host has it, although switched off.
- * C2 The order is: reservation, the address it has, the address it asks for, and then one that
- *    its MAC points to, so that even a book that was lost gives most hosts the same address again.
+ *    while it is the address of a known host, even one that is switched off.
+ * C2 The order is: reservation, the present address, the requested address, and then one that the
+ *    MAC yields. So even after the loss of the book most hosts get the same address again.
  * C3 When a client leaves an address before its lease has ended, that address is set aside until
- *    then: whoever still uses it uses it alone.
+ *    then: a machine that still uses it uses it alone.
  */
 import type { Mac } from '../mac.ts';
 import { type AddressPlan, type AddressPool, isInPlan } from './address-plan.ts';
@@ -58,7 +58,7 @@ export function mayHave(standing: AddressState, mac: Mac, address: string): bool
   return (reserved || inPool) && canHave(standing, mac, address);
 }
 
-/** What changes in the book when `mac` gets `lease`, whatever it and others had before. */
+/** The changes in the book when `mac` gets `lease`, in place of all earlier entries. */
 export function changesFor(
   { book, nowMs }: AddressState,
   kind: 'offered' | 'leased',

@@ -1,9 +1,9 @@
 /**
- * Which MAC has which address. Changed only by what {@link LeaseBook.apply} is told, so that the
- * decision about a packet can be made without touching it.
+ * Which MAC has which address. Only {@link LeaseBook.apply} changes it, so a decision about a
+ * packet reads it without a change.
  *
- * L1 A MAC has at most one address, and an address at most one MAC. A change that would break
- *    this throws: it is a fault of ours, and no packet may cause it.
+ * L1 A MAC has at most one address, and an address at most one MAC. A change that would break this
+ *    throws: it is a fault of ours, and no packet may cause it.
  * L2 An address that is set aside belongs to nobody until its time has passed.
  * L3 There is at most one entry for each address, so the book is bounded by the address plan.
  */
@@ -20,7 +20,7 @@ export interface Lease {
   readonly untilMs: number;
 }
 
-/** An address that nobody gets for a time: somebody unknown to us seems to use it. */
+/** An address that nobody gets for a time: an unknown machine seems to use it. */
 export interface SetAside {
   readonly address: string;
   /** On whose word. */
@@ -36,8 +36,8 @@ export interface LeaseRecords {
 
 export type LeaseChange =
   /**
-   * The lease takes the place of whatever its MAC had. What was only offered need not outlive a
-   * restart: nobody uses it yet.
+   * The lease replaces every earlier entry of its MAC. An offer need not survive a restart: nobody
+   * uses it yet.
    */
   | { readonly kind: 'offered' | 'leased'; readonly lease: Lease }
   | { readonly kind: 'forgotten'; readonly mac: Mac }

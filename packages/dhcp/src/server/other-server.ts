@@ -10,7 +10,7 @@ export type Quiet =
 
 export const serving: Quiet = { kind: 'serving' };
 
-/** What another server's trace makes of us; `isNews` when somebody should hear of it. */
+/** Our state after a sight of another server; `isNews` when people should learn of it. */
 export function afterSighting(
   before: Quiet,
   serverAddress: string,

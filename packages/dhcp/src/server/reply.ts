@@ -1,10 +1,10 @@
 /**
  * The server's packets (RFC 2131 table 3) and where they go (§4.1).
  *
- * R1 A packet that refuses an address carries no other, and reaches the client whatever address
- *    it believes to have.
- * R2 Nothing is sent to an address that a client does not have yet: without raw sockets nobody
- *    would find it, so it is broadcast.
+ * R1 A packet that refuses an address carries no other, and reaches the client with each address
+ *    that it may believe to have.
+ * R2 Nothing is sent to an address that a client does not have yet: without raw sockets it would
+ *    not arrive, so the packet is broadcast.
  */
 import type { AnswerPaths, Peer } from '../answer.ts';
 import type { BootParts } from '../boot-parts.ts';
@@ -16,7 +16,7 @@ import { broadcastAddress, type Subnet, subnetMask } from '../subnet.ts';
 const unset = '0.0.0.0';
 const broadcastFlag = 0x8000;
 
-/** What every client of the subnet is told. */
+/** The settings for every client of the subnet. */
 export interface SubnetSettings {
   /** 60 to 0xfffffffe seconds. */
   readonly leaseSeconds: number;
@@ -74,7 +74,7 @@ export function grantReply(
   return { packet, to: destination(packet, asked, paths) };
 }
 
-/** `message` is for whoever reads the client's log. */
+/** `message` is for readers of the client's log. */
 export function refusalReply(
   asked: DhcpPacket,
   message: string,

@@ -1,6 +1,6 @@
 /**
- * What a client asks an address server for (RFC 2131 §4.3, §4.4). Requests of four states look
- * alike but for which fields are filled; they are told apart here, once.
+ * A client's request to an address server (RFC 2131 §4.3, §4.4). The requests of four client states
+ * differ only in the fields that are filled; this module is the one place that distinguishes them.
  */
 import { DecodeError } from '@rackwright/bytes';
 import type { Peer, Silence } from '../answer.ts';
@@ -47,8 +47,8 @@ export interface OtherAnswer {
 }
 
 /**
- * Sorts a packet that came to the server's port. Total: it is silence when what is asked cannot be
- * told; what is said beside that counts as not there when it cannot be decoded.
+ * Classifies a packet that came to the server's port. Total: the answer is silence when the request
+ * is unclear. Other options that cannot be decoded count as absent.
  */
 export function readServerRequest(
   packet: DhcpPacket,

@@ -1,16 +1,16 @@
 /**
- * What an address server does with a packet (RFC 2131 §4.3): known hosts, reservations and, where
- * a range is set aside for them, strangers. Pure: what is known goes in, the answer and what
- * changes in the book come out.
+ * What an address server does with a packet (RFC 2131 §4.3): known hosts, reservations and, where a
+ * range is set aside for them, strangers. Pure: the known state goes in, the answer and the changes
+ * of the book come out.
  *
- * V1 Clients are told apart by MAC alone: firmware, boot loader and ramdisk of one host name
+ * V1 Clients are distinguished by MAC alone: firmware, boot loader and ramdisk of one host name
  *    themselves differently, and it shall keep one address through all of them.
- * V2 Who is not served hears nothing, not even a refusal: it is somebody else's.
- * V3 An offer waits for nothing. Whether an address is in use is learnt by the client, which
- *    declines it then.
- * V4 While another server is at work only leases that run are extended: nothing is offered,
- *    nothing refused, nobody new gets an address.
- * V5 What is said of booting is what the proxy says; an address is given with it or without.
+ * V2 A client that is not served gets nothing, not even a refusal: it is another server's.
+ * V3 An offer waits for nothing. The client itself finds out whether an address is in use, and then
+ *    declines it.
+ * V4 While another server is active only running leases are extended: nothing is offered, nothing
+ *    refused, no new client gets an address.
+ * V5 The boot parts are the proxy's; they are the same with an address and without.
  */
 
 import { type BootPermission, type BootSettings, bootParts } from '../boot-parts.ts';
@@ -65,7 +65,7 @@ export interface GrantedBefore {
   readonly reason: string;
 }
 
-/** What should be told beside the answer. */
+/** A message for people beside the answer. */
 export type ServerNotice =
   | { readonly kind: 'otherServer'; readonly serverAddress: string }
   | { readonly kind: 'declined'; readonly mac: Mac; readonly address: string }
@@ -225,7 +225,7 @@ function decline({ request, standing, settings }: Desk, address: string): Server
   };
 }
 
-/** The address stays with the MAC until somebody needs it (RFC 2131 §4.3.4). */
+/** The address stays with the MAC until another client needs it (RFC 2131 §4.3.4). */
 function release({ request, standing }: Desk, address: string): ServerDecision {
   const { mac } = request;
   const lease = standing.book.leaseOf(mac);

@@ -1,7 +1,7 @@
 /**
  * The header of a qcow2 file (QEMU's specification of the format, versions 2 and 3).
  *
- * Q1 Whatever would change what the guest sees and is not done here is refused by its name: a
+ * Q1 A feature that changes what the guest sees and is not supported here is refused by its name: a
  *    backing file, an external data file, encryption, and every incompatible feature.
  */
 import { ByteReader, DecodeError } from '@rackwright/bytes';

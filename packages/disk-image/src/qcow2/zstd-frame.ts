@@ -1,6 +1,6 @@
 /**
- * Where a Zstandard frame ends (RFC 8878, 3.1.1). A compressed cluster is followed, in its last
- * sector, by whatever comes next, which may be another frame.
+ * Where a Zstandard frame ends (RFC 8878, 3.1.1). Other bytes follow a compressed cluster in its
+ * last sector, and they may be another frame.
  */
 import { ByteReader } from '@rackwright/bytes';
 

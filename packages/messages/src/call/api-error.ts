@@ -32,7 +32,7 @@ export type ApiError =
   | (Said & { readonly kind: 'notFound' })
   /** `violations` name the values that others hold; empty when it is the resource itself. */
   | (Said & { readonly kind: 'alreadyExists'; readonly violations: readonly FieldViolation[] })
-  /** The state of the system forbids it; the same request may succeed after somebody acts. */
+  /** The state of the system forbids it; the same request may succeed after a person has acted. */
   | (Said & { readonly kind: 'failedPrecondition' })
   /** Somebody else changed it first (etag); read again and decide again. */
   | (Said & { readonly kind: 'aborted' })
@@ -118,7 +118,7 @@ export function failedPrecondition(
   return new ApiFailure({ kind: 'failedPrecondition', message, reason, metadata });
 }
 
-/** No or no valid proof of who is calling. */
+/** No or no valid proof of the caller's identity. */
 export function unauthenticated(reason: string, message: string): ApiFailure {
   return new ApiFailure({ kind: 'unauthenticated', message, reason });
 }

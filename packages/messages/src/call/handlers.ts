@@ -4,7 +4,7 @@
  */
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 
-/** Who stands at the other end of a call, as TLS proved it. */
+/** The peer of a call, as TLS proved it. */
 export interface PeerCertificate {
   /** The certificate, DER. */
   readonly der: Uint8Array;
@@ -36,9 +36,9 @@ export interface CallContext {
   /** Wall time in milliseconds after which the caller no longer listens; Infinity when none. */
   readonly deadlineMs: number;
   /**
-   * To be called by whoever has found that this caller is one of ours, where no guard does: its
-   * connection stays, and its network has its share of what is kept for known ones. Unset where
-   * there is no wire.
+   * For services without a guard: their code calls it when it has verified that the caller is a
+   * known one. The connection then stays, and its network shares the room for known callers. Unset
+   * where there is no wire.
    */
   readonly vouch?: () => void;
   /** Ends the call now, without what was said and not read yet. Unset where there is no wire. */
@@ -87,8 +87,8 @@ export function bind<S extends DescService>(service: S, handlers: Handlers<S>): 
 }
 
 /**
- * Lets a call through, or throws the `ApiFailure` that refuses it. Answers who calls: the same
- * name for the same caller, whatever it has shown; undefined: it is known by its network alone.
+ * Admits a call, or throws the `ApiFailure` that refuses it. Returns the caller's name: the same
+ * name for the same caller, for each of its credentials; undefined: only its network is known.
  */
 export type Guard = (context: CallContext) => string | undefined | Promise<string | undefined>;
 

@@ -1,6 +1,6 @@
 /**
- * The proof that goes with a request for a certificate: whoever asks holds the private key.
- * Agent and control plane share this module so that they sign and check the same bytes.
+ * The proof that goes with a request for a certificate: the requester holds the private key. Agent
+ * and control plane share this module so that they sign and check the same bytes.
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 

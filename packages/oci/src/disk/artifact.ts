@@ -1,6 +1,6 @@
 /**
- * Manifests of things that are no container images (image-spec 1.1, "Guidelines for Artifact
- * Usage"): whatever their configuration is, it is not read.
+ * Manifests of artifacts that are no container images (image-spec 1.1, "Guidelines for Artifact
+ * Usage"). Their configuration is never read.
  */
 
 import { OciError } from '../failure.ts';
@@ -28,7 +28,7 @@ export interface Artifact {
 
 const layersMax = 127;
 
-/** An artifact or an index, told apart by what stands in it. */
+/** An artifact or an index, distinguished by its fields. */
 export function parseArtifact(bytes: Uint8Array): Artifact | ImageIndex {
   const object = parseJson(bytes, 'manifest');
   if (object['schemaVersion'] !== 2) {

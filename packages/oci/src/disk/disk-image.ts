@@ -1,9 +1,9 @@
 /**
- * What an artifact holds for a machine: a disk, or a kernel and its ramdisks to boot without one.
+ * An artifact's content for a machine: a disk, or a kernel and its ramdisks to boot without one.
  * Pure.
  *
- * Three shapes are taken: ours (a layer per role, named by its media type), and two with exactly
- * one layer: that of podman and Ironic, and whatever a tool has pushed as a plain file.
+ * Three shapes are accepted: ours (a layer per role, named by its media type), and two with exactly
+ * one layer: that of podman and Ironic, and a plain file that any tool has pushed.
  *
  * 1. A layer of an artifact of ours whose role is not known is refused, never left out.
  * 2. A container image is no disk.
@@ -120,7 +120,7 @@ function readNetboot(kernel: ArtifactLayer, initrds: readonly ArtifactLayer[]): 
 
 const archiveForm = /\.tar(?:[+.](?:gzip|zstd))?$/;
 
-/** One layer, whatever its type: its file name says what it is, or its first bytes do. */
+/** One layer of any type: its file name says what it is, or its first bytes do. */
 function readPlainFile(layer: ArtifactLayer, architecture: Architecture | undefined): DiskImage {
   const title = layer.annotations[annotationKeys.title] ?? '';
   if (title === '' && archiveForm.test(layer.mediaType)) {

@@ -1,9 +1,9 @@
 /**
- * From the digest that somebody names to the one image that fits a machine: through an index, and
- * through an index in it, to an artifact.
+ * From a given digest to the one image that fits a machine: through an index, and through an index
+ * in it, to an artifact.
  *
  * 1. Indexes lead to indexes a bounded number of times.
- * 2. What is for no platform that was asked for is not taken, however little else there is.
+ * 2. An entry for a platform that was not asked for is not taken, also when there is nothing else.
  */
 import type { Digest } from '../digest.ts';
 import { OciError } from '../failure.ts';
@@ -55,7 +55,7 @@ export async function findHostImage(
   throw new OciError('malformed', `the image is behind more than ${nestingMax} indexes`);
 }
 
-/** Of several for one platform the one that can be written as it comes. */
+/** Of several entries for one platform, the one that can be written without conversion first. */
 const preferences: readonly ((entry: IndexEntry) => boolean)[] = [
   (entry) => entry.annotations['disktype'] === 'raw',
   (entry) => entry.annotations['disktype'] === 'qcow2',

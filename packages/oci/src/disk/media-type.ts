@@ -28,7 +28,7 @@ const kernelType = 'application/vnd.rackwright.kernel.v1';
 const initrdType = 'application/vnd.rackwright.initrd.v1';
 const diskForm = /^application\/vnd\.rackwright\.disk\.v1\.(raw|qcow2)(?:\+(gzip|zstd|xz))?$/;
 
-/** The role of a layer of ours; undefined when the media type is somebody else's. */
+/** The role of a layer of ours; undefined for any other media type. */
 export function roleOf(mediaType: string): LayerRole | undefined {
   if (mediaType === kernelType) return { role: 'kernel' };
   if (mediaType === initrdType) return { role: 'initrd' };
@@ -62,7 +62,7 @@ const compressionSuffixes: Readonly<Record<string, DiskCompression>> = {
 const formatSuffixes: Readonly<Record<string, DiskFormat>> = { raw: 'raw', qcow2: 'qcow2' };
 const mediaCompression = /(?:^application\/|[+.])(?:x-)?(gzip|zstd|xz)$/;
 
-/** What a file name and a media type of somebody else say together. */
+/** The declaration that a foreign file name and media type make together. */
 export function declaredBy(fileName: string, mediaType: string): DeclaredDisk {
   const parts = fileName.toLowerCase().split('.').slice(1);
   const byName = compressionSuffixes[parts.at(-1) ?? ''];

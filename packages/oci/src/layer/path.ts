@@ -1,8 +1,8 @@
 /**
- * Where an entry of a layer leads: the parts of its path below the root, or nowhere. Pure.
+ * The target of a layer's entry: the parts of its path below the root, or nowhere. Pure.
  *
- * 1. No name leads out of the root: an absolute one and one with ".." are refused, not mended.
- * 2. Whiteouts (image-spec, "Layer Filesystem Changeset") are told apart from files.
+ * 1. No name leads out of the root: an absolute one and one with ".." are refused, not corrected.
+ * 2. Whiteouts (image-spec, "Layer Filesystem Changeset") are distinguished from files.
  */
 import { OciError } from '../failure.ts';
 
@@ -39,7 +39,7 @@ export function layerPlace(name: string): LayerPlace {
   return { kind: 'whiteout', folder, name: hidden };
 }
 
-/** The parts of a path below the root; throws `malformed` for one that leads anywhere else. */
+/** The parts of a path below the root; throws `malformed` for a path that leads out of it. */
 export function pathParts(name: string): string[] {
   if (name.startsWith('/')) throw refused(name, 'absolute');
   if (name.includes('\0')) throw refused(name, 'cut by a NUL');

@@ -45,7 +45,7 @@ export class Pieces {
     }
   }
 
-  /** Reads what is left, so that whoever counts and hashes sees all of it. */
+  /** Reads the rest, so that counting and hashing cover all of it. */
   async drain(): Promise<void> {
     while ((await this.some(Number.MAX_SAFE_INTEGER)) !== undefined);
   }

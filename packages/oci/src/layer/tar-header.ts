@@ -96,7 +96,7 @@ function textAt(block: Uint8Array, at: number, length: number): string {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Names are texts here: one that is not UTF-8 could not be told from another. */
+/** Names are texts here: two names that are not UTF-8 could decode to the same text. */
 export function decode(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);

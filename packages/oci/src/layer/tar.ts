@@ -1,10 +1,10 @@
 /**
- * Reads a tar archive as it comes.
+ * Reads a tar archive as a stream.
  *
  * 1. Entries, the bytes of their headers and of their contents are bounded.
- * 2. What is not understood is refused, never skipped: an archive is unpacked whole or not at all.
+ * 2. An unknown part is refused, never skipped: an archive is unpacked whole or not at all.
  *
- * Must not: judge names. Where an entry may lead is decided by who unpacks it (`layer/path.ts`).
+ * Must not: judge names. The code that unpacks decides where an entry may lead (`layer/path.ts`).
  */
 import { OciError } from '../failure.ts';
 import { endsWithin, Pieces } from './pieces.ts';
@@ -84,7 +84,7 @@ async function* entriesOf(
   }
 }
 
-/** Whatever their header says, only files have contents. */
+/** Only files have contents, also when the header of another type gives a size. */
 function sizeOf({ type, sizeBytes }: TarHeader): number {
   return '07'.includes(type) ? sizeBytes : 0;
 }
@@ -136,7 +136,7 @@ async function nextHeader(pieces: Pieces, limits: TarLimits): Promise<TarHeader 
         changes = { ...changes, ...paxChanges(await extension(pieces, header, limits)) };
         break;
       case 'g':
-        // Comments of whoever made it; what it could say of names and sizes is not taken.
+        // Comments of the archive's author; their names and sizes are not used.
         await extension(pieces, header, limits);
         break;
       default:

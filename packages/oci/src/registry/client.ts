@@ -1,9 +1,9 @@
 /**
  * A client of one registry, for pulling (distribution-spec 1.1, "Pull").
  *
- * 1. A manifest is answered only when it is what its digest names. A blob is checked by who reads
- *    it, as it comes (`verifiedBlob`).
- * 2. What a tag names is known by the hash of what comes, never by a header alone.
+ * 1. A manifest is returned only when its digest is the requested one. The reader of a blob
+ *    verifies it while it arrives (`verifiedBlob`).
+ * 2. The digest of a tag is the hash of the received manifest, never a header alone.
  */
 import {
   parseContentRange,

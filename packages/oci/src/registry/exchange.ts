@@ -1,11 +1,11 @@
 /**
- * Requests to one registry: who asks, where it redirects to, and what its refusals mean.
+ * Requests to one registry: credentials, redirects, and the meaning of refusals.
  *
  * 1. A credential is shown to the registry's own origin, and to a token service that is there too
- *    or that somebody has named for it. Nobody to whom either redirects is shown it, and what such
- *    a one wants to be shown is not looked at.
+ *    or that the configuration has named for it. The target of a redirect never gets it, and an
+ *    authentication challenge from such a target is ignored.
  * 2. A redirect never leads from HTTPS to plain HTTP.
- * 3. A refused authorization is asked for anew once, and no more.
+ * 3. After a refused authorization a new one is requested once, and no more.
  */
 import type { WebAnswer, WebClient, WebFloor, WebLimits, WebRequest } from '@rackwright/platform';
 import { OciError } from '../failure.ts';

@@ -101,7 +101,7 @@ function at(prefix: string, repository: string): string {
   return prefix === '' ? repository : `${prefix}/${repository}`;
 }
 
-/** Asks one after the other; the last one's failure is told, with what the others said. */
+/** Asks one place after the other; reports the last failure together with the earlier ones. */
 async function firstThatHas<P extends { readonly name: string }, T>(
   places: readonly P[],
   first: number,

@@ -2,8 +2,8 @@
  * Pushes to one registry (distribution-spec 1.1, "Push"): blobs in pieces, so that none has to fit
  * into memory, then the manifest that names them.
  *
- * 1. A blob that the registry has whole is not sent again; one that it has otherwise is, and when
- *    it keeps what it had, that is said.
+ * 1. A blob that the registry has whole is not sent again. A blob that it has with another length
+ *    is sent. An error says so when the registry keeps the other length.
  * 2. The registry checks each digest; a manifest is pushed after all that it names.
  */
 import type { WebClient, WebLimits } from '@rackwright/platform';

@@ -1,10 +1,10 @@
 /**
- * Blobs as they come: counted, hashed, and taken up again where a connection broke.
+ * Blobs as streams: counted, hashed, and resumed where a connection broke.
  *
  * 1. Not one byte more than the descriptor names is handed on.
- * 2. The last piece has been handed on before the digest is known: who reads must throw away what
- *    it has made when the reading throws.
- * 3. Who hashes all that is handed on in a thread of its own is asked for the digest at the end.
+ * 2. The last piece has been handed on before the digest is known: a reader must discard its output
+ *    when the reading throws.
+ * 3. A reader that hashes everything in a thread of its own is asked for the digest at the end.
  */
 import { WebBroken, WebTooSlow } from '@rackwright/platform';
 import { type Digest, RunningDigest } from '../digest.ts';
@@ -14,7 +14,7 @@ import type { Descriptor } from '../manifest.ts';
 export interface OpenBlob {
   /** Where it begins: what was asked for, or 0 when ranges are not served. */
   readonly start: number;
-  /** Who reads owns each chunk: it may be empty when the next is asked for. */
+  /** The reader owns each chunk: it may be empty when the next is requested. */
   readonly chunks: AsyncIterable<Uint8Array>;
   close(): void;
 }
@@ -24,13 +24,13 @@ export interface BlobSource {
   /** Rejects with `OciError`. `chunks` throws `WebBroken` when the connection breaks. */
   open(digest: Digest, from: number, signal: AbortSignal | undefined): Promise<OpenBlob>;
   /**
-   * To be told when what came is not the blob, or nearly nothing comes: true when there is
-   * somebody else to be asked from now on.
+   * Called when the received bytes are not the blob, or almost none arrive. True: another source is
+   * asked from now on.
    */
   elsewhere?(digest: Digest): boolean;
 }
 
-/** The hash of a blob, made by whoever reads it. */
+/** The hash of a blob, made by its reader. */
 export interface ReadersHash {
   /** A piece of what was there already. */
   already(bytes: Uint8Array): Promise<unknown>;
@@ -121,7 +121,7 @@ async function* pieces(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array, WebBroken | undefined, undefined> {
   const blob = await source.open(digest, running.bytes, signal);
-  // Sent once more by who serves no ranges.
+  // A source without ranges sends these bytes once more.
   let known = running.bytes - blob.start;
   try {
     for await (const chunk of blob.chunks) {

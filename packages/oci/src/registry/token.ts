@@ -1,6 +1,6 @@
 /**
- * Tokens (distribution's "Token Authentication Specification"): a registry names a service, which
- * gives a token to whoever shows the credential there, or to everyone for what is public.
+ * Tokens (distribution's "Token Authentication Specification"): a registry names a service. The
+ * service gives a token to a client with the credential, or to everyone for public content.
  */
 import type { WebClient, WebLimits } from '@rackwright/platform';
 import { OciError } from '../failure.ts';

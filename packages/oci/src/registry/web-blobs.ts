@@ -1,10 +1,9 @@
 /**
- * Blobs that lie on plain web servers: our own agents', and files that somebody names by URL and
- * SHA-256.
+ * Blobs on plain web servers: our own agents', and files that a person names by URL and SHA-256.
  *
- * 1. What comes is named by its digest as everywhere: the server is not trusted.
- * 2. A file is gone on with only while its server calls it the same (ETag, If-Range); one that has
- *    changed comes from its start, and its digest tells the rest.
+ * 1. The digest names the content as everywhere: the server is not trusted.
+ * 2. A partial file is continued only while its server reports it unchanged (ETag, If-Range). A
+ *    changed file is read from its start, and its digest decides.
  */
 import type { WebAnswer, WebClient, WebLimits } from '@rackwright/platform';
 import { OciError } from '../failure.ts';
@@ -50,7 +49,7 @@ export interface WebFileAccess {
   readonly internal?: readonly string[];
 }
 
-/** A file that somebody names by its URL; whoever reads it checks its digest. */
+/** A file that a person names by its URL; its reader verifies the digest. */
 export class WebFile implements BlobSource {
   readonly #web: WebClient;
   readonly #access: WebFileAccess;

@@ -1,12 +1,12 @@
 /**
- * How many connections whoever calls may have. Many hosts may stand behind one address (NAT), so a
- * connection counts against its address only until it has asked for something of a host that is
- * known: from then on it counts against that host at that address.
+ * How many connections a client may have. Many hosts may have one address (NAT), so a connection
+ * counts against its address only until its first request about a known host. From then on it
+ * counts against that host at that address.
  *
  * C1 A host's name is no secret. So it gives room at the caller's own address only: nobody takes
  *    the connections of a host that calls from elsewhere.
- * C2 One address, or one IPv6 network of 64 bits, never has more than half of all connections,
- *    whomever it speaks for: any host of such a network can take all of its addresses.
+ * C2 One address, or one IPv6 network of 64 bits, never has more than half of all connections, for
+ *    any number of hosts: any host of such a network can take all of its addresses.
  */
 import { networkOf } from '../caller-network.ts';
 

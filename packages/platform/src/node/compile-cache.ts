@@ -2,8 +2,9 @@
 import { flushCompileCache } from 'node:module';
 
 /**
- * Writes it down now. Node does so by itself only when a program ends well: of one that is killed,
- * or crashes again and again, nothing would be kept. Does nothing where no cache is asked for.
+ * Writes the cache now. Node writes it by itself only when a program ends normally, so a program
+ * that is killed, or crashes again and again, would never have one. Does nothing where no cache is
+ * configured.
  */
 export function keepCompiled(): void {
   flushCompileCache();

@@ -5,10 +5,11 @@
  * X2 `run` settles within `timeoutMs` plus two seconds, even when the child cannot be killed (a
  *    process waiting for a dead disk ignores SIGKILL), and never rejects.
  * X3 When it settles, the child's process group has been sent SIGKILL: nothing is left behind but
- *    what put itself into a session of its own. With `group: 'ours'` the child stays in our group,
- *    so that whoever ends ours ends it too; then only the child itself is killed.
- * X4 At most `outputBytesMax` bytes of each output are kept; the rest is read and dropped, so
- *    that a chatty child does not block.
+ *    processes that have moved themselves into another session. With `group: 'ours'` the child
+ *    stays in our group, so a signal that ends our group ends it too; then only the child itself is
+ *    killed here.
+ * X4 At most `outputBytesMax` bytes of each output are kept; the rest is read and dropped, so that
+ *    a chatty child does not block.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';

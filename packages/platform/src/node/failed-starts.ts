@@ -1,15 +1,15 @@
 /**
- * How long a program that did not start the last times waits before it begins: systemd starts it
- * again at once, and before version 254 it knows no pause that grows.
+ * How long a program waits before it begins when its last starts have failed: systemd starts it
+ * again at once, and before version 254 systemd has no pause that grows.
  *
- * 1. Counted in the folder that systemd gives the unit and keeps while it starts it again
- *    (`RuntimeDirectory=`, `RuntimeDirectoryPreserve=restart`): whoever stops the unit begins anew.
- *    Without such a folder nobody is counting, and nobody waits.
+ * 1. The count is in the folder that systemd gives the unit and keeps while it restarts it
+ *    (`RuntimeDirectory=`, `RuntimeDirectoryPreserve=restart`): a stop of the unit resets it.
+ *    Without such a folder nothing is counted, and nothing waits.
  * 2. A start counts from its beginning until it is ready, so one that is killed counts as well.
- * 3. The first start after a failure waits for nothing: most are over by then.
+ * 3. The first start after a failure does not wait: most causes are over by then.
  * 4. A count that cannot be kept is none: it must not keep a program from starting.
- * 5. It waits before anything is open. A signal meanwhile comes from a person or from an upgrade:
- *    it ends the wait and the count, so that the start that was asked for is not kept waiting.
+ * 5. The wait is before anything is open. A signal meanwhile comes from a person or from an
+ *    upgrade: it ends the wait and the count, so that the next start does not wait.
  */
 import { once } from 'node:events';
 import { appendFile, rm, stat } from 'node:fs/promises';
@@ -57,7 +57,7 @@ export function nodeFailedStarts(
   };
 }
 
-/** Whether so much time has passed before anybody wanted this process to end. */
+/** True when the time has passed; false when a signal to end came before. */
 export async function passed(ms: number): Promise<boolean> {
   const ending = new AbortController();
   const { signal } = ending;

@@ -1,13 +1,14 @@
 /**
- * The pieces of files that HTTP sends: from memory while a file is asked for often enough, else
- * read into memory that is used again and again.
+ * The pieces of files that HTTP sends: from memory while a file is requested often enough, else
+ * read into memory that is reused.
  *
- * P1 What is kept is bounded in bytes. A file that does not fit beside those that are being sent is
- *    read for each request, as a large one always is.
- * P2 What is kept is of one state of the file: the first request after a change reads anew, and
- *    what changes while it is read is not kept.
- * P3 What nobody has asked for in a while is given back.
- * P4 A piece that is kept never changes. One that is not kept is the reader's until it says so.
+ * P1 The kept bytes are bounded. A file that does not fit beside those that are being sent is read
+ *    for each request, as a large one always is.
+ * P2 Kept pieces are of one state of the file: the first request after a change reads anew, and a
+ *    file that changes while it is read is not kept.
+ * P3 A file without a request for a while is released.
+ * P4 A kept piece never changes. Any other piece is the reader's until the reader says that it is
+ *    done.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { versionOf } from './file-version.ts';
@@ -19,9 +20,9 @@ export interface FilePiecesLimits {
   readonly keptMs: number;
 }
 
-/** Larger pieces cost fewer turns, and a client that is slow holds two of them. */
+/** Larger pieces need fewer reads, and a slow client holds two of them. */
 const readBytesMax = 256 * 1024;
-/** What is kept is nobody's alone: the turns are all that counts. */
+/** Kept pieces are shared by all requests, so only the number of reads matters. */
 const keptPieceBytes = 8 * 1024 * 1024;
 /** Memory for pieces that are not kept and that nobody uses now. */
 const spareBuffersMax = 16;
@@ -56,7 +57,7 @@ const keep = (): void => undefined;
 
 export class FilePieces {
   readonly #limits: FilePiecesLimits;
-  /** By path; the one that was used last is last. */
+  /** By path; the most recently used is last. */
   readonly #kept = new Map<string, Kept>();
   readonly #spare: Buffer[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -65,7 +66,7 @@ export class FilePieces {
     this.#limits = limits;
   }
 
-  /** What is kept or may come to be kept, bytes (P1). */
+  /** The bytes that are kept, or are being read to be kept (P1). */
   get keptBytes(): number {
     return [...this.#kept.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   }

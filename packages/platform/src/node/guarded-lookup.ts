@@ -1,6 +1,6 @@
 /**
- * Looks names up for connections whose place somebody else may name: what a name resolves to is
- * judged as the connection is made, so that a name whose answer changes meanwhile gains nothing.
+ * Looks names up for connections whose target an untrusted party may set. The address is judged as
+ * the connection is made, so a name whose answer changes meanwhile gains nothing.
  */
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';

@@ -11,11 +11,13 @@ import type { Hashes, RunningHash } from '../hashes.ts';
 
 /** Below that a thread costs more than it brings. */
 const threadedBytesMin = 32 * 1024 * 1024;
-/** More at once would only take turns; what comes then is hashed where it is called. */
+/**
+ * More threads would only share the cores. Beyond this, content is hashed in the caller's thread.
+ */
 const threadsMax = 4;
 const heapMib = 16;
 
-/** After so many bytes all else has its turn, if whoever asks waits for it. */
+/** After so many bytes other work runs, if the caller awaits it. */
 const bytesAtOnce = 16 * 1024 * 1024;
 
 /** Hashes where it is called, and lets everything else wait meanwhile. */
@@ -61,7 +63,7 @@ type Answered = string | null;
 class ThreadHash implements RunningHash {
   readonly #worker: Worker;
   readonly #closed: () => void;
-  /** Who waits for an answer: they come in the order of what was asked. */
+  /** Pending answers; they arrive in the order of the requests. */
   readonly #waiting: PromiseWithResolvers<Answered>[] = [];
   #failure: Error | undefined;
   #isOpen = true;
@@ -99,7 +101,7 @@ class ThreadHash implements RunningHash {
 
   #ask(asked: Asked): Promise<Answered> {
     const answer = Promise.withResolvers<Answered>();
-    // Whoever asked hears of it, now or later, or at the digest.
+    // The caller gets the error, now or later, or at the digest.
     answer.promise.catch(() => {});
     if (this.#failure !== undefined) {
       answer.reject(this.#failure);

@@ -1,21 +1,21 @@
 /**
- * Plain HTTP of this machine, for the boot path: requests whose bodies say nothing, answers from
+ * Plain HTTP of this machine, for the boot path: requests whose bodies are not used, answers from
  * memory or from files.
  *
- * H1 A request that has a body closes its connection. The body of one that is answered well is
- *    thrown away, at most `bodyBytesMax` of it, so that its sender lives to read the answer; of
- *    others nothing is read.
- * H2 Headers, connections and silence are bounded as `HttpListen` says; Node's parser refuses what
- *    is malformed before any handler sees it.
+ * H1 A request that has a body closes its connection. The body of a successful one is discarded, at
+ *    most `bodyBytesMax` of it, so that its sender gets to read the answer; of others nothing is
+ *    read.
+ * H2 Headers, connections and silence are bounded as `HttpListen` says; Node's parser refuses
+ *    malformed requests before any handler sees them.
  * H3 A file is opened before the status is sent, so one that is gone is a 404 and not half an
- *    answer. One that turns out shorter than promised breaks the connection: a client must not
- *    take a part for the whole.
+ *    answer. One that turns out shorter than promised breaks the connection: a client must not take
+ *    a part for the whole.
  * H4 A handler that throws costs its request, not the server.
- * H5 Whether it answers is asked over a connection within this process, which is served as the
- *    others are and takes the place of none.
- * H6 One answer of a connection is under way at a time, whatever it has asked for meanwhile; beyond
- *    a few requests it is read no further (`request-gate.ts`). So what a client costs, in files and
- *    in memory, is bounded by its connections.
+ * H5 The health check uses a connection within this process, which is served like the others and
+ *    takes the place of none.
+ * H6 One answer of a connection is under way at a time, for any number of requests; beyond a few
+ *    requests it is read no further (`request-gate.ts`). So a client's cost, in files and in
+ *    memory, is bounded by its connections.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';

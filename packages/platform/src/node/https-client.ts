@@ -4,10 +4,10 @@
  * C1 The certificate is compared before the socket is handed to HTTP: with another one than the
  *    pinned one not a byte of a request leaves this machine. Node's own checks (name, issuer,
  *    dates) are off; sessions are not resumed, so that every connection shows its certificate.
- * C2 One connection per peer, kept between requests. A device that closes it while it is idle
- *    costs a GET one more attempt and nothing else; other methods are never sent twice.
- * C3 A name never leads to an internal address, whatever it resolves to; an address goes where it
- *    says.
+ * C2 One connection per peer, kept between requests. A device that closes it while it is idle costs
+ *    a GET one more attempt and nothing else; other methods are never sent twice.
+ * C3 A name never leads to an internal address, for any answer of the resolver; a literal address
+ *    is used as it is.
  * C4 Time, headers and body are bounded; an outcome never carries what was sent.
  */
 import { createHash } from 'node:crypto';
@@ -219,7 +219,7 @@ class PinningAgent extends Agent {
 
   #connect(): TLSSocket {
     const { address, port } = this.#target;
-    // A name is told to the server; an address must not be (RFC 6066 §3).
+    // A name is sent to the server (SNI); an address must not be (RFC 6066 §3).
     const isName = isIP(address) === 0;
     const servername = isName ? address : '';
     const guard = isName ? { lookup: guardedLookup(port, []) } : {};

@@ -3,8 +3,8 @@
  * port that this process may not bind itself (sd_listen_fds(3)).
  *
  * L1 Descriptors meant for another process are left alone.
- * L2 Whoever asks for the port of inherited sockets gets them all, once; afterwards, and for any
- *    other port, a socket is bound as ever.
+ * L2 The first caller that asks for the port of inherited sockets gets them all, once; afterwards,
+ *    and for any other port, a socket is bound as usual.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';

@@ -1,11 +1,11 @@
 /**
  * Local calls over a Unix socket.
  *
- * O1 The socket has mode 0600; whoever may open it could read its folder's files as well.
- * O2 A request is one line of bounded length, so is its answer; a caller that says nothing is
+ * O1 The socket has mode 0600; a process that may open it could read its folder's files as well.
+ * O2 A request is one line of bounded length, so is its answer; a caller that sends nothing is
  *    dropped after a bounded time, and callers at once are bounded.
- * O3 A caller that has its answer may stay on the line for a bounded time; whoever answers learns
- *    when it hangs up or dies. Ending to listen hangs up.
+ * O3 A caller that has its answer may stay connected for a bounded time; the handler learns when
+ *    the caller hangs up or dies. A listener that closes hangs up.
  */
 import { chmod, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -56,7 +56,7 @@ function listening(server: Server, path: string): Promise<void> {
   });
 }
 
-/** Who has an answer and stays. */
+/** A caller that has its answer and stays connected. */
 interface Line {
   isEnding: boolean;
   readonly held: Set<Socket>;
@@ -135,7 +135,7 @@ function holding({ answer, socket }: Asked): HeldAnswer {
   };
 }
 
-/** Nobody listens: there is no socket, or one that was left behind. */
+/** Nobody listens: there is no socket, or a stale one. */
 function isAbsent(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error)) return false;
   return error.code === 'ENOENT' || error.code === 'ECONNREFUSED';

@@ -8,7 +8,7 @@
  */
 import type { OnReadOpts, Socket } from 'node:net';
 
-/** Read at once, bytes: more than Node takes by itself, so an image comes in fewer turns. */
+/** Read at once, bytes: more than Node's default, so an image needs fewer reads. */
 const readBytes = 256 * 1024;
 /** Memory that no connection uses now. */
 const spareMax = 4;

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { TreeBounds, TreeEntry } from '../tree.ts';
 
 /**
- * In the order of the paths, so that each folder stands before what is in it. Follows no link.
- * Rejects when the folder cannot be read, when something in it is neither file, folder nor link,
- * and when there is more than the bounds say.
+ * In the order of the paths, so that each folder precedes its content. Follows no link. Rejects
+ * when the folder cannot be read, when an entry is neither file, folder nor link, and when there is
+ * more than the bounds allow.
  */
 export async function nodeReadTree(folder: string, bounds: TreeBounds): Promise<TreeEntry[]> {
   const entries: TreeEntry[] = [];

@@ -28,8 +28,8 @@ import { lookUpLiteral } from './literal-address.ts';
 
 /**
  * The UDP sockets of this machine. A port that was handed to this process is served by the sockets
- * of that port, whatever address is asked for: each belongs to an interface of its own. Whoever
- * names one gets that one's, or nothing.
+ * of that port, for each address: each belongs to an interface of its own. A caller that names an
+ * interface gets its socket, or an error.
  */
 export function nodeUdp(inherited?: InheritedSockets): Udp {
   return {

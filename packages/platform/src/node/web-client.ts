@@ -7,7 +7,7 @@
  * W3 Headers, the wait for them and every silence after them are bounded; so is how slowly a body
  *    may come.
  * W4 A guarded client connects to an internal address only where the request lists it: the address
- *    of the connection is judged, whatever name or spelling has led to it.
+ *    of the connection is judged, for every name and spelling.
  */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -31,8 +31,8 @@ import { readInto } from './read-into.ts';
 const contextsMax = 16;
 
 /**
- * Reaches whatever this machine reaches: for places that this program's own administrator names.
- * `caPem`: trusted beside the authorities of this machine.
+ * Reaches every address that this machine reaches: for targets that this program's own
+ * administrator names. `caPem`: trusted beside the authorities of this machine.
  */
 export function nodeWebClient(caPem: readonly string[] = []): WebClient {
   return clientOf(caPem, { isGuarded: false });
@@ -146,7 +146,7 @@ function start(
       readInto((onread) => tcpConnect({ host, port, onread, ...guard }));
     return httpRequest(url, { ...options, createConnection });
   }
-  // A name is told to the server; an address must not be (RFC 6066 §3).
+  // A name is sent to the server (SNI); an address must not be (RFC 6066 §3).
   const servername = isIP(host) === 0 ? host : '';
   const secureContext = trust(caPem);
   const createConnection = () =>
@@ -188,7 +188,7 @@ function answered(
   return { kind: 'answered', status, headers, body: bodyOf(answer), close };
 }
 
-/** Who reads slowly is not taken for who sends slowly as long as he takes that much himself. */
+/** A slow reader does not count as a slow sender while it reads that much itself. */
 function keepAbove({ bytes, everyMs }: WebFloor, answer: IncomingMessage): void {
   const { socket } = answer;
   let before = socket.bytesRead;

@@ -1,5 +1,5 @@
 /**
- * How large the messages of each method may be, whatever carries them. A method without a row does
+ * How large the messages of each method may be, over every transport. A method without a row does
  * not compile; a service without a table is not served.
  */
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
@@ -57,7 +57,7 @@ const classes = {
 
 type LimitClass = keyof typeof classes;
 
-/** A stream's first message may come from somebody else than its later ones. */
+/** A stream's first message may have another sender than its later ones. */
 type Row = LimitClass | { readonly first: LimitClass; readonly later: LimitClass };
 
 type Table<S extends DescService> = { readonly [K in keyof S['method']]: Row };

@@ -1,11 +1,11 @@
 /**
- * What decoding a message would cost, found by walking its bytes before any object is made of them.
+ * The cost of decoding a message, found by walking its bytes before any object is made of them.
  *
  * V1 Nothing is allocated per field: the walk of 4 MiB takes some tens of milliseconds, and it ends
  *    at the first limit that is passed.
  * V2 It reads the wire format alone (protobuf encoding) and knows no transport.
- * V3 What the walk cannot follow to its last byte is malformed, and is never decoded. A decoder
- *    reads a field that it knows by its type, whatever wire type stands before it. A field with
+ * V3 A message that the walk cannot follow to its last byte is malformed, and is never decoded. A
+ *    decoder reads a known field by its type, and ignores the wire type before it. A field with
  *    another wire type would lead the walk and the decoder apart, so it is malformed too.
  */
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';

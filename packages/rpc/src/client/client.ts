@@ -1,6 +1,6 @@
 /**
- * A typed client of one service over a channel. Every failure is an `ApiFailure`, whatever the
- * cause; a stream that is left early is cancelled.
+ * A typed client of one service over a channel. Every failure is an `ApiFailure`, for every cause;
+ * a stream that its reader leaves early is cancelled.
  */
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import {

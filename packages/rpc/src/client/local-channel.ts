@@ -3,7 +3,7 @@
  * through the same encoding, decoding and mapping of errors as over a network, but no socket is
  * involved.
  *
- * Must not: serve streams of requests; who needs those connects to a server.
+ * Must not: serve streams of requests; a client that needs those connects to a server.
  */
 import { Readable } from 'node:stream';
 import {

@@ -1,11 +1,11 @@
 /**
- * Repeating calls that only read, while a server or its store is away for a moment.
+ * Repeats calls that only read, while a server or its store is away for a moment.
  *
  * Invariants:
- * 1. Only a method that the API says has no side effects (`NO_SIDE_EFFECTS`) is repeated: of any
- *    other one nobody knows whether it was carried out.
- * 2. Only `unavailable` is: whatever else is said stays the same when it is asked again.
- * 3. Tries are bounded, in number and by the call's deadline; the last failure is the caller's.
+ * 1. Only a method that the API declares free of side effects (`NO_SIDE_EFFECTS`) is repeated: for
+ *    any other nobody knows whether the first call was carried out.
+ * 2. Only `unavailable` is repeated: any other failure would be the same again.
+ * 3. Tries are bounded, in number and by the call's deadline; the caller gets the last failure.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt';

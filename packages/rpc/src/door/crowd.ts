@@ -1,7 +1,7 @@
 /** Members by their networks, so that the network with most of them is known at any time. */
 export class Crowd<Member> {
   readonly #members = new Map<string, Set<Member>>();
-  /** At each index the networks that have so many; the one that came to it first is first. */
+  /** At each index the networks with that many members; the one that reached it first is first. */
   readonly #levels: Set<string>[] = [];
   #size = 0;
 
@@ -43,7 +43,7 @@ export class Crowd<Member> {
     this.#levels[from]?.delete(network);
     while (this.#levels.length <= to) this.#levels.push(new Set());
     if (to > 0) this.#levels[to]?.add(network);
-    // So that the last one has somebody.
+    // So that the last level has a network.
     while (this.#levels.at(-1)?.size === 0) this.#levels.pop();
   }
 }

@@ -1,17 +1,17 @@
 /**
- * The listening socket of a server: lets connections in, speaks TLS with them one turn after the
- * other, and hands over those that TLS has let through.
+ * The listening socket of a server: accepts connections, runs their TLS handshakes in bounded
+ * slots, and hands over those whose handshake has succeeded.
  *
  * Invariants:
- * 1. Nothing is handed over that has not ended its handshake here: there is no plain text.
- * 2. A connection costs nothing but its descriptor, and the few bytes that it may say, until the
- *    turn of its handshake; it gets none before it has said what a handshake begins with.
+ * 1. Nothing is handed over that has not completed its handshake here: there is no plain text.
+ * 2. Until it has a handshake slot, a connection costs nothing but its descriptor and a few
+ *    received bytes. It gets no slot before it has sent the beginning of a handshake.
  * 3. A handshake that fails, or is not over in time, makes its address suspect for a while, unless
- *    it is known. A certificate that TLS takes makes nobody known: it may be revoked.
- * 4. A connection that waits, or whose handshake lasts, too long is cut; one whose other end goes
- *    while it waits is gone.
- * 5. Whether it answers is asked by a handshake within this process, which needs no room and no
- *    turn: a door that others crowd is well.
+ *    it is known. A certificate that TLS accepts makes nobody known: it may be revoked.
+ * 4. A connection that waits too long, or whose handshake lasts too long, is cut; a waiting
+ *    connection ends when its peer closes it.
+ * 5. The health check is a handshake within this process, which needs no room and no slot: a
+ *    listener that is full of clients is healthy.
  */
 import { createServer as createListener, type Server as Listener, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
@@ -48,7 +48,7 @@ export interface GuardedListener {
   readonly counts: ListenerCounts;
   /** Undefined when it listens and shakes hands (invariant 5), else what is wrong. */
   problem(timeoutMs: number): Promise<string | undefined>;
-  /** Who has this connection ("address:port") has shown who it is. */
+  /** The peer of this connection ("address:port") has authenticated. */
   vouchFor(peerAddress: string): void;
   /** Uses another key, chain and client CA for new handshakes. */
   replaceCertificate(next: KeyAndChain & Partial<Pick<ServerTls, 'clientCaPem'>>): void;
@@ -133,7 +133,7 @@ function handshakeProblem(
   });
 }
 
-/** What a connection may have said before its turn; of more no more is read until then. */
+/** Bytes that are read before a connection has its slot; reading stops there until then. */
 const earlyBytesMax = 8 * 1024;
 
 /** A connection from its arrival on. */
@@ -146,7 +146,7 @@ class Arrived {
   #hasBegun = false;
   #penalty = false;
   #cancel: () => void = () => undefined;
-  /** What it has said before its turn. */
+  /** Bytes that were received before it has its slot. */
   readonly #early: Buffer[] = [];
 
   constructor(socket: Socket, limits: RpcLimits, clock: Clock) {
@@ -181,7 +181,7 @@ class Arrived {
     socket.once('close', () => {
       if (this.#hasBegun && !this.#over) this.failed();
       this.over('gone');
-      // Of one that failed the turn outlives the connection.
+      // After a failed handshake the slot is held longer than the connection.
       if (this.#penalty) this.#clock.after(this.#limits.failedTurnMs, () => visitor.left());
       else visitor.left();
     });
@@ -189,7 +189,7 @@ class Arrived {
     return true;
   }
 
-  /** Until its turn: so it is seen to go, and to have nothing to say. */
+  /** Reads until it has its slot. So its end is noticed, and also that it sends nothing. */
   #listen(visitor: Visitor): void {
     let bytes = 0;
     let wanted = Number.NaN;
@@ -215,7 +215,7 @@ class Arrived {
     speak();
   }
 
-  /** Its handshake has led nowhere: its turn is given back later. */
+  /** Its handshake has failed: its slot is given back later. */
   failed(): void {
     if (this.#over) return;
     this.#penalty = true;
@@ -245,7 +245,7 @@ class Arrived {
 const recordHeadBytes = 5;
 const handshakeRecord = 22;
 
-/** How long the first record is that begins like this: 0 if it is none, NaN if that is not told. */
+/** The length of the first record: 0 if this is no record, NaN while it is unknown. */
 function recordBytes(pieces: readonly Buffer[]): number {
   const said = Buffer.concat(pieces);
   if (said[0] !== handshakeRecord) return said.length === 0 ? Number.NaN : 0;

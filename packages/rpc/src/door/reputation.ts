@@ -26,7 +26,7 @@ export class Reputations {
     this.#nowMs = nowMs;
   }
 
-  /** Whether anybody has been known lately. */
+  /** Whether any network has been known lately. */
   get hasKnown(): boolean {
     return this.#known.size > 0;
   }
@@ -41,7 +41,7 @@ export class Reputations {
     this.#remember(this.#known, network, this.#limits.knownForMs);
   }
 
-  /** A handshake with it has led nowhere, or nobody has shown there who it is. */
+  /** A handshake with it has failed, or no peer has authenticated there. */
   suspect(network: string): void {
     this.#remember(this.#suspects, network, this.#limits.suspectForMs);
   }

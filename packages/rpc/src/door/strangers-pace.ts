@@ -5,7 +5,7 @@
  */
 
 export interface PaceLimits {
-  /** Beginnings in a second while it goes well, and while most come to nothing. */
+  /** Handshakes that begin in a second while they succeed, and while most fail. */
   readonly perSecondMax: number;
   readonly perSecondMin: number;
   /** Beginnings at once, before the rate applies. */

@@ -1,16 +1,22 @@
-/** Whose turn is next among kinds that wait: each gets its share, and none waits for ever. */
+/**
+ * Which kind of network gets the next slot: each waiting kind gets its share, and none waits for
+ * ever.
+ */
 import type { Reputation } from './reputation.ts';
 
-/** So many turns of ten each has while all of them wait; of two that wait in the same relation. */
+/**
+ * The slots of ten that each kind gets while all of them wait; two that wait share in the same
+ * relation.
+ */
 const weights: Readonly<Record<Reputation, number>> = { known: 6, stranger: 3, suspect: 1 };
 
 export class SlotShares {
-  /** What each has had: its turns by its weight. */
+  /** The slots of each kind so far, divided by its weight. */
   readonly #had: Record<Reputation, number> = { known: 0, stranger: 0, suspect: 0 };
-  /** Where they are. Who did not wait begins here, and has nothing saved. */
+  /** The present position. A kind that did not wait begins here, and has saved nothing. */
   #now = 0;
 
-  /** Of those that wait the one that is furthest behind. */
+  /** The waiting kind that is furthest behind. */
   next(waiting: readonly Reputation[]): Reputation | undefined {
     let first: Reputation | undefined;
     for (const each of waiting) {
@@ -19,7 +25,7 @@ export class SlotShares {
     return first;
   }
 
-  /** It has had its turn. */
+  /** It has got a slot. */
   took(standing: Reputation): void {
     this.#now = this.#at(standing);
     this.#had[standing] = this.#now + 1 / weights[standing];

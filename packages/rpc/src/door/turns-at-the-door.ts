@@ -1,21 +1,21 @@
 /**
- * Who may connect, and whose handshake is next, before any of it costs anything. Counts only.
+ * Which connections are accepted, and whose handshake is next, before any of it costs anything.
+ * Counts only.
  *
  * Invariants:
- * 1. No more connections are held than allowed, overall and from one network; of the room overall
- *    a part is only for networks of which somebody has shown lately who it is.
- *    Where there is none left, the oldest of the network with most that have not begun goes.
- * 2. No more handshakes have their turn at once than allowed, overall and with one network, and no
- *    more begin in a second: what has a session has the time between them. Turns go round the
- *    networks that wait, so that one with many does not keep out one with few, and nobody can have
- *    them without an end.
- * 3. Networks of which somebody is known, strangers, and suspects, of which somebody lately came to
- *    nothing, have shares of the turns, in this order: nobody shuts another one out. Of what
- *    strangers and suspects can hold a part is left for who is known, and they slow down while
- *    it leads nowhere.
- * 4. Of those that are in and have not shown who they are, no more stay than allowed: the one that
- *    came first of the network with most of them goes.
- * 5. What leaves, at whatever stage, is counted nowhere afterwards.
+ * 1. No more connections are held than allowed, overall and from one network. A part of the overall
+ *    room is only for known networks: those with a recently authenticated peer. When there is no
+ *    room, the oldest connection that has not begun goes, of the network with most of them.
+ * 2. No more handshakes have a slot at once than allowed, overall and with one network, and no more
+ *    begin in a second: sessions get the time between them. The waiting networks get slots in
+ *    rotation. So a network with many connections does not keep out one with few, and no network
+ *    gets slots without limit.
+ * 3. Known networks, strangers, and suspects (networks with a recent failure) have shares of the
+ *    slots, in this order: no kind shuts another one out. Strangers and suspects never hold all
+ *    slots once a network is known, and they slow down while their handshakes fail.
+ * 4. Of the connections that are in and have not authenticated, no more stay than allowed: the
+ *    oldest one of the network with most of them goes.
+ * 5. A connection that has left, at any stage, is counted nowhere afterwards.
  */
 import { Bucket, Buckets, type Clock } from '@rackwright/platform';
 import type { RpcLimits } from '../wire/limits.ts';
@@ -42,36 +42,36 @@ export type ConnectionLimits = Pick<
   | 'suspectForMs'
 >;
 
-/** What the door holds, for who looks at it. */
+/** The counts of a listener, for its observers. */
 export interface ListenerCounts {
   readonly connections: number;
-  /** Connections that wait for the turn of their handshake. */
+  /** Connections that wait for a handshake slot. */
   readonly waiting: number;
-  /** Handshakes that have their turn. */
+  /** Handshakes that have a slot. */
   readonly handshakes: number;
   /** Connections that are in and have not shown who they are. */
   readonly strangers: number;
-  /** Connections refused so far, and those that went, before they began, to make room. */
+  /** Connections refused so far, and those that were ended before they began to make room. */
   readonly refused: number;
-  /** Connections of strangers ended so far for want of room. */
+  /** Connections of strangers that were ended so far because there was no room. */
   readonly strangersEnded: number;
 }
 
-/** What the door does with a connection. */
+/** The listener's commands to a connection. */
 export interface Visit {
-  /** Its handshake has its turn. */
+  /** Its handshake has a slot. */
   readonly begin: () => void;
-  /** It has to go, for want of room. */
+  /** It has to go, because there is no room. */
   readonly end: () => void;
 }
 
-/** One connection at the door. */
+/** One connection at the listener. */
 export interface Visitor {
-  /** It has said what a handshake begins with: it waits for its turn from now on. */
+  /** It has sent the beginning of a handshake: it waits for a slot from now on. */
   ready(): void;
-  /** Gives back the turn of its handshake, which is over or takes too long. */
+  /** Gives back the slot of its handshake, which is over or takes too long. */
   turnOver(): void;
-  /** Its handshake has led nowhere; its network has a turn less until `left`. */
+  /** Its handshake has failed; its network has one slot less until `left`. */
   failed(): void;
   /** Its handshake is over, and it is in. */
   entered(): void;
@@ -87,15 +87,15 @@ interface Network {
   handshakes: number;
   /** Connections that have shown who they are. */
   vouched: number;
-  /** Who waits, the first comer first; removed when it leaves. */
+  /** The waiting connections, the oldest first; removed when they leave. */
   readonly waiting: Set<Place>;
-  /** Where it waits for its turn; undefined: it may have none now. */
+  /** The line in which it waits for a slot; undefined: it may have none now. */
   line: Set<Network> | undefined;
-  /** It has had so many turns that it has to wait. */
+  /** It has had so many slots lately that it has to wait. */
   isParked: boolean;
 }
 
-/** Networks that are looked at, at most, for somebody to make room. */
+/** Networks that are examined, at most, for a connection that makes room. */
 const triesMax = 16;
 /** Networks whose rates are remembered at once. */
 const networksMax = 8_192;
@@ -109,15 +109,15 @@ export class HandshakeSlots {
   readonly #pace: StrangersPace<Place>;
   readonly #shares = new SlotShares();
   readonly #networks = new Map<string, Network>();
-  /** Networks that may have a turn, by their standing: whose turn was longest ago first. */
+  /** Networks that may have a slot, by their reputation: the one served longest ago first. */
   readonly #lines: Readonly<Record<Reputation, Set<Network>>> = {
     known: new Set(),
     stranger: new Set(),
     suspect: new Set(),
   };
-  /** Who has not begun. */
+  /** Connections that have not begun. */
   readonly #idle = new Crowd<Place>();
-  /** Who is in and has not shown who it is. */
+  /** Connections that are in and have not authenticated. */
   readonly #strangers = new Crowd<Place>();
   /** When all, or strangers, may go on. */
   #isArmed = false;
@@ -247,7 +247,8 @@ export class HandshakeSlots {
     this.#standings.suspect(place.network.name);
     this.#line(place.network);
     if (place.stage !== 'turn') return;
-    // Others have its turn from here on; its network, and the suspects if it is one, do not.
+    // Other networks may use its slot from here on; its own network, and suspects if it is one, may
+    // not.
     this.#giveBack(place);
     place.stage = 'failed';
     this.#next();
@@ -316,7 +317,7 @@ export class HandshakeSlots {
       if (standing === undefined) return;
       const [network] = this.#lines[standing];
       if (network === undefined) return;
-      // Its standing may have ended meanwhile.
+      // Its reputation may have ended meanwhile.
       this.#line(network);
       if (network.line !== this.#lines[standing] || this.#park(network)) continue;
       if (!this.#mayBegin()) return;
@@ -336,7 +337,7 @@ export class HandshakeSlots {
     return standings;
   }
 
-  /** A quarter is left for who is known, once anybody is. */
+  /** A quarter is left for known networks, once there is any. */
   #unknownMax(): number {
     const { handshakesMax } = this.#limits;
     if (this.#vouchedNow === 0 && !this.#standings.hasKnown) return handshakesMax;
@@ -379,7 +380,7 @@ export class HandshakeSlots {
     place.visit.begin();
   }
 
-  /** True: it has had so many turns lately that it comes again later. */
+  /** True: it has had so many slots lately that it waits. */
   #park(network: Network): boolean {
     const nowMs = this.#clock.nowMs();
     const waitMs = this.#rates.of(network.name, nowMs).take(0, nowMs);
@@ -418,7 +419,7 @@ class Place {
   readonly network: Network;
   readonly visit: Visit;
   stage: 'quiet' | 'waiting' | 'turn' | 'failed' | 'after' | 'left' = 'quiet';
-  /** Whose turn it has, or had. */
+  /** The reputation under which it got its slot. */
   turnOf: Reputation | undefined;
   isVouched = false;
 

@@ -21,8 +21,8 @@ const codes: Readonly<Record<ApiErrorKind, Code>> = {
 };
 
 /**
- * Its code, message and details as gRPC has them. What it says of time and of tokens stands in
- * headers as well, where whoever knows HTTP alone looks for it.
+ * Its code, message and details as gRPC has them. Its hints about time and tokens are in headers as
+ * well, for clients that know HTTP alone.
  */
 export function connectError({ error }: ApiFailure): ConnectError {
   const { message, details } = tellError(error);

@@ -12,7 +12,7 @@ import type { Exchange } from './http-door.ts';
 
 export type HttpArrival = Arrival;
 
-/** A request of this path, let in by `entrance`. It is known by its response. */
+/** A request of this path, admitted by `entrance`. It is known by its response. */
 export function httpArrival(
   exchange: Exchange,
   { entrance, path }: { readonly entrance: string; readonly path: string },

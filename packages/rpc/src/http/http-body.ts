@@ -1,5 +1,5 @@
 /**
- * The body of a request over HTTP/1.1: read once its caller was let in, whole, within the bounds
+ * The body of a request over HTTP/1.1: read after its caller was admitted, whole, within the bounds
  * that requests of every protocol share (`IncomingRequests`).
  */
 

@@ -1,17 +1,17 @@
 /**
  * Calls over HTTP/1.1: Connect and gRPC-Web, on the handlers, admissions and limits of gRPC.
  *
- * The library speaks both protocols, but it does not read the request. The request is read,
- * checked for size and decoded here, by the functions that serve gRPC. It reaches the
- * implementation as a context value. The library decodes an empty message in its place.
+ * The library speaks both protocols, but it does not read the request. The request is read, checked
+ * for size and decoded here, by the functions that serve gRPC. It reaches the implementation as a
+ * context value. The library decodes an empty message in its place.
  *
  * Invariants:
- * 1. A call is let in by its headers before anything is read of its body; nobody's body is
- *    unpacked, so that none is larger than it looks.
+ * 1. A call is admitted by its headers before anything is read of its body. No body is
+ *    decompressed, so none is larger than it looks.
  * 2. A page of another site gets no call carried out: no header ever allows one (no CORS), only
- *    POST with a type that such a page may not send without being allowed is taken, and whatever
- *    a browser marks as cross-site is refused.
- * 3. What fails is told as gRPC tells it: code, message, and the details of google.rpc.
+ *    POST with a type that such a page may not send without permission is accepted, and a request
+ *    that a browser marks as cross-site is refused.
+ * 3. A failure is reported as in gRPC: code, message, and the details of google.rpc.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import {
@@ -55,7 +55,7 @@ interface HttpCallsOptions extends HttpParts {
   readonly respond: Respond;
 }
 
-/** What a call has come to when the library asks for its implementation. */
+/** The state of a call when the library asks for its implementation. */
 type Outcome =
   | { readonly kind: 'read'; readonly request: unknown; readonly admitted: Admitted }
   | { readonly kind: 'refused'; readonly failure: ApiFailure };
@@ -71,8 +71,7 @@ interface Served {
 }
 
 /**
- * Serves calls over HTTP/1.1, and answers whatever else is asked for by `respond`. For
- * `ServeOptions.http`.
+ * Serves calls over HTTP/1.1, and answers all other requests by `respond`. For `ServeOptions.http`.
  */
 export function overHttp(respond: Respond): OpenHttp {
   return (parts) => openHttpListener(answering({ ...parts, respond }), parts.limits, parts.clock);
@@ -98,7 +97,7 @@ function answering(options: HttpCallsOptions): (exchange: Exchange) => Promise<v
       if (served === undefined) await answerWeb(options, { exchange, arrival, body, path });
       else await answerCall(options, served, { exchange, arrival, body });
     } catch (error) {
-      // What could not be answered is cut by the door.
+      // The listener cuts an exchange that could not be answered.
       log.debug({ method: path }, 'an answer over HTTP broke off', error);
     } finally {
       body.release();
@@ -122,7 +121,7 @@ async function answerCall(options: HttpCallsOptions, served: Served, call: Call)
   arrival.onOver(() => over.abort());
   const header = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
-    // The library is told of the empty message in place of the one that has come.
+    // The library gets the headers of the empty message in place of the received one.
     if (!bodyHeaders.has(name)) header.set(name, String(value));
   }
   const answer = await served.respond({
@@ -212,7 +211,7 @@ function universal(
 interface Running {
   readonly request: unknown;
   readonly admitted: Admitted;
-  /** Aborted when the call is over, whatever has ended it. */
+  /** Aborted when the call is over, for every cause. */
   readonly signal: AbortSignal;
   /** What to tell the library in place of what was thrown. */
   readonly told: (error: unknown) => ConnectError;

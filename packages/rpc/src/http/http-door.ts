@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 on connections that the front door has let in: Node's server, with bounds of our own in
- * place of its timers, which need a listening socket and a clock of their own.
+ * HTTP/1.1 on connections that the front door has admitted: Node's server, with bounds of our own
+ * in place of its timers, which need a listening socket and a clock of their own.
  *
  * Invariants:
  * 1. A connection has one exchange at a time. Pipelined requests wait, so no answers pile up behind
@@ -113,8 +113,9 @@ function closeAll(
 }
 
 /**
- * Invariant 5. Node gives the connection to one response after the other, and to none behind one
- * that ends it: its own to a request without a host, or one of HTTP/1.0 without a length.
+ * Invariant 5. Node gives the connection to one response after the other, and to none behind a
+ * response that ends it. Node itself ends it after a request without a host, or one of HTTP/1.0
+ * without a length.
  */
 function hasItsTurn({ response }: Exchange): boolean {
   return response.socket !== null;

@@ -1,7 +1,7 @@
 /**
  * A request in JSON (the ProtoJSON format) → its message, within the limits that its method has for
- * binary ones. A field that the schema does not name is refused: whoever writes JSON by hand has
- * misspelled it.
+ * binary ones. An unknown field is refused: it is a misspelling of a person who writes JSON by
+ * hand.
  */
 import {
   type DescField,

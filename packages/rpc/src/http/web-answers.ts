@@ -9,7 +9,7 @@ import { type HttpArrival, queryOf } from './http-arrival.ts';
 import type { IncomingBody } from './http-body.ts';
 import type { Exchange } from './http-door.ts';
 
-/** Under which all of it is let in: it needs no token, and has turns of its own for that. */
+/** The entrance of all of it: it needs no token, and has slots of its own. */
 export const webEntrance = 'web';
 
 export interface WebParts extends ToldParts {

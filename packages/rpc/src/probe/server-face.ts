@@ -1,6 +1,6 @@
 /**
- * What a server shows to whoever asks: its certificates, and its clock. Nothing of it is believed:
- * it is for telling a person why a connection that is checked does not come about.
+ * What a server shows without authentication: its certificates, and its clock. Nothing of it is
+ * trusted: it explains to a person why a verified connection fails.
  *
  * Must not: send anything but an empty request.
  */

@@ -1,11 +1,11 @@
 /**
- * Lets calls in by their headers: before any of a call's body is read, it has room, and whoever
- * makes it has shown a token or certificate that is good, where one is asked for.
+ * Admits calls by their headers. Before any of a call's body is read, it has room, and its caller
+ * has shown a valid token or certificate where one is required.
  *
  * Invariants:
  * 1. A call has its room from its headers until its stream is closed or it is answered.
  * 2. The guard runs once for each call, and no handler before it.
- * 3. Before its guard has said whose a call is, it counts as one of its network's; from then on as
+ * 3. Before its guard has named the caller, a call counts as one of its network's; from then on as
  *    one of that caller's.
  *
  * It knows no transport: gRPC and HTTP/1.1 bring an `Arrival` each.
@@ -40,13 +40,13 @@ export interface Entrance {
   /** The service's name when it needs no token: it has room of its own for that. */
   readonly openTo: string | undefined;
   /**
-   * Whether its handler finds out who calls: then a caller whom it refuses is refused like one of a
-   * guard. Unset: it does where there is neither a guard nor an open service.
+   * Whether the handler authenticates the caller: then its refusal counts like a guard's. Unset: it
+   * does where there is neither a guard nor an open service.
    */
   readonly handlerRefuses?: boolean;
 }
 
-/** A call that was let in. */
+/** An admitted call. */
 export interface Admitted {
   readonly scope: CallScope;
   /** It is over. Idempotent. */
@@ -77,7 +77,7 @@ export class Admissions {
     this.#vouchFor = vouchFor;
   }
 
-  /** From now on calls of this entrance are let in so. */
+  /** Adds an entrance: its calls are admitted by these rules from now on. */
   add(name: string, entrance: Entrance): void {
     this.#entrances.set(name, entrance);
   }

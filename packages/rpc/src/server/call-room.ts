@@ -1,14 +1,14 @@
 /**
- * The calls under way, and who may begin another one.
+ * The calls under way, and the admission of another one.
  *
  * Invariants:
- * 1. Calls of a service that needs no token have room and turns of their own: they take none from
- *    callers who have shown who they are, nor from another such service, and lose none to them.
- * 2. No caller has more calls under way than allowed, whatever the number of its connections, so
- *    that a few of them never are all. A caller is who its guard says it is, whatever it has shown
- *    for it and however that was spelled; a certificate's key where there is no guard; until
- *    either is known, and where neither is asked for, its network.
- * 3. A refusal says when to come again.
+ * 1. Calls of a service that needs no token have room and slots of their own. They take none from
+ *    authenticated callers, nor from another such service, and lose none to them.
+ * 2. No caller has more calls under way than allowed, over any number of connections, so that a few
+ *    callers never have all of them. A caller is the one that its guard names, for each of its
+ *    credentials and spellings; a certificate's key where there is no guard; until either is known,
+ *    and where neither is required, its network.
+ * 3. A refusal says when to retry.
  */
 
 import { type CallContext, unavailable } from '@rackwright/messages';
@@ -87,7 +87,7 @@ export class CallRoom {
     };
   }
 
-  /** Waits for the turn of a call of an open service; throws when none comes. */
+  /** Waits for a slot for a call of an open service; throws when none is free in time. */
   async turn({ context }: CallScope, openTo: string): Promise<void> {
     const { openCallsPerSecond, allOpenCallsPerSecond } = this.#limits;
     const { rates, turns } = this.#serviceOf(openTo);

@@ -1,6 +1,6 @@
 /**
- * Slots at a rate. Networks that wait take turns, so a network within its own ration waits for at
- * most one slot of each other network.
+ * Slots at a rate. Waiting networks get them in rotation, so a network within its own ration waits
+ * for at most one slot of each other network.
  *
  * Invariants:
  * 1. A request gets a free slot at once while no other one waits.
@@ -18,7 +18,7 @@ export interface SlotOptions {
 const waitingPerNetworkMax = 4;
 const waitingMax = 4_096;
 
-/** What has come of who waited: `late` is to come again after so many milliseconds. */
+/** The end of a wait: `turn` is a slot, `late` asks for a retry after so many milliseconds. */
 export type SlotEnd = 'turn' | { readonly lateMs: number };
 
 interface Waiter {
@@ -30,7 +30,7 @@ export class FairSlots {
   readonly #perSecond: number;
   readonly #waitMs: number;
   readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
-  /** The network whose turn is next stands first. */
+  /** The network that is next is first. */
   readonly #waiting = new Map<string, Waiter[]>();
   #size = 0;
   #cancel: Cancel | undefined;
@@ -47,7 +47,7 @@ export class FairSlots {
     return this.#size;
   }
 
-  /** `signal` aborted: it waits no more, and has no turn. */
+  /** `signal` aborted: it waits no more, and gets no slot. */
   take(network: string, signal: AbortSignal): SlotEnd | Promise<SlotEnd> {
     if (this.#size === 0 && this.#bucket.tryTake(1, this.#clock.nowMs()) === 0) return 'turn';
     const own = this.#waiting.get(network) ?? [];
@@ -97,7 +97,7 @@ export class FairSlots {
         return;
       }
       const own = this.#waiting.get(network) ?? [];
-      // Behind all others: it is met again by this very loop when there are turns left.
+      // Behind all others: this loop reaches it again while there are slots left.
       this.#waiting.delete(network);
       own.shift();
       this.#size -= 1;

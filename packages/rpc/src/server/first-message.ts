@@ -1,15 +1,15 @@
 /**
  * Requests that are on their way and not whole yet: how long each may take, and how much memory
  * they may hold together. No handler knows of them so far. Nothing of a body is read before the
- * guard has let its call in.
+ * guard has admitted its call.
  *
  * Invariants:
  * 1. A request is whole within the time allowed, or its call is ended. It is whole with its end;
  *    the one that opens a stream of requests, with its first message.
  * 2. Requests under way hold no more than allowed, their bare existence included. When there are
  *    more, the oldest of the address that holds most are ended. Other addresses keep theirs.
- * 3. A first message that cannot be within its method's limit any more ends its call before it is
- *    whole: what it holds is not gathered.
+ * 3. A first message that already exceeds its method's limit ends its call before it is whole: its
+ *    bytes are not gathered.
  * 4. Nothing of a call that was ended here is kept, whether or not its caller goes away.
  */
 import { constants, type ServerHttp2Stream } from 'node:http2';
@@ -41,7 +41,7 @@ const pieceCostBytes = 256;
 interface Held {
   readonly address: string;
   bytes: number;
-  /** Ends the call, for want of room. */
+  /** Ends the call, because there is no room. */
   readonly end: () => void;
 }
 
@@ -61,7 +61,7 @@ export class IncomingRequests {
     return this.#bytes;
   }
 
-  /** Requests ended so far for want of room. */
+  /** Requests that were ended so far because there was no room. */
   get ended(): number {
     return this.#ended;
   }
@@ -126,14 +126,14 @@ export function boundIncoming(
   };
 }
 
-/** How a call ends that is not let in. */
+/** The status of a refused call. */
 export interface Refusal {
   readonly code: Code;
   readonly details: string;
   readonly metadata: Metadata;
 }
 
-/** Decides by a call's headers; undefined: it is let in. */
+/** Decides by a call's headers; undefined: it is admitted. */
 export type Admit = (
   call: StreamCall,
   path: string,
@@ -146,7 +146,7 @@ export interface FirstSize {
   refuse(bytes: number): Refusal;
 }
 
-/** What may have come of a stream behind its first message before that one is known to be whole. */
+/** Bytes that may follow a stream's first message before that one is known to be whole. */
 const behindFirstBytesMax = 64 * 1024;
 
 function hasStream(call: ServerInterceptingCallInterface): call is StreamCall {

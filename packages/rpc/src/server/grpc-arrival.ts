@@ -5,7 +5,7 @@ import type { Arrival } from './admission.ts';
 import { openCall, type SurfaceCall } from './call-scope.ts';
 import type { RefusedCalls } from './refused-calls.ts';
 
-/** The innermost call of grpc-js, whose stream alone tells what has come of a message. */
+/** The innermost call of grpc-js; only its stream shows how much of a message has arrived. */
 export type StreamCall = ServerInterceptingCallInterface & { readonly stream: ServerHttp2Stream };
 
 /** Its entrance is its path; it is known by its stream. */

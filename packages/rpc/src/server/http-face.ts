@@ -1,4 +1,4 @@
-/** What a server asks of whatever serves HTTP/1.1 beside gRPC, and what it lends it. */
+/** The interface between a server and its HTTP/1.1 part beside gRPC. */
 import type { TLSSocket } from 'node:tls';
 import type { BoundService } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
@@ -6,7 +6,7 @@ import type { RpcLimits } from '../wire/limits.ts';
 import type { Admissions } from './admission.ts';
 import type { IncomingRequests } from './first-message.ts';
 
-/** The server's own parts: its room, its turns and its bounds are one for all that it speaks. */
+/** The server's own parts: its room, its slots and its bounds are shared by all protocols. */
 export interface HttpParts {
   readonly services: readonly BoundService[];
   readonly admissions: Admissions;

@@ -3,9 +3,9 @@
  *
  * Invariants:
  * 1. Only a connection with a refused call is closed. A connection whose calls are admitted stays,
- *    whatever others behind its address do.
- * 2. Such a connection was told when to come again. It is closed soon after, whether or not its
- *    peer closes it.
+ *    also when other clients at its address are refused.
+ * 2. Such a connection got a time for its retry. It is closed soon after, whether or not its peer
+ *    closes it.
  */
 import { constants, type Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
@@ -49,8 +49,8 @@ export class RefusedCalls {
   }
 
   /**
-   * A call of this connection is refused. Undefined: it may be told why. Else the refusal in its
-   * place, which is the last thing that the connection hears: `end` is to be called behind it.
+   * A call of this connection is refused. Undefined: it may get its own reason. Else the refusal
+   * that replaces it and is the last answer on the connection: the caller calls `end` after it.
    */
   note(connection: object, peerAddress: string): Error | undefined {
     const nowMs = this.#clock.nowMs();

@@ -1,6 +1,6 @@
 /**
- * Serves bound services over gRPC with TLS on one port, and where it is asked for over HTTP/1.1 on
- * the same one (`overHttp`): what the client offers by ALPN decides.
+ * Serves bound services over gRPC with TLS on one port, and on request over HTTP/1.1 on the same
+ * port (`overHttp`): the client's ALPN offer decides.
  *
  * Invariants:
  * 1. Plain text is refused by construction: there are only TLS credentials.
@@ -8,10 +8,10 @@
  *    anything of the call's body is read.
  * 3. Only an `ApiFailure` reaches the caller as it is; anything else becomes `internal` with a
  *    reference that the log has too, and its cause stays in the log.
- * 4. Every call's signal is aborted when the call is over, whatever ended it.
+ * 4. Every call's signal is aborted when the call is over, for every cause.
  * 5. No object is made of a message before its bytes were found to be within its method's limits.
- * 6. What callers can take of this process is bounded by `RpcLimits`. A refusal for want of room
- *    says when to come again. A connection that goes on calling while it is refused is closed.
+ * 6. `RpcLimits` bounds callers' use of this process. A refusal because there is no room says when
+ *    to retry. A connection that goes on calling while it is refused is closed.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import '../wire/quiet.ts';
@@ -77,7 +77,7 @@ export interface ServeOptions {
   readonly limits?: Partial<RpcLimits>;
   /**
    * Serves clients that offer HTTP/1.1 (`overHttp`); unset: HTTP/2 alone. Not with `clientCaPem`:
-   * who calls is proved by headers there.
+   * over HTTP/1.1 headers prove the caller.
    */
   readonly http?: OpenHttp;
 }
@@ -101,13 +101,13 @@ export interface RpcServer {
 /** What a server holds for its callers. */
 export interface ServerCounts extends ListenerCounts {
   readonly calls: number;
-  /** Calls refused so far for want of room. */
+  /** Calls that were refused so far because there was no room. */
   readonly callsRefused: number;
   /** Connections closed so far of which too many calls were refused. */
   readonly refusedEnded: number;
   /** What requests take that are not whole yet, in bytes. */
   readonly incomingBytes: number;
-  /** Requests ended so far, before they were whole, for want of room. */
+  /** Requests that were ended so far, before they were whole, because there was no room. */
   readonly incomingEnded: number;
 }
 
@@ -125,7 +125,7 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   const incoming = new IncomingRequests(limits);
   const room = new CallRoom(limits, clock);
   const refused = new RefusedCalls(limits, clock);
-  // Nobody calls before the door is open.
+  // No call arrives before the listener is open.
   const opened: { door?: GuardedListener } = {};
   const admissions = new Admissions(room, refused, (peerAddress) =>
     opened.door?.vouchFor(peerAddress),
@@ -140,7 +140,8 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
     const guard = openTo === undefined ? options.guard : undefined;
     register(server, bound, { guard, openTo }, shared);
   }
-  // Not insecure: only what has ended its TLS handshake at the front door comes here.
+  // Not insecure: only connections that have completed their TLS handshake at the front door arrive
+  // here.
   const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
   const http = openHttp(options, { admissions, incoming, limits });
   const door = await openGuardedListener({

@@ -1,7 +1,4 @@
-/**
- * What a call that failed tells its caller, and what the log has of it: the same whatever carries
- * the call.
- */
+/** The failure of a call, for its caller and for the log: the same over every transport. */
 
 import { ApiFailure } from '@rackwright/messages';
 import { type Log, type Random, randomId } from '@rackwright/platform';
@@ -12,8 +9,8 @@ export interface ToldParts {
 }
 
 /**
- * An `ApiFailure` as it is, its cause in the log; anything else becomes `internal` with a reference
- * that the log has too, and is told there alone.
+ * An `ApiFailure` as it is, its cause in the log; anything else becomes `internal` with a
+ * reference, and only the log has the details under that reference.
  */
 export function toldFailure(error: unknown, path: string, { log, random }: ToldParts): ApiFailure {
   if (!(error instanceof ApiFailure)) return hide(error, path, { log, random });

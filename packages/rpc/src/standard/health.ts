@@ -14,10 +14,10 @@ import { networkOfPeer } from '../wire/caller-address.ts';
 /** The name that stands for the server as a whole. */
 const wholeServer = '';
 
-/** Streams of health at once, in all and to one address: whoever has no token may ask for one. */
+/** Streams of health at once, in all and to one address: clients need no token for one. */
 const watchesMax = 512;
 const watchesPerAddressMax = 16;
-/** When a watch that was refused for want of room should come again. */
+/** When a watch that was refused because there was no room should be retried. */
 const watchAgainMs = 30_000;
 
 /** Health of one server; the program tells it, peers ask it. */
@@ -78,7 +78,7 @@ export function createHealthBoard(services: readonly string[]): HealthBoard {
   };
 }
 
-/** Who watches, by address. */
+/** The watches, by address. */
 class Watches {
   readonly #addresses = new Map<string, number>();
   #all = 0;

@@ -56,7 +56,7 @@ export function tooMuch(what: string, { what: of, found, most }: AnyExcess): Api
   });
 }
 
-/** Whether fields that the schema does not name are kept, for whoever hands the message on. */
+/** Whether fields that the schema does not name are kept, for programs that pass the message on. */
 export interface DecodeOptions {
   readonly unknownFields: 'kept' | 'skipped';
 }

@@ -5,7 +5,7 @@ export interface ListenerLimits {
   /** What the machine can bear: each handshake takes about 2 ms of a core. */
   readonly handshakesPerSecond: number;
   readonly callsMax: number;
-  /** Calls without a token at once from one address, as of agents that enrol together. */
+  /** Calls without a token at once from one address, for example of agents that enrol together. */
   readonly openCallsBurst: number;
 }
 
@@ -41,7 +41,7 @@ export interface RpcLimits extends ListenerLimits {
   readonly strangersPerSecondMin: number;
   /** Handshakes at once: each costs a public-key operation. The others wait. */
   readonly handshakesMax: number;
-  /** Handshakes at once with one address, so that it does not take every turn. */
+  /** Handshakes at once with one address, so that it does not take every slot. */
   readonly handshakesPerAddressMax: number;
   /** A handshake returns its slot after this, done or not. So a slow one delays no other. */
   readonly handshakeTurnMs: number;
@@ -51,7 +51,7 @@ export interface RpcLimits extends ListenerLimits {
   readonly suspectForMs: number;
   /** How long a failed handshake keeps its slot. */
   readonly failedTurnMs: number;
-  /** A connection whose handshake is not over this long after its turn began is cut. */
+  /** A connection whose handshake is not over this long after it got its slot is cut. */
   readonly handshakeMs: number;
   /** A connection that waits longer for its slot is cut: its peer has given up by then. */
   readonly handshakeWaitMs: number;
@@ -70,12 +70,15 @@ export interface RpcLimits extends ListenerLimits {
   /** Calls open at once of one service that needs no token: in all, and from one address. */
   readonly openCallsMax: number;
   readonly openCallsPerAddressMax: number;
-  /** When a call that was refused for want of room should come again, before its own jitter. */
+  /**
+   * When a call that was refused because there was no room should be retried, before its own
+   * jitter.
+   */
   readonly retryAfterMs: number;
   /** Calls that need no token, from one address: in one second, and so many at once before. */
   readonly openCallsPerSecond: number;
   readonly openCallsBurst: number;
-  /** The same from all addresses together, of each service; addresses take turns. */
+  /** The same from all addresses together, of each service; addresses are served in rotation. */
   readonly allOpenCallsPerSecond: number;
   readonly allOpenCallsBurst: number;
   /** A call that waits longer for its slot is refused. */

@@ -144,7 +144,7 @@ function readDetails(trailer: Uint8Array): Details {
       found.retry ??= unpack(any, googleRpc.RetryInfoSchema);
     }
   } catch {
-    // Whatever the peer put there is no google.rpc.Status; code and message still say enough.
+    // The peer's bytes are no google.rpc.Status; code and message still say enough.
   }
   return found;
 }

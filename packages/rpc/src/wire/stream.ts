@@ -99,8 +99,8 @@ export async function pump<T>(
 }
 
 /**
- * Yields each item until they end (true) or `signal` aborts (false): then nothing waits for who
- * makes them.
+ * Yields each item until they end (true) or `signal` aborts (false): then nothing waits for their
+ * producer.
  */
 export async function* untilAborted<T>(
   items: AsyncIterable<T>,

@@ -29,8 +29,9 @@ export interface ServerTls extends KeyAndChain {
 export type Protocols = 'h2' | 'h2AndHttp1';
 
 /**
- * Of what a client offers (RFC 7301): HTTP/1.1 wherever it is among it, for clients of gRPC offer
- * HTTP/2 alone, and browsers and `curl` offer both and speak no gRPC. Undefined: none that fits.
+ * Chooses from a client's ALPN offer (RFC 7301): HTTP/1.1 wherever it is offered, because gRPC
+ * clients offer HTTP/2 alone, while browsers and `curl` offer both and speak no gRPC. Undefined:
+ * none fits.
  */
 export function chooseProtocol(offered: readonly string[]): string | undefined {
   return ['http/1.1', 'h2'].find((protocol) => offered.includes(protocol));

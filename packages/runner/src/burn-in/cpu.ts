@@ -1,6 +1,6 @@
 /**
- * The step `burnin.cpu`: every processor calculates what is known, and each result is compared
- * here, by another thread than the one that has calculated it.
+ * The step `burnin.cpu`: every processor calculates known results. Another thread than the
+ * calculating one compares each result here.
  */
 import { BurnInKind, burnInCpuStep, cleanSteps, counted } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
@@ -35,7 +35,7 @@ interface Thread {
   hasEnded: boolean;
 }
 
-/** What all threads have come to. */
+/** The results of all threads. */
 interface Found {
   readonly threads: Thread[];
   errors: number;

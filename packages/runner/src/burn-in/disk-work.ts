@@ -124,7 +124,7 @@ async function write(
   let count = 0;
   await inFlight(pieces, async ({ offset, length }, slot) => {
     await gate();
-    // Pieces are taken in their order: those that were taken are the first ones.
+    // Pieces are taken in their order, so the taken ones are the first ones.
     count += 1;
     const bytes = memory.transfers[slot]?.subarray(0, length) ?? new Uint8Array();
     bytes.set(pattern.at(offset, length));

@@ -121,7 +121,7 @@ async function workAll(
   });
 }
 
-/** A disk that is lost outranks what was found on others: who reads it looks for it first. */
+/** A lost disk outranks findings on others: a reader looks for it first. */
 function typeOf(losses: readonly DiskFound['loss'][]): { readonly type?: Failed['type'] } {
   if (losses.includes('changed')) return { type: 'deviceChanged' };
   return losses.includes('vanished') ? { type: 'deviceVanished' } : {};
@@ -176,7 +176,7 @@ export function worse(before: HealthFacts | undefined, after: HealthFacts | unde
   return after?.passed === false ? [...grown, 'it says that it fails'] : grown;
 }
 
-/** How far all disks are together, told with what the last one does. */
+/** Progress of all disks together, reported with the last one's activity. */
 class Progress {
   readonly #context: StepContext;
   readonly #heat: Heat;

@@ -1,12 +1,12 @@
 /**
- * One round of calculation whose results are known: what a processor must come to, whatever its
- * make. The results were computed by other programs, too.
+ * One round of calculation whose results are known: the same for processors of every make. The
+ * results were computed by other programs, too.
  */
 
 /** Bytes that one round hashes, encrypts and packs. */
 export const roundBytes = 13 * 1024 * 1024;
 
-/** What each part of a round must come to, in hexadecimal digits, in their order. */
+/** The right result of each part of a round, in hexadecimal digits, in their order. */
 export const knownResults: readonly (readonly [part: string, result: string])[] = [
   ['SHA-256', '9febd1c6ecb9fd07b314524eef09d6ee5f5ce021609221051d84dc02809e8660'],
   ['AES-256', 'c55a465d5d06ac654962a79114cc908676c98406fe6e2fb829cd5c4d1fc32248'],
@@ -16,7 +16,7 @@ export const knownResults: readonly (readonly [part: string, result: string])[] 
   ['packing', 'df5417012447f3fb973055c29da9741a228eff276ac8a6c20d5e1dd498ba37fa'],
 ];
 
-/** Bytes come to their SHA-256. */
+/** From bytes to their result. */
 type Calculation = (bytes: Uint8Array<ArrayBuffer>) => Uint8Array | string;
 
 /**

@@ -15,7 +15,7 @@ import { endOf, failedEnd, perSecond, speedWords, stateWords } from './result.ts
 const pageBytes = 4_096;
 /** Memory that is asked for at once, bytes. */
 const blockBytes = 64 * pieceBytesMax;
-/** Left to everything else, whatever the share, bytes. */
+/** Left to everything else, for every share, bytes. */
 const leftBytesMin = 256 * pieceBytesMax;
 /** Pages that are found wrong until it is enough. */
 const errorsMax = 10_000;

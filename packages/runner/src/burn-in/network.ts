@@ -1,7 +1,7 @@
 /**
  * The step `burnin.network`: sends bytes to the agent and gets as many, over TLS, where the agent
- * has room for it. Digests say what came of the bytes; the kernel's counters say which network card
- * carried them, and what that has dropped as broken before anybody saw it.
+ * has room for it. Digests show whether the bytes are unchanged. The kernel's counters show which
+ * network card carried them, and how many broken packets it has dropped.
  */
 import { BurnInKind, burnInNetworkStep, cleanSteps, counted } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
@@ -182,7 +182,9 @@ interface Judged {
   readonly type?: Failed['type'];
 }
 
-/** Where no card is known to have carried the bytes, the network as a whole is told of. */
+/**
+ * Where no card is known to have carried the bytes, the finding is about the network as a whole.
+ */
 function judge(
   work: Work,
   carriers: readonly Carrier[],

@@ -1,4 +1,4 @@
-/** What a burn-in has come to, as it is kept and told. */
+/** The result of a burn-in, as it is kept and reported. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BurnInKind, type BurnInPartSchema, counted } from '@rackwright/messages';
@@ -7,7 +7,7 @@ import { boundText, type Failed } from '@rackwright/results';
 import type { StepContext, StepEnd } from '../steps/step.ts';
 import type { Heat } from './heat.ts';
 
-/** Disks that are told of; those with findings before the others. */
+/** Disks in the report; those with findings before the others. */
 export const partsMax = 32;
 const problemBytesMax = 512;
 const findingBytesMax = 256;
@@ -26,8 +26,8 @@ export interface Ended {
 }
 
 /**
- * The end of the step: complete only without a problem. Of one that was cancelled a result is kept
- * only where something was found until then.
+ * The end of the step: complete only without a problem. A cancelled step keeps a result only where
+ * it has found something.
  */
 export function endOf({ clock, signal }: StepContext, ended: Ended): StepEnd {
   const { kind, startMs, parts, heat, problems } = ended;

@@ -10,7 +10,7 @@ const stretchBytesMax = 1024 * mib;
 const stretchesWanted = 256;
 /** Nothing smaller is written; every logical block is a part of it. */
 const stepBytes = 4_096;
-/** Steps of this part of a circle come to no place again for long, and lie evenly. */
+/** Steps of this part of a circle repeat no place for long, and are spread evenly. */
 const goldenPart = 0.618_033_988_75;
 
 /** `share` in percent, 1–100. Spans do not overlap; each begins at a multiple of 4096. */

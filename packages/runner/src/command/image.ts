@@ -1,6 +1,6 @@
 /**
- * The image of a command as the agent serves it: what to unpack, and what to run in it. Everything
- * is checked against its digest again, down from the one that the order names.
+ * The image of a command as the agent serves it: the layers to unpack, and the program to run.
+ * Everything is checked against its digest again, starting with the one that the order names.
  */
 import {
   type Architecture,
@@ -83,7 +83,7 @@ async function readManifest(
   throw new OciError('digestMismatch', `what the agent serves is not the manifest ${digest}`);
 }
 
-/** Who a program of ours may be: this machine's root, and nobody else. */
+/** Users that a program of ours may have: this machine's root, and nobody else. */
 const rootUsers: ReadonlySet<string> = new Set(['', '0', '0:0', 'root', 'root:root', 'root:0']);
 
 /** Why this image cannot be run here, as it is configured; undefined: it can. */

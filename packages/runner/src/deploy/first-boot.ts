@@ -1,9 +1,10 @@
 /**
- * What an image is told at its first start, as the order says it. Pure.
+ * The data that an image gets at its first start, as the order says it. Pure.
  *
- * 1. A host that has to phone home is told where, in a way that its image reads; what cannot be is
- *    refused before anything is written, for the proof would never come. User data are looked into
- *    as YAML where they are asked for; here only for what stands on a line of its own.
+ * 1. A host that has to phone home gets the address in a form that its image reads. Data that
+ *    cannot carry it is refused before anything is written, because the proof would never come.
+ *    User data are read as YAML where they are ordered; here only lines of their own are looked
+ *    for.
  * 2. Identity and phone number are ours; user data is passed on unchanged.
  */
 

@@ -3,13 +3,13 @@
  *
  * W1 Nothing is written before every guard has passed: the order is well-formed, this is the right
  *    machine (guard 0), exactly one disk is meant, none that is kept and none that came after the
- *    inspection of the run, the image is for this
- *    machine, and the agent says at that moment that it may begin (R11).
+ *    inspection of the run, the image is for this machine, and the agent says at that moment that
+ *    it may begin (R11).
  * W2 Until the end the disk boots nothing (`provision/provision.ts`); so the step may be repeated.
- * W3 What stands on the disk is told, also when it has failed after the first write; that nothing
- *    was written is told as well, whatever it was refused for.
- * W4 Once the disk is written to, an agent that is away is waited for; that it never came back
- *    interrupts the step, and is no fault of the image.
+ * W3 The result names the disk's content, also when the step has failed after the first write. It
+ *    also says when nothing was written, for each reason of a refusal.
+ * W4 Once the disk is written to, the step waits for an agent that is away. An agent that never
+ *    comes back interrupts the step, and is no fault of the image.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -164,7 +164,7 @@ async function provision(work: Work): Promise<ProvisionEnd> {
       provisionDisk(plan, source, disk, tell, context.signal, parts),
     );
   } catch (error) {
-    // Neither opened nor written to, or not closed.
+    // The disk could not be opened, written to or closed.
     if (!(error instanceof DeviceError)) throw error;
     return { kind: 'failed', fault: 'ioError', message: error.message, begun: hasBegun };
   }

@@ -6,7 +6,7 @@ import * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
 import type { Installed } from '../provision/provision.ts';
 
-/** Partitions that are told of. */
+/** Partitions that are reported at most. */
 const partitionsMax = 32;
 
 /** `installed`: absent where it has failed. */

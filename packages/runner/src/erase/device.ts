@@ -2,8 +2,8 @@
  * Erases one device: challenge, method, verdict, in this order and never another.
  *
  * Invariants:
- * D1 Always answers an outcome; what the device refuses becomes the outcome's words.
- * D2 The verdict is read after the erasing call, whatever that call said, unless it failed.
+ * D1 Always returns an outcome; a refusal of the device becomes the outcome's text.
+ * D2 The verdict is read after the erasing call, for every answer of that call, unless it failed.
  * D3 `mode: check` writes nothing, and proves nothing without an earlier attempt's challenge.
  * D4 The outcome counts challenge blocks only when they were read back as written.
  * D5 Everything is done to the device as it is held. It is confirmed before each phase and after
@@ -107,7 +107,7 @@ async function erase(work: Work): Promise<RecordedVerdict | undefined> {
   }
 }
 
-/** A device that fails may be one that was pulled. */
+/** A device that fails may have been pulled. */
 async function noteLoss(work: Work): Promise<void> {
   if (work.loss !== undefined) return;
   try {
@@ -130,7 +130,7 @@ async function judge(work: Work): Promise<RecordedVerdict> {
   return verdict;
 }
 
-/** Reads again after the delay that the plan asks for. Others have their turn meanwhile. */
+/** Reads again after the delay that the plan asks for. Meanwhile its slot is free for others. */
 async function rereadLater(work: Work, end: DeviceEnd, turns: Slots): Promise<DeviceEnd> {
   const { context, target } = work;
   const { rereadDelay } = target.asked;

@@ -13,7 +13,7 @@ export type Grip =
   | { readonly kind: 'held'; readonly target: Target; readonly held: HeldDevice }
   | { readonly kind: 'failed'; readonly target: Target; readonly error: DeviceError };
 
-/** Holds each target; one that cannot be held stops no other. */
+/** Holds each target; a target that cannot be held stops no other. */
 export async function holdTargets(
   devices: BlockDevices,
   targets: readonly Target[],

@@ -1,4 +1,4 @@
-/** Carries out the method on a held device: challenge before, and whatever the method does. */
+/** Carries out the method on a held device: the challenge first, then the erasure. */
 import { leavesContent, type Region, type Span } from '@rackwright/erasure';
 import type { OpenRegion } from '../machine/block-devices.ts';
 import { borrowTransfers, cut, writeZeros } from './transfers.ts';

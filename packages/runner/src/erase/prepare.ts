@@ -1,10 +1,10 @@
 /**
- * What an erase step does to disks before it holds them: takes down what stands on them, and makes
+ * Prepares disks before an erase step holds them: takes down arrays and mappings on them, and makes
  * hidden capacity addressable where the order says so.
  *
  * Invariants:
  * P1 Only disks of the order are touched, and none in a check or by a step that only reads.
- * P2 The devices are listed again after a change; who follows decides by that list alone.
+ * P2 The devices are listed again after a change; the following code decides by that list alone.
  */
 import { type DeviceFacts, deviceIdentity, hiddenBytes, isDismantlable } from '@rackwright/erasure';
 import * as agent from '@rackwright/messages/agent';
@@ -46,7 +46,7 @@ export async function prepareDevices(
     const identity = deviceIdentity(plan.device);
     const found = listing.devices.filter((each) => deviceIdentity(each) === identity);
     const [device] = found;
-    // What is not exactly there is told by who compares the order with the list.
+    // The comparison of the order with the list reports a disk that is not exactly there.
     if (device === undefined || found.length > 1 || identity === '') continue;
     try {
       const preparation = await prepare(devices, device, plan.removeHiddenArea === true);

@@ -1,9 +1,9 @@
 /**
- * Reading back a held device: right after its erasure, again after a delay, and again in a later
+ * Reads back a held device: right after its erasure, again after a delay, and again in a later
  * boot. Writes nothing.
  *
- * Invariant: what was read counts only for a device that is confirmed after the last read. Proof
- * that something is left stands whatever became of the device.
+ * Invariant: a reading counts only for a device that is confirmed after the last read. Proof that
+ * something is left counts also when the device was lost.
  */
 import { combineVerdicts, regionSeed, type Verdict } from '@rackwright/erasure';
 import { borrowTransfers, type ReadMemory } from './transfers.ts';

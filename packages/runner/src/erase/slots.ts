@@ -7,7 +7,7 @@ export class Slots {
     this.#free = atOnceMax;
   }
 
-  /** Runs `act` when its turn has come. */
+  /** Runs `act` when a slot is free. */
   async run<T>(act: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

@@ -1,9 +1,8 @@
 /**
- * Which devices an erase step may touch: exactly those of its order that are there unchanged.
- * Pure.
+ * Which devices an erase step may touch: exactly those of its order that are there unchanged. Pure.
  *
  * Invariants:
- * T1 A difference between the order and what is there ends the step before the first write.
+ * T1 A difference between the order and the present devices ends the step before the first write.
  * T2 Every ordered device becomes a target; one that cannot be erased now is a target with a
  *    refusal, which becomes its outcome and fails the step.
  */
@@ -51,7 +50,7 @@ export type Targets =
     }
   | { readonly kind: 'none' };
 
-/** Matches the order's devices with those that are there. */
+/** Matches the order's devices with the present ones. */
 export function findTargets(
   ordered: readonly agent.DevicePlan[],
   listing: DeviceListing,
@@ -118,8 +117,8 @@ function planFor(
 }
 
 /**
- * Facts that make a device the one that was planned; names, holders and partitions may differ. One
- * whose hidden area was to be removed has its native size.
+ * Facts that identify a device as the planned one; names, holders and partitions may differ. A
+ * device whose hidden area was to be removed has its native size.
  */
 function changes(ordered: DeviceFacts, found: DeviceFacts, removesHidden: boolean): string[] {
   const identity = deviceIdentity(ordered);

@@ -104,7 +104,7 @@ async function findProgram(name: string, path: string): Promise<string> {
   throw new Error(`this ramdisk has no program ${name}: build it again`);
 }
 
-/** M1 holds for programs of ours; whoever has mounted something there keeps it. */
+/** M1 covers our programs only. A foreign mount in the folder keeps the folder. */
 async function removeRoot({ procRoot }: CommandRootsParts, root: string): Promise<void> {
   const mounts = await readFile(join(procRoot, 'self/mountinfo'), 'utf8');
   const mounted = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');

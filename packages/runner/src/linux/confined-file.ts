@@ -1,10 +1,10 @@
 /**
- * One file below a folder that is its root, written whole or not at all, and read back. Whatever
- * links the folder holds, nothing outside it is opened.
+ * One file below a folder that is its root, written whole or not at all, and read back. No link in
+ * the folder leads outside it.
  *
  * C1 Each part of the path is opened by itself, below the folder that was opened before it, and
  *    never through a link: links are read and walked here, so that "/" and ".." end at the root.
- * C2 The content stands under another name until it is durable; then it is renamed.
+ * C2 The content has another name until it is durable; then it is renamed.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, rename, unlink } from 'node:fs/promises';

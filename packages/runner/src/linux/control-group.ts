@@ -1,7 +1,8 @@
 /**
- * The kernel's control group (cgroups(7), version 2) of the program at work: whatever that starts
- * is in it, also what has left its session and its process group and has cleared its environment.
- * Only a program that moves itself into another control group, as root can, is not seen in it.
+ * The kernel's control group (cgroups(7), version 2) of the program at work: all processes that it
+ * starts are in it, also one that has left its session and its process group and has cleared its
+ * environment. Only a program that moves itself into another control group, as root can, is not
+ * seen in it.
  *
  * Nothing of it survives the kernel, so a runner that finds processes in it may end them.
  */
@@ -38,12 +39,12 @@ export function killGroup(folder: string): void {
   }
 }
 
-/** Removes a group without members; one that has any stays. */
+/** Removes a group without members; a group with members stays. */
 export async function removeGroup(folder: string): Promise<void> {
   for (const each of (await groupsIn(folder)).reverse()) await rmdir(each).catch(() => undefined);
 }
 
-/** The group and those below it, each after the one that it is in. */
+/** The group and those below it, each after its parent. */
 async function groupsIn(folder: string, depth = 0): Promise<string[]> {
   const names = await namesIn(folder);
   if (!names.includes('cgroup.procs')) return [];

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. Reads and writes bypass the kernel's cache (O_DIRECT), so a read is the device's answer.
- * 2. On a block device O_EXCL makes `open` fail while anybody has mounted or claimed it.
+ * 2. On a block device O_EXCL makes `open` fail while it is mounted or claimed.
  * 3. The path is resolved once, by `openDirect`. Tools get the descriptor (`/dev/fd/3`). The kernel
  *    opens that by device number, and gives the number of an open device to no other device.
  */

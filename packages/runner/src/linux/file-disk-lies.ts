@@ -38,7 +38,7 @@ export type Lie =
   | { readonly kind: 'comesBack'; readonly operation: MediumOperation; readonly afterMs: number }
   /** The operation leaves this byte where it should leave zeros. */
   | { readonly kind: 'leaves'; readonly operation: MediumOperation; readonly byte: number }
-  /** The operation reaches only the first bytes of what it was told. */
+  /** The operation affects only the first bytes of its range. */
   | { readonly kind: 'stopsAt'; readonly operation: MediumOperation; readonly bytes: number }
   /** After so many changes none is made any more; it says so, or not. */
   | {
@@ -63,7 +63,7 @@ export type Lie =
       readonly disk: string;
       readonly replacedBy: string;
     }
-  /** Before its n-th operation somebody plugs in the spare of that name. */
+  /** Before its n-th operation the spare of that name is plugged in. */
   | { readonly kind: 'brings'; readonly afterOperations: number; readonly disk: string }
   /**
    * Asked who it is for the n-th time, and later, it says something else; so it does only between

@@ -1,10 +1,10 @@
 /**
- * What stands on one region of a file disk, and the lies that are told of it.
+ * The content of one region of a file disk, and its simulated faults.
  *
  * Invariants:
- * M1 The image file is what reads answer now. What the power takes away, or time brings back, is
- *    kept beside it in `<image>.undo`, so that it survives the process that wrote.
- * M2 Of each block the first content is kept: that is what a disk that never wrote still has.
+ * M1 The image file holds what reads return now. Content that a power cut removes, or that time
+ *    brings back, is kept beside it in `<image>.undo`, so that it survives the process that wrote.
+ * M2 Of each block the first content is kept: that is the content of a disk that never wrote.
  */
 import { readSync, writeSync } from 'node:fs';
 import { basename } from 'node:path';

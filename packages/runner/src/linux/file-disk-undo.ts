@@ -45,7 +45,7 @@ function undoPath(image: string): string {
   return `${image}${undoEnding}`;
 }
 
-/** Puts back what is due and forgets it; answers how many blocks that were. */
+/** Restores the due blocks and forgets them; returns their number. */
 export function restore(image: string, isDue: (kept: Kept) => boolean): number {
   const all = readKept(image);
   const due = all.filter(isDue);

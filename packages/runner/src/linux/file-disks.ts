@@ -66,7 +66,10 @@ interface Act {
   readonly sha256?: string;
 }
 
-/** What disks have been asked so far, by name; who keeps it lets lies span several boots. */
+/**
+ * Counts of the disks' operations so far, by name; a caller that keeps it lets faults span several
+ * boots.
+ */
 export type DiskMemory = Map<string, DiskCounts>;
 
 /** Opens a folder; descriptions are read anew by every `list`. */
@@ -105,7 +108,7 @@ function exposeAll({ folder }: Box, name: string): string[] {
 interface Box {
   readonly folder: string;
   readonly clock: Clock;
-  /** Names of all regions that anybody holds. */
+  /** Names of all regions that are held. */
   readonly open: Set<string>;
   countsOf(name: string): DiskCounts;
 }
@@ -164,7 +167,7 @@ class FileDisk implements HeldDevice {
   readonly #regions: { readonly region: Region; readonly fd: number; readonly medium: Medium }[] =
     [];
   #description: FileDiskDescription;
-  /** Of the disk that was opened, whatever has taken its place since. */
+  /** The faults of the disk that was opened, also when another disk has replaced it since. */
   readonly #lies: readonly Lie[];
   readonly #counts: DiskCounts;
   #pulled = false;
@@ -327,7 +330,7 @@ class FileDisk implements HeldDevice {
     };
   }
 
-  /** Takes its time, and may be pulled before it does what it is told. */
+  /** Waits its delay, and may be pulled before it performs the operation. */
   async #operate(operation: FaultyOperation): Promise<void> {
     await this.#slow(operation);
     const count = this.#counts.operations++;

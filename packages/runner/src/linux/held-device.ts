@@ -1,14 +1,15 @@
 /**
- * One device of this machine, opened once and known by what the kernel and the device itself say of
- * what is open, never by a name.
+ * One device of this machine, opened once and identified by what the kernel and the device itself
+ * report of the open device, never by a name.
  *
- * Node has no ioctl. What is open is found by its device number in /sys/dev/block. The kernel keeps
- * a number for as long as the device is open, and counts attachments in `diskseq` (Linux 5.15), so
- * that another disk in the same place shows.
+ * Node has no ioctl. An open device is found by its device number in /sys/dev/block. The kernel
+ * keeps a number for as long as the device is open, and counts attachments in `diskseq` (Linux
+ * 5.15), so that another disk in the same place shows.
  *
  * Invariants:
  * H1 A region is opened by its kernel name once, in `holdDevice`. Nothing resolves that name again.
- * H2 What cannot be told is not confirmed: a kernel that counts no attachments is refused.
+ * H2 An identity that cannot be read is not confirmed: a kernel that counts no attachments is
+ *    refused.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -135,7 +136,7 @@ async function readIdentity(
   return { attachment, sizeBytes, serial, wwn, namespaceId: await readText(folder, 'nsid') };
 }
 
-/** A controller's name in the world is that of its first namespace. */
+/** A controller's world wide name is that of its first namespace. */
 function mustBePlanned(
   device: DeviceFacts,
   region: Region,

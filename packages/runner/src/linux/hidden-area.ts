@@ -4,9 +4,9 @@
  *
  * Invariants:
  * H1 Commands go to an exclusive descriptor of the disk, after its serial and size were read there.
- * H2 hdparm's exit code proves nothing: the size is asked for again, of the disk and of the kernel.
- * H3 The disk is attached anew afterwards, since the kernel keeps the size that it had; who calls
- *    lists the devices again and finds the disk by its identity.
+ * H2 hdparm's exit code proves nothing: the size is read again, from the disk and from the kernel.
+ * H3 The disk is attached anew afterwards, since the kernel keeps the old size; the caller lists
+ *    the devices again and finds the disk by its identity.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,13 +1,13 @@
 /**
- * Takes down what the kernel has put together from disks: md arrays and device mapper (LVM, LUKS,
- * multipath). What stands on top goes first.
+ * Takes down the kernel's devices on top of disks: md arrays and device mapper (LVM, LUKS,
+ * multipath). The topmost goes first.
  *
  * Invariants:
- * H1 Only what holds the one device goes, and what holds that; nothing is looked up by content.
+ * H1 Only holders of the one device go, and holders of those; nothing is looked up by content.
  * H2 A holder has gone when /sys shows it no more; an exit code proves nothing.
  * H3 An array stops only in a state in which that writes nothing: a member may be a disk that is in
  *    no plan.
- * H4 What is mounted or swapped on is left alone: somebody uses it.
+ * H4 A device that is mounted or used as swap is left alone: it is in use.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -56,8 +56,8 @@ async function takeDown(exec: Exec, roots: SysRoots, holder: string): Promise<st
 }
 
 /**
- * States in which nothing of an array is still to be written down on its members. An array that was
- * written to becomes `clean` by itself, after 200 ms unless somebody has set another time.
+ * States in which an array has nothing to write to its members. An array that was written to
+ * becomes `clean` by itself, after 200 ms unless another time was set.
  */
 const restingStates: ReadonlySet<string> = new Set([
   ...['clean', 'read-auto', 'readonly', 'inactive', 'broken'],

@@ -85,7 +85,7 @@ export class LayeredRoot {
     return found;
   }
 
-  /** A folder of that name at the top, in the place of whatever else stood there. */
+  /** A folder of that name at the top, in place of every other entry of that name. */
   async ownFolder(name: string): Promise<void> {
     const path = join(this.#root, name);
     if ((await find(path))?.isDirectory() === true) return;

@@ -16,7 +16,7 @@ interface Heard {
   readonly listenedSeconds: number;
 }
 
-/** By the names of the cards; one that was not listened on is left out. */
+/** By the names of the cards; a card that was not listened on is left out. */
 export async function heardOn(
   names: readonly string[],
   roots: SysRoots,

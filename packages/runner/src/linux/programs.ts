@@ -1,12 +1,12 @@
 /**
- * Programs of steps as processes of this machine (see `program/program.ts` for the invariants).
- * What belongs to one is told by its process group, by a variable in its environment and, where
- * there is one, by a control group.
+ * Programs of steps as processes of this machine (see `program/program.ts` for the invariants). A
+ * program's processes are recognized by their process group, by a variable in their environment
+ * and, where there is one, by a control group.
  *
- * A shell stands in front of each program. It waits until the mark of its group is written down,
- * so that a successor of this runner can end whatever runs (P2); it leaves a watcher in the group
- * that kills it once the runner's end of a pipe is closed, that is when the runner has died (P3);
- * and it gives the program one pipe for both outputs, which keeps their order.
+ * A shell precedes each program. It waits until the mark of its group is written down, so that a
+ * successor of this runner can end every running process (P2). It leaves a watcher in the group
+ * that kills it once the runner's end of a pipe is closed, that is when the runner has died (P3).
+ * And it gives the program one pipe for both outputs, which keeps their order.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -181,7 +181,10 @@ interface Marks {
   readonly operationId?: OperationId;
 }
 
-/** Ends all that carries one of the marks, wherever it has got to. Answers what does not end. */
+/**
+ * Ends all processes that carry one of the marks, in any group or session. Returns those that do
+ * not end.
+ */
 async function endGroup(
   { clock, log, procRoot, kill, controlGroup = '' }: ProgramParts,
   { group, operationId }: Marks,

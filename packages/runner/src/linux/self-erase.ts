@@ -29,7 +29,9 @@ const eraseTimeoutMs = 21 * 24 * 3_600_000;
 const pollMs = 5_000;
 /** hdparm refuses what loses data without it. */
 const sure = '--yes-i-know-what-i-am-doing';
-/** No secret: it protects nothing, and whoever finds the disk locked must be able to unlock it. */
+/**
+ * No secret: it protects nothing, and a person who finds the disk locked must be able to unlock it.
+ */
 const erasePassword = 'rackwright';
 
 /** Runs one method to its end. Rejects with `DeviceError`. Answers what the tools said. */
@@ -227,7 +229,7 @@ async function sanitizeScsi(exec: Exec, open: OpenDevice, method: SelfErasure): 
   const lines = await command(exec, open, 'sg_sanitize', ['--quick', ...scsiActions(method)]);
   const asked = ['--progress', inheritedPath(0)];
   const sense = await hearTool(exec, 'sg_requests', asked, askTimeoutMs, [open.descriptor]);
-  // A disk at rest has nothing to say: that is told apart from a tool that did not answer.
+  // A disk at rest reports nothing; a tool that did not answer is distinguished from that.
   if (sense === undefined) {
     throw new DeviceError(`${open.name} does not say whether its sanitize has ended`);
   }

@@ -4,9 +4,9 @@
  * Invariants:
  * 1. Every entry of /sys/block is in the answer, but for namespaces and paths that belong to an
  *    NVMe controller in the answer, and replay-protected blocks, which hold no data of ours. How a
- *    device is attached follows from its place in /sys; when that tells nothing, it is `unknown`,
+ *    device is attached follows from its place in /sys; when that is inconclusive, it is `unknown`,
  *    which is refused later.
- * 2. A device that anybody uses (mount, swap, device mapper, md) names its users.
+ * 2. A device in use (mount, swap, device mapper, md) names its users.
  */
 import { join } from 'node:path';
 import type { DeviceFacts, MediaType, Partition, Region, Transport } from '@rackwright/erasure';
@@ -15,7 +15,7 @@ import { namesIn, readBytes, readNumber, readText, resolvePath } from './sys-fil
 import { isMemoryBlock, readMemoryCapacity, readMemorySerial } from './sys-memory.ts';
 import type { SysRoots } from './sys-roots.ts';
 
-/** Sizes and starts in /sys are in sectors of 512 bytes, whatever the device's blocks are. */
+/** Sizes and starts in /sys are in sectors of 512 bytes, for devices of every block size. */
 const sectorBytes = 512;
 const textBytesMax = 256;
 
@@ -59,7 +59,7 @@ export async function readBlockDevice(
   };
 }
 
-/** By what a device is told from all others; empty where it does not say. */
+/** Identifiers of a device; empty where it reports none. */
 export async function readNames(
   folder: string,
   name: string,
@@ -249,7 +249,7 @@ export function transportOf(name: string, place: string, mapperUuid: string): Tr
 
 const raidVendors =
   /^(AVAGO|LSI|DELL|PERC|HP|HPE|Lenovo|Adaptec|ASR|MSCC|BROADCOM|Intel|Areca|3ware|Promise)/i;
-/** MegaRAID, under whatever name it is sold, shows volumes from this channel on. */
+/** MegaRAID, also under other product names, shows volumes from this channel on. */
 const megaraidVolumeChannel = 2;
 
 /**
@@ -282,7 +282,7 @@ async function readSerial(folder: string, name: string): Promise<string> {
   return usbDevice === '' ? '' : await readText(usbDevice, 'serial');
 }
 
-/** Only names that are unique in the world: not the "t10." names made of model and serial. */
+/** Only names that are unique world wide: not the "t10." names made of model and serial. */
 export function worldWideName(wwid: string): string {
   return /^(naa|eui|uuid|nvme\.uuid)\./.test(wwid) ? cleanText(wwid) : '';
 }

@@ -1,10 +1,10 @@
 /**
- * Captures of `tcpdump -w`, and the neighbours whose frames stand in one. The file may still be
- * written to, and whoever is on the cable chose what its frames hold.
+ * Captures of `tcpdump -w`, and the neighbours whose frames are in one. The file may still be
+ * written to, and any device on the cable can choose the content of its frames.
  *
  * C1 Decoding throws DecodeError and nothing else. A last record that is not whole yet is left out.
- * C2 A frame that is no LLDP is left out. A neighbour counts as it was heard last; one that has
- *    taken its leave is none.
+ * C2 A frame that is no LLDP is left out. The latest frame of a neighbour counts; a neighbour that
+ *    has signed off is none.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -62,7 +62,7 @@ export function decodeCapture(file: Uint8Array): readonly CapturedFrame[] {
 
 export type Neighbor = MessageInitShape<typeof LldpNeighborSchema>;
 
-/** Who is there by a capture, the last heard first; nobody where it cannot be read. */
+/** The neighbours in a capture, the last heard first; none where it cannot be read. */
 export function neighborsIn(file: Uint8Array): Neighbor[] {
   const heard = new Map<string, { readonly frame: LldpFrame; readonly atMs: number }>();
   for (const { atMs, bytes } of framesIn(file)) {

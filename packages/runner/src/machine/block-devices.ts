@@ -4,8 +4,8 @@
  *
  * Invariants of every implementation:
  * B1 `list` names every device; nothing is left out because it looks odd.
- * B2 A device is held at most once and exclusively: who uses it otherwise makes `hold` fail, and
- *    nobody else can start to while it is held.
+ * B2 A device is held at most once and exclusively: another user makes `hold` fail, and nobody else
+ *    can start to use it while it is held.
  * B3 Reads come from the device, never from a cache of ours or the kernel's.
  * B4 A rejected call rejects with `DeviceError`. Success of an erasing call proves nothing; the
  *    verdict does.

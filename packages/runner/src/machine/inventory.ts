@@ -20,7 +20,7 @@ export class InventoryTooLarge extends Error {
 
 /** What an inspection was ordered with. */
 export interface InventoryOrder {
-  /** The one that the agent gave. */
+  /** The session that the agent gave. */
   readonly runnerSession: string;
   /** Devices that may be one of these are read whole. */
   readonly bootMedia: readonly BootMedium[];

@@ -1,7 +1,7 @@
 /**
- * What a program writes, told while it comes: a bounded amount in each interval, of which the
- * middle is left out when it is more. Nobody is waited for; what cannot be told now is kept, within
- * the same bound, until it can.
+ * Reports a program's output while it runs: a bounded amount in each interval; beyond that the
+ * middle is left out. It waits for no receiver: output that cannot be sent now is kept, within the
+ * same bound, until it can.
  */
 import type { Cancel, Clock } from '@rackwright/platform';
 import { OutputTail } from './output-tail.ts';
@@ -11,7 +11,7 @@ export const liveIntervalMs = 250;
 /** Told of one interval: as much of its beginning, and as much of its end. */
 export const liveHalfBytesMax = 16 * 1024;
 
-/** Takes a piece and where in the whole output it begins; false when it cannot be told now. */
+/** Takes a piece and its offset in the whole output; false when it cannot be sent now. */
 export type TellPiece = (offset: bigint, content: Uint8Array) => boolean;
 
 export class LiveOutput {
@@ -41,7 +41,7 @@ export class LiveOutput {
     });
   }
 
-  /** Tells what is left, if it can be told. */
+  /** Sends the rest, if it can be sent. */
   end(): void {
     this.#timer?.();
     this.#flush();
@@ -65,7 +65,7 @@ export class LiveOutput {
     this.#rest = new OutputTail(liveHalfBytesMax);
     if (rest.totalBytes === 0) return;
     const tail = rest.tail();
-    // Where that cannot be told any more, it is one more gap.
+    // When that cannot be sent any more, it is one more gap.
     this.#tell(BigInt(this.#offset - tail.length), tail);
   }
 }

@@ -1,16 +1,16 @@
 /**
- * A program that a step starts: what is asked for, and how it ends. `linux/programs.ts` starts real
+ * A program that a step starts: its parameters, and how it ends. `linux/programs.ts` starts real
  * processes; simulations bring programs of their own.
  *
  * Invariants of every implementation:
- * P1 The program gets exactly the environment that is asked for, no input, and a process group and
- *    session of its own.
- * P2 When `end` settles, the group is gone: nothing that the program had started goes on. Where
- *    that cannot be had, `end` says so. A daemon that has left the group and dropped the variables
- *    that mark it is seen where the kernel has control groups, as in the ramdisk; what has moved
- *    itself into another control group as well is not.
- * P3 It goes no further than its runner: when that dies, by whatever means, so does the group.
- * P4 Reading its output never waits for whoever is told of it.
+ * P1 The program gets exactly the requested environment, no input, and a process group and session
+ *    of its own.
+ * P2 When `end` settles, the group is gone: no process that the program had started goes on. Where
+ *    that cannot be achieved, `end` says so. A daemon that has left the group and dropped the
+ *    variables that mark it is seen where the kernel has control groups, as in the ramdisk. A
+ *    daemon that has moved itself into another control group as well is not seen.
+ * P3 It does not outlive its runner: when that dies, by any cause, the group dies too.
+ * P4 Reading its output never waits for a receiver of it.
  */
 import type { OperationId } from '@rackwright/messages';
 

@@ -1,6 +1,6 @@
 /**
- * A program as the work of a step: its output is told as it comes and kept at its end, and how it
- * ended becomes the step's result.
+ * A program as the work of a step: its output is reported as it arrives and kept at its end, and
+ * its exit becomes the step's result.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import * as agent from '@rackwright/messages/agent';

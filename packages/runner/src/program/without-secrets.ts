@@ -1,4 +1,4 @@
-/** Programs whose output is told without the secrets that they are given. */
+/** Programs whose output is reported without the secrets that they get. */
 import { Masking } from '@rackwright/messages';
 import type { Programs } from './program.ts';
 

@@ -20,7 +20,7 @@ export type ByteProgress = (bytes: number) => void;
 /** Memory for one transfer. */
 export interface Slot {
   readonly bytes: Uint8Array;
-  /** Whoever else reads from it has done so. */
+  /** Settles when the other reader of it is done. */
   hashed: Promise<unknown>;
 }
 
@@ -98,7 +98,7 @@ export class CheckedWrites {
     if (length === transferBytesMax) this.#probes.note(offset, bytes);
   }
 
-  /** Zeros that stand on the disk, as whoever made them believes. */
+  /** Zeros on the disk, as the caller believes. */
   made(offset: number, length: number): void {
     this.#filling.pieces.push({ offset, length });
     this.#probes.noteZeros(offset, length);

@@ -1,14 +1,14 @@
 /**
  * Writes content onto a disk, from front to back, and has it read back (`checked-writes.ts`).
  *
- * W1 What falls into the first and the last `headBytes` of the disk is kept in memory and not
- *    written: there stand the tables, and who has them decides when the disk counts.
+ * W1 Content of the first and the last `headBytes` of the disk is kept in memory and not written:
+ *    the tables are there, and the code that writes them decides when the disk counts.
  * W2 While transfers are written, hashed and read back the next ones are filled.
- * W3 Zeros are written like everything else, unless the disk has zeroed a long run by itself: what
- *    is read back tells whether that was true.
- * W4 However long a run of zeros is, all else has its turn meanwhile, and it can be cancelled.
- * W5 A disk that is pulled or replaced is written no further than the next look at it, and never
- *    counts: it is looked at on the way, and before and after what makes it count.
+ * W3 Zeros are written like everything else, unless the disk has zeroed a long run by itself: the
+ *    reading back shows whether that was true.
+ * W4 During a long run of zeros other work runs, and the run can be cancelled.
+ * W5 A disk that is pulled or replaced gets no write after the next check of it, and never counts.
+ *    It is checked on the way, and before and after the writes that make it count.
  */
 import { copyInto } from '@rackwright/bytes';
 import { type Content, ImageError } from '@rackwright/disk-image';

@@ -1,10 +1,11 @@
 /**
- * An image, from the file that is served to what is to stand on the disk.
+ * An image, from the served file to the content of the disk.
  *
- * P1 What can be known before the first write is known before: format, size, tables of qcow2.
- * P2 All bytes of the file are hashed. A streamed file is found wrong at its very end, so whoever
- *    reads must not let anything count before the content has ended without an error. A qcow2 file
- *    is hashed before it is used, piece by piece, for it is not read from front to back.
+ * P1 Everything that can be checked before the first write is checked before: format, size, tables
+ *    of qcow2.
+ * P2 All bytes of the file are hashed. A streamed file is found wrong at its very end, so a reader
+ *    must not let anything count before the content has ended without an error. A qcow2 file is
+ *    hashed before it is used, piece by piece, because it is not read from front to back.
  */
 import {
   type ByteSource,

@@ -1,19 +1,21 @@
 /**
  * Puts an image onto a disk.
  *
- * I1 Whatever can be found wrong with the image before the first write, is: its format, its size
- *    where it is known, its first megabyte with the partition table, the first-boot data.
- * I2 The first and the last megabyte of the disk, where the tables stand, are zeros from the first
- *    write on. They are written last, when all of the file has come with the digest that names it,
- *    all else has been read back past the page cache and found to be what came, and that what was
- *    declared. It is read back while what follows is still being written (`checked-writes.ts`). Of
- *    them the first block is written last, in a write of its own: it is there or not. So
- *    no firmware and no kernel takes a disk for bootable that was left half-written, by a kill, a
- *    cancellation or an error. What fails after the first of them makes zeros of both again.
+ * I1 Everything about the image that can be checked before the first write is checked before: its
+ *    format, its size where it is known, its first megabyte with the partition table, the
+ *    first-boot data.
+ * I2 The first and the last megabyte of the disk, where the tables are, are zeros from the first
+ *    write on. They are written last, after three checks: the whole file has arrived with the
+ *    digest that names it; all else was read back past the page cache and equals the received
+ *    content; the content is what was declared. The reading back goes on while later content is
+ *    still being written (`checked-writes.ts`). Of these megabytes the first block is written last,
+ *    in a write of its own: it is there or not. So no firmware and no kernel takes a half-written
+ *    disk for bootable, after a kill, a cancellation or an error. A failure after the first of
+ *    these writes zeroes both again.
  * I3 Old signatures at both ends are gone before anything else is written.
  * I4 Success is what was read back.
- * I5 The zeros at both ends are looked at again before anything is written over them. A disk that
- *    says that it is larger than it is has content there by then, which the tables would destroy.
+ * I5 The zeros at both ends are checked again before anything is written over them. A disk that
+ *    reports more than its real size has content there by then, which the tables would destroy.
  */
 import {
   type ByteSource,
@@ -65,7 +67,7 @@ export interface ProvisionParts {
   reached?(point: 'begun' | 'writing' | 'readBack'): void;
 }
 
-/** A run of zeros is taken in such pieces, so that it is told how far they are. */
+/** A run of zeros is taken in such pieces, so that progress can be reported. */
 const zerosBytesMax = 16 * 1024 * 1024;
 
 /** Told how much is done, 0 to 1, and what is being done. */
@@ -192,7 +194,7 @@ function checkFits(sizeBytes: number | undefined, disk: ImageDisk): void {
   throw new ImageError('tooLarge', `the image is larger than the disk: it has ${sizes}`);
 }
 
-/** Reads as much as is written last; answers what came with it beyond that. */
+/** Reads the part that is written last; returns content beyond it that came with it. */
 async function takeHead(
   writer: DiskWriter,
   content: AsyncGenerator<Content, void, undefined>,
@@ -335,7 +337,7 @@ async function counting(disk: ImageDisk, act: () => Promise<void>): Promise<void
   }
 }
 
-/** The disk may be gone: what failed first is told. */
+/** The disk may be gone: the first failure is reported. */
 function ofDevice(error: unknown): void {
   if (!(error instanceof DeviceError)) throw error;
 }

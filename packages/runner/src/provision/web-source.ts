@@ -1,4 +1,4 @@
-/** An image file behind a URL, taken up where a connection broke. */
+/** An image file behind a URL, resumed where a connection broke. */
 import {
   type ByteSource,
   ImageError,
@@ -40,8 +40,8 @@ export function patientLimits(clock: Clock): ReadingLimits {
 const awayBreaksMax = 2_880;
 
 /**
- * As patient as `before`, and once the disk is written to, until whoever ordered it stops it: the
- * server comes back with all that it had, and what the disk held is lost already.
+ * As patient as `before`. Once the disk is written to, patient until the agent stops it: the server
+ * comes back with the whole file, and the disk's old content is lost already.
  */
 export function patienceOf(
   before: ReadingLimits,

@@ -26,7 +26,7 @@ export type Exchanged =
   /** The agent has no room for it now. */
   | { readonly kind: 'wait'; readonly reason: string }
   | { readonly kind: 'refused'; readonly reason: string }
-  /** It did not come to its end: nobody knows why. */
+  /** It did not complete, for an unknown reason. */
   | { readonly kind: 'broken'; readonly reason: string };
 
 /** What is to be sent; the agent sends as many bytes. */

@@ -4,12 +4,12 @@
  *
  * Invariants:
  * 1. At most one operation is at work; another order meanwhile is answered `retryAfter: locked`.
- * 2. An operation id is begun at most once in a boot, whatever is ordered, reordered or restarted
- *    (R4). A predecessor's operation is reported `failed: interrupted`, never taken up again.
- * 3. Whatever changes the record is saved before anything follows from it.
+ * 2. An operation id is begun at most once in a boot, also after repeated orders, reordering or a
+ *    restart (R4). A predecessor's operation is reported `failed: interrupted`, never resumed.
+ * 3. Every change of the record is saved before anything follows from it.
  * 4. A final report is kept, and sent again on each new connection, until the agent has it;
  *    evidence goes just before its report.
- * 5. What tools and devices say is cut before it becomes a report.
+ * 5. Texts of tools and devices are cut before they become a report.
  * 6. An order of an unknown kind or step is never success (R8).
  * 7. A hand-off is reported complete before it acts. It acts when the agent says that the control
  *    plane has recorded that, once, also across a restart; from its report on nothing else begins.
@@ -94,10 +94,10 @@ export type OrderedImage = Pick<runner.Order, 'imageFile' | 'phoneHomeUrl'>;
 
 /** Between two progress messages, milliseconds. */
 export const progressIntervalMs = 500;
-/** What a second order is told to wait, milliseconds. */
+/** The delay that a second order gets, milliseconds. */
 const lockedDelayMs = 5_000;
 
-/** What a hand-off says of itself before it acts: the agent then knows that it was told. */
+/** The progress text of a hand-off before it acts: it shows the agent that the order arrived. */
 const leaving = 'takes the runner away';
 
 interface Current {
@@ -322,7 +322,7 @@ export class RunnerSession {
     ];
   }
 
-  /** An answer that is not kept: whoever misses it asks again. */
+  /** An answer that is not kept: an agent that misses it asks again. */
   #answer(operationId: OperationId, result: Result, nowMs: number): SessionEffect[] {
     const report = reportOf(operationId, result, nowMs);
     return [{ kind: 'send', message: { case: 'report', value: report } }];

@@ -1,12 +1,13 @@
 /**
- * Asks the agent whether something that may destroy may begin now, a while after it was ordered.
+ * Asks the agent whether destructive work may begin now, a while after it was ordered.
  *
  * Invariants:
- * 1. Only a yes to the last asking counts, and only for what was left of the lease, at most
- *    `freshMs`, from when that was asked (R11): what a slow wire brings late permits nothing.
- * 2. Silence, a lost connection and a reason to wait are all no; it is asked again.
- * 3. What asks at the same time is asked for in turn: each has a yes of its own.
- * 4. An agent that answers no such question has given its permission with the order, as ever (R8).
+ * 1. Only a yes to the last question counts, and only for the rest of the lease, at most `freshMs`,
+ *    measured from the question (R11): a late answer of a slow link permits nothing.
+ * 2. Silence, a lost connection and a reason to wait are all no; the question is repeated.
+ * 3. Concurrent questions are asked one after another: each has an answer of its own.
+ * 4. An agent that answers no such question has given its permission with the order, as before
+ *    (R8).
  */
 import type { OperationId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -42,7 +43,7 @@ export class Permissions {
   #isAnswered = false;
   #sequence = 0n;
   #asking: Asking | undefined;
-  /** Settles when all that asked before have had their turn. */
+  /** Settles when all earlier questions are answered. */
   #before: Promise<unknown> = Promise.resolve();
 
   constructor(clock: Clock, send: (operationId: OperationId, sequence: bigint) => void) {

@@ -192,7 +192,7 @@ async function makeCertificate() {
   };
 }
 
-/** What was waited for, as its code says it, and what came instead. */
+/** The awaited message, by the waiting code, and the one that arrived instead. */
 function waitedInVain(asked: unknown, heard: Heard): string {
   return `${String(asked)} did not hold within ${waitMs} ms; heard: ${inspect(heard)}`;
 }

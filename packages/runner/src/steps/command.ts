@@ -130,8 +130,9 @@ async function run(context: StepContext, place: CommandPlace | string): Promise<
 }
 
 /**
- * What kept an image from being unpacked: nothing of it has run. The order has begun all the same:
- * of one that never runs twice a conflict would read as cut short, while that it failed is known.
+ * Why an image could not be unpacked: nothing of it has run, but the order has begun. For a step
+ * that never runs twice a conflict would look like an interruption, while it is known to have
+ * failed.
  */
 function endOf(error: unknown, { rerunClass }: agent.RunStep): StepEnd {
   if (isOciError(error, 'unreachable')) {

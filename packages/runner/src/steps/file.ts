@@ -1,10 +1,10 @@
 /**
  * The step `run.file`: writes a file in the ramdisk, or on a partition of a disk.
  *
- * 1. No disk is written to before guard 0 has passed, whatever the order says; nor is the ramdisk,
- *    unless the order says that nothing is destroyed.
- * 2. A disk is named by serial or world wide name, never by the kernel's name, and only one that is
- *    the host's own is written to.
+ * 1. No disk is written to before guard 0 has passed, for every order. The same holds for the
+ *    ramdisk, unless the order says that nothing is destroyed.
+ * 2. A disk is named by serial or world wide name, never by the kernel's name, and only the host's
+ *    own disks are written to.
  * 3. Success is what was read back.
  */
 import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/erasure';

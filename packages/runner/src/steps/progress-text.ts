@@ -1,8 +1,8 @@
 /**
- * The stages of an interrupted step, as the text that travels in `last_progress` and comes back in
- * the argument `lastProgress` of a check. Pure.
+ * The stages of an interrupted step, as the text in `last_progress` that a check gets back in its
+ * argument `lastProgress`. Pure.
  *
- * The text names the seed of its challenge: a challenge from another seed lies in other places, and
+ * The text names the seed of its challenge: a challenge from another seed has other places, and
  * says nothing about those that a check reads.
  */
 import type { DeviceStage } from './step.ts';

@@ -4,7 +4,7 @@
  * 1. Nothing runs before guard 0 has passed, unless the order says that the step destroys nothing:
  *    a template may say so of its step, and the control plane puts it into the order.
  * 2. The script is a private file while it runs, and gone afterwards.
- * 3. An interrupted script is not taken up again; what runs of it has been ended before the next
+ * 3. An interrupted script is not resumed; its running processes have been ended before the next
  *    step begins.
  */
 import { ArgumentType, RerunClass, scriptStep } from '@rackwright/messages';

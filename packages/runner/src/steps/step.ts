@@ -49,7 +49,7 @@ export interface StepContext {
   readonly exchange?: (wanted: ExchangeWanted) => Promise<Exchanged>;
   /** The traceparent (W3C Trace Context) for what the step calls; unset: there is none. */
   readonly traceParent?: string;
-  /** Where the image has to say that it runs; empty: nowhere. It lets in, and is shown nowhere. */
+  /** The URL for the image's phone-home; empty: none. It is a credential, and is shown nowhere. */
   readonly phoneHomeUrl?: string;
 }
 

@@ -69,7 +69,7 @@ async function withoutSigns(devices: BlockDevices): ReturnType<BlockDevices['lis
   return { devices: listing.devices.filter(isUsual), signs: [] };
 }
 
-/** Opens by the kernel's name, when it is first needed, whatever then has that name. */
+/** Opens by the kernel's name at the first use: the device that then has that name. */
 function heldLate(devices: BlockDevices, planned: DeviceFacts): HeldDevice {
   let opened: Promise<HeldDevice> | undefined;
   const open = async (): Promise<HeldDevice> => {
@@ -131,7 +131,9 @@ function lateRegion(region: () => Promise<OpenRegion>): OpenRegion {
   };
 }
 
-/** What is read in bulk is zeros, whatever is there; a block alone, as a challenge, is read. */
+/**
+ * A bulk read returns zeros, for every content; a read of one block, as for a challenge, is real.
+ */
 function readingZeros(devices: BlockDevices): BlockDevices {
   return {
     ...devices,

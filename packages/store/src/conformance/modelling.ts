@@ -69,7 +69,7 @@ class Model {
   }
 }
 
-/** A write as it was asked for; one that is asked for again is repeated with all of this. */
+/** A write as it was requested; a retry repeats all of this. */
 interface Asked {
   readonly change: Change;
   readonly expected: Expected;

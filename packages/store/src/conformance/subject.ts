@@ -1,6 +1,6 @@
 /**
- * What the conformance suite needs of a driver: two handles, and ways to kill and to read what
- * came of it. Drivers implement `StoreUnderTest`; cases use nothing else.
+ * The conformance suite's needs of a driver: two handles, and ways to kill it and to read the
+ * result. Drivers implement `StoreUnderTest`; cases use nothing else.
  */
 import assert from 'node:assert/strict';
 import type { Change, Retention, StateStore, WatchEvent, WriteResult } from '../contract.ts';
@@ -36,7 +36,7 @@ export interface StoreUnderTest {
   second: StateStore;
   /** SIGKILLs everything that holds the store, without warning, and opens it again. */
   crash(): Promise<void>;
-  /** Closes every handle and opens the store as restored; those that follow open it as usual. */
+  /** Closes every handle and opens the store as restored; later calls open it as usual. */
   restore(): Promise<void>;
   /** Waits for real. */
   wait(delayMs: number): Promise<void>;

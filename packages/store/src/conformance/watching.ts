@@ -49,7 +49,7 @@ const liveWatch: ConformanceCase = {
       const seen = await eventsUntil(second.watch(before, 'hosts.a'), before + 26, subject, limits);
       return withoutRepeats(seen).map(line);
     })();
-    watching.catch(() => {}); // told below, once all is written
+    watching.catch(() => {}); // reported below, once all is written
     await subject.wait(20);
     const written: string[] = [];
     let revision: number | 'absent' = 'absent';

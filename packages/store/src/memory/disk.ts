@@ -94,14 +94,14 @@ export class MemoryDisk implements ChangeLog {
     return { kind: 'landed', revision: this.#latest };
   }
 
-  /** Lets the changes of a key go that are neither among the last ones nor young enough. */
+  /** Drops the changes of a key that are neither among the last ones nor young enough. */
   trim(key: string, age: Age | undefined): void {
     const kept = this.#byKey.get(key) ?? [];
     const sinceMs = age?.historyAgeMs === undefined ? Infinity : age.nowMs - age.historyAgeMs;
     while (kept.length > HISTORY_PER_KEY && (kept[0]?.atMs ?? 0) < sinceMs) this.#trim(kept);
   }
 
-  /** Adds an entry of the log, or finds the one that has this id. */
+  /** Adds an entry of the log, or finds the entry with this id. */
   append(id: string, value: Uint8Array, age: Age | undefined): number {
     this.trimEntries(age);
     const earlier = this.#entries.find((entry) => entry.id === id);

@@ -1,7 +1,7 @@
 /**
  * Whether an acknowledged write is on disk. nats-server acknowledges before it syncs unless
  * `sync_interval: always` is set, in which case it syncs the Raft log and the stream first. Each
- * server that holds a replica must be asked; an ordinary client is not told.
+ * server that holds a replica must be asked; an ordinary client cannot read the setting.
  */
 import type { PeerInfo } from '@nats-io/jetstream';
 import { connect } from 'nats';

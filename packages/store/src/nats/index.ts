@@ -1,4 +1,4 @@
-/** The NATS driver's front door, loaded only by those who use it: its client is large. */
+/** The NATS driver's entry, loaded only by programs that use it: its client is large. */
 import type { StateStore } from '../contract.ts';
 import type { NatsStoreOptions } from './options.ts';
 

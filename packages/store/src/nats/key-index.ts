@@ -18,7 +18,7 @@ interface Waiter {
   readonly go: () => void;
 }
 
-/** Ends early, in whatever way, once the signal is aborted. */
+/** Ends early, by resolving or rejecting, once the signal is aborted. */
 type Pause = (delayMs: number, signal: AbortSignal) => Promise<void>;
 
 export class KeyIndex {
@@ -35,7 +35,7 @@ export class KeyIndex {
     this.#pause = pause;
   }
 
-  /** K1; false when it does not come to that in time. */
+  /** K1; false when it does not reach that revision in time. */
   async caughtUp(revision: Revision, withinMs: number): Promise<boolean> {
     if (!this.#isFollowing) void this.#run();
     if (this.#position >= revision) return true;
@@ -59,7 +59,7 @@ export class KeyIndex {
     try {
       for await (const change of this.#follow()) this.#note(change);
     } catch {
-      // The store is another one now, which whoever asks it hears as well.
+      // The store is another one now; each caller of the store gets that error as well.
     }
     // Nothing tells it what has changed since; it begins anew when it is asked.
     this.#isFollowing = false;
@@ -71,7 +71,7 @@ export class KeyIndex {
       if (kind === 'put') this.#keys.add(key);
       else this.#keys.delete(key);
     }
-    // A key that is live all the time may not have been told yet, as it has a newer change.
+    // A live key may be missing so far, because it has a newer change.
     if (!isWhole) return;
     this.#position = Math.max(this.#position, revision);
     for (const waiter of this.#waiters) if (waiter.revision <= this.#position) waiter.go();

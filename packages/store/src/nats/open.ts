@@ -105,7 +105,7 @@ async function proveDurability(
   return judgeDurability(await gatherFacts(options), holders, provenBefore);
 }
 
-/** Looks again for a while: a server that has just gone still counts as one that is there. */
+/** Looks again for a while: a server that has just gone still counts as present. */
 async function settled(
   look: () => Promise<DurabilityVerdict>,
   withinMs: number,

@@ -1,4 +1,4 @@
-/** What the NATS driver is told, with every default and limit by name. */
+/** The options of the NATS driver, with every default and limit by name. */
 import type { Random } from '@rackwright/platform';
 import type { Retention } from '../contract.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Keys in their order (code units). What is added is sorted in when somebody asks: a bucket's keys
- * come in the order of their writes, and to sort them in one by one takes the square of that.
+ * Keys in their order (code units). Added keys are sorted in at the next read: a bucket's keys
+ * arrive in the order of their writes, and to sort them in one by one takes quadratic time.
  */
 export class SortedKeys {
   /** Those that are in. */

@@ -70,7 +70,7 @@ export interface OpenedBucket {
   readonly messages: MessageChannel;
   readonly incarnation: string;
   readonly durability: DurabilityVerdict;
-  /** Asks again how the servers sync. Missing: whatever they do is accepted. */
+  /** Asks again how the servers sync. Missing: every setting is accepted. */
   readonly lookAtServers?: DurabilityPath['look'];
   readonly callTimeoutMs: number;
   readonly random: Random;
@@ -133,8 +133,8 @@ export class NatsStore implements StateStore {
   }
 
   /**
-   * Live keys under the prefix as of this revision or a newer one, and perhaps some that were
-   * deleted: so many behind a key, in order.
+   * Live keys under the prefix at this revision or a newer one, and perhaps some that were deleted:
+   * so many behind a key, in order.
    */
   async #keysUnder(prefix: string, before: Revision) {
     const index = this.#keys;

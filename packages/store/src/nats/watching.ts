@@ -85,14 +85,14 @@ export async function* watchStream(
 
 /** The last change of a key that a follower has heard of; not its value. */
 export type KeyChange = Pick<StoredChange, 'kind' | 'key' | 'revision'> & {
-  /** With it, a change of every key that is live as of its revision has been told. */
+  /** True once a change of every key that is live at its revision has been yielded. */
   readonly isWhole: boolean;
 };
 
 /**
- * The last change of each key, in the order of revisions, then every one that follows: without
- * values. What is trimmed meanwhile does not matter, as its key has a newer change. Ends when the
- * watch is over; throws when the store is another one now.
+ * The last change of each key, in the order of revisions, then every later one: without values.
+ * Trimming meanwhile does not matter, because a trimmed key has a newer change. Ends when the watch
+ * is over; throws when the store is another one now.
  */
 export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, void, undefined> {
   let position = 0;
@@ -102,8 +102,8 @@ export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, vo
         ? { deliver_policy: DeliverPolicy.LastPerSubject }
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: position + 1 };
     const subjects = subjectsUnder(path.bucket, '');
-    // Each consumer has to catch up first: of a key with a newer change it may tell that one alone.
-    // So may one that is behind by as many changes as are kept of a key.
+    // Each consumer has to catch up first: for a key with a newer change it may yield that one
+    // alone. So may a consumer that is behind by as many changes as are kept of a key.
     let isWhole = false;
     const wanted = { headers_only: true, ...from };
     for await (const message of messagesOf(path, subjects, position, wanted)) {
@@ -153,8 +153,8 @@ async function* messagesOf(
     });
     messages = opened;
     if (path.over()) return;
-    // After a reconnection the client asks for its consumer for ever, in silence, if the server
-    // that held it is the one that died.
+    // When the server that held the consumer has died, the client asks for the consumer for ever,
+    // without an error, after a reconnection.
     forget = path.whenDisturbed(() => void opened.close());
     void endWhenReplaced(opened);
     const close = () => void opened.close();

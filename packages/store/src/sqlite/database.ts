@@ -19,7 +19,10 @@ const COLUMNS = 'c.revision, c.key, c.live, c.value, c.write_id, c.previous, c.t
  */
 const TRIM_CHANGES = HISTORY_PER_KEY;
 const NEWEST = 'newest AS n JOIN changes AS c ON c.revision = n.revision';
-/** Live keys after one key and before another: a stretch of the index of keys, whoever else is. */
+/**
+ * Live keys after one key and before another: a range of the index of keys, without a read of
+ * others.
+ */
 const BETWEEN = `SELECT ${COLUMNS} FROM ${NEWEST}
   WHERE n.key > :after AND n.key < :end AND c.live = 1 ORDER BY n.key LIMIT :limit`;
 /** Follows every key: keys are ASCII. */
@@ -75,7 +78,7 @@ export class SqliteDatabase implements ChangeLog {
       `SELECT ${COLUMNS} FROM changes AS c WHERE c.revision > :after
        ORDER BY c.revision LIMIT :limit`,
     );
-    // By revision, not by key (what "+" rules out): whoever follows is near the end of the log.
+    // By revision, not by key (what "+" rules out): a follower is near the end of the log.
     this.#afterUnder = database.prepare(
       `SELECT ${COLUMNS} FROM changes AS c WHERE c.revision > :after
        AND (+c.key = :prefix OR (+c.key > :prefix || '.' AND +c.key < :prefix || '/'))

@@ -61,7 +61,7 @@ export class KeyPast {
   back(key: string, limit: number, from: Revision): readonly Record<string, unknown>[] {
     const start = this.#startOf(key, from);
     const rows = start === undefined ? [] : this.#back.all({ start, limit });
-    // Nothing says in which order a walk is told.
+    // SQLite does not promise the order of such a walk.
     return rows.sort((one, other) => Number(other['revision']) - Number(one['revision']));
   }
 

@@ -1,13 +1,13 @@
 /**
- * Which change of each key is its newest: the table `newest`, and beside it in memory what the
- * table does not say yet. Keys lie all over the table, so that each write would change a page of
- * its own in it; by thousands, in the order of keys, many of them share a page.
+ * Which change of each key is its newest: the table `newest`, and in memory the part that the table
+ * lacks so far. Keys lie all over the table, so that each single write would change a page of its
+ * own. Thousands of keys that are written in their order share many pages.
  *
  * Invariants:
- * 1. The table says everything up to the revision in `indexed`; what came after that is told by the
- *    changes, and is read from them at opening. So nothing is lost with the memory.
- * 2. Bounded: once so many keys wait, or so many changes of them, they are written with the changes
- *    that follow, twice as many as come.
+ * 1. The table is complete up to the revision in `indexed`; the changes hold the rest, and it is
+ *    read from them at opening. So nothing is lost with the memory.
+ * 2. Bounded: once a number of keys wait, or of their changes, they are written with the following
+ *    changes, two for each.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Revision } from '../contract.ts';

@@ -1,5 +1,5 @@
 /**
- * Opening the file: who may, how durable it is, and plain words when it cannot be.
+ * Opens the file: the lock, its durability, and a plain error when it cannot be opened.
  *
  * The file is locked for as long as it is open. Two control planes on one file would be a mistake
  * (watchers of one would not see the other's writes), so the second is refused.

@@ -1,20 +1,20 @@
 /**
- * What the driver keeps in memory of its own file, which nobody else writes: the last changes, from
- * which whoever follows the store is served, and the newest change of keys that were asked for.
+ * The driver's memory of its own file, which nobody else writes: the last changes, from which
+ * followers of the store are served, and the newest change of keys that were read.
  *
  * Invariants:
- * 1. What stands here stands in the file, or in the transaction that is under way. After one that
- *    was rolled back nothing of it may be asked: `forget`.
- * 2. The changes kept are all of those between the first of them and the last: no revision is left
+ * 1. Everything here is in the file, or in the transaction under way. After a rollback nothing of
+ *    it may be read: `forget`.
+ * 2. The kept changes are all of those between the first and the last of them: no revision is left
  *    out.
- * 3. Bounded by number and by bytes; what is oldest goes first, but what was asked for since it was
- *    last passed over goes round once more (second chance): asking moves nothing.
+ * 3. Bounded by number and by bytes; the oldest goes first. A key that was read since it was last
+ *    passed over stays for one more round (second chance): a read moves nothing.
  */
 import type { Revision } from '../contract.ts';
 import { isUnder } from '../key.ts';
 import type { StoredChange } from '../write.ts';
 
-/** Changes that whoever follows the store may be behind without reading the file. */
+/** Changes that a follower of the store may be behind without reading the file. */
 export const RECENT_CHANGES_MAX = 4_096;
 const RECENT_BYTES_MAX = 16 * 1_024 * 1_024;
 const NEWEST_BYTES_MAX = 32 * 1_024 * 1_024;

@@ -50,7 +50,7 @@ export const GROUP_WRITES_MAX = 256;
 const GROUP_LOOKS_MAX = 4;
 
 const SQLITE_FULL = 13;
-/** Pages copied before others have their turn. */
+/** Pages copied before other work runs. */
 const COPY_PAGES_AT_ONCE = 256;
 
 export interface SqliteStoreOptions {

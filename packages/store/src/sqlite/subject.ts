@@ -18,7 +18,7 @@ import {
 import { openSqliteStore } from './store.ts';
 import { SWEEP_PAUSE_MS } from './sweep.ts';
 
-/** Writes that let a sweep come to its end: more than the rows of any case take. */
+/** Writes that let a sweep finish: more than the rows of any case need. */
 const SWEEPS = 20;
 
 export async function sqliteSubject(): Promise<StoreUnderTest> {

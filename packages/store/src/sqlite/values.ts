@@ -25,8 +25,8 @@ export class Values {
   readonly #own: number = AS_IT_IS;
 
   /**
-   * `dictionary` is taken into the file where it is not there yet; without one nothing is packed.
-   * Throws `RangeError` for one that is too long.
+   * `dictionary` is put into the file where it is not there yet; without one nothing is packed.
+   * Throws `RangeError` for a dictionary that is too long.
    */
   constructor(database: DatabaseSync, dictionary: Uint8Array | undefined) {
     for (const row of database.prepare('SELECT id, value FROM dictionaries').all()) {

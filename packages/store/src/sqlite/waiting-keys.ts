@@ -1,7 +1,7 @@
 /**
- * Keys that wait to be written into the table of newest changes, found by key, and those between
- * two of one collection without a look at any other collection: whoever lists one that nobody
- * writes must not pay for all hosts that are being written.
+ * Keys that wait to be written into the table of newest changes, found by key. The keys between two
+ * of one collection are found without a look at any other collection: a listing of a collection
+ * without writes must not cost more while all hosts are being written.
  */
 import type { Revision } from '../contract.ts';
 

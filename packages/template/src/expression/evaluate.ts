@@ -1,11 +1,11 @@
 /**
- * Works an expression out as far as it can be: what depends on steps that have not had their turn
- * stays open.
+ * Evaluates an expression as far as possible: parts that depend on steps which have not run stay
+ * open.
  *
  * Invariants:
- * 1. What is not known equals nothing: every comparison with it is false, but `!=` and `not in`,
- *    which are true. So what stays open holds no unknown value.
- * 2. What stays open refers to steps only; everything else in it is a literal.
+ * 1. An unknown value equals nothing: every comparison with it is false, but `!=` and `not in`,
+ *    which are true. So an open part holds no unknown value.
+ * 2. An open part refers to steps only; everything else in it is a literal.
  */
 import { functions } from './functions.ts';
 import type { Comparison, Expression } from './syntax.ts';

@@ -15,7 +15,7 @@ const single: readonly ValueType[] = ['text', 'integer', 'boolean', 'duration'];
 const lists: readonly ValueType[] = ['texts', 'integers', 'records'];
 
 export const functions: Readonly<Record<string, TemplateFunction>> = {
-  /** For a POSIX shell: one word, whatever is in it. */
+  /** For a POSIX shell: any text as one word. */
   quote: {
     parameters: [['text']],
     result: 'text',

@@ -81,7 +81,10 @@ function print(io: CommandIo, { output }: SharedFlags, key: SecretsKey): void {
   ]);
 }
 
-/** Nothing counts backups: whoever takes a key's line away has to know that they need it. */
+/**
+ * The server does not count backups: a person who removes a key's line has to know that they need
+ * it.
+ */
 function oldKeysToKeep(clock: CommandIo['clock'], { keyId, uses, activeTime }: SecretsKey): string {
   const unused = uses.filter((use) => use.records === 0 && use.keyId !== keyId);
   if (unused.length === 0) return '';

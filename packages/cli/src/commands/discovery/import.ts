@@ -1,9 +1,9 @@
 /**
  * rackwright expected import: a manifest file against what is expected already.
  *
- * 1. Nothing is changed before every line has been tried: all problems are told, each with its
+ * 1. Nothing is changed before every line has been tried: all problems are reported, each with its
  *    line.
- * 2. What is expected and not in the file stays.
+ * 2. Expected machines that are not in the file stay.
  */
 import { clone, equals, toJson } from '@bufbuild/protobuf';
 import { ApiFailure, type ExpectedHost, ExpectedHostSchema } from '@rackwright/messages';

@@ -3,7 +3,7 @@ import type { Certificate } from '@rackwright/erasure';
 import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 
-/** What every command that judges signed files is told. */
+/** The flags of every command that verifies signed files. */
 export const trustFlags = {
   trust: {
     kind: 'parsed',

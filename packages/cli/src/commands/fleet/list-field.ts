@@ -29,7 +29,7 @@ export function listField<Item>({ path, of, as, columns }: ListField<Item>) {
     else printTable(io, output, columns, itemsOf(fleet));
   };
   return {
-    /** With its etag: what somebody else says meanwhile is not taken back. */
+    /** Sent with the etag: a concurrent change by another person is not overwritten. */
     async change(
       io: CommandIo,
       flags: SharedFlags,

@@ -59,7 +59,7 @@ const updateFleet = buildCommand({
     const { paths, dependsOnNow, over } = fleetChange(flags);
     const updateMask = { paths };
     await show(this.io, flags, async (client) => {
-      // With its etag: what somebody else changes meanwhile is not taken back.
+      // Sent with the etag: a concurrent change by another person is not overwritten.
       const { etag, spec } = dependsOnNow ? await client.getFleet({}) : { etag: '' };
       const next = over(spec ?? create(FleetSpecSchema));
       return client.updateFleet({ fleet: { etag, spec: next }, updateMask });

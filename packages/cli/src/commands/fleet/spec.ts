@@ -1,10 +1,10 @@
 /**
- * What flags say of the fleet. Each field that a person sets is one entry, with its flags, where it
- * goes, what it becomes there and how it is shown. Lists of registries and of clean steps have
- * commands of their own (`listField`).
+ * The fleet's fields as flags. Each field that a person sets is one entry, with its flags, its
+ * path, its value there and its form in lists. Lists of registries and of clean steps have commands
+ * of their own (`listField`).
  *
- * Invariant: what is not named stays. Several teams share these lists; whoever lets something in
- * for one of them takes nothing from the others.
+ * Invariant: fields and list entries that are not named stay. Several teams share these lists; a
+ * person who allows something for one of them takes nothing from the others.
  */
 import { type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import {

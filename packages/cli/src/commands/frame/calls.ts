@@ -7,7 +7,7 @@ import { type Connection, type ConnectionFlags, openConnection } from '../../set
 /** Pages that one listing fetches at most: a million resources. */
 const pagesMax = 10_000;
 
-/** Runs `work` with a client, and closes the connection whatever happens. */
+/** Runs `work` with a client, and closes the connection in every case. */
 export async function withClient<C, T>(
   opening: Promise<Connection>,
   makeClient: (connection: Connection) => C,

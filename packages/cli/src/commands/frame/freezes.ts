@@ -23,7 +23,7 @@ export async function readFreezes(
   return freezesOf(fleet, racks ?? (await readRacks(io, flags)));
 }
 
-/** Whatever is frozen itself, and why: the fleet, then racks. */
+/** Everything that is frozen itself, and why: the fleet, then racks. */
 export async function readFrozen(io: CommandIo, flags: SharedFlags): Promise<[string, string][]> {
   const all = [await readFleet(io, flags), ...(await readRacks(io, flags))];
   const frozen = all.filter(({ status }) => status?.freeze !== undefined);

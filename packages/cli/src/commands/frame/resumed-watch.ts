@@ -1,8 +1,8 @@
 /**
  * Watches that outlive their connections.
  *
- * Invariant: one that breaks is opened again and resumed where it ended; only when the server no
- * longer has that position does everything come anew.
+ * Invariant: a watch that breaks is opened again and resumed where it ended; only when the server
+ * no longer has that position is everything sent anew.
  */
 import { ApiFailure } from '@rackwright/messages';
 import type { CommandIo } from '../../command-io.ts';

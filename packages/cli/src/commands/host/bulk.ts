@@ -2,10 +2,10 @@
  * One request for many hosts.
  *
  * Invariants:
- * 1. What would be lost is told before anything is asked of a host, and nothing is asked before a
- *    person has agreed: by the number of hosts where data is lost.
+ * 1. The loss is shown before any request is sent, and no request is sent before a person has
+ *    agreed: by typing the number of hosts where data is lost.
  * 2. A host that refuses keeps none of the others waiting; each has its line in the report.
- * 3. After Ctrl-C no further host is asked, and what has begun goes on.
+ * 3. After Ctrl-C no further request is sent, and work that has begun goes on.
  */
 import { ApiFailure, counted, type Host } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';

@@ -37,7 +37,7 @@ export function showHost(io: CommandIo, { output }: SharedFlags, host: Host): vo
   else printFields(io, hostFields(host, io.clock));
 }
 
-/** Where it is told why a host is where it is. */
+/** The command that explains the state of a host. */
 export function hintFor(name: string): string {
   return `see \`rackwright host explain ${name.replace('hosts/', '')}\``;
 }

@@ -1,10 +1,10 @@
 /**
- * What of a console's bytes is shown, and which keys end the view. Pure but for themselves.
+ * Which bytes of a console are shown, and which keys end the view. Pure but for themselves.
  *
  * 1. A file or a program gets text without control sequences.
- * 2. A terminal gets what is known to draw on it. All else is left out, as what makes it answer or
- *    acts beyond its screen (titles, clipboard, printers, files): who writes to a console is not
- *    who looks at it.
+ * 2. A terminal gets sequences that are known to draw on it. All others are left out, such as those
+ *    that make it answer or act beyond its screen (titles, clipboard, printers, files): the writer
+ *    to a console is not its viewer.
  */
 
 const escape = '\x1b';

@@ -128,7 +128,7 @@ export const findHosts = buildCommand({
   },
 });
 
-/** Whatever of a host may be this text. */
+/** The filter for hosts with this text as name, uid, BMC address, serial or boot MAC. */
 export function findFilter(text: string): string {
   const value = quoted(text.trim());
   const name = quoted(text.trim().replace(/^hosts\//, ''));

@@ -8,7 +8,7 @@ import type { HostClient } from './client.ts';
 /** Hosts at once. */
 const parallelMax = 64;
 
-/** Flags that select hosts instead of one that is named, and how they are asked. */
+/** Flags that select hosts in place of a name, and those that confirm. */
 export const selectionFlags = {
   filter: textFlag('Instead of HOST: all hosts that match, as in host list', 'filter'),
   rack: {
@@ -46,8 +46,8 @@ export function isSelection({ filter, rack }: Pick<SelectionFlags, 'filter' | 'r
 }
 
 /**
- * All hosts that are selected; with their inventories when it is to be told what they lose. Throws
- * `UsageError` when there is none.
+ * All selected hosts; with their inventories when the loss has to be shown. Throws `UsageError`
+ * when there is none.
  */
 export async function selectedHosts(
   hosts: HostClient,

@@ -79,7 +79,7 @@ export function targetText(name: string, target: HostTarget): string {
     : `${name} to be ${target.until}`;
 }
 
-/** How far `host` is; `isDeleted`: it is the last that was told of it. */
+/** Progress of `host`; `isDeleted`: it is deleted, and `host` is its last known state. */
 export function verdictOf(
   target: HostTarget,
   host: Host,
@@ -128,7 +128,7 @@ function personText({ phase, waiting }: Run): string | undefined {
 }
 
 /**
- * Why a host does not come to a state by itself; undefined: it may. A host that is held for a time,
+ * Why a host does not reach a state by itself; undefined: it may. A host that is held for a time,
  * frozen, or away from its agent or BMC goes on by itself.
  */
 export function stuckText({ status }: Host, until: UntilWord): string | undefined {

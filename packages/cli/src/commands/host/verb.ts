@@ -43,7 +43,7 @@ export interface Prepared {
   show?(io: CommandIo, flags: SharedFlags, host: Host): void;
 }
 
-/** Flags that all of them have, and those that some have. */
+/** Flags that every verb has, and those that some verbs have. */
 export interface VerbFlags extends SharedFlags, SelectionFlags, Partial<WaitFlags> {
   readonly requestId: string;
 }

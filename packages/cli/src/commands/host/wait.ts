@@ -59,8 +59,8 @@ interface HostWait {
 }
 
 /**
- * Resolves with the host once it has come to `target`; `host` is as it was answered when the work
- * was started. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
+ * Resolves with the host once it has reached `target`; `host` is the answer to the request that
+ * started the work. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
  */
 export async function waitForHost(
   io: CommandIo,
@@ -102,7 +102,7 @@ export async function waitForHost(
   return settle(seen.host(), target, verdict);
 }
 
-/** The host as it was last told, with how long its run usually takes, once that is known. */
+/** The latest known state of the host, with the usual duration of its run once that is known. */
 function seenHost(clock: Clock, hosts: HostClient, first: Host) {
   let host = first;
   let wasTold = false;
@@ -127,7 +127,7 @@ function seenHost(clock: Clock, hosts: HostClient, first: Host) {
     work: (): WorkSeen => workOf(host, clock.nowMs(), usualMs),
     /** Whether it is deleted; undefined: the event tells nothing of it. */
     take: ({ kind, host: told }: WatchHostsResponse): boolean | undefined => {
-      // All that there is has been told, and it was not among it.
+      // All hosts have been sent, and this one was not among them.
       const isMissing = kind === Kind.SYNCED && !wasTold;
       if (told === undefined && !isMissing) return undefined;
       wasTold = true;

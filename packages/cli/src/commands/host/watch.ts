@@ -122,7 +122,7 @@ function isOver(watch: Watch, event: WatchHostsResponse): boolean {
   throw new NeverReached(`${host.name} is not ${flags.until}: ${verdict.why}; ${hint}`);
 }
 
-/** All present hosts have been sent: says when the one that is watched was not among them. */
+/** All present hosts have been sent: says when the watched one was not among them. */
 function isAbsent({ io, flags, lastLines, name }: Watch): boolean {
   if (name === '' || lastLines.has(name)) return false;
   io.err.write(`${name} does not exist now.\n`);

@@ -1,4 +1,7 @@
-/** rackwright pool plan: what a pool would do, or one that is not made or changed so yet. */
+/**
+ * rackwright pool plan: what a pool would do, also one that does not exist yet or is not changed
+ * yet.
+ */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type PlanRolloutRequestSchema,

@@ -1,4 +1,4 @@
-/** rackwright rack join-token, revoke: who a rack's agent is. */
+/** rackwright rack join-token, revoke: the agent of a rack. */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type JoinToken, JoinTokenSchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
@@ -54,7 +54,7 @@ export const joinToken = buildCommand({
 /** What the person does next, and what the agent will check. */
 function advice(rack: string, made: JoinToken, server: string): string[] {
   const until = made.expireTime && timestampDate(made.expireTime).toISOString();
-  // A control plane that was told no name of its own knows itself as localhost only.
+  // A control plane without a configured name of its own knows itself as localhost only.
   const isUnknown = made.enrolmentAddress === '' || loopback.test(made.enrolmentAddress);
   const address = isUnknown ? server : made.enrolmentAddress;
   return [

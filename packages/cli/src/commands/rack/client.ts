@@ -59,7 +59,7 @@ function agentFields(io: CommandIo, status: RackStatus | undefined): [string, st
   ];
 }
 
-/** Since when the agent is the rack's, until when it is proved, and who was it before. */
+/** The agent's key: since when it is the rack's, until when it is proved, and the key before it. */
 function keyFields({ clock }: CommandIo, status: RackStatus | undefined): [string, string][] {
   const { agentJoinTime, certificateExpireTime, revokedKeys = 0, lastRevoked } = status ?? {};
   const revoked =

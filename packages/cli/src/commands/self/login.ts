@@ -1,4 +1,4 @@
-/** rackwright login, logout: who a person is, by an identity provider (RFC 8628). */
+/** rackwright login, logout: sign-in by an identity provider (RFC 8628). */
 import { buildCommand } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
 import type { CliContext, CommandIo } from '../../command-io.ts';
@@ -129,7 +129,7 @@ function tell({ err }: CommandIo, { completeUri, verificationUri, userCode }: De
   err.write(`and ${completeUri === undefined ? 'type' : 'compare'} the code ${clean(userCode)}\n`);
 }
 
-/** Asks, as often as the provider wants it, until somebody has signed in. */
+/** Polls at the provider's interval until somebody has signed in. */
 async function signedIn(
   io: CommandIo,
   provider: Provider,

@@ -20,7 +20,7 @@ export const showVersion = buildCommand({
   },
 });
 
-/** Never throws: what keeps us from knowing it is told in its place. */
+/** Never throws: the reason for a failure takes the version's place. */
 async function serverVersion(io: CommandIo, flags: ConnectionFlags): Promise<string> {
   try {
     const [{ AccessService }, { callsOf }] = await Promise.all([

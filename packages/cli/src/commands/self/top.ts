@@ -64,7 +64,7 @@ export const showTop = buildCommand({
   },
 });
 
-/** Draws again and again. What cannot be asked is told above what was last seen. */
+/** Draws again and again. A failed request is shown above the last known state. */
 async function watchScreen(
   io: CommandIo,
   connection: Connection,

@@ -61,7 +61,7 @@ export function parseVariables(texts: readonly string[]): Record<string, string>
   return Object.fromEntries(texts.map((text) => parsePair('--var', text)));
 }
 
-/** Variables with some set and others taken away. Throws `UsageError` for one that is both. */
+/** Variables with some set and others removed. Throws `UsageError` for one that is both. */
 export function changedVariables(
   before: Readonly<Record<string, string>>,
   set: Readonly<Record<string, string>>,

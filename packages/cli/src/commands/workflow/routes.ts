@@ -138,7 +138,7 @@ const updateWorkflow = buildCommand({
     }
     const name = workflowNameOf(host, template);
     const changed = await withWorkflows(this.io, flags, async (workflows) => {
-      // The API takes all of them at once: they are put onto those that were read.
+      // The API replaces all variables at once, so the changes are merged into the present ones.
       const { etag, spec: before } = changesVariables
         ? await workflows.getWorkflow({ name })
         : { etag: '' };

@@ -1,4 +1,4 @@
-/** Names the revision after the one that its page is of: a watch from there misses one change. */
+/** Names the revision after its page's own: a watch from there misses one change. */
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
 

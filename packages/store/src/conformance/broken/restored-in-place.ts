@@ -1,4 +1,4 @@
-/** Takes no notice of being restored: whoever saw more of it believes that it still has it. */
+/** Ignores that it was restored: a client that saw more of it believes that it still has that. */
 import { MemoryDisk } from '../../memory/disk.ts';
 import { type BrokenStore, brokenSubject } from './wrap.ts';
 

@@ -1,4 +1,4 @@
-/** Checks the revision, then writes whatever stands there meanwhile: nats-server 2.9 at R3. */
+/** Checks the revision, then overwrites the value that is there by then: nats-server 2.9 at R3. */
 import type { Expected, GetResult, StateStore, WriteResult } from '../../contract.ts';
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
