@@ -1,4 +1,4 @@
-/** What is wrong on the provisioning network, as it is told. */
+/** The reports of faults of the provisioning network. */
 import { asMac } from '@rackwright/dhcp';
 import { type agent, RackFaultType as Type } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';

@@ -88,7 +88,7 @@ class Looking {
     return bmc;
   }
 
-  /** Sends the list of all hosts, or of those that are named. */
+  /** Sends the list of all hosts, or of the named ones. */
   async sync(
     fields: { periodMs?: number; hosts?: number[]; version?: bigint } = {},
   ): Promise<void> {
@@ -116,7 +116,7 @@ class Looking {
     return this.world.run(rounds * periodMs);
   }
 
-  /** What was told of a host without an operation, and forgets it. */
+  /** Returns the reports about a host without an operation, and forgets them. */
   told(uid = 'u1') {
     const all = this.world.controlPlane.facts.splice(0);
     return all.flatMap(({ hostUid, result }) => {

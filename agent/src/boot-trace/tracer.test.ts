@@ -1,4 +1,4 @@
-/** When boots are told of, and how often. */
+/** When boots are reported, and how often. */
 import { asMac } from '@rackwright/dhcp';
 import { BootStepKind, type BootTrace, type HostUid } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Events of a boot become a list of steps that stays short, whatever comes. */
+/** Events of a boot become a list of steps that stays short, for any events. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { afterEvent, type Waterfall, type WaterfallEvent } from './waterfall.ts';

@@ -12,7 +12,7 @@ const hasIpv6 = Object.values(networkInterfaces()).some((all) =>
 );
 const noIpv6 = 'this machine has no IPv6 on loopback';
 const http = { address: '0.0.0.0', port: 0 };
-/** What the second address of loopback stands for: one that hosts are told of. */
+/** The second address of loopback stands for an address that hosts are given. */
 const other = '127.0.0.2';
 /** Of an interface, a socket of any address. */
 const udp: Udp = {

@@ -1,4 +1,7 @@
-/** Boot profiles over real sockets: what a host gets by its own, and by one that nobody knows. */
+/**
+ * Boot profiles over real sockets: the boot of a host with its own profile, and with an unknown
+ * one.
+ */
 import { afterEach, expect, test } from 'vitest';
 import { discover, openMailbox, relayedDiscover } from './test-clients.ts';
 import { type BootRig, grantedMac, startRig } from './test-rig.ts';

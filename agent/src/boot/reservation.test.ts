@@ -135,7 +135,8 @@ test('leaves strangers alone, and looks for another server that a client names',
   await discover(relay, dhcpPort, known);
   relay.send(requestFor(known, '127.77.0.200', '127.0.0.9'), dhcpPort);
   relay.send(known, dhcpPort);
-  // Our own question may come here as well; who only claims that there is another silences nobody.
+  // Our own question may arrive here as well. A client that only claims another server silences
+  // nobody.
   let heard = await relay.next(2_000);
   while (heard !== undefined && decodeDhcp(heard.datagram).op !== 'reply') {
     heard = await relay.next(2_000);

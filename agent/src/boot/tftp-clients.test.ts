@@ -27,7 +27,7 @@ async function serve(limits: Partial<TftpLimits> = {}): Promise<void> {
 }
 
 interface Client {
-  /** Asks anew; what follows goes to whoever answers. */
+  /** Asks again; its later packets go to the server that answers. */
   ask(fileName: string, ...options: TftpOption[]): void;
   say(packet: TftpPacket): void;
   /** The next packet, or undefined when none comes in time. */

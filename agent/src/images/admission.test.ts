@@ -3,7 +3,7 @@ import { Admission } from './admission.ts';
 
 const never = new AbortController().signal;
 
-/** Enters without waiting for it; what comes of it is written down. */
+/** Enters without waiting for it; the outcome is noted. */
 function crowd(atOnceMax: number, waitingMax = 100) {
   const admission = new Admission({ atOnceMax, waitingMax });
   const entered: string[] = [];

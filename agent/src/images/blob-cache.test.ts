@@ -271,7 +271,7 @@ describe('several who want one blob', () => {
     only.abort();
     await expect(lost).rejects.toMatchObject({ kind: 'unreachable' });
     stuck.resolve();
-    // Who comes while it ends gets it from a fetch of their own.
+    // A caller that arrives while it ends gets the blob from a fetch of its own.
     await hold(cache, other);
     expect(cache.find(digestOf(other))).toBeDefined();
   });
@@ -317,7 +317,7 @@ describe('what was found right in this life', () => {
     await Promise.all([hold(cache, bytes, again), hold(cache, bytes, again)]);
     expect(again.asked).toEqual([0]);
     expect((await readFile(path)).equals(bytes)).toBe(true);
-    // Who held what was lost holds what took its place.
+    // A caller that held the lost blob holds its replacement.
     cache.release(digest);
     cache.release(digest);
     await hold(cache, bytesOf('b'));
@@ -368,7 +368,7 @@ describe('a folder that cannot be used', () => {
     expect(cache.find(digestOf(bytes))).toBeUndefined();
     expect(await cache.holdIfHere(digestOf(bytes))).toBe(false);
     isBroken = false;
-    // Whoever asks only what is here need not fetch anything first.
+    // A caller that needs only what is here fetches nothing first.
     expect(await cache.holdIfHere(digestOf(bytes))).toBe(true);
     cache.release(digestOf(bytes));
     await hold(cache, bytes, again);

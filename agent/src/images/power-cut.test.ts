@@ -27,7 +27,7 @@ const source: BlobSource = {
     close: () => {},
   }),
 };
-/** Whoever asks it had nothing. */
+/** A source without any blob. */
 const away: BlobSource = { open: () => Promise.reject(new Error('nothing is fetched again')) };
 
 function open(files: ForgetfulFiles): Promise<BlobCache> {

@@ -1,8 +1,8 @@
 /**
- * A registry that alters an image on its way, slowly, so that there is all the time in the world to
- * write its beginning. Over a host in service no runner is ordered, for it would cost its disk. One
- * that writes the image as it comes is never shown its end, without which it makes nothing
- * bootable, and is stopped.
+ * A registry that alters an image in transit, and sends it so slowly that its beginning can be
+ * written. For a host in service no runner gets an order, because that would cost its disk. A
+ * runner that writes the image as it arrives never gets its end. Without the end it makes nothing
+ * bootable, and it is stopped.
  */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';

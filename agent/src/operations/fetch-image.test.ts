@@ -132,7 +132,7 @@ test('for a host that holds nothing it ends when the image has begun to come', a
   const { asked, carriedOn, result, told, tellMore } = rig;
   expect(await result).toEqual({ kind: 'complete' });
   expect([asked, told.length]).toEqual([['u1 disk'], 1]);
-  // Its operation is over: nobody is told any more.
+  // Its operation is over: nothing is reported any more.
   tellMore();
   expect(told).toHaveLength(1);
   expect(

@@ -4,7 +4,7 @@ import { partsOf } from './part-lists.ts';
 
 const nothing = { processors: [], memory: [], drives: [], interfaces: [], firmware: [] };
 
-/** What a BMC with this answer is told to list. */
+/** The requests to a BMC with this answer. */
 async function listed(answer: () => Promise<BmcResult<BmcInventory>>, isOver = false) {
   const driver = { readInventory: answer } as Partial<BmcDriver> as BmcDriver;
   return partsOf(driver, isOver ? AbortSignal.abort() : new AbortController().signal);

@@ -1,4 +1,4 @@
-/** An image that is to be written: what is told of the disks, whoever ends it and when. */
+/** The report about the disks of an image that was to be written, for each way in which it ends. */
 import { create, toJson } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import {

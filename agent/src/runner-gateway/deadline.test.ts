@@ -1,4 +1,4 @@
-/** The end of a step's time at the desk: who stopped it, and what was done by then. */
+/** The end of a step's time at the desk: which side stopped it, and how far it was. */
 import { describe, expect, test } from 'vitest';
 import { complete, orderOf, settled, setUp } from './desk.fixture.ts';
 import { defaultDeskLimits } from './desk.ts';

@@ -69,7 +69,7 @@ export function setUp() {
     openGrant: () => Promise.reject(new Error('no grant is opened')),
     closeGrants: async () => {},
   };
-  /** What the runner is told, one line per message. */
+  /** The messages to the runner, one line each. */
   const told: string[] = [];
   type TestLink = { -readonly [Key in keyof RunnerLink]: RunnerLink[Key] };
   const link = (unreceived: readonly string[] = [], bootOperationId = boot): TestLink => {

@@ -130,7 +130,7 @@ describe('an order to a runner', () => {
     session.dueAtMs = Infinity;
     aborter.abort();
     expect(ask('op')).toEqual({ case: 'over', value: 'it is cancelled' });
-    // Begun in an earlier life of the agent, and not taken up again yet.
+    // Begun in an earlier life of the agent, and not resumed yet.
     expect(ask('earlier')).toEqual({ case: 'wait', value: 'waits for the agent' });
     setState('ended');
     const over = { case: 'over', value: 'the agent waits for it no more' };

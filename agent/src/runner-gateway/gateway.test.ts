@@ -110,7 +110,7 @@ function runnerKey() {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
-/** What proves the key to whoever gave the nonce. */
+/** The signature that proves the key to the party that gave the nonce. */
 function helloOf(keys: ReturnType<typeof runnerKey>, nonce: Uint8Array, bootToken = token) {
   const label = Buffer.from('rackwright-runner-hello\0');
   const signed = Buffer.concat([label, nonce, Buffer.from(bootToken)]);
@@ -300,7 +300,7 @@ describe('the gateway for runners', () => {
     const value = helloOf({ publicKey, privateKey }, challenge.value.nonce);
     recorded.send({ case: 'hello', value });
     expect((await recorded.next()).case).toBe('accepted');
-    // Whoever has read it says it again, beside its runner and after it.
+    // An attacker that has read it repeats it, beside its runner and after it.
     for (const beside of [true, false]) {
       if (!beside) recorded.hangUp();
       const replaying = await dial(rig);

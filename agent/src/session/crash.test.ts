@@ -1,13 +1,13 @@
 /**
- * The agent killed at every boundary, and anywhere at all. The judge is what the devices saw and
- * what the control plane was told.
+ * The agent is killed at every boundary, and at random places. The devices' records and the control
+ * plane's reports decide.
  */
 import type { agent } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 
-/** Crash point → [how often the device was touched, what the control plane is told]. */
+/** Crash point → [number of device changes, the report to the control plane]. */
 const kills: Readonly<Record<string, readonly [touched: number, end: string]>> = {
   'agent.journalled': [1, 'complete'],
   'agent.begun': [0, 'interrupted'],
@@ -189,7 +189,7 @@ class Story {
     }
   }
 
-  /** Everything works again: the story must come to its end. */
+  /** Everything works again: each operation must end. */
   async conclude(): Promise<void> {
     const { world } = this;
     world.crashAt = undefined;
@@ -243,7 +243,7 @@ describe('killed anywhere', () => {
   });
 });
 
-/** What was told of an operation never changes, whoever asks and however often. */
+/** The report of an operation never changes, however often it is requested. */
 function expectOneReportEach(reports: readonly agent.Report[]): void {
   const said = new Map<string, string>();
   for (const { operationId, result } of reports) {

@@ -118,7 +118,7 @@ describe('credentials', () => {
 describe('boot grants', () => {
   const macs = ['52:54:00:00:00:01'];
 
-  /** A world in which SetPower opens the grant of its host. */
+  /** A test setup in which SetPower opens the grant of its host. */
   async function granting(): Promise<World> {
     const world = await connected();
     world.work = async (_operation, context, touch) => {

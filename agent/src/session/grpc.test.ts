@@ -40,7 +40,7 @@ async function serverWith(
   return { server, options: { target, caPem: certificatePem, serverName: 'rackwright-agent' } };
 }
 
-/** Dials and notes what comes. */
+/** Dials and notes each message. */
 function dial(options: () => ConnectOptions) {
   const messages: agent.SessionResponse['message'][] = [];
   const closed = Promise.withResolvers<string>();

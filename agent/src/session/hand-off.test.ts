@@ -1,4 +1,4 @@
-/** A step that takes its runner away, up to where the runner would be told. */
+/** A step that takes its runner away, up to the message to the runner. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent } from '@rackwright/messages';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ beforeEach(async () => {
   await world.bootAndConnect();
   await world.issue(world.power(boot));
   world.handOffs.length = 0;
-  // As the control plane does: what has ended is told again until it is answered.
+  // Like the control plane: an ended operation is reported again until it is answered.
   world.controlPlane.direct = ({ answered }) =>
     answered ? agent.Directive_Action.FORGET : agent.Directive_Action.CONTINUE;
 });
@@ -109,7 +109,7 @@ test('nothing else acts on the host while its runner is still to be told', async
 });
 
 describe('killed at a boundary', () => {
-  /** Crash point → what it comes to in the life after it. */
+  /** Crash point → the outcome in the next life. */
   const ends: Readonly<Record<string, string>> = {
     'agent.ended': 'released',
     'agent.reported': 'released',

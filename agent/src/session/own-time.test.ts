@@ -4,7 +4,7 @@ import { agent } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 
-/** A world whose agent is connected. */
+/** A test setup whose agent is connected. */
 async function connected(): Promise<World> {
   const world = new World();
   await world.bootAndConnect();

@@ -2,9 +2,9 @@
  * Copies `source` to `target`, from `at` on, as plain memory. Throws a RangeError when it does not
  * fit.
  *
- * `TypedArray.prototype.set` copies into shared memory word by word, and byte by byte where the two
- * are not aligned alike: that takes up to ten times as long. Node's copy of a part of a Buffer does
- * not, so a whole one is copied in two parts.
+ * `TypedArray.prototype.set` copies into shared memory word by word, and byte by byte where the
+ * alignment of the two differs: that takes up to ten times as long. Node's copy of a part of a
+ * Buffer does not. So a whole Buffer is copied in two parts.
  */
 export function copyInto(target: Uint8Array, at: number, source: Uint8Array): void {
   const { byteOffset, length } = source;

@@ -47,7 +47,7 @@ function sourcesOf(parts: Iterable<string>): Set<string> {
   return new Set(found.map(([, source = '']) => source));
 }
 
-/** The sources in the agent's package, and those that are read before its first line runs. */
+/** The sources in the agent's package, and those that are loaded before its first line runs. */
 async function sourcesOfAgent() {
   const { entry, form } = programs.agent;
   const root = join(import.meta.dirname, '../../..');

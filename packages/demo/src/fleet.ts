@@ -89,7 +89,7 @@ export function planFleet(options: DemoOptions): Fleet {
   return { racks, machines: wanted.map(plan), seed: options.seed };
 }
 
-/** Machines that have to become available for the story to be told. */
+/** Machines that have to become available before the demo can go on. */
 export function soundMachines({ machines }: Fleet): readonly PlannedMachine[] {
   return machines.filter(({ fault }) => isSound(fault));
 }

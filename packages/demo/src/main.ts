@@ -34,7 +34,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     interrupts += 1;
     demo.interrupt();
-    // Who insists need not wait: the guard takes down what is left.
+    // A second signal ends it at once: the guard cleans up.
     if (interrupts > 2) process.exit(130);
   });
 }

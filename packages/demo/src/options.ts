@@ -13,7 +13,7 @@ export interface DemoOptions {
   readonly scripts: readonly string[];
   /** Run the story and end, instead of staying up. */
   readonly check: boolean;
-  /** A folder with programs that were bundled before; those that it lacks are bundled. */
+  /** A folder with programs that were bundled before; missing ones are bundled. */
   readonly programs: string | undefined;
   /** Keep the state in NATS servers of the demo's own. */
   readonly nats: boolean;

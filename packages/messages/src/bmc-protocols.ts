@@ -1,6 +1,6 @@
 /**
- * How the protocols of BMCs are called on the wire and by people, and the port of each. A protocol
- * without a row does not compile; nor does a table or switch over `BmcProtocolId` without its id.
+ * The names of BMC protocols on the wire and for people, and the port of each. A protocol without a
+ * row does not compile; nor does a table or switch over `BmcProtocolId` without its id.
  */
 import { BmcProtocol } from './gen/rackwright/v1/host_pb.ts';
 
@@ -21,7 +21,7 @@ export type BmcProtocolId = (typeof ids)[keyof typeof ids];
 /** A person stands in for the BMC: nothing is spoken, and there is no driver. */
 export const byHand = 'manual' satisfies BmcProtocolId;
 
-/** Of those that agents speak to a device. */
+/** The protocols in which agents speak to a device. */
 export type SpokenProtocolId = Exclude<BmcProtocolId, typeof byHand>;
 
 /** Where a BMC listens unless its endpoint says otherwise: RMCP+ (IPMI 2.0 §13.1), HTTPS. */

@@ -1,4 +1,4 @@
-/** Which step of a boot never came, and how that is told. */
+/** Which step of a boot is missing, and its text. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';

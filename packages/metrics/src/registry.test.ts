@@ -1,4 +1,4 @@
-/** What is counted stays within what was declared, whatever is counted. */
+/** Counts stay within the declared bounds, for any values. */
 import { expect, test } from 'vitest';
 import { combinationsMax, expose, otherValue, Registry } from './index.ts';
 

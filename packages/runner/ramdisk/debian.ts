@@ -4,7 +4,7 @@
  *
  * 1. The repository address is the machine's own: it comes from `apt-get indextargets`. No mirror
  *    is named here.
- * 2. Lists and caches live in a folder of ours: the machine's own apt state is neither needed nor
+ * 2. Lists and caches are in a folder of ours: the machine's own apt state is neither needed nor
  *    changed, and no root is needed.
  * 3. The installed key ring verifies the lists, and the lists verify every package.
  *

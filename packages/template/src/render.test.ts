@@ -8,7 +8,7 @@ import type { RenderedStep, RenderScope } from './types.ts';
 const boundedCpuMicros = 5_000_000;
 const digest = 'ab'.repeat(32);
 
-/** The steps that a text comes to. Fails when it is not right. */
+/** The steps that a text renders to. Fails when it is not right. */
 function rendered(source: string, scope: RenderScope = scopeOf()): readonly RenderedStep[] {
   const parsed = parseTemplate(source);
   if (parsed.kind === 'bad') throw new Error(JSON.stringify(parsed.problems));
@@ -162,7 +162,7 @@ steps:
   });
 });
 
-/** What one expression comes to for the host of the fixture. */
+/** The value of one expression for the host of the fixture. */
 function filled(expression: string): string | undefined {
   const source = `variables:
   settle: { type: duration, default: 90s }

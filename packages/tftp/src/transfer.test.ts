@@ -276,7 +276,7 @@ test('refuses data from a client that reads', () => {
   expect(packetOf(step.sends[0])).toMatchObject({ kind: 'error', code: 4 });
 });
 
-/** What the network does with each packet in turn. */
+/** What the network does with each packet, in order. */
 type Fate = 'deliver' | 'lose' | 'duplicate' | 'delay';
 
 /** A receiver as RFC 7440 §4 describes it. */

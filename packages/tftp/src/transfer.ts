@@ -1,24 +1,24 @@
 /**
- * Sending one file to one client, without sockets or clocks: what happened goes in, what to do
- * comes out.
+ * Sends one file to one client, without sockets or clocks: events go in, actions come out.
  *
- * T1 Blocks count modulo 65,536 from 1 (rolling over to 0), so a file may have any length. The
- *    last block is shorter than the block size, and empty when the length is a multiple of it.
+ * T1 Blocks count modulo 65,536 from 1 (rolling over to 0), so a file may have any length. The last
+ *    block is shorter than the block size, and empty when the length is a multiple of it.
  * T2 Blocks in flight never exceed the negotiated window.
- * T3 An acknowledgement moves the window only forward, and only within what was sent; any other
- *    is ignored. One from inside the window, or a duplicate of the last one, means a loss (RFC 7440
- *    §4), or it is the echo of a packet that came late or twice: nobody can tell. So
- *    acknowledgements cause each block to be repeated at most once; a second loss waits for the
+ * T3 An acknowledgement moves the window only forward, and only within the sent blocks; any other
+ *    is ignored. One from inside the window, or a duplicate of the last one, may mean a loss (RFC
+ *    7440 §4), or be the echo of a packet that came late or twice: the two cannot be distinguished.
+ *    So acknowledgements cause each block to be repeated at most once; a second loss waits for the
  *    timer. With a window of one block a duplicate repeats nothing (the Sorcerer's Apprentice bug).
- * T4 What is unanswered is sent again when the timer fires, at most `attemptsMax` times without
+ * T4 Unanswered packets are sent again when the timer fires, at most `attemptsMax` times without
  *    progress; then the transfer ends.
- * T5 Until the client has acknowledged anything, be it only the options, fewer attempts are made,
- *    and the time-out that it asked for does not count yet: a request alone, which anybody can send
- *    in another's name, holds a transfer for seconds only. A client that is slow loses nothing: it
- *    repeats its request, as it has to for a request that was lost, and that begins a new transfer.
- * T6 A client whose machine says that nobody has its port is asked once more soon, and when that
- *    is said again without a word of the client, the transfer ends. The first may be a mistake, or
- *    of an address that the client does not speak to; several answer one window.
+ * T5 Before the client's first acknowledgement, even one of the options, fewer attempts are made,
+ *    and the time-out that it asked for does not count yet. So a single request, which anybody can
+ *    send with a forged address, holds a transfer for seconds only. A slow client loses nothing: it
+ *    repeats its request, as for a lost request, and that begins a new transfer.
+ * T6 A client whose machine reports that nobody has its port is asked once more soon. When the
+ *    report comes again without a packet of the client, the transfer ends. The first report may be
+ *    a mistake, or come from an address that the client does not use; several reports may answer
+ *    one window.
  * T7 Each transfer ends exactly once. After its end every event is answered with nothing.
  */
 import type { Negotiated } from './options.ts';

@@ -30,7 +30,7 @@ function exporterOn(answer: () => Promise<WebOutcome>) {
     },
     log: { warn: say, info: say },
   });
-  /** Lets what is due run, and what it awaits settle. */
+  /** Runs the due callbacks, and lets their awaited work settle. */
   const pass = async () => {
     for (const run of due.splice(0)) run();
     for (let turns = 0; turns < 10; turns += 1) await Promise.resolve();

@@ -1,7 +1,7 @@
 /**
- * The other side of the stream, as small as the rules allow: it issues operations, writes down
- * where it sent them (R9), answers reports, renews leases, and remembers everything it was told.
- * It speaks the real messages, as bytes.
+ * The other side of the stream, as small as the rules allow: it issues operations, records where it
+ * sent them (R9), answers reports, renews leases, and remembers every message. It speaks the real
+ * messages, as bytes.
  */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { agent, asRevision, type HostUid, type OperationId } from '@rackwright/messages';

@@ -13,7 +13,7 @@ import { AgentSession, type Executor, type OperationContext, type PowerLooks } f
 import { TestClock } from './clock.ts';
 import { ControlPlane } from './control-plane.ts';
 
-/** What a device was told to do; `touch` is the moment something outside changes. */
+/** A command that a device got; `touch` is the moment at which something outside changes. */
 export type Work = (
   operation: agent.Operation,
   context: OperationContext,
@@ -49,7 +49,7 @@ export class World {
   readonly endedHooks: string[] = [];
   /** Hand-offs that were answered: operation, and whether it acts. */
   readonly handOffs: string[] = [];
-  /** The hand-off whose runner is still to be told. */
+  /** The hand-off whose runner does not know it yet. */
   handOffUnderWay: string | undefined;
   readonly logged: string[] = [];
   /** Kills the agent at the n-th time it passes this place. */

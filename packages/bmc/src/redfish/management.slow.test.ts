@@ -1,4 +1,4 @@
-/** What is asked and told beside power and boot, with the simulated BMC over real sockets. */
+/** Reads and acts beside power and boot, with the simulated BMC over real sockets. */
 import { afterEach, describe, expect, test } from 'vitest';
 import type { BmcResult } from '../driver.ts';
 import { driverFor, readBack, startHost } from './rig.fixture.ts';

@@ -12,7 +12,7 @@ import { selfSigned } from '@rackwright/sim/loopback';
 export interface IdentityProvider {
   readonly issuer: string;
   readonly caPem: string;
-  /** Forms that came to the token endpoint. */
+  /** Forms that the token endpoint received. */
   readonly forms: URLSearchParams[];
   /** What the next questions are answered with instead of tokens: an error of RFC 8628 §3.5. */
   readonly errors: string[];
@@ -26,7 +26,7 @@ export interface IdentityProvider {
 /** Signs the claims of an ID token. */
 type Sign = (claims: Readonly<Record<string, unknown>>) => string | Promise<string>;
 
-/** No signature: for those who do not look at it. */
+/** No signature: for clients that do not verify it. */
 const unsigned: Sign = (claims) => {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'none' })}.${part(claims)}.x`;

@@ -1,4 +1,4 @@
-/** Every failure is told with what happened, why, and what to do; by its facts, not its text. */
+/** Every failure says what happened, why, and what to do; by its facts, not its text. */
 import { Code } from '@connectrpc/connect';
 import { hostRefusalNames, hostRefusalWord } from '@rackwright/messages';
 import { expect, test } from 'vitest';

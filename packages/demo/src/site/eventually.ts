@@ -1,11 +1,11 @@
-/** Waiting for what comes by itself, with an end and with words for when it does not come. */
+/** Waits with a timeout for a result that comes by itself, and says what was missing at its end. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const pollMs = 50;
 
 /**
  * The first result of `attempt` that is not undefined; throws when there is none in time. An
- * attempt that throws is one that failed: what cannot be reached now may be reached later.
+ * attempt that throws counts as failed: a service that cannot be reached now may be reached later.
  */
 export async function eventually<T>(
   what: string,

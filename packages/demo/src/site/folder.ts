@@ -1,9 +1,9 @@
 /**
- * The one folder of a demo, and how it goes away whatever happens to the demo.
+ * The one folder of a demo, and its removal at every end of the demo.
  *
  * L1 Everything that the demo writes is in this folder, and every process that it starts runs a
- *    program out of it: by that, and by nothing else, processes are known as the demo's.
- * L2 A demo that is killed is cleaned up by its guard; if that is killed too, by the next demo.
+ *    program out of it: this property alone identifies the demo's processes.
+ * L2 A guard cleans up after a demo that is killed; if the guard is killed too, the next demo does.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

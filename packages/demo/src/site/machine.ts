@@ -171,7 +171,7 @@ export function findSystemOf({ folder }: HousedMachine): FoundSystem {
   return findSystem(join(folder, 'disks'));
 }
 
-/** What the BMC was told to do, as its own log has it: everything but questions and sign-ins. */
+/** The commands that the BMC got, by its own log: everything but reads and sign-ins. */
 export function commandsOf({ bmc }: HousedMachine): string[] {
   return bmc
     .calls()

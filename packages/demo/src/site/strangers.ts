@@ -15,7 +15,7 @@ const forms: readonly FirmwareForm[] = ['bios', 'uefi', 'uefiHttp'];
 /** Their chance must not be that of the fleet. */
 const seedShift = 7_919;
 
-/** Named u1, u2, …, over the racks in turn; the same seed makes the same ones. */
+/** Named u1, u2, …, spread over the racks one by one; the same seed makes the same ones. */
 export function planStrangers(
   count: number,
   racks: readonly string[],

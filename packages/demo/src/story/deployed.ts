@@ -15,7 +15,7 @@ export interface PublishedImage {
   readonly contentDigest: string;
 }
 
-/** A host, as the control plane tells it, and its machine, as anybody can see it. */
+/** A host, as the control plane reports it, and its machine, as anybody can see it. */
 export interface SeenHost {
   readonly name: string;
   /** By digest, as the control plane tells it; empty: none. */

@@ -82,7 +82,7 @@ export async function awaitAvailable(stage: Stage): Promise<void> {
   tell(stage, 'Read from outside, no block of their disks holds what was there before.');
 }
 
-/** Those that have no fault at all, not even one that they can bear. */
+/** Hosts without any fault, not even a tolerable one. */
 function quickMachines({ fleet }: Stage): readonly PlannedMachine[] {
   return fleet.machines.filter(({ fault }) => fault === undefined);
 }

@@ -1,7 +1,7 @@
 /**
  * What a script expects a command to print. Pure.
  *
- * E1 A command whose output lacks one of its texts does not hold, whatever its exit code says.
+ * E1 A command whose output lacks one of its texts has failed, with any exit code.
  */
 
 /** A command and what its output has to contain. */

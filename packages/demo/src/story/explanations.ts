@@ -7,7 +7,7 @@ import { bmcPassword, bmcUser, setFault } from '../site/machine.ts';
 import { commandIn, missingIn, toDoLines } from './explained.ts';
 import { announce, expectThat, type Stage, tell, tellCommand, untilHost } from './stage.ts';
 
-/** What each host's explanation told a person to do, as it was printed. */
+/** The advice in each host's explanation, as it was printed. */
 type ToDo = ReadonlyMap<string, readonly string[]>;
 
 const troubleTimeoutMs = 300_000;
@@ -88,7 +88,7 @@ async function follow(
   for (const args of commands) await type(stage, name, args);
 }
 
-/** Runs a command of an explanation; whoever it asks for a password gives the right one. */
+/** Runs a command of an explanation, and answers each password prompt with the right one. */
 async function type(stage: Stage, name: string, args: readonly string[]): Promise<void> {
   const { site } = stage;
   const command = args.join(' ');

@@ -51,7 +51,7 @@ export interface RackwrightCommand {
   readonly args: readonly string[];
   /** What it has to print. */
   readonly texts: readonly string[];
-  /** What it is told on standard input; nothing without it. */
+  /** Its standard input; nothing without it. */
   readonly input?: string;
 }
 

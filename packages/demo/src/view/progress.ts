@@ -45,7 +45,7 @@ export function hostProgress(host: Host): HostProgress {
   };
 }
 
-/** Whether it has come to where it was led. */
+/** Whether it has reached its target. */
 function isAtRest({ status }: Host): boolean {
   if (status?.run !== undefined && status.run.phase !== RunPhase.ENDED) return false;
   if (status?.state === HostState.AVAILABLE) return true;

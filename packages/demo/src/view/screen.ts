@@ -1,6 +1,6 @@
 /**
- * Where the demo shows itself: on a terminal a picture that stays at the bottom while the story is
- * told above it, elsewhere plain lines, one for each change of state.
+ * Where the demo shows itself: on a terminal a picture that stays at the bottom while messages
+ * appear above it, elsewhere plain lines, one for each change of state.
  *
  * V1 A picture is only painted where it fits, in columns and rows; else it says so, once.
  * V2 After `close` the terminal is as it was: cursor shown, picture left as text.
@@ -91,7 +91,7 @@ export class Screen {
     // Percents would be a line each; numbers in messages are times and counts: no news either.
     const key = `${host.state} ${host.detail.replace(/ \d+ %$/, '').replace(/\d+/g, '#')}`;
     const said = this.#said.get(host.name) ?? [];
-    // Waiting and trying again in turn is said once, until something else happens.
+    // Alternating waits and retries are shown once, until something else happens.
     if (said.includes(key)) return;
     this.#said.set(host.name, [...said, key].slice(-keysRemembered));
     const line = lineOf(host, elapsedMs);

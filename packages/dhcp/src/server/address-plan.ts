@@ -1,5 +1,5 @@
 /**
- * Which addresses a server may give, and to whom. Settings are checked once, at the start.
+ * Which addresses a server may give, and to which clients. Settings are checked once, at the start.
  *
  * P1 Every address is one that a host of the subnet can have and nobody else is known to have.
  * P2 Ranges do not overlap. A reservation may lie in a range; the range then skips it.
@@ -40,7 +40,7 @@ export interface AddressPlan {
   readonly discovery: AddressPool | undefined;
 }
 
-/** The addresses of a range without those that are reserved, in order. */
+/** The addresses of a range without the reserved ones, in order. */
 export interface AddressPool {
   readonly addresses: readonly string[];
   readonly has: (address: string) => boolean;

@@ -139,7 +139,7 @@ test('refuses a broken header with its own error, whatever broke in it', async (
   const dirty = Buffer.from(whole);
   dirty.writeUInt32BE(1, 76);
   await expect(openQcow2(fileOf(dirty))).rejects.toThrow(/not closed as it should/);
-  // Every field of the header in turn.
+  // Every field of the header, one after the other.
   const outcomes = new Set<string>();
   for (let at = 0; at < 112; at += 4) {
     const changed = Buffer.from(whole);

@@ -1,4 +1,4 @@
-/** For tests of whoever pulls and unpacks images: images in memory, and a web without sockets. */
+/** For tests of code that pulls and unpacks images: images in memory, and a web without sockets. */
 export {
   type ImageOptions,
   type WrittenEntry,

@@ -1,4 +1,4 @@
-/** A web that is a function, for tests: what is asked for, and what comes back, piece by piece. */
+/** A web that is a function, for tests: requests go in, and answers come back piece by piece. */
 import { WebBroken, type WebClient, type WebOutcome, type WebRequest } from '@rackwright/platform';
 
 export interface Page {

@@ -158,7 +158,7 @@ test('a client that asks and asks is read no further, and answered once it liste
   expect(answers).toBeGreaterThan(9_900);
 });
 
-/** A file that no socket takes whole, and who serves it. */
+/** A file that no socket takes whole, and its server. */
 async function serveLarge() {
   const path = join(folder, 'large');
   const sizeBytes = 16 * 1024 * 1024;
@@ -176,7 +176,7 @@ test('opens the files of one connection one after another, however much it asks 
   const { path, sizeBytes, asked, server } = await serveLarge();
   const { socket, closed } = pipeline(server, 4);
   await expect.poll(() => timesOpen(path)).toBe(1);
-  // Whatever was asked with it has been read by then.
+  // All other requests have been read by then.
   expect((await get(server, '/other')).status).toBe(200);
   expect(asked).toEqual(['/kernel', '/other']);
   socket.resume();

@@ -1,13 +1,13 @@
 /**
  * Hands an HTTP connection's bytes to Node's parser request by request, and stops in between when
- * it has asked for enough: the parser itself would take all requests of a piece at once, some
+ * there are enough requests: the parser itself would take all requests of a piece at once, some
  * thousands of 64 KiB, and keep an object for each.
  *
- * G1 Nothing is dropped or reordered. What is not handed on waits here, one piece of the socket;
+ * G1 Nothing is dropped or reordered. Bytes that are held back wait here, one piece of the socket;
  *    the rest waits in the kernel, and then at the client.
- * G2 A head is handed on without stopping in its middle: the parser's clock for slow heads runs
- *    only while the client is the one who is waited for.
- * G3 When Node has paused the socket for reasons of its own, it is Node who lets it go on.
+ * G2 A head is handed on without a stop in its middle: the parser's clock for slow heads runs only
+ *    while the server waits for the client.
+ * G3 When Node has paused the socket for reasons of its own, only Node resumes it.
  */
 import type { Socket } from 'node:net';
 

@@ -3,10 +3,10 @@
  *
  * N1 Addresses are literal: no name is ever looked up on the way of a datagram.
  * N2 After `close` nothing is sent and no handler is called.
- * N3 Failing to bind or to connect rejects; everything later goes to `onError`, or is lost.
- * N4 A connection hears its peer only. The kernel sorts that out, and tells a stranger that nobody
- *    has the port; what came before it was connected, or to a socket of all addresses, is sorted
- *    out here.
+ * N3 Failing to bind or to connect rejects; every later error goes to `onError`, or is lost.
+ * N4 A connection hears its peer only. The kernel filters the others, and tells them that nobody
+ *    has the port. Datagrams that arrived before the connect, or at a socket of all addresses, are
+ *    filtered here.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';

@@ -132,7 +132,7 @@ test.each(['http', 'https'] as const)(
       const wanted = sent.subarray(at, at + part.length);
       if (Buffer.compare(part, wanted) !== 0) throw new Error(`other bytes at ${at}`);
       at += part.length;
-      // As whoever writes an image does.
+      // As a program that writes an image does.
       if (part.buffer instanceof ArrayBuffer) part.buffer.transfer(0);
       most = Math.max(most, process.memoryUsage().arrayBuffers - before);
     }

@@ -1,4 +1,4 @@
-/** The real file layer over a disk that forgets, for tests of whatever keeps files. */
+/** The real file layer over a disk that forgets, for tests of code that keeps files. */
 import type { Disk } from '../disk.ts';
 import type { LargeFiles } from '../large-files.ts';
 import { nodeDisk } from '../node/disk.ts';

@@ -1,4 +1,4 @@
-/** For tests of what is not said: whoever tests what is said keeps the lines. */
+/** A log that drops its lines: tests of log lines keep them instead. */
 import type { Log } from '../log.ts';
 
 const quiet = (): void => undefined;

@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const each of open.splice(0).reverse()) await each.close();
 });
 
-/** A server whose reads and writes answer as they are told to, in order; then well. */
+/** A server whose reads and writes give the prepared answers in order; then they succeed. */
 async function start(failures: readonly ApiFailure[] = [], port = 0) {
   const calls = { reads: 0, writes: 0 };
   const answers = [...failures];

@@ -1,9 +1,9 @@
-/** Whole crowds at the door, with the limits as they are by default and a made-up clock. */
+/** Large crowds at the listener, with the default limits and a simulated clock. */
 import { describe, expect, test } from 'vitest';
 import { defaultRpcLimits } from '../wire/limits.ts';
 import { type ConnectionLimits, HandshakeSlots, type Visitor } from './turns-at-the-door.ts';
 
-/** How long a handshake of somebody honest takes. */
+/** How long a handshake of an honest client takes. */
 const handshakeMs = 10;
 
 class World {

@@ -1,4 +1,4 @@
-/** Hostile and slow clients over HTTP/1.1; each beside what is let in. */
+/** Hostile and slow clients over HTTP/1.1; each beside admitted ones. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { WireType } from '@bufbuild/protobuf/wire';

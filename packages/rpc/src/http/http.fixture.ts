@@ -33,7 +33,7 @@ export function health(handlers: Partial<Handlers<typeof Health>>): BoundService
   });
 }
 
-/** The caller's name is its token; who has none is refused. */
+/** The caller's name is its token; a caller without one is refused. */
 export const byToken: Guard = (context) => {
   const token = context.header('authorization')?.replace('Bearer ', '');
   if (token === undefined) throw unauthenticated('TOKEN_MISSING', 'No token was sent.');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FairSlots, type SlotEnd } from './fair-turns.ts';
 
-/** A clock that stands still until it is told. */
+/** A clock that stands still until the test moves it. */
 function standing() {
   let nowMs = 0;
   const due: { readonly atMs: number; readonly run: () => void }[] = [];

@@ -1,4 +1,4 @@
-/** What becomes of who goes on while it is refused; see `floods.test.ts` for whole floods. */
+/** Callers that go on while they are refused; see `floods.test.ts` for large floods. */
 
 import { ApiFailure, bind, notFound, unauthenticated } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
@@ -38,7 +38,7 @@ test('a connection ends of which a handler refuses the caller, again and again',
     ...{ caPem: ca.caPem, own: hostile },
   });
   const revoked = createClient(agent.EnrolmentService, channel);
-  // What it is told of its own matters costs it nothing.
+  // An answer about the caller's own resources costs it nothing.
   for (let each = 0; each < 5; each += 1) {
     expect(await reasonOf(revoked.issueCertificate({ joinToken: 'mine' }))).toMatch(/NOT_FOUND/);
   }

@@ -1,4 +1,4 @@
-/** Who makes a connection one of somebody known, over real TLS. */
+/** When a connection counts as one of a known caller, over real TLS. */
 
 import { bind, permissionDenied } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';

@@ -1,4 +1,4 @@
-/** Who may watch the health: anybody, and nobody for all. */
+/** Watches of the health: anybody may have one, and nobody may take all. */
 import { create } from '@bufbuild/protobuf';
 import {
   type CallContext,

@@ -27,7 +27,7 @@ export function quickClock(): Clock {
   };
 }
 
-/** Two threads that come to what is known, and memory for one block. */
+/** Two threads that calculate the known results, and memory for one block. */
 export const sound: BurnInMachine = {
   threads: 2,
   calculate: (told) => {

@@ -23,7 +23,7 @@ function done({ bytes }: ExchangeWanted, problem = ''): Exchanged {
   return { kind: 'done', sent: moved, received: moved, problem };
 }
 
-/** Cards as they are before and after, and what each exchange comes to; the last one for ever. */
+/** Cards as they are before and after, and the result of each exchange; the last one repeats. */
 async function burn(
   after: readonly NetworkCard[],
   given: Record<string, string> = {},

@@ -2,9 +2,8 @@
  * The data that an image gets at its first start, as the order says it. Pure.
  *
  * 1. A host that has to phone home gets the address in a form that its image reads. Data that
- *    cannot carry it is refused before anything is written, because the proof would never come.
- *    User data are read as YAML where they are ordered; here only lines of their own are looked
- *    for.
+ *    cannot carry it is refused before anything is written, because the proof would never come. The
+ *    control plane reads user data as YAML; here only lines of their own are looked for.
  * 2. Identity and phone number are ours; user data is passed on unchanged.
  */
 

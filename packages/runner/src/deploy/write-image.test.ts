@@ -327,7 +327,7 @@ async function* cutAt(chunks: AsyncIterable<Uint8Array>, at: number) {
   let bytes = 0;
   for await (const chunk of chunks) {
     bytes += chunk.length;
-    // Who reads it owns it.
+    // The reader owns it.
     yield chunk;
     if (bytes >= at) throw new SourceBroken('the agent has gone');
   }

@@ -250,7 +250,7 @@ test.each<[string, object, string[]]>([
 ])('never takes a mostly empty disk for erased by %s', async (_name, description, regions) => {
   const sizeBytes = 64 * mib;
   addDisk('disk', description, regions, sizeBytes);
-  // A secret that no sampled place meets: the disk looks like one that has been erased.
+  // A secret in no sampled place: the disk looks like an erased one.
   const sparse = Buffer.alloc(sizeBytes);
   sparse.write('SECRET', 5 * mib);
   writeFileSync(join(folder, 'disk.img'), sparse);

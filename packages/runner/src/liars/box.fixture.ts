@@ -121,7 +121,7 @@ export function shareLeft(folder: string, disk: DiskDraft, exposed: boolean): nu
   return left / bytes;
 }
 
-/** Whether no byte of the disk was written, wherever its file is now. */
+/** Whether no byte of the disk was written, at every place of its file. */
 export function isUntouched(folder: string, disk: DiskDraft): boolean {
   const image = regionOf(disk);
   const file = existsSync(join(folder, `${image}.img.pulled`))

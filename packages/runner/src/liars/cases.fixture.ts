@@ -7,7 +7,7 @@ import { type BoxDraft, blockBytes, type DiskDraft, type DiskKind } from './box.
 export type Draw = () => number;
 
 export interface Case {
-  /** Kinds of disks it can be told of; all unless given. */
+  /** Kinds of disks that it applies to; all unless given. */
   readonly kinds?: readonly DiskKind[];
   readonly apply: (disk: DiskDraft, box: BoxDraft, draw: Draw) => void;
 }

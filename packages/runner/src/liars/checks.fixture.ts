@@ -14,7 +14,9 @@ import { type Site, siteOf } from './run.fixture.ts';
 /** The seed of every row. */
 export const rowSeed = 1;
 
-/** Those that the laboratory takes away too, in the same way, and those that only a test can. */
+/**
+ * Checks that the laboratory removes too, in the same way, and those that only a test can remove.
+ */
 export const checkNames = [
   ...labChecks,
   'identityAskedAgain',
@@ -61,7 +63,7 @@ const leftOver = /certified SN-d0 with .* left/;
 export const checks: Readonly<Record<CheckName, CheckRow>> = {
   heldDevice: {
     takeAway: without('heldDevice'),
-    // While others are written, one that waits for its turn is swapped.
+    // While others are written, a disk that waits for its slot is swapped.
     liar: () => {
       const overwritten = (name: string) => diskDraft(name, 'overwrite', 48);
       const first = Array.from({ length: erasuresAtOnceMax }, (_, n) => overwritten(`d${n}`));
@@ -140,7 +142,8 @@ export const checks: Readonly<Record<CheckName, CheckRow>> = {
   },
   readAgainAfterDelay: {
     takeAway: (site) => ({ ...site, rereadDelayMs: 0 }),
-    // A certificate is there before the power cycle: what comes back until then is to be found.
+    // A certificate is there before the power cycle: data that comes back until then has to be
+    // found.
     baseline: (site) => ({ ...site, readsAfterPowerCycle: false }),
     liar: () =>
       boxWith('discard', 128, { kind: 'comesBack', operation: 'discard', afterMs: 90_000 }),

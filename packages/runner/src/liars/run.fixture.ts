@@ -1,4 +1,4 @@
-/** A clean of such a machine: plan, erasure, power cycle, reading again; and what it came to. */
+/** A clean of such a machine: plan, erasure, power cycle, reading again; and its outcome. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -67,7 +67,7 @@ export interface CleanEnd {
   readonly present: readonly string[];
 }
 
-/** Time that jumps to whatever is waited for. */
+/** Time that jumps to the next awaited moment. */
 function hastyClock(): Clock & { pass(ms: number): void } {
   let nowMs = 1_700_000_000_000;
   return {

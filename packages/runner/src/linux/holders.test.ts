@@ -43,7 +43,7 @@ function holds(below: string, holder: string): void {
   symlinkSync(join(root, 'sys/block', holder), join(root, below, 'holders', holder));
 }
 
-/** dmsetup that removes what it is told to, or nothing; what was done is kept in order. */
+/** A dmsetup that removes the named device, or nothing; its calls are kept in order. */
 function dmsetup(removes = true) {
   const done: string[] = [];
   const exec: Exec = {

@@ -121,7 +121,7 @@ function controlGroup(): string | undefined {
   return path;
 }
 
-/** A daemon that has left group, session and environment, and is no child of anybody's. */
+/** A daemon that has left group, session and environment, and has no living parent. */
 const daemon = 'env -i setsid sh -c "sleep 300 & echo \\$!; exec >/dev/null 2>&1; wait" & sleep 1';
 
 test('leaves no daemon behind, whatever marks it has dropped', async (context) => {

@@ -1,6 +1,6 @@
 /** Frames of lldpd 1.0.16 as tcpdump 4.99.3 wrote them, and frames made by hand. */
 
-/** Both frames of lldpd on one port: who is there, and then that it takes its leave. */
+/** Both frames of lldpd on one port: the neighbour, and then its sign-off. */
 export const lldpdCapture = new Uint8Array(
   Buffer.from(
     '1MOyoQIABAAAAAAAAAAAAO4FAAABAAAA+cIKa/gUDgB7AAAAewAAAAGAwgAADppp8ihux4jMAgcEmmnyKG7H' +

@@ -14,7 +14,7 @@ interface Memory {
   readonly acts: string[];
 }
 
-/** A disk in memory; `meet` is told of each write before it is made. */
+/** A disk in memory; `meet` is called with each write before it is made. */
 function memoryDisk(sizeBytes: number, meet: (at: number, bytes: Buffer) => void): Memory {
   const bytes = Buffer.alloc(sizeBytes);
   const acts: string[] = [];

@@ -1,4 +1,4 @@
-/** What is learnt from whoever serves an image, and that nothing is left open behind it. */
+/** The facts that a server of an image gives, and that nothing is left open after it. */
 import { gzipSync } from 'node:zlib';
 import { type ByteSource, SourceBroken } from '@rackwright/disk-image';
 import { afterEach, beforeEach, expect, test } from 'vitest';

@@ -58,7 +58,7 @@ export interface StepRun {
   readonly output: () => string;
 }
 
-/** Orders the step with these arguments; by default one that destroys nothing. */
+/** Orders the step with these arguments; by default the order destroys nothing. */
 export function runStep(
   step: Step,
   given: Record<string, string>,

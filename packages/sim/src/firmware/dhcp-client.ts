@@ -1,9 +1,9 @@
 /**
- * The DHCP side of firmware: gets an address from the site's server and boot parameters from
- * whoever offers them, over broadcasts, as PXE 2.1 §2.4 describes it for a proxy.
+ * The DHCP side of firmware: gets an address from the site's server and boot parameters from any
+ * server that offers them, over broadcasts, as PXE 2.1 §2.4 describes it for a proxy.
  *
  * D1 An answer counts only with our transaction and our hardware address: others boot meanwhile.
- * D2 Every wait has an end; with no offer of an address there is no boot.
+ * D2 Every wait has an end; without an offer of an address there is no boot.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ import {
   type FirmwareForm,
 } from './network.ts';
 
-/** Who asks: the firmware itself, or the iPXE that it has started. */
+/** The client: the firmware itself, or the iPXE that it has started. */
 export type BootStage = 'firmware' | 'ipxe';
 
 export interface BootParameters {

@@ -1,4 +1,6 @@
-/** What needs the real sockets of this machine: ports, and certificates for who listens there. */
+/**
+ * Parts that need the real sockets of this machine: ports, and certificates for their listeners.
+ */
 export { type SelfSigned, selfSigned } from './certificate.ts';
 export { freePorts } from './ports.ts';
 export {

@@ -1,9 +1,9 @@
 /**
- * Ports of loopback for programs that are told by their configuration where to listen.
+ * Ports of loopback for programs whose configuration sets their port.
  *
- * P1 They lie below those that the kernel gives to outgoing connections by itself, so that none
- *    is taken while its program is being started again.
- * P2 They belong to the process that asked until it ends: nobody else who asks here gets them.
+ * P1 They are below the range that the kernel uses for outgoing connections, so that none is taken
+ *    while its program is being started again.
+ * P2 They belong to the requesting process until it ends: no other requester gets them.
  * P3 Nothing listens on them, neither TCP nor UDP, when they are handed out.
  */
 import { randomInt } from 'node:crypto';

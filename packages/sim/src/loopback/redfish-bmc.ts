@@ -42,7 +42,7 @@ export interface RedfishBmc {
   replaceCertificate(): Promise<string>;
   /** The last requests, the newest last. */
   calls(): readonly RecordedCall[];
-  /** How often the machine was told to switch. */
+  /** How often the machine was ordered to switch. */
   switches(): number;
   /** How often the machine's system was asked to shut down. */
   softOffs(): number;
@@ -52,7 +52,7 @@ export interface RedfishBmc {
   bootOrder(): readonly string[];
   /** How often an update of firmware was ordered. */
   updates(): number;
-  /** How often a volume was ordered to come or to go, and those that are: "RAID1 1+2". */
+  /** How often a volume was created or deleted, and the present ones: "RAID1 1+2". */
   volumes(): { readonly orders: number; readonly layout: readonly string[] };
   /** URL of what is in its virtual drive for CDs. */
   medium(): string | undefined;

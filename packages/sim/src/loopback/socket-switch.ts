@@ -14,9 +14,9 @@ export type SwitchFault =
   | 'lying'
   /** Accepts connections and says nothing. */
   | 'silent'
-  /** Says a state that is neither on nor off. */
+  /** Reports a state that is neither on nor off. */
   | 'unknown'
-  /** Sends whoever asks to another place. */
+  /** Redirects each client to another place. */
   | 'redirect'
   /** An answer without end. */
   | 'endless';

@@ -82,7 +82,7 @@ function regionOf({ name, kind }: DiskPlan): string {
   return kind === 'format' ? `${name}n1` : name;
 }
 
-/** What stands in a block before anybody cleans: different in every block of every disk. */
+/** The content of a block before any clean: different in every block of every disk. */
 function patternOf(serial: string, offset: number): Buffer {
   const digest = createHash('sha256').update(`pattern ${serial} ${offset}`).digest();
   return Buffer.alloc(blockBytes, digest);

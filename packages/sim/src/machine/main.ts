@@ -69,7 +69,7 @@ function startKernel({ mac, uuid, serial, bmcAddress }: MachineDescription): voi
 }
 
 /**
- * The kernel's command line. Firmware that was told to boot from the network keeps trying that,
+ * The kernel's command line. Firmware with an order to boot from the network keeps trying that,
  * also when a script sends it to its disk.
  */
 async function bootUntilRunner(): Promise<string> {

@@ -1,9 +1,9 @@
 /**
- * Who may speak to the simulated BMC.
+ * Accounts and sessions of the simulated BMC.
  *
  * 1. Sign-ins that fail in a row lock everybody out for a while, as most BMCs do; a right password
  *    is refused too until then.
- * 2. Sessions are few and end by themselves when nobody uses them.
+ * 2. Sessions are few and end by themselves when they are not used.
  */
 import type { Clock, Random } from '@rackwright/platform';
 import type { RedfishFault, RedfishHabits } from './options.ts';

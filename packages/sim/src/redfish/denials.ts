@@ -1,4 +1,4 @@
-/** Answers to whoever is not let in, and of a BMC that speaks no Redfish. */
+/** Answers to clients without access, and of a BMC that speaks no Redfish. */
 import { type RedfishAnswer, refusal } from './messages.ts';
 
 export const rubbish: RedfishAnswer = {

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from './messages.ts';
 
-/** What the machine is told when it is switched on. */
+/** The order that the machine gets with its power-on. */
 export interface BootChoice {
   /** `none`: as its firmware is set up. */
   readonly device: 'none' | 'pxe' | 'uefiHttp' | 'disk' | 'cd';
@@ -122,24 +122,24 @@ export interface RedfishHabits {
   /** 0: there are no sessions, and only basic authentication works. */
   readonly sessionsMax: number;
   readonly sessionIdleMs: number;
-  /** Where the values of ResetType are told: in the system, or in a resource of their own. */
+  /** Where the values of ResetType are: in the system, or in a resource of their own. */
   readonly resetTypesIn: 'system' | 'actionInfo';
   readonly resetTypes: readonly string[];
   /** After so many refused sign-ins in a row nobody gets in for a while. */
   readonly lockOut: { readonly failuresMax: number; readonly forMs: number };
   /** Power on is refused with 409 for so long after power off. */
   readonly restMs: number;
-  /** Where sensors are told: all in two answers, or each in one. */
+  /** Where sensors are: all in two answers, or each in one. */
   readonly sensorsIn: 'thermal' | 'collection';
   /** Whether a list of log entries has them, or references to them. */
   readonly logEntriesAre: 'whole' | 'references';
   /** Which end of a log its list begins with. */
   readonly logBeginsWith: 'oldest' | 'newest';
-  /** How its lamp is told; undefined: it has none. */
+  /** How its lamp is set; undefined: it has none. */
   readonly indicator: 'LocationIndicatorActive' | 'IndicatorLED' | undefined;
   /** Whose its virtual drives are; undefined: it has none. */
   readonly virtualMedia: 'system' | 'manager' | undefined;
-  /** How media are inserted: by an action, by one that takes the image alone, or by PATCH. */
+  /** How media are inserted: by an action, by an action that takes the image alone, or by PATCH. */
   readonly mediaBy: 'action' | 'imageAlone' | 'patch';
   /** An update of firmware takes so long, and is answered by its task, its place, or nothing. */
   readonly updateMs: number;
@@ -154,7 +154,9 @@ export interface RedfishHabits {
   readonly volumeNames: 'free' | 'needed' | 'refused';
   /** Its list of volumes comes in pages of so many. */
   readonly volumesPerPage: number;
-  /** Where its persistent boot order is told: in the system, or in what holds after a boot. */
+  /**
+   * Where its persistent boot order is set: in the system, or in the settings for the next boot.
+   */
   readonly bootOrderIn: 'system' | 'settings';
   /** A restart of the BMC keeps it silent for so long; undefined: it cannot be restarted. */
   readonly restartMs: number | undefined;

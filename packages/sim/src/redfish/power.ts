@@ -1,9 +1,9 @@
 /**
- * Switches the machine some time after it was told to.
+ * Switches the machine some time after the command.
  *
- * 1. What is seen is the machine, never a wish.
- * 2. A newer command takes the place of one that waits.
- * 3. A boot source that was asked for once is used up when the machine is switched on.
+ * 1. Reads show the machine, never a pending command.
+ * 2. A newer command replaces a pending one.
+ * 3. A boot source for one boot is used up when the machine is switched on.
  */
 import type { Cancel, Clock, Random } from '@rackwright/platform';
 import type { BootChoice, BootTarget, RedfishHabits, SwitchedMachine } from './options.ts';
@@ -51,7 +51,7 @@ export class Power {
     return this.#parts.machine.isOn();
   }
 
-  /** How often the machine was told to switch. */
+  /** How often the machine was ordered to switch. */
   switches(): number {
     return this.#switches;
   }

@@ -1,10 +1,10 @@
 /**
  * A Redfish service (DSP0266) for one machine, without sockets: a call in, an answer out.
  *
- * 1. It says what the machine is, not what was asked of it.
- * 2. A fault that was asked for shows to every client in the same way, and ends when told to.
+ * 1. It reports the machine's state, not the requested one.
+ * 2. A requested fault shows to every client in the same way, and ends on request.
  *
- * It must not know the programs that will speak to it: it satisfies clients that others wrote.
+ * It must not know the programs that will speak to it: it satisfies clients of other authors.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '@rackwright/platform';
@@ -114,7 +114,7 @@ export class RedfishService {
     this.#health = health;
   }
 
-  /** As somebody at the BMC's own page would; ends all sessions. */
+  /** Like a person at the BMC's own page; ends all sessions. */
   setPassword(password: string): void {
     this.#accounts.setPassword(password);
   }

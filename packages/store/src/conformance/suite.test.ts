@@ -20,7 +20,7 @@ async function failures(makeSubject: BrokenStore['makeSubject']): Promise<Map<st
   return failed;
 }
 
-/** Every case that fails on each broken store, so that no case turns blind unnoticed. */
+/** Every case that fails on each broken store, so that no case stops detecting it unnoticed. */
 const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'two winners': [
     'lets at most one of two writers win each race for a revision',

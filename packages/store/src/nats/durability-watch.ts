@@ -1,11 +1,13 @@
 /**
- * Durability while the store is open: a server that was away comes back, and one that runs may be
- * started again with other settings.
+ * Durability while the store is open: a server that was away comes back, and a running one may be
+ * restarted with other settings.
  *
- *  D1 A holder that is found to sync late ends the handle, as it would have refused the opening.
- *  D2 So does one that is back, and of which nobody shows how it syncs.
+ * D1 A replica holder that is found to sync late ends the handle, as it would have refused the
+ *    opening.
+ * D2 So does one that is back while no answer shows how it syncs.
  *
- * Between a server's return and the next look, up to `WHILE_SILENT_MS`, it may acknowledge unseen.
+ * Between a server's return and the next look, up to `WHILE_SILENT_MS`, it may acknowledge writes
+ * unseen.
  */
 import { StoreError } from '../errors.ts';
 import { checkDurability, type DurabilityVerdict } from './durability.ts';

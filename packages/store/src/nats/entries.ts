@@ -1,10 +1,10 @@
 /**
- * The log of the NATS driver: a file stream of its own, which goes by age. It outlives the bucket's
- * incarnations, as what has been done does not become undone by a restore.
+ * The log of the NATS driver: a file stream of its own, bounded by age. It outlives the bucket's
+ * incarnations, because a restore does not undo past actions.
  *
- *  E1 Positions are the stream's sequence numbers; nothing but age removes an entry, so that those
- *     kept are a range without holes.
- *  E2 An entry that is added again under its id within `DUPLICATES_MS` is the one that is there.
+ * E1 Positions are the stream's sequence numbers; only age removes an entry, so the kept ones are a
+ *    range without holes.
+ * E2 An entry that is added again under its id within `DUPLICATES_MS` is the existing one.
  */
 
 import {

@@ -1,10 +1,11 @@
 /**
- * The bucket's live keys in order, kept by following its changes, so that a page of a listing asks
- * the servers for its own values and for nothing of other keys.
+ * The bucket's live keys in order, kept by following its changes. So a page of a listing asks the
+ * servers only for its own values.
  *
- *  K1 Once it has caught up with a revision, it has every key that is live as of it or a newer one.
- *  K2 It begins with the first question, and goes on until the store is closed. Until it has caught
- *     up, whoever asks can ask the servers for all keys.
+ * K1 Once it has caught up with a revision, it has every key that is live at that revision or a
+ *    newer one.
+ * K2 It begins with the first question, and goes on until the store is closed. Until it has caught
+ *    up, a caller can ask the servers for all keys.
  *
  * Must not: say what a key's value is. A key may have been deleted since.
  */

@@ -39,7 +39,7 @@ test('a message is in the stream once, however often it was published', async ({
     const { config } = await manager.streams.info(eventsName(bucket));
     expect(config.subjects).toEqual([eventSubject(bucket, ['>'])]);
     expect([config.max_age > 0, config.max_bytes > 0]).toEqual([true, true]);
-    // One that somebody has removed is made again by the second attempt.
+    // A stream that was removed is made again by the second attempt.
     await manager.streams.delete(eventsName(bucket));
     await store.publish?.(message('i_3_0', 'h2'));
     expect((await manager.streams.info(eventsName(bucket))).state.messages).toBe(1);

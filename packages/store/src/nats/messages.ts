@@ -1,10 +1,10 @@
 /**
- * What the control plane publishes: a file stream of its own, from which whoever has the rights
- * consumes. It outlives the bucket's incarnations.
+ * The control plane's published messages: a file stream of its own, for every consumer with the
+ * rights. It outlives the bucket's incarnations.
  *
- *  M1 A message that is published again under its id within `DUPLICATES_MS` is there once.
- *  M2 The stream goes by age and by size, its oldest messages first: who consumes too late has a
- *     gap in the sequence, and nobody here waits for a consumer.
+ * M1 A message that is published again under its id within `DUPLICATES_MS` is there once.
+ * M2 The stream is bounded by age and by size, its oldest messages go first: a late consumer has a
+ *    gap in the sequence, and nothing here waits for a consumer.
  */
 import {
   DiscardPolicy,

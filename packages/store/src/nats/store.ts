@@ -1,14 +1,14 @@
 /**
  * The NATS driver: one key-value bucket on JetStream, several control planes.
  *
- * Revisions are the stream's sequence numbers. Reads are answered by the stream's leader; one that
- * was deposed and has not noticed may answer with the past, so every answer says by `asOf` as of
- * which revision it is. Compare-and-set goes through the leader and a majority and is exact.
+ * Revisions are the stream's sequence numbers. The stream's leader answers reads. A leader that was
+ * deposed and has not noticed may give an old answer, so `asOf` of every answer names its revision.
+ * Compare-and-set goes through the leader and a majority and is exact.
  *
- *  N1 The stream's incarnation is compared whenever its settings are at hand: at opening, after
- *     each reconnection, on list, watch and latestRevision. Another one ends the handle.
- *  N2 A revision that is not above the expected one means another stream under the same name: the
- *     handle ends.
+ * N1 The stream's incarnation is compared whenever its settings are at hand: at opening, after each
+ *    reconnection, on list, watch and latestRevision. Another incarnation ends the handle.
+ * N2 A revision that is not above the expected one means another stream under the same name: the
+ *    handle ends.
  *
  * Must not: read through followers, rely on expiry, retry without the write's id.
  */

@@ -1,21 +1,22 @@
 /**
  * The timeline: a mirror of those of the bucket's changes that are kept by age. The bucket itself
- * has no age, which would delete live values; the mirror has no number, only age.
+ * has no age limit, because that would delete live values; the mirror has no limit by number, only
+ * by age.
  *
- *  T1 A change has the same revision in both, because a mirror keeps sequence numbers.
- *  T2 A mirror belongs to one incarnation. A bucket that is made anew or opened as restored begins
- *     another, since revisions of a lost stretch would be given again; the old one ages out.
- *  T3 Without replicas the server compares in a mirror again what a write expected in the bucket,
- *     and takes nothing (2.10.27). There the timeline sources the bucket, which drops what was
- *     expected; its messages bear the revision in a header, and are found by halving.
+ * T1 A change has the same revision in both, because a mirror keeps sequence numbers.
+ * T2 A mirror belongs to one incarnation. A bucket that is made anew or opened as restored begins
+ *    another mirror, because revisions of a lost range would be given again; the old mirror ages
+ *    out.
+ * T3 Without replicas the server repeats in a mirror the comparison of each write with the bucket,
+ *    and then takes nothing (2.10.27). There the timeline sources the bucket, which drops the
+ *    comparison; its messages have the revision in a header, and a binary search finds them.
+ * T4 The store opens once the timeline has begun to follow the bucket. For a new timeline that
+ *    takes up to seconds; in that time a key that changes often would lose changes. A timeline that
+ *    has lost the bucket since, with a server, finds it again by itself. That takes longer than a
+ *    start may, and programs that have opened the store write meanwhile.
  *
- *  T4 The store opens once the timeline has begun to follow the bucket, which takes a new one up to
- *     seconds. In that time a key that changes often would lose changes. One that has lost the
- *     bucket since, with a server, finds it again by itself: that takes longer than a start may,
- *     and those who have opened the store write meanwhile.
- *
- * It follows a moment later. A change that has left the bucket before it came is a gap, which
- * `past` shows as the end of what is kept.
+ * It follows a moment later. A change that has left the bucket before the timeline received it is a
+ * gap, which `past` shows as the end of the kept changes.
  */
 import {
   type JetStreamManager,

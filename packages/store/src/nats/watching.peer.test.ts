@@ -1,4 +1,6 @@
-/** What a watch and a follower of keys are told, by servers that are well and by one that lags. */
+/**
+ * The changes that a watch and a follower of keys get, from healthy servers and from one that lags.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type JetStreamClient, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from 'nats';
@@ -54,7 +56,7 @@ async function pathWith(client: JetStreamClient): Promise<WatchPath> {
   };
 }
 
-/** Its first consumer lives, and never has a message for whoever asked for it. */
+/** Its first consumer lives, and never has a message for its client. */
 function firstConsumerSilent(): { readonly client: JetStreamClient; readonly made: () => number } {
   const client = jetstream(connection);
   let made = 0;

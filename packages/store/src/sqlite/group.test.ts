@@ -9,7 +9,7 @@ import { expect, test, vi } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
 import { openSqliteStore } from './store.ts';
 
-/** Two writes in each of so many turns of the event loop; answers how many commits there were. */
+/** Two writes in each of several passes of the event loop; returns the number of commits. */
 async function commitsOf(turns: number): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-group-'));
   const path = join(folder, 'store.db');

@@ -1,4 +1,4 @@
-/** What is packed comes back as it was, and what is damaged is told. */
+/** Packed values come back unchanged, and damaged ones are reported. */
 import { deflateRawSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { VALUE_BYTES_MAX } from '../contract.ts';

@@ -1,6 +1,6 @@
 /**
- * No statement reads a table from end to end: SQLite says of each one that was ever prepared which
- * index it goes by.
+ * No statement reads a whole table: SQLite names the index of each statement that was ever
+ * prepared.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -264,7 +264,7 @@ test('is copied while it is written, as it was at one moment of that', async () 
   const copied = store.copyTo?.(copy).finally(() => {
     copying = false;
   });
-  copied?.catch(() => {}); // told below, once nothing is written any more
+  copied?.catch(() => {}); // reported below, once nothing is written any more
   let written = 0;
   while (copying) {
     await store.put(`hosts.later${written}`, value, 'absent');
@@ -279,7 +279,7 @@ test('is copied while it is written, as it was at one moment of that', async () 
   expect(revision).toBeGreaterThanOrEqual(200);
   expect(revision).toBeLessThanOrEqual(200 + written);
   expect(opened.incarnation).toBe(store.incarnation);
-  // Whatever it holds, it holds without a hole.
+  // It holds a range without a hole.
   expect((await opened.list('hosts')).entries).toHaveLength(revision);
   await opened.close();
   await store.close();

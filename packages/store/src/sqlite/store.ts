@@ -1,12 +1,12 @@
 /**
  * The SQLite driver: embedded, one process, durable by WAL with `synchronous=FULL`.
  *
- *  Q1 Group commit: the writes of one turn of the event loop share a transaction; each is answered
- *     only after COMMIT has returned (S4). They are decided one after another inside it, so that
- *     the second of two that expect the same revision is a conflict (S2).
- *  Q2 A COMMIT that fails answers all its writes `unknown`. When the disk itself failed, what is
- *     on it is no longer certain: the store then closes, and opening it again reads the truth.
- *  Q3 Entries of the log share the transaction of the writes of their turn.
+ * Q1 Group commit: the writes of one pass of the event loop share a transaction; each is answered
+ *    only after COMMIT has returned (S4). They are decided one after another inside it, so that the
+ *    second of two that expect the same revision is a conflict (S2).
+ * Q2 A COMMIT that fails answers all its writes `unknown`. When the disk itself failed, its content
+ *    is no longer certain: the store then closes, and opening it again reads the truth.
+ * Q3 Entries of the log share the transaction of the writes of their pass.
  *
  * Must not: offer the transaction to callers; the other drivers have none.
  */

@@ -1,12 +1,12 @@
 /**
- * What goes by age, a bounded number of rows at a time between the writes, so that no caller waits
+ * Removal by age, a bounded number of rows at a time between the writes, so that no caller waits
  * for it.
  *
- *  A1 One step looks at `SWEEP_ROWS_MAX` rows, and steps are `SWEEP_PAUSE_MS` apart.
- *  A2 The last changes of a key stay whatever their age (`HISTORY_PER_KEY`).
- *  A3 A round goes through the changes from the oldest and ends at the first that is young enough.
+ * A1 One step looks at `SWEEP_ROWS_MAX` rows, and steps are `SWEEP_PAUSE_MS` apart.
+ * A2 The last changes of a key stay at any age (`HISTORY_PER_KEY`).
+ * A3 A round goes through the changes from the oldest and ends at the first that is young enough.
  *
- * Must not: run by itself. A store that nobody writes to grows no older in size either.
+ * Must not: run by itself. A store without writes does not grow either.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Retention, Revision } from '../contract.ts';

@@ -106,7 +106,7 @@ async function writeAll(
   return count;
 }
 
-/** Names of the hosts that are asked for; undefined: all, also those that are gone. */
+/** Names of the requested hosts; undefined: all, also removed ones. */
 async function chosenHosts(
   io: CommandIo,
   flags: ExportFlags,
