@@ -148,8 +148,8 @@ export function divideInterfaces(
 }
 
 /**
- * Listed addresses that hosts are given although their interfaces do not have them. `addresses`:
- * those of each interface of this machine.
+ * Listed addresses that hosts are given although their interfaces do not have them. `addressesOf`:
+ * the present addresses of each interface of this machine.
  */
 export function strayAddresses(
   interfaces: readonly AgentInterface[],

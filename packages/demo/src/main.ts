@@ -34,7 +34,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     interrupts += 1;
     demo.interrupt();
-    // A second signal ends it at once: the guard cleans up.
+    // A third signal ends it at once: the guard cleans up.
     if (interrupts > 2) process.exit(130);
   });
 }

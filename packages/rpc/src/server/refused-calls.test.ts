@@ -38,7 +38,7 @@ test('a connection ends of which a handler refuses the caller, again and again',
     ...{ caPem: ca.caPem, own: hostile },
   });
   const revoked = createClient(agent.EnrolmentService, channel);
-  // An answer about the caller's own resources costs it nothing.
+  // An error about the request's content, and not about the caller, costs it nothing.
   for (let each = 0; each < 5; each += 1) {
     expect(await reasonOf(revoked.issueCertificate({ joinToken: 'mine' }))).toMatch(/NOT_FOUND/);
   }
