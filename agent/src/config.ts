@@ -211,7 +211,7 @@ function readListen(reader: ConfigReader, port: number) {
   return { address: reader.text('address', everywhere), port: reader.whole('port', ports, port) };
 }
 
-/** How often what is unanswered is sent again follows from the protocol, and is no key. */
+/** The interval of retransmissions follows from the protocol, and is no key. */
 function readTftpLimits(reader: ConfigReader): TftpLimits {
   const whole = (key: keyof TftpLimits, range: readonly [number, number]): number =>
     reader.whole(key, range, tftpLimitsDefault[key]);

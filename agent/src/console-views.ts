@@ -57,7 +57,7 @@ export interface ConsoleViewParts {
   readonly limits?: ConsoleViewLimits;
 }
 
-/** What has become of a view; sent behind the bytes that came before. */
+/** The state of a view; sent behind the earlier bytes. */
 type Word = Pick<MessageInitShape<typeof agent.ConsoleOutputSchema>, 'state' | 'failure'> & {
   readonly message: string;
 };

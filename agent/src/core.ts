@@ -102,7 +102,7 @@ export interface AgentCore {
   bootMemory(): BootMemory;
   /** A boot for the inventory of a machine that is no host. */
   openDiscovery(mac: Mac): void;
-  /** Hosts that say that they run what was put onto them. */
+  /** The proofs of hosts that they run the image that was deployed to them. */
   readonly proofs: Proofs;
   /** What the boot path serves to hosts of deployments. */
   readonly deploys: DeployPages;
@@ -289,7 +289,7 @@ const noNetboots: Pick<NetbootImages, 'find'> = {
   find: () => ({ kind: 'waiting', words: 'no images are kept here' }),
 };
 
-/** What is fetched without an operation: what hosts netboot, and what is to be here beforehand. */
+/** Images that are fetched without an operation: those of netboots, and those to prefetch. */
 function deploymentImages(
   { clock, log, hostImages, architecture = 'amd64' }: CoreParts,
   session: () => AgentSession,

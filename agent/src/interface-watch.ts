@@ -28,7 +28,7 @@ const lookMs = 5_000;
 const listPath = '/proc/self/net/dev_mcast';
 const listLine = /^(\d{1,10})\s+(\S+)\s/;
 
-/** Which interfaces are there now. Never rejects: what cannot be seen is not there. */
+/** The present interfaces. Never rejects: an interface that cannot be read counts as absent. */
 export async function lookAtInterfaces(disk: Pick<Disk, 'read'>): Promise<InterfaceIndexes> {
   const bytes = await disk.read(listPath).catch(() => undefined);
   const indexes = new Map<string, number>();

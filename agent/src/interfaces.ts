@@ -210,7 +210,7 @@ function isOwnIpv4(text: string): boolean {
   const parts = text.split('.');
   const isAddress = parts.length === 4 && parts.every((part) => isByte(part));
   const [first = 0] = parts.map(Number);
-  // What a host cannot be reached at: "any", groups, broadcast.
+  // A host cannot be reached at these: "any", groups, broadcast.
   return isAddress && first > 0 && first < 224;
 }
 
@@ -218,7 +218,7 @@ function isOwnIpv4(text: string): boolean {
 function isOwnIpv6(text: string): boolean {
   if (!/^[0-9a-f:]+$/.test(text) || !URL.canParse(`http://[${text}]/`)) return false;
   const isCanonical = new URL(`http://[${text}]/`).hostname === `[${text}]`;
-  // What a host cannot be reached at: "any", loopback, groups, the link's own, IPv4 in disguise.
+  // A host cannot be reached at these: "any", loopback, groups, the link's own, IPv4 in disguise.
   return isCanonical && !/^(::|ff|fe[89ab])/.test(text);
 }
 

@@ -139,8 +139,8 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
 }
 
 /**
- * Hears what has been asked by now. Twice, as a timer that is due comes before the packets that
- * wait.
+ * Answers all requests that have arrived by now. Twice, because a due timer runs before waiting
+ * packets.
  */
 async function answerWaiting(clock: Clock): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) {

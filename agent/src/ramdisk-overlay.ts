@@ -1,9 +1,9 @@
 /**
- * What the site lays over the ramdisk: firmware of network cards, drivers. A second archive behind
+ * The site's additions to the ramdisk: firmware of network cards, drivers. A second archive behind
  * that of the ramdisk, which the kernel unpacks in order (Linux
  * Documentation/driver-api/early-userspace/buffer-format.rst).
  *
- * V1 It is made anew at each start, so that what is served is what lies in the folder. Where that
+ * V1 It is made anew at each start, so that the served archive equals the folder. Where that
  *    changes nothing, the file stays untouched.
  * V2 It brings firmware and drivers only. So nothing of the runner's is replaced: not its program,
  *    and not the programs and libraries that erase.
@@ -31,7 +31,7 @@ type Overlaid = Pick<AgentConfig, 'files' | 'runner' | 'stateFolder'>;
 
 /**
  * The configuration with the ramdisk that hosts get, which is written below the state folder.
- * Throws what keeps it from that.
+ * Throws when it cannot be written.
  */
 export async function withOverlay<T extends Overlaid>(
   config: T,

@@ -27,7 +27,7 @@ export interface WaterfallStep {
 
 export type Waterfall = readonly WaterfallStep[];
 
-/** What happened, of one boot. */
+/** One event of a boot. */
 export type WaterfallEvent = Pick<
   BootSight,
   'program' | 'what' | 'bytes' | 'problem' | 'transport'

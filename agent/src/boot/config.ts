@@ -128,7 +128,7 @@ export function httpLimitsOf(config: BootConfig): HttpLimits {
   return { ...httpLimitsDefault, ...config.http.limits };
 }
 
-/** What can stand in a URL, a TFTP name and an iPXE script without meaning anything there. */
+/** Characters without a special meaning in a URL, a TFTP name and an iPXE script. */
 export const safeName = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 const safeArgument = /^[A-Za-z0-9._:,=@%+/-]+$/;
 const portMax = 65_535;

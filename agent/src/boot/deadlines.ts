@@ -11,7 +11,7 @@ import type { Cancel, Clock } from '@rackwright/platform';
 
 /** One that can be put off again and again; that it was missed ends it, until it is set again. */
 export interface Deadline {
-  /** `delayMs` from now, in place of what was set before. */
+  /** `delayMs` from now, in place of the earlier deadline. */
   set(delayMs: number): void;
   /** It is not missed any more; setting it again does nothing. */
   end(): void;

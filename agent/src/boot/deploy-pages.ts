@@ -3,15 +3,15 @@ import type { HostUid } from '@rackwright/messages';
 
 export interface DeployPages {
   /**
-   * A host says that it runs what was put onto it; `proved` once that is durable. `from` is the
-   * address that it came from.
+   * A host reports that it runs the image that was deployed to it; `proved` once that is durable.
+   * `from` is the address of the request.
    */
   phoneHome(
     id: string,
     token: string,
     from: string,
   ): Promise<'proved' | 'outdated' | 'wrong' | 'notDurable'>;
-  /** What a host boots that runs without a disk. */
+  /** The kernel, ramdisk and arguments of a host that runs without a disk. */
   netboot(hostUid: HostUid): NetbootBoot;
   /** Its first-boot data; false: the token is not its own. `root`: our URL as the host knows it. */
   seedFile(id: string, token: string, name: string, root: string): string | false | undefined;

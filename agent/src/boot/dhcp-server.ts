@@ -71,7 +71,7 @@ const faultLinesPerMinuteMax = 30;
 /** Of known clients, which ask a few different things at each boot. */
 const questionsMax = 2_048;
 
-/** A question that was read before, and what was granted to it. */
+/** A question that was decoded before, and the earlier grants for it. */
 interface Question {
   readonly request: ServerRequest;
   readonly granted: Map<string, GrantedBefore>;

@@ -1,7 +1,7 @@
 /**
  * DHCP on real sockets: two ports, one decision each packet, an answer at once. The DHCP port is
- * the proxy's or the server's; the PXE port always belongs to the proxy's half, as what is said
- * there gives no address.
+ * the proxy's or the server's. The PXE port always belongs to the proxy's half, because its answers
+ * give no address.
  *
  * X1 Nothing is awaited between a request and its answer, and no packet can stop the next.
  */

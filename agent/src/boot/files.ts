@@ -1,6 +1,6 @@
 /**
- * The files that are served, found once at the start: a request can only name what is listed, so
- * no path on disk is ever made from what a client sends.
+ * The served files, found once at the start: a request can only name a listed file, so no path on
+ * disk is ever made from a client's bytes.
  */
 import { createHash } from 'node:crypto';
 import { makeBootMedium } from '@rackwright/disk-image';
@@ -69,7 +69,10 @@ export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedF
   return { loaders, all, mediumName: medium?.name };
 }
 
-/** Under a name of its content: BMCs keep what they have fetched. Throws ImageError. */
+/**
+ * Its name has the digest of its content, because BMCs keep files that they have fetched. Throws
+ * ImageError.
+ */
 function bootMedium(
   { virtualMedia }: BootConfig,
   loaders: ReadonlyMap<string, Uint8Array>,

@@ -63,7 +63,7 @@ export function grubImageScript(script: ImageScript): string {
   ]);
 }
 
-/** What it boots is not here yet: it asks again until it is. */
+/** Its kernel is not here yet: it asks again until it is. */
 export function grubWaitingScript(hostName: HostName, words: string): string {
   const why = waitingWords(words);
   return lines([echo(`Rackwright: ${plain(hostName)} waits for its image: ${why}`), ...again]);
@@ -105,8 +105,8 @@ function file(url: string): string {
 }
 
 /**
- * A word as GRUB's shell reads it back: between single quotes nothing has a meaning, and a quote
- * itself stands behind a backslash outside of them. Throws on what no line can hold.
+ * A word as GRUB's shell reads it back: between single quotes no character is special, and a quote
+ * itself follows a backslash outside of them. Throws on characters that no line can hold.
  */
 export function grubWord(text: string): string {
   if (/\p{Cc}/u.test(text)) {

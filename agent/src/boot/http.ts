@@ -314,7 +314,7 @@ function part(
   if (end < start) return new Uint8Array();
   const { path, readable } = file;
   const slice = { kind: 'file', path, start, end } as const;
-  // What is on its way is not kept.
+  // A file that is still being fetched is not kept in memory.
   if (readable !== undefined) return { ...slice, readable };
   return { ...slice, ...(version === undefined ? {} : { version }) };
 }

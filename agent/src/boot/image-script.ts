@@ -1,4 +1,4 @@
-/** iPXE scripts of hosts that run without a disk; see `script.ts` for what may stand in one. */
+/** iPXE scripts of hosts that run without a disk; `script.ts` lists the allowed words. */
 
 import { hyphenatedMac, type Mac } from '@rackwright/dhcp';
 import type { HostName } from '@rackwright/messages';
@@ -46,7 +46,7 @@ export function imageWords({ mac, urls, boot }: ImageScript): string[] {
   ];
 }
 
-/** What it boots is not here yet: it asks again until it is. */
+/** Its kernel is not here yet: it asks again until it is. */
 export function waitingScript(hostName: HostName, words: string, scriptUrl: string): string {
   return lines([
     '#!ipxe',

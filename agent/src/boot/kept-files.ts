@@ -1,10 +1,10 @@
 /**
- * Files for TFTP, whose blocks are cut from memory: read when they are asked for, and given back a
- * while after the last transfer.
+ * Files for TFTP, whose blocks are cut from memory: read at the first request, and released a while
+ * after the last transfer.
  *
  * K1 No request waits here. A request for a file that is not in memory yet is not answered. A TFTP
  *    client repeats it (RFC 1350 §2), and the file has been read by then.
- * K2 What is in memory, files under transfer included, never exceeds the limit.
+ * K2 The files in memory, including those under transfer, never exceed the limit.
  * K3 A file is checked right before each transfer. Another file under the same name is read anew.
  */
 import type { Cancel, Clock, Disk, Log } from '@rackwright/platform';

@@ -110,13 +110,13 @@ export class LeaseFile {
     this.#nowMs = nowMs;
   }
 
-  /** The book is no longer what is written. Returns at once. */
+  /** The book differs from the file. Returns at once. */
   changed(): void {
     this.#dirty = true;
     if (this.#timer === undefined) this.#writeAfter(0);
   }
 
-  /** Writes what is not written yet. */
+  /** Writes pending changes. */
   async close(): Promise<void> {
     this.#timer?.();
     this.#timer = undefined;
@@ -133,7 +133,7 @@ export class LeaseFile {
     });
   }
 
-  /** What changed while the last write was under way is written after a pause. */
+  /** Changes during the last write are written after a pause. */
   #rest(written: boolean): void {
     this.#timer = this.#parts.clock.after(written ? writeSpacingMs : retryMs, () => {
       this.#timer = undefined;

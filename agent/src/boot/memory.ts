@@ -14,7 +14,7 @@ export interface BootHost {
   readonly macs: readonly string[];
   /** It boots its image over the network whenever it asks, unless a runner is to boot. */
   readonly netboot?: boolean;
-  /** The profile of the configuration that it boots by; absent: what holds for all. */
+  /** The configured profile that it boots by; absent: the rack's settings. */
   readonly bootProfile?: string;
 }
 

@@ -24,7 +24,7 @@ export type BootDecision =
       readonly operationId: OperationId;
       readonly bootToken: string;
     }
-  /** It runs what it boots over the network. */
+  /** It runs an image that it boots over the network. */
   | { readonly kind: 'image'; readonly hostUid: HostUid; readonly hostName: HostName }
   | {
       readonly kind: 'localBoot';
@@ -60,7 +60,7 @@ export function isAboutHost(decision: BootDecision): boolean {
 
 /** The decision as DHCP tells it. */
 export function permissionOf({ kind }: BootDecision): BootPermission {
-  // What it is that boots is the script's to say.
+  // The script decides what boots.
   return kind === 'discovery' || kind === 'mayDiscover' || kind === 'image' ? 'runner' : kind;
 }
 

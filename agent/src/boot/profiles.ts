@@ -21,7 +21,7 @@ export interface BootProfile {
   readonly firmware: Firmware;
 }
 
-/** What a host boots by. */
+/** The boot settings of a host. */
 export interface BootChoice {
   readonly loaders: Loaders;
   readonly kernelArguments: readonly string[];

@@ -69,7 +69,7 @@ export interface DhcpSight {
   /** Absent: it is no boot firmware. */
   readonly client: BootClientKind | undefined;
   readonly givesAddresses: boolean;
-  /** Whether it got what it asked for. */
+  /** Whether it got the requested address. */
   readonly isGranted: boolean;
   /** Why not. */
   readonly problem: string;

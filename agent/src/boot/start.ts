@@ -39,7 +39,7 @@ export interface BootDependencies {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  /** What is known now; read at every request, so it must return at once. */
+  /** The present state; read at every request, so it must return at once. */
   readonly memory: () => BootMemory;
   /** Told of every request for a boot, synchronously. */
   readonly onNetboot: (observation: NetbootObservation) => void;
@@ -49,7 +49,10 @@ export interface BootDependencies {
   readonly openDiscovery?: (mac: Mac) => void;
   /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
   readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
-  /** Told, synchronously, of what keeps hosts from their addresses; all of it is logged as well. */
+  /**
+   * Called, synchronously, with each fault that keeps hosts from their addresses; all of them are
+   * logged as well.
+   */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
   /** Told when the other DHCP server of such a fault is gone. */
   readonly onDhcpServerGone?: (serverAddress: string) => void;

@@ -1,4 +1,4 @@
-/** A boot path on loopback with real sockets and files, and what it saw. */
+/** A boot path on loopback with real sockets and files, and its observations. */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -57,7 +57,7 @@ export async function startRig(options: {
   readonly files?: Readonly<Record<string, number>>;
   readonly relayPort?: number;
   readonly config?: Partial<BootConfig>;
-  /** What is other of its only interface. */
+  /** Settings of its only interface that differ from the default. */
   readonly interface?: Partial<BootInterface>;
   /** The boot profile that the host with the grant names. */
   readonly grantedProfile?: string;
@@ -67,7 +67,7 @@ export async function startRig(options: {
   readonly clock?: Clock;
   /** The machine's addresses by their interface; absent: nobody can tell. */
   readonly ownAddresses?: BootDependencies['ownAddresses'];
-  /** What is known of machines that are no hosts; without it they get nothing. */
+  /** Settings for machines that are no hosts; without them they get nothing. */
   readonly discovery?: {
     memory(): BootMemory['discovery'] | undefined;
     open(mac: Mac): void;

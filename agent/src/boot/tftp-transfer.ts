@@ -63,7 +63,10 @@ export class ActiveTransfer {
     else this.#apply(this.#transfer.start(this.#sockets.length));
   }
 
-  /** By the socket of the port, beside others (Y4): it hears only what it is given. */
+  /**
+   * By the socket of the port, beside other transfers (Y4): it hears only the datagrams that are
+   * passed to it.
+   */
   openAt(socket: UdpSocket, afterMs: number): void {
     this.#sockets = [connectionOver(socket, this.#client)];
     this.#waits = afterMs > 0;
@@ -71,7 +74,7 @@ export class ActiveTransfer {
     else this.#apply(this.#transfer.start());
   }
 
-  /** What came for it to the socket that {@link openAt} was given. */
+  /** A datagram for it, from the socket that {@link openAt} was given. */
   receive(datagram: Uint8Array): void {
     const [socket] = this.#sockets;
     if (!this.#waits && socket !== undefined) this.#receive(datagram, socket);
@@ -98,7 +101,8 @@ export class ActiveTransfer {
       this.#apply(this.#transfer.receive(decodePacket(datagram)));
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error;
-      // A mangled packet is a lost one: the deadline repeats what it should have answered.
+      // A mangled packet counts as lost: after the deadline the packet that it should answer is
+      // repeated.
     }
   }
 
@@ -123,7 +127,7 @@ export class ActiveTransfer {
   }
 }
 
-/** What it sends goes by that socket, which stays open. */
+/** It sends by that socket, which stays open. */
 function connectionOver(socket: UdpSocket, peer: UdpPeer): UdpConnection {
   return {
     local: socket.local,

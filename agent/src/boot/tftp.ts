@@ -152,7 +152,7 @@ async function listenAt(
   const { port } = all.local;
   const each = own().map(async (address) => {
     const one = handlers(() => [address]);
-    // A low port that was handed to us can be opened by nobody else: then Y0 does what it can.
+    // Nobody else can open a low port that was handed to us: Y0 then holds as far as possible.
     return udp.bind({ address, port, share: 'join' }, one).catch(() => undefined);
   });
   const sockets = (await Promise.all(each)).filter((one) => one !== undefined);
@@ -398,7 +398,7 @@ function text(content: string): Served {
   return { kind: 'file', bytes: Buffer.from(content) };
 }
 
-/** What a transfer is sent by that has no socket of its own, and what it waits for before. */
+/** How a transfer without a socket of its own sends, and its delay before it begins. */
 interface SinglePort {
   readonly socket: UdpSocket;
   readonly afterMs: number;

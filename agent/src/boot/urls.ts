@@ -50,7 +50,7 @@ export type BootTarget =
   | { readonly kind: 'file'; readonly name: string }
   /** A blob of an image, by the hex of its SHA-256. Anyone who knows the digest may fetch it. */
   | { readonly kind: 'blob'; readonly hex: string }
-  /** A host says that it runs what was put onto it; never written to a log. */
+  /** A host reports that it runs the image that was deployed to it; never written to a log. */
   | { readonly kind: 'phoneHome'; readonly id: string; readonly token: string }
   /** First-boot data of a host without a disk; its token is never written to a log either. */
   | {
@@ -143,7 +143,7 @@ export function loaderPath(mac: Mac, name: string): string {
   return `${hyphenatedMac(mac)}/${name}`;
 }
 
-/** What is asked for by TFTP: our URLs' paths, as far as GRUB asks for them, or a loader. */
+/** The target of a TFTP request: a path of our URLs that GRUB requests, or a loader. */
 export type TftpTarget =
   | (BootTarget & { readonly kind: 'script' | 'grubStart' | 'hostFile' | 'blob' })
   | { readonly kind: 'loader'; readonly mac: Mac | undefined; readonly name: string };

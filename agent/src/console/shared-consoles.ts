@@ -22,7 +22,7 @@ export type OpenConsole = (
 
 export interface SharedConsoleLimits {
   readonly keptBytesMax: number;
-  /** Of hosts; beyond, what was kept longest is forgotten. */
+  /** Of hosts; beyond that the oldest content is forgotten. */
   readonly keptMax: number;
 }
 
@@ -34,7 +34,7 @@ export const defaultSharedConsoleLimits: SharedConsoleLimits = {
 interface Kept {
   readonly scrollback: Scrollback;
   masked: Masked;
-  /** What it masks. */
+  /** The token that it masks. */
   bootToken: string;
 }
 

@@ -1,4 +1,7 @@
-/** How hosts prove that they run what was put onto them, and where they find their first boot. */
+/**
+ * How hosts prove that they run the image that was deployed to them, and where they find their
+ * first boot.
+ */
 export { netbootArguments } from './netboot-arguments.ts';
 export { NetbootImages, type NetbootImagesParts } from './netboot-images.ts';
 export { type DeployPagesParts, isNoCloud, makeDeployPages } from './pages.ts';

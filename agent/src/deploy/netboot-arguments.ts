@@ -1,6 +1,6 @@
 /**
- * Kernel arguments of an image as words of a boot script. iPXE expands `${…}` and takes `;`, `&&`
- * and `||` that stand alone for its own: what holds such things is refused, never bent.
+ * Kernel arguments of an image as words of a boot script. iPXE expands `${…}` and interprets `;`,
+ * `&&` and `||` that stand alone: an argument with these is refused, never altered.
  */
 export type NetbootArguments =
   | { readonly kind: 'ok'; readonly words: readonly string[] }

@@ -28,13 +28,15 @@ export interface NetbootImagesParts {
   readonly log: Log;
   readonly images: Pick<HostImages, 'hold'>;
   readonly architecture: Architecture;
-  /** What is known now: nobody waits for a secret while hosts wait for their boot. */
+  /**
+   * The credential that is known now: nothing waits for a secret while hosts wait for their boot.
+   */
   readonly credential: CredentialOf;
 }
 
-/** Between two tries of what could not be had. */
+/** Between two tries of a failed fetch. */
 const retryMs = 20_000;
-/** Between two looks at what is here. */
+/** Between two checks of the files on the disk. */
 const lookAgainMs = 60_000;
 
 export type NetbootImage =

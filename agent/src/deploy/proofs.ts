@@ -27,14 +27,14 @@ export interface ProofsParts {
  */
 export type PhoneHomeAnswer = 'proved' | 'outdated' | 'wrong' | 'notDurable';
 
-/** What was seen of a host, as the control plane says it in words. */
+/** One sight of a host, as text of the control plane. */
 interface Sighting {
   readonly kind: agent.HostSignKind;
   readonly atMs: number;
   readonly detail: string;
 }
 
-/** Hosts of which it is remembered what was seen last. */
+/** Hosts whose last sight is remembered. */
 const seenHostsMax = 10_000;
 
 export class Proofs {
@@ -159,7 +159,7 @@ export class Proofs {
     this.#saw(hostUid, agent.HostSignKind.FIRST_BOOT_FETCHED, '');
   }
 
-  /** What is known of the host since then: the last of each kind. */
+  /** The sights of the host since then: the last of each kind. */
   signsSince(hostUid: HostUid, sinceMs: number): readonly agent.HostSign[] {
     return [...(this.#seen.get(hostUid)?.values() ?? [])]
       .filter(({ atMs }) => atMs >= sinceMs)

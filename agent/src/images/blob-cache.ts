@@ -109,7 +109,7 @@ export class BlobCache {
     this.#parts = parts;
   }
 
-  /** Takes up what is in the folder, as soon as that can be read (B6). */
+  /** Adopts the folder's content, as soon as it can be read (B6). */
   static async open(parts: BlobCacheParts): Promise<BlobCache> {
     const cache = new BlobCache(parts);
     await cache.#load().catch((error: unknown) => {
@@ -137,7 +137,7 @@ export class BlobCache {
     return { path: partOf(this.#path(digest)), sizeBytes, readable: coming.reader() };
   }
 
-  /** What could come without that anything goes which is held, preferred or on its way. */
+  /** The space for new blobs without dropping any that is held, preferred or under way. */
   get roomBytes(): number {
     return this.#roomBeside((digest) => this.#holds.has(digest) || this.#preferred.has(digest));
   }
@@ -248,7 +248,7 @@ export class BlobCache {
     if (this.#entries.size > 0) log.debug({ blobs: this.#entries.size }, 'image cache');
   }
 
-  /** B2. What cannot be read is as good as wrong. */
+  /** B2. An unreadable file counts as wrong. */
   async #prove(digest: Digest, entry: Entry): Promise<boolean> {
     const { files, log } = this.#parts;
     const path = this.#path(digest);
@@ -295,7 +295,7 @@ export class BlobCache {
     const coming = new ComingBytes(sizeBytes);
     // The source does not send the bytes of an earlier part again, so they count as received here.
     coming.have(this.#left.get(digest) ?? 0);
-    // What is in the map counts for the room, so it is there before room is made (B3).
+    // An entry in the map counts as used space, so it is added before room is made (B3).
     const started = Promise.withResolvers<void>();
     const done = started.promise
       .then(() => this.#makeRoom())
@@ -367,7 +367,7 @@ export class BlobCache {
     this.#entries.set(digest, { sizeBytes, usedAtMs, proved: await files.find(finalPath) });
   }
 
-  /** B3: drops what is not needed until all of it fits. */
+  /** B3: drops files until all of it fits. */
   async #makeRoom(): Promise<void> {
     const { bytesMax } = this.#parts;
     const message = `the image cache of ${bytesMax} bytes is full of images that are in use`;
@@ -397,12 +397,12 @@ export class BlobCache {
     return true;
   }
 
-  /** What nobody holds. */
+  /** Entries that are not held. */
   #free(): [Digest, Entry][] {
     return [...this.#entries].filter(([digest]) => !this.#holds.has(digest));
   }
 
-  /** What cannot be removed is of no use all the same. */
+  /** A file that cannot be removed is unusable all the same. */
   async #remove(path: string): Promise<void> {
     const { files, log } = this.#parts;
     await files.remove(path).catch((error: unknown) => {

@@ -38,7 +38,7 @@ export interface BlobFetchParts {
   /** The part file. */
   readonly path: string;
   readonly folder: string;
-  /** Drops what was not used for the longest time and is not held; false: there is nothing. */
+  /** Drops the least recently used blob that is not held; false: there is none. */
   dropOldest(): Promise<boolean>;
   /** The total size of the blobs that `dropOldest` can drop. */
   droppableBytes(): number;
@@ -52,7 +52,7 @@ export interface BlobFetch {
   /** Told when all of it has its digest; it may not be durable yet. */
   readonly onProved: () => void;
   readonly signal: AbortSignal;
-  /** How long is waited before each further try of what may pass; empty: not at all. */
+  /** The delay before each further try after a transient failure; empty: no retry. */
   readonly retryDelaysMs: readonly number[];
 }
 
@@ -61,7 +61,7 @@ const retryAfterMsMax = 120_000;
 /** The maximum number of tries in all. */
 const attemptsMax = 64;
 
-/** Rejects with `OciError`; what has come stays in the part file unless it is of no use. */
+/** Rejects with `OciError`; received bytes stay in the part file unless they are useless. */
 export async function fetchBlob(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {
   const delays = [...fetch.retryDelaysMs];
   await makeSpace(parts, fetch);
@@ -77,7 +77,7 @@ export async function fetchBlob(parts: BlobFetchParts, fetch: BlobFetch): Promis
   }
 }
 
-/** What it ends with; undefined when it shall be tried again. */
+/** The failure that ends it; undefined when it shall be tried again. */
 async function afterFailure(
   parts: BlobFetchParts,
   { wanted: { digest }, source, signal }: BlobFetch,
@@ -158,7 +158,7 @@ async function emptied(part: PartFile, onBytes: BlobFetch['onBytes']): Promise<v
 const gatherBytes = 1024 * 1024;
 /** One is filled while the others are written and hashed. */
 const gatherPieces = 4;
-/** What has come is made durable so often, bytes, if the disk can: little is left at the end. */
+/** Received bytes are made durable so often, bytes, if the disk can: little is left at the end. */
 const syncBytes = 32 * 1024 * 1024;
 
 /** One piece of memory, which the thread that hashes is shown as it stands. */

@@ -1,4 +1,7 @@
-/** Manifests through the cache: what was pulled once is found while its registry is away. */
+/**
+ * Manifests through the cache: a manifest that was pulled once is found while its registry is
+ * unreachable.
+ */
 import {
   type BlobSource,
   type Digest,

@@ -8,7 +8,7 @@
  */
 import { OciError } from '@rackwright/oci';
 
-/** What is withheld until the digest was verified, bytes (C1). */
+/** Bytes that are withheld until the digest was verified (C1). */
 const withheldBytes = 4096;
 
 /**

@@ -95,7 +95,7 @@ export interface HostImagesParts {
   readonly cache: BlobCache;
   readonly web: WebClient;
   readonly admission: AdmissionLimits;
-  /** How long is waited before each further try of what may pass. */
+  /** The delay before each further try after a transient failure. */
   readonly retryDelaysMs: readonly number[];
 }
 
@@ -105,7 +105,7 @@ const prefetcher = '';
 
 type Told = (progress: HostImageProgress) => void;
 
-/** What is asked of one fetch. */
+/** The callbacks of one fetch. */
 interface Fetch {
   readonly signal: AbortSignal;
   readonly told: Told;
@@ -113,7 +113,7 @@ interface Fetch {
   readonly keep: (digest: Digest) => void;
   /** Its source has sent some of it. */
   readonly begun: () => void;
-  /** What had come since then was thrown away, and it comes anew. */
+  /** The bytes since then were discarded, and the fetch begins anew. */
   readonly anew: () => void;
 }
 
@@ -194,8 +194,8 @@ export class HostImages {
   }
 
   /**
-   * Brings an image into the cache before a host needs it, and answers with what it is made of
-   * there. Rejects with `OciError`.
+   * Brings an image into the cache before a host needs it, and returns its parts there. Rejects
+   * with `OciError`.
    */
   async prefetch(
     wanted: WantedHostImage,

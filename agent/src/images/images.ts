@@ -1,9 +1,9 @@
 /**
  * Images for commands: fetched by digest into the cache, and held while a runner may ask for them.
  *
- * 1. A reference without a digest is not fetched: what runs is what was named.
- * 2. Everything is checked that can be before the runner is disturbed: manifest, configuration,
- *    sizes, and every blob's digest.
+ * 1. A reference without a digest is not fetched: exactly the named image runs.
+ * 2. Everything that can be checked is checked before the runner is disturbed: manifest,
+ *    configuration, sizes, and every blob's digest.
  */
 import {
   type Architecture,
@@ -34,7 +34,7 @@ export interface ImagesParts {
   readonly architecture: Architecture;
 }
 
-/** What is asked of a registry. */
+/** A request to a registry. */
 export interface WantedImage {
   /** "registry/repository@sha256:HEX" */
   readonly reference: string;
@@ -109,7 +109,7 @@ function readReference(text: string): { reference: Reference; digest: Digest } {
   return { reference: read.reference, digest };
 }
 
-/** The fetch of one image: what it holds stands in `held`, also when it fails. */
+/** The fetch of one image: the digests that it holds are in `held`, also when it fails. */
 class ImageFetch {
   readonly #parts: ImagesParts;
   readonly #client: RegistryClient;

@@ -42,7 +42,7 @@ interface Listed {
 
 export class Prefetcher {
   readonly #parts: PrefetcherParts;
-  /** By what makes two of a list the same; in its order. */
+  /** By a key that is equal for equal entries; in the order of the list. */
   #listed = new Map<string, Listed>();
   /** Ends the fetch under way, or the wait for the next. */
   #stop = new AbortController();
@@ -52,7 +52,7 @@ export class Prefetcher {
     this.#parts = parts;
   }
 
-  /** The whole list; what is not on it any more is given up. */
+  /** The whole list; images that are not on it any more are given up. */
   replace({ images }: Pick<agent.PrefetchImages, 'images'>): void {
     const { log } = this.#parts;
     if (images.length > imagesMax) {

@@ -29,7 +29,7 @@ export type JournalContents =
       readonly records: readonly agent.JournalRecord[];
       readonly cutBytes: number;
     }
-  /** What had been durable is damaged or not ours to read: the journal must count as lost (R9). */
+  /** Durable bytes are damaged or not ours to read: the journal must count as lost (R9). */
   | { readonly kind: 'damaged'; readonly problem: string };
 
 /** As few frames with `records` as hold them; one also for none. */

@@ -95,7 +95,7 @@ export class Journal {
     });
   }
 
-  /** Waits for what is being written, then lets go of the file. Later appends reopen it. */
+  /** Waits for the write under way, then releases the file. Later appends reopen it. */
   async close(): Promise<void> {
     await this.#writing;
     await this.#letGo();

@@ -48,7 +48,7 @@ export interface JournalState {
   readonly store?: {
     readonly incarnation: string;
     readonly revision: Revision;
-    /** Revisions that were lost, by what was accepted so far. */
+    /** Revisions that were lost, by the acceptances so far. */
     readonly lostRevisions: Revision;
     /** Why nothing destructive is done for the store met last, until a person accepts it. */
     readonly refused?: string;
@@ -102,7 +102,7 @@ export function applyRecords(
   return state;
 }
 
-/** What belongs to the new state alone. */
+/** Parts that belong to the new state alone. */
 interface Own {
   readonly operations: Map<string, JournalledOperation>;
   readonly grants: Map<string, JournalledGrant>;
@@ -115,7 +115,7 @@ function storeChange(
   const { incarnation, revision, accepted, refused } = seen;
   const lostRevisions = larger(known?.lostRevisions ?? noRevision, seen.lostRevisions);
   if (accepted) return { store: { incarnation, revision, lostRevisions } };
-  // Only an acceptance lifts a refusal: what is seen meanwhile counts for nothing.
+  // Only an acceptance lifts a refusal: what the agent sees of the store meanwhile has no effect.
   if (known?.refused !== undefined) return {};
   const latest = known?.incarnation === incarnation ? known.revision : noRevision;
   const store = { incarnation, revision: larger(latest, revision), lostRevisions };

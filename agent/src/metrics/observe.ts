@@ -1,4 +1,4 @@
-/** What is read of the running agent at each scrape. */
+/** Figures that are read from the running agent at each scrape. */
 import { countProcess, type Registry } from '@rackwright/metrics';
 import type { ProcessFigures } from '@rackwright/platform';
 import type { LinkStatus } from '../session/index.ts';
@@ -16,7 +16,7 @@ export interface ObservedAgent {
   readonly processFigures?: () => ProcessFigures;
 }
 
-/** Declares what is read at each scrape. */
+/** Declares the figures that are read at each scrape. */
 export function observeAgent(registry: Registry, agent: ObservedAgent): void {
   const gauge = (name: string, help: string, read: () => number): void =>
     registry.gauge(name, help, {}, () => [{ labels: {}, value: read() }]);

@@ -1,6 +1,7 @@
 /**
- * Waits until a host has said that it runs what was put onto it. Nothing is done to the host: after
- * a restart it is waited for anew, and a proof that came meanwhile, or before, counts.
+ * Waits until a host has reported that it runs the image that was deployed to it. Nothing is done
+ * to the host: after a restart the wait begins anew, and a proof that came meanwhile, or before,
+ * counts.
  */
 import { create } from '@bufbuild/protobuf';
 import { agent, DeployProof } from '@rackwright/messages';

@@ -40,7 +40,7 @@ export interface BmcEndpoint {
 export interface BmcDrivers {
   /** With `look` its calls give way to every other one. */
   driver(endpoint: BmcEndpoint, look?: Look): BmcDriver;
-  /** Drops what is remembered about a BMC. */
+  /** Forgets everything about a BMC. */
   forget(address: string, port: number): void;
   /** Sends magic packets to these MAC addresses; absent: nobody is woken from here. */
   wake?(macs: readonly string[]): Promise<void>;

@@ -12,7 +12,7 @@ import { carriedKey, type HostImageParts, wayToHold } from './host-image.ts';
 import { notHeld, progressWords } from './host-image-result.ts';
 import { turnLimit } from './time-limit.ts';
 
-/** `judge`: the result, by what is known of the image once it is held. */
+/** `judge`: the result, by the image's properties once it is held. */
 export async function bringImage(
   { architecture, carriedOn, clock, images }: HostImageParts,
   operation: agent.Operation,

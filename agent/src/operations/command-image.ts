@@ -1,8 +1,8 @@
 /**
- * The image of a command: fetched and held before its step is ordered from the runner, which asks
- * for it by digest at this agent.
+ * The image of a command: fetched and held before the runner gets its step. The runner then asks
+ * this agent for it by digest.
  *
- * Nothing has begun while it is fetched: what goes wrong here may be tried again.
+ * Nothing has begun while it is fetched: a failure here may be retried.
  */
 import type { agent } from '@rackwright/messages';
 import { isOciError, type OciError } from '@rackwright/oci';
@@ -71,7 +71,7 @@ export function megabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(1);
 }
 
-/** What may pass: when the registry wants it to be tried again, if it says so. */
+/** A transient failure: with the delay that the registry asks for, if any. */
 export function registryLater({ message, retryAfterMs }: OciError): FinalResult {
   const delay = retryAfterMs === undefined ? {} : { delayMs: retryAfterMs };
   return { kind: 'transientError', cause: 'registry', message, ...delay };
@@ -80,7 +80,7 @@ export function registryLater({ message, retryAfterMs }: OciError): FinalResult 
 /** For an image at an internal address. */
 export const remedyOfForbidden = 'list that address among the internal addresses of the fleet';
 
-/** What may pass is tried again; the rest needs a person, in words that say what. */
+/** A transient failure is retried; any other needs a person, and its message says why. */
 export function resultOfOci(error: OciError): FinalResult {
   const { kind, message } = error;
   switch (kind) {

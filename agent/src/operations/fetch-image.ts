@@ -1,7 +1,7 @@
 /**
- * Brings the image of a deployment into the rack's cache while its host still runs what it ran:
- * what cannot be had, cannot be booted, or is not for the machines of this rack, takes no host out
- * of service, and the time that it takes to come is no time without service.
+ * Brings the image of a deployment into the rack's cache while its host still runs its old one. So
+ * an image that cannot be fetched, cannot be booted, or is not for the machines of this rack, takes
+ * no host out of service. The time of the fetch is no downtime.
  */
 import { type agent, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
@@ -12,7 +12,7 @@ import { failure } from './bmc-access.ts';
 import { bringImage } from './bring-image.ts';
 import type { HostImageParts } from './host-image.ts';
 
-/** The image's disk, or what a host boots over the network in place of one. */
+/** The image's disk, or the netboot files of a host without one. */
 export async function fetchImage(
   parts: HostImageParts,
   operation: agent.Operation,
@@ -28,7 +28,7 @@ export async function fetchImage(
   return bringImage(parts, operation, request, 'netboot', context, judgeNetboot);
 }
 
-/** A file that is its content is what is declared of that; what is not said, the runner finds. */
+/** A raw, uncompressed file must match its declared content; the runner checks any other. */
 function judgeDisk({ image: { disk } }: HeldHostImage): FinalResult {
   if (disk?.format !== 'raw' || disk.compression !== 'none') return { kind: 'complete' };
   const { blob, contentBytes = blob.sizeBytes, contentDigest = blob.digest } = disk;

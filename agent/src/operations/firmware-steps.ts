@@ -1,5 +1,5 @@
 /**
- * Steps on a machine's firmware and its settings, by its BMC. What is set waits for the next boot,
+ * Steps on a machine's firmware and its settings, by its BMC. A setting waits for the next boot,
  * which the list of the run orders: no step here switches a machine.
  */
 import { create } from '@bufbuild/protobuf';
@@ -94,7 +94,7 @@ const updateFirmware: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
     name: updateFirmwareStep,
     ...asserts,
-    // What has been ordered is never ordered again by itself.
+    // A change that was ordered is never ordered again automatically.
     rerunClass: RerunClass.CHECK_FIRST,
     abortable: false,
     description:

@@ -1,4 +1,4 @@
-/** What is said of an image on its way: how far it is, and why it cannot be had. */
+/** The texts about an image on its way: its progress, and why it cannot be fetched. */
 import type { FailureName } from '@rackwright/messages';
 import { isOciError, type OciError } from '@rackwright/oci';
 import type { FinalResult } from '@rackwright/results';
@@ -87,7 +87,7 @@ const remedies: { readonly [Kind in OciError['kind']]?: string } = {
     'see how the registries of the fleet say to ask it: by plain HTTP or not, and its mirrors',
 };
 
-/** What may pass is tried again; the rest needs a person, in words that say what. */
+/** A transient failure is retried; any other needs a person, and its message says why. */
 export function resultOfHostImage(error: OciError): FinalResult {
   const { kind, message } = error;
   switch (kind) {

@@ -111,7 +111,7 @@ export function wayToHold(
   return deployment?.writeAsFetched === true ? 'begin' : 'hold';
 }
 
-/** What is carried on for this deployment. */
+/** The key of a fetch that is carried on for this deployment. */
 export function carriedKey(
   { hostUid }: Pick<agent.Operation, 'hostUid'>,
   { id: deploymentId }: Pick<agent.Deployment, 'id'>,
@@ -120,7 +120,7 @@ export function carriedKey(
   return { hostUid, deploymentId, architecture };
 }
 
-/** What comes already, since this deployment's image was begun. */
+/** The fetch that is under way already for this deployment. */
 function taken(
   { carriedOn }: HostImageParts,
   operation: agent.Operation,
@@ -239,7 +239,7 @@ async function untilWhole(
   await Promise.race([whole, thrownAway, aborted(signal)]);
 }
 
-/** What was wrong with the image, in place of what the runner has made of that. */
+/** The image's fault, in place of the runner's result that followed from it. */
 function because<Result>(broken: OciError, result: FinalResult | Result): FinalResult | Result {
   if (isFinal(result) && result.kind === 'complete') return result;
   const its = resultOfHostImage(broken);

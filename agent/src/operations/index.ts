@@ -1,6 +1,6 @@
 /**
- * Carries out operations, one file per kind. Whether one may run at all, and what is written down
- * about it, is the session's; what a runner does is the gateway's.
+ * Carries out operations, one file per kind. The session decides whether one may run at all, and
+ * records it; the gateway drives the runner.
  */
 import type { agent, HostUid } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -139,7 +139,7 @@ function resume(
 ): 'interrupted' | Promise<FinalResult | 'interrupted'> {
   const { kind } = operation;
   if (kind.case !== 'inspect' && kind.case !== 'runStep') return 'interrupted';
-  // Nobody but this agent was at work: what it had begun is over.
+  // Only this agent was at work: its work is over.
   if (kind.case === 'runStep') {
     if (kind.value.bmc !== undefined || kind.value.bootOperationId === '') return 'interrupted';
     return resumeStep(parts.orders, operation, kind.value, context, parts);

@@ -12,7 +12,7 @@ export interface OutOfBandStep {
     signal: AbortSignal,
     way: StepWay,
   ): Promise<BmcResult<Asserted>>;
-  /** It can wait for what it ordered before, and order nothing. */
+  /** It can wait for the effect of an earlier order without ordering anything. */
   readonly canCheck?: true;
 }
 

@@ -1,8 +1,8 @@
 /**
- * What BMCs say of memory, network cards and firmware, to be shown beside what the runner sees.
+ * What BMCs report of memory, network cards and firmware, to be shown beside the runner's findings.
  *
  * L1 Nothing depends on the answer. It is asked for after the drives, which erasing needs, and its
- *    time is short: a BMC that is slow is not waited for.
+ *    time is short: the step does not wait for a slow BMC.
  */
 import { create } from '@bufbuild/protobuf';
 import type { BmcDriver, BmcInventory, BmcMemoryModule } from '@rackwright/bmc';

@@ -1,6 +1,6 @@
 /**
- * Steps on RAID volumes, by the BMC. What was on the drives of a volume that goes is lost, and the
- * disks that the machine shows are others afterwards: the control plane lets them only into cleans
+ * Steps on RAID volumes, by the BMC. The content of a deleted volume's drives is lost, and
+ * afterwards the machine shows other disks. So the control plane allows these steps only in cleans
  * that boot anew, look at all disks, and erase them.
  */
 import { create } from '@bufbuild/protobuf';
@@ -25,7 +25,7 @@ const applyVolumes: OutOfBandStep = {
   description: create(agent.StepDescriptionSchema, {
     name: applyVolumesStep,
     priority: 0,
-    // What has been ordered is never ordered again by itself.
+    // A change that was ordered is never ordered again automatically.
     rerunClass: RerunClass.CHECK_FIRST,
     destructive: true,
     abortable: false,

@@ -1,4 +1,4 @@
-/** Steps that the runner of a boot carries out, and what is brought here for them before. */
+/** Steps that the runner of a boot carries out, and the images that are fetched for them before. */
 import { agent, writeImageStep } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import { architectureNamed } from '../images/index.ts';

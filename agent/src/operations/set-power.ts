@@ -148,7 +148,7 @@ async function switchOn(
   if (url === undefined) await emptyDrive(driver, mediumUrl, context);
   const refused =
     (await insertMedium(driver, url, signal)) ??
-    // Without one the machine boots by its own order, and the snapshot decides what that brings.
+    // Without an override the machine boots by its own order, and the snapshot decides the result.
     refusedIn(await driver.setBootOverride?.(override, signal)) ??
     (await mediumLost(driver, url, signal)) ??
     refusedIn(await driver.setPower('on', signal));

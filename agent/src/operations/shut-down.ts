@@ -17,7 +17,7 @@ import type { FinalResult } from '@rackwright/results';
 import type { OperationContext } from '../session/index.ts';
 import { resultOfBmc } from './bmc-access.ts';
 
-/** Longest wait of a policy; what is longer was not meant so. */
+/** Longest wait of a policy; a longer one is taken for a mistake. */
 const waitLongestMs = 3_600_000;
 /** Between two looks at the power: the first ones soon, for many systems stop fast. */
 const looksAfterMs = [1_000, 2_000, 3_000] as const;

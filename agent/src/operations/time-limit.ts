@@ -1,4 +1,4 @@
-/** The deadline of an operation as a signal, for what is done before a runner has it. */
+/** The deadline of an operation as a signal, for the work before a runner has it. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { agent } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';

@@ -20,7 +20,7 @@ export async function loadBootCertificate(
 ): Promise<BootCertificate> {
   const bytes = await disk.read(path);
   if (bytes !== undefined) return parseStored(new TextDecoder().decode(bytes), path);
-  // What makes one is loaded by an agent's first start alone.
+  // Only an agent's first start loads the code that makes one.
   const { makeCertificate } = await import('./new-certificate.ts');
   const made = await makeCertificate(random);
   const { privateKeyPem, certificatePem } = made;

@@ -200,7 +200,7 @@ export class RunnerDesk implements RunnerOrders {
 
   /**
    * The host asked the boot services. When its runner is not connected, the machine has been
-   * started anew, and what was ordered there is interrupted.
+   * started anew, and its orders are interrupted.
    */
   sawNetboot(hostUid: HostUid): void {
     this.#overWhereAway(hostUid, 'the host has netbooted while it was at work');
@@ -268,7 +268,7 @@ export class RunnerDesk implements RunnerOrders {
     return this.#disowned.get(bootOperationId);
   }
 
-  /** A report of a runner; `evidence` is what it sent for the same operation just before. */
+  /** A report of a runner; `evidence` arrived for the same operation just before. */
   report(link: RunnerLink, report: agent.Report, evidence: agent.StepEvidence | undefined): void {
     const { operationId } = report;
     const decoded = decodeReport(report);
@@ -292,7 +292,7 @@ export class RunnerDesk implements RunnerOrders {
     else outstanding.end(result);
   }
 
-  /** Answered at once, from what holds at this moment (R11). */
+  /** Answered at once, from the present state (R11). */
   askedToBegin(link: RunnerLink, { operationId, sequence }: runner.AskToBegin): void {
     const may = this.#mayBegin(link, operationId);
     const value = { operationId, sequence, answer: answerOf(may) };
@@ -446,7 +446,7 @@ function decodeReport(report: agent.Report): ReturnType<typeof resultFromWire> {
   return decoded.kind === 'unsupported' ? decoded : boundResult(decoded);
 }
 
-/** A failure in place of what could not be stored. */
+/** A failure in place of a result that is too large to store. */
 function oversize(
   result: FinalResult,
   evidence: agent.StepEvidence | undefined,
@@ -470,8 +470,8 @@ function bootIsOver({ bootOperationId }: RunnerOrder, why: string): FinalResult 
 }
 
 /**
- * Whether the runner that it was ordered of may have begun it, unknown to this agent, whose disk
- * was put back: what is known to have begun never comes here.
+ * Whether another runner got the order and may have begun it. This agent does not know, because its
+ * disk was restored; an operation that is known to have begun is never passed in here.
  */
 function isForAnother({ order }: RunnerOrder, link: RunnerLink | undefined): boolean {
   if (order.case !== 'runStep' || link === undefined) return false;

@@ -87,7 +87,7 @@ export class Exchanges {
     }
   }
 
-  /** How many bytes, or what is answered instead. */
+  /** The admitted number of bytes, or the answer instead. */
   #admit(first: Asked | undefined): number | NonNullable<Told['message']> {
     const { limits, orderOf } = this.#parts;
     if (first?.case !== 'begin') return refused('the first message has to be ExchangeBegin');

@@ -7,7 +7,7 @@ import type { Clock, Log } from '@rackwright/platform';
 import type { HandOff, HandOffState } from '../session/index.ts';
 import type { MayBegin, RunnerLink } from './link.ts';
 
-/** What is asked of the session. */
+/** The session's part of hand-offs. */
 export interface HandOffSession {
   stateOf(operationId: OperationId): HandOffState;
   /** The step that takes the runner of this boot away, once that is decided. */
@@ -70,8 +70,8 @@ export class HandOffs {
   }
 
   /**
-   * What follows a hand-off would mostly boot the host again at once: a runner that is away for a
-   * moment, or a restart of ours, must not make it fall by the wayside.
+   * The operation after a hand-off would mostly boot the host again at once. A runner that is away
+   * for a moment, or a restart of ours, must not let that cancel the hand-off.
    */
   underWay(hostUid: HostUid): string | undefined {
     const { clock, session, runnerWaitMs } = this.#parts;

@@ -15,7 +15,7 @@ import type { BootGrantState } from '../session/index.ts';
  */
 export type HelloDecision =
   | { readonly kind: 'bind'; readonly grant: BootGrantState }
-  /** `isProved`: what it said was signed by its key, over our nonce. */
+  /** `isProved`: its key signed the Hello, over our nonce. */
   | { readonly kind: 'refuse'; readonly message: string; readonly isProved: boolean }
   /** Somebody else has the boot already: another machine, or this one after a reboot. */
   | { readonly kind: 'otherKey'; readonly grant: BootGrantState; readonly message: string };

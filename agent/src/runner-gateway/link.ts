@@ -8,7 +8,7 @@ export type ToRunner = NonNullable<
   MessageInitShape<typeof runner.SessionResponseSchema>['message']
 >;
 
-/** Whether what may destroy may begin now; why not yet, or why never. */
+/** Whether destructive work may begin now; why not yet, or why never. */
 export type MayBegin =
   /** For so long from its asking, milliseconds; unset where no lease limits it. */
   | { readonly case: 'granted'; readonly value: true; readonly forMs?: number }

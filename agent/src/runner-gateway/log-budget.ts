@@ -12,7 +12,7 @@ import type { Clock } from '@rackwright/platform';
 export const stepLogPieceBytesMax = 64 * 1024;
 /** Of all runners of this rack together. */
 export const stepLogBytesPerSecondMax = 512 * 1024;
-/** What may come at once after a pause. */
+/** Bytes that may come at once after a pause. */
 const burstBytesMax = 1024 * 1024;
 
 export class LogBudget {

@@ -21,7 +21,7 @@ export class MessageQueue<T> implements AsyncIterable<T> {
     return true;
   }
 
-  /** What was pushed before is still read; idempotent. */
+  /** Earlier messages are still read; idempotent. */
   end(): void {
     this.#ended = true;
     this.#wake?.();

@@ -82,7 +82,7 @@ export class Outstanding {
   #over = false;
   #cancelDeadline: Cancel = () => {};
   #cancelOffer: Cancel = () => {};
-  /** What the runner said last, for the message of an interrupted attempt. */
+  /** The runner's last report, for the message of an interrupted attempt. */
   lastHeard = 'nothing was heard of it';
   readonly #onAbort = (): void => this.#askToStop();
 
@@ -174,8 +174,8 @@ export class Outstanding {
   }
 
   /**
-   * A runner that writes an image says itself when it begins: long before that it reads what is
-   * served, or waits. Any other step may have begun once it is heard of.
+   * A runner that writes an image reports itself when it begins: long before that it reads the
+   * image, or waits. Any other step may have begun once it is reported.
    */
   #hasBegun({ begun }: Continuing): boolean {
     return begun === true || this.order.image === undefined;
@@ -205,13 +205,13 @@ export class Outstanding {
     });
   }
 
-  /** Its boot is over; what was ordered of it is interrupted. */
+  /** Its boot is over; its order is interrupted. */
   bootOver(why: string): void {
     const result: Failed = { kind: 'failed', type: 'interrupted', message: why };
     this.end({ ...(this.#offered ? result : this.#untouched(result)), detail: this.lastHeard });
   }
 
-  /** What no runner was at work on, unless it had the order from an earlier life of ours. */
+  /** No runner was at work on it, unless it had the order from an earlier life of ours. */
   #untouched(result: Failed): Failed {
     const isImage = this.order.image !== undefined;
     return isImage && !this.#parts.resumed ? { ...result, disksUntouched: true } : result;

@@ -1,6 +1,6 @@
 /**
- * The operations that are kept, found by what is asked of them: what is asked when one comes, ends
- * or is answered costs the same however many there are.
+ * The kept operations, with indexes for each look-up: the look-ups when an operation comes, ends or
+ * is answered cost the same for any number of operations.
  */
 import type { HostUid, OperationId } from '@rackwright/messages';
 import type { Attempt } from './attempt.ts';

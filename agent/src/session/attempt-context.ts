@@ -1,10 +1,10 @@
 /**
- * What an executor gets to see of the session while it carries out one operation.
+ * The session as an executor sees it while it carries out one operation.
  *
  * C1 Nothing has begun before OperationBegun is durable (R4).
  * C2 A destructive step begins only while the work lease is valid, checked after everything that
  *    takes time (R11).
- * C3 What is frozen when it would begin ends without having begun: it is ordered anew later.
+ * C3 A step that is frozen when it would begin ends without having begun: it is ordered anew later.
  */
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';

@@ -75,8 +75,8 @@ export class Attempts {
   }
 
   /**
-   * Takes up what the last life left. Resolves once what was interrupted has its report, so that
-   * the first Hello tells it.
+   * Resumes the operations of the last life. Resolves once each interrupted one has its report, so
+   * that the first Hello carries it.
    */
   async recover(): Promise<void> {
     const left = this.#kept.values().filter(({ phase }) => phase === 'waiting');
@@ -197,7 +197,7 @@ export class Attempts {
     return handOff === undefined ? undefined : handingOff(handOff);
   }
 
-  /** From its report on: what follows it may be sent even before its answer. */
+  /** From its report on: the next operation may be sent even before the report is answered. */
   #handOffOn(hostUid: HostUid): string | undefined {
     for (const { id } of this.#kept.ofHost(hostUid)) {
       if (this.isHandOffPending(id)) return id;
@@ -280,7 +280,10 @@ export class Attempts {
     }
   }
 
-  /** Takes up or ends what had begun in an earlier life (A3). Resolves when Hello may tell it. */
+  /**
+   * Resumes or ends an operation that had begun in an earlier life (A3). Resolves when Hello may
+   * report it.
+   */
   async #resume(attempt: Attempt): Promise<void> {
     const { executor } = this.#deps;
     const { operation } = attempt;

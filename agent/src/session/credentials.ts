@@ -1,9 +1,9 @@
 /**
- * Secrets of operations, in memory only: nothing here is ever written, logged or put into an
- * error. Each is kept until a newer version comes, the last host that uses it is forgotten, no
- * control plane has been heard for `keptMs`, or the agent ends.
+ * Secrets of operations, in memory only: nothing here is ever written, logged or put into an error.
+ * Each is kept until a newer version comes, the last host that uses it is forgotten, no control
+ * plane has been heard for `keptMs`, or the agent ends.
  *
- * Texts cannot be overwritten in this language: what is dropped is gone once it is collected. So
+ * Texts cannot be overwritten in this language: a dropped secret is gone once it is collected. So
  * that nothing of it reaches a disk, the service takes no core dumps.
  */
 import type { HostUid } from '@rackwright/messages';
@@ -80,7 +80,7 @@ export class Credentials {
     this.#usersByName.set(name, users.add(hostUid));
   }
 
-  /** Drops what only this host used. */
+  /** Drops secrets that only this host used. */
   forgetHost(hostUid: HostUid): void {
     for (const [name, users] of this.#usersByName) {
       if (!users.delete(hostUid) || users.size > 0) continue;

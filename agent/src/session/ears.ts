@@ -20,7 +20,7 @@ export interface PrefetchEars {
   replace(wanted: agent.PrefetchImages): void;
 }
 
-/** Hears what is to be read of BMCs, and answers each question by `tellBmcRead`. */
+/** Gets requests for reads of BMCs, and answers each by `tellBmcRead`. */
 export interface BmcReadEars {
   readonly kinds: readonly BmcReadKind[];
   ask(question: agent.ReadBmc): void;

@@ -22,7 +22,7 @@ export interface Progress {
   readonly begun?: true;
   /** It waits for its slot: 1 is next. */
   readonly queuePlace?: number;
-  /** What has been seen of a host that is waited for, the last of each kind. */
+  /** The sights of an awaited host, the last of each kind. */
   readonly signs?: readonly agent.HostSign[];
 }
 
@@ -61,8 +61,8 @@ export interface BootGrantState {
 /** One operation's view of the session. */
 export interface OperationContext {
   /**
-   * Aborted by Cancel, by the directives cancel and forget, and by Forget of the host. Stop what
-   * can be stopped; return `failed: cancelled`, or what really happened.
+   * Aborted by Cancel, by the directives cancel and forget, and by Forget of the host. Stop
+   * everything that can be stopped; return `failed: cancelled`, or the real outcome.
    */
   readonly signal: AbortSignal;
   /**
@@ -113,8 +113,8 @@ export interface Executor {
   execute(operation: agent.Operation, context: OperationContext): Promise<FinalResult>;
   /**
    * After a restart, for an in-band operation (inspect, runStep) that had begun and not ended: its
-   * runner may still be at work. Answer with what the runner reports once it is back (wait a
-   * bounded time), or 'interrupted'. Never repeat anything (R4).
+   * runner may still be at work. Answer with the runner's report once it is back (wait a bounded
+   * time), or 'interrupted'. Never repeat anything (R4).
    */
   resume(
     operation: agent.Operation,
@@ -134,9 +134,9 @@ export interface Executor {
 export interface PowerLooks {
   /** A session has opened: reports of the session before may be lost. */
   sessionOpened(): void;
-  /** Replaces what was asked before. */
+  /** Replaces the earlier request. */
   replace(sync: agent.PowerSync): void;
-  /** An operation begins or ends to work on the host: what was seen before counts no more. */
+  /** An operation begins or ends to work on the host: earlier sights no longer count. */
   disturbed(hostUid: HostUid): void;
   forgetHost(hostUid: HostUid): void;
   stop(): void;

@@ -58,7 +58,7 @@ async function carry(
   handlers.onClosed(typeof signal.reason === 'string' ? signal.reason : reason);
 }
 
-/** What is to be sent, as the iterable that the client reads; bounded. */
+/** The messages to send, as the iterable that the client reads; bounded. */
 class RequestQueue implements AsyncIterable<agent.SessionRequest> {
   readonly #waiting: agent.SessionRequest[] = [];
   #wake: () => void = () => undefined;

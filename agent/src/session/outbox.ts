@@ -166,7 +166,7 @@ export class Outbox {
       attempts.leave(settled);
       records.push({ case: 'forgotten', value: { operationId: settled.id } });
     }
-    // What is forgotten with it need not be said to be answered.
+    // A forgotten operation needs no record that it was answered.
     if (attempt?.phase === 'gone') records = records.filter((record) => record.case !== 'answered');
     if (records.length === 0) return;
     if (handOff !== undefined && attempt !== undefined && isApplied(answer)) {

@@ -40,8 +40,8 @@ export function interrupted(lastProgress: string): Failed {
 }
 
 /**
- * R4: "try again later" is no answer for a step that has begun and must not simply run again; what
- * follows is decided from its being cut short.
+ * R4: "try again later" is no answer for a step that has begun and must not simply run again; the
+ * next action follows from its interruption.
  */
 export function afterBegin({ operation, begun }: Attempt, result: FinalResult): FinalResult {
   const { kind } = operation;

@@ -1,12 +1,12 @@
 /**
- * The agent's side of the session with the control plane (DESIGN §3): what runs in production and
- * in the simulation alike. All input and output goes through the platform interfaces.
+ * The agent's side of the session with the control plane (DESIGN §3): the same code in production
+ * and in the simulation. All input and output goes through the platform interfaces.
  *
  * S1 The journal decides what is known; memory only runs ahead of it where nothing is promised.
- * S2 Each session starts with Hello, which lists all that is kept (R10), and nothing that was
- *    kept from an earlier life starts before it is answered.
- * S3 Secrets stay in memory.
- * Must not: touch BMCs, runners or sockets; decide about retries, deadlines of runs, or states.
+ * S2 Each session starts with Hello, which lists all that is kept (R10). Nothing that was kept from
+ *    an earlier life starts before it is answered.
+ * S3 Secrets stay in memory. Must not: touch BMCs, runners or sockets; decide about retries,
+ *    deadlines of runs, or states.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -199,12 +199,12 @@ export class AgentSession {
     this.#link.send({ case: 'imagePrefetched', value: image });
   }
 
-  /** Tells what is wrong on the provisioning network. */
+  /** Reports the faults of the provisioning network. */
   tellNetworkFaults(faults: agent.NetworkFaults): void {
     this.#link.send({ case: 'networkFaults', value: faults });
   }
 
-  /** Answers what was to be read of a BMC; lost when nobody listens any more. */
+  /** Answers a read of a BMC; lost when no session is open any more. */
   tellBmcRead(read: agent.BmcRead): void {
     this.#link.send({ case: 'bmcRead', value: read });
   }
@@ -214,7 +214,7 @@ export class AgentSession {
     this.#link.send({ case: 'consoleOutput', value: output });
   }
 
-  /** What this host boots over the network, as the boot snapshot says. */
+  /** The host's netboot, as the boot snapshot says. */
   netbootOf(hostUid: HostUid): agent.Deployment | undefined {
     return this.#snapshots.netboots.get(hostUid);
   }

@@ -1,7 +1,7 @@
 /** Whether a store is the one that this agent has seen, not an older copy (DESIGN §10). Pure. */
 import type { Revision } from '@rackwright/messages';
 
-/** What is known of a store: its incarnation, a revision, and what was lost before it. */
+/** A store's position: its incarnation, a revision, and the revisions that were lost before it. */
 export interface StorePosition {
   readonly incarnation: string;
   readonly revision: Revision;

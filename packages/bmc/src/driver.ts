@@ -94,7 +94,7 @@ export type BmcFailureType =
   | 'mediaRefused'
   /** The BMC has no virtual drive for CDs. */
   | 'mediaMissing'
-  /** The BMC, or its own list of what may be set, refuses a setting of the firmware. */
+  /** The BMC, or its own list of allowed values, refuses a setting of the firmware. */
   | 'settingRefused'
   /** The firmware has no setting of this name. */
   | 'settingUnknown'
@@ -115,7 +115,7 @@ export type BmcTransientReason =
   | 'unreachable'
   /** The BMC says that it is busy or out of sessions: it may be asked again later. */
   | 'busy'
-  /** The BMC answers that it failed: whether it did what it was asked is open. */
+  /** The BMC answers that it failed: whether it has carried out the request is open. */
   | 'trouble'
   /** Too many silent calls in a row; nothing is sent until the breaker tries again. */
   | 'breakerOpen'
@@ -131,7 +131,7 @@ export type BmcFailed = {
   readonly message: string;
   /** What the BMC or the tool said, verbatim, without secrets; bounded. */
   readonly backendWords: string;
-  /** Of `certificate`: SHA-256 of what was shown, 64 lower-case hexadecimal digits. */
+  /** Of `certificate`: SHA-256 of the shown certificate, 64 lower-case hexadecimal digits. */
   readonly shownCertificateSha256?: string;
 };
 
@@ -146,7 +146,7 @@ export type BmcTransient = {
 
 export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFailed | BmcTransient;
 
-/** What one look finds. */
+/** The result of one look. */
 export interface BmcSight {
   readonly power: PowerState;
   /** Undefined: the BMC does not say. */
@@ -192,7 +192,7 @@ export interface BmcInterface {
   readonly linkUp?: boolean;
 }
 
-/** Firmware that stands in what is read anyway, beside the list of `readFirmware`. */
+/** Firmware that is part of other reads, beside the list of `readFirmware`. */
 export interface BmcFirmwareVersion {
   readonly name: 'BIOS' | 'BMC';
   readonly version: string;
@@ -255,7 +255,7 @@ export type BiosSettings = ReadonlyMap<string, string>;
 export interface FirmwareOrder {
   /** As the list of firmware calls it. */
   readonly component: string;
-  /** What it is to read afterwards. */
+  /** The version that has to be read afterwards. */
   readonly version: string;
   /** Where the BMC fetches the image. */
   readonly uri: string;
@@ -327,13 +327,13 @@ export interface BmcDriver extends BmcReadings {
   readInventory?(parts: readonly BmcPart[], signal?: AbortSignal): Promise<BmcResult<BmcInventory>>;
   /**
    * Puts the CD at `url` (http://, fetched by the BMC) into the virtual drive, in place of another,
-   * and reads back that it is in. Asserting what holds tells nothing anew. Absent, as are the two
-   * that follow: the protocol has no virtual media.
+   * and reads back that it is in. Asserting a medium that is in changes nothing. Absent, as are the
+   * two that follow: the protocol has no virtual media.
    */
   insertMedia?(url: string, signal?: AbortSignal): Promise<BmcResult<Asserted>>;
   /** Empties the virtual drive and reads back that it is; `ok` also where there is none. */
   ejectMedia?(signal?: AbortSignal): Promise<BmcResult<Asserted>>;
-  /** The URL of what is in the virtual drive; undefined: nothing. */
+  /** The URL of the medium in the virtual drive; undefined: none. */
   readMedia?(signal?: AbortSignal): Promise<BmcResult<string | undefined>>;
   /**
    * Lights the lamp by which people find the machine, or puts it out. Read back where the protocol

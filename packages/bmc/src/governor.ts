@@ -182,7 +182,7 @@ export class Governors {
     return governor;
   }
 
-  /** Drops what is remembered about an address (Forget). Calls in flight end as they may. */
+  /** Forgets everything about an address (Forget). Calls in flight end as they may. */
   forget(address: string): void {
     this.#byAddress.delete(address);
   }

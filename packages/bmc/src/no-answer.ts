@@ -1,4 +1,4 @@
-/** What it means when a device that is asked by HTTPS gives no answer. */
+/** The cause when a device gives no answer by HTTPS. */
 import type { HttpsOutcome } from '@rackwright/platform';
 import { type BmcFailed, type BmcTransient, failed, transient } from './driver.ts';
 

@@ -9,7 +9,7 @@ export type HealthLevel = 'ok' | 'warning' | 'critical';
 /** What a BMC says of the hardware of its machine as a whole. */
 export interface HardwareHealth {
   readonly level: HealthLevel;
-  /** What is not well, for people; empty when all is. */
+  /** The problems, for people; empty when there is none. */
   readonly words: string;
 }
 
@@ -74,7 +74,7 @@ export interface BmcFirmware {
 export interface BiosSetting {
   readonly name: string;
   readonly current: string;
-  /** What the next boot takes; undefined: what holds now. */
+  /** The value after the next boot; undefined: the present one. */
   readonly pending?: string;
 }
 

@@ -31,7 +31,7 @@ const plain: VendorDifference = {
 interface Row extends Partial<VendorDifference> {
   readonly maker: string;
   readonly source: string;
-  /** What it answers of itself. */
+  /** A property in its own answer. */
   readonly shows:
     | { readonly enterprise: number }
     /** Redfish: `Manufacturer` of its system. */

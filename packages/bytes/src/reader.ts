@@ -1,6 +1,6 @@
 import { DecodeError } from './errors.ts';
 
-/** Reading: the side that meets what others sent, so every access is checked. */
+/** Reading: the side that gets bytes of others, so every access is checked. */
 
 const latin1 = new TextDecoder('latin1');
 

@@ -28,7 +28,7 @@ const settings = {
   documentation: { disableAnsiColor: true, onlyRequiredInUsageLine: true },
 } as const;
 
-/** With the words for what is wrong with this line; those for failed calls come with commands. */
+/** With the texts for a wrong command line; those for failed calls come with commands. */
 async function applicationFor(
   root: RouteMap<CliContext>,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** What each word after `rackwright` is for: help names them without loading what they do. */
+/** The purpose of each word after `rackwright`: help names them without loading their code. */
 
 export const briefs = {
   rack: 'Racks and their agents',

@@ -46,7 +46,7 @@ export interface Output {
   readonly rows?: number | undefined;
 }
 
-/** What every command runs in. */
+/** The context of every command. */
 export interface CliContext extends CommandContext {
   readonly io: CommandIo;
 }

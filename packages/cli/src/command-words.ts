@@ -1,6 +1,6 @@
 /**
- * What is said of a command line that does not fit: what is wrong with it, and what would be right.
- * Every sentence names the word that was typed, and the command that it was typed for.
+ * The texts about a wrong command line: what is wrong with it, and what would be right. Every
+ * sentence names the word that was typed, and its command.
  */
 import { errorText, nearestName } from '@rackwright/platform';
 import {
@@ -43,7 +43,7 @@ export function typedCommand(root: RouteMap<CliContext>, args: readonly string[]
   return { words, target };
 }
 
-/** What cannot be read of the arguments of a command. */
+/** Arguments of a command that cannot be read. */
 export function wordsForArguments(typed: Typed, error: unknown): string {
   return `rackwright: ${argumentWords(typed, error)}`;
 }
@@ -102,7 +102,7 @@ function argumentWords(typed: Typed, error: unknown): string {
   return errorText(error);
 }
 
-/** What is said of a word that names no command of `typed`. */
+/** The text about a word that names no command of `typed`. */
 export function wordsForCommand(typed: Typed, input: string): string {
   const known = isRoutes(typed.target) ? typed.target.getAllEntries() : [];
   const names = known.filter(({ hidden }) => !hidden).map(({ name }) => name.original);

@@ -144,7 +144,7 @@ function readLogin(reader: ConfigReader): LoginSettings {
   };
 }
 
-/** Throws `UsageError` for what is no address of an identity provider. */
+/** Throws `UsageError` for a text that is no address of an identity provider. */
 export function checkIssuer(issuer: string): void {
   const url = URL.parse(issuer);
   const isPlain = url?.search === '' && url.hash === '' && url.username === '';

@@ -1,4 +1,4 @@
-/** What is printed of a failure, and its exit code: also of calls, which take more to load. */
+/** The text of a failure, and its exit code: also of calls, which take more to load. */
 import { type ApiError, ApiFailure, counted, verbFor } from '@rackwright/messages';
 import type { OciFailureKind } from '@rackwright/oci';
 import { errorText } from '@rackwright/platform';
@@ -28,7 +28,7 @@ const standingCodes: Readonly<Record<NotProved, number>> = {
   revocationsUnknown: exitCodes.revocationsUnknown,
 };
 
-/** Of what is not just refused. */
+/** Exit codes of failures other than a refusal. */
 const notPushedCodes: Partial<Record<OciFailureKind, number>> = {
   unauthorized: exitCodes.notAllowed,
   notFound: exitCodes.notFound,
@@ -52,7 +52,7 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof ApiFailure ? exitCodeOfApi(error.error) : exitCodes.internal;
 }
 
-/** What is printed on standard error, several lines without the last line break. */
+/** The text on standard error, several lines without the last line break. */
 export function describeFailure(error: unknown): string {
   if (error instanceof ApiFailure) return describeApi(error.error);
   // What a command has thrown on purpose says all of it; of anything else the causes say more.

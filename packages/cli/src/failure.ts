@@ -25,7 +25,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** What each exit code means; the command's help and README print this table. */
+/** The meaning of each exit code; the command's help and README print this table. */
 export const exitCodeWords: Readonly<Record<keyof typeof exitCodes, string>> = {
   done: 'done',
   refused: 'refused, or not agreed to',
@@ -53,10 +53,10 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** What keeps certificates from proving that a device is erased. */
+/** Why certificates do not prove that a device is erased. */
 export type NotProved = Exclude<CertificateStatus, 'valid'> | 'revocationsUnknown';
 
-/** At least one certificate does not prove what it should; what is wrong has been printed. */
+/** At least one certificate does not prove what it should; the problems have been printed. */
 export class NotVerified extends Error {
   override readonly name = 'NotVerified';
   readonly standing: NotProved;
@@ -89,12 +89,12 @@ export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/** What was waited for has not come in the time that was given for it. */
+/** The awaited state was not reached in the given time. */
 export class WaitedTooLong extends Error {
   override readonly name = 'WaitedTooLong';
 }
 
-/** What was waited for does not come by itself any more. */
+/** The awaited state is not reached without help any more. */
 export class NeverReached extends Error {
   override readonly name = 'NeverReached';
 }

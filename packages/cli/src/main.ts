@@ -22,10 +22,10 @@ process.once('SIGINT', () => {
 // A closed pipe ("| head") is the reader's decision, not an error.
 process.stdout.on('error', () => process.exit(exitCodes.done));
 
-/** What was typed after the end of a hidden line. */
+/** Input after the end of a hidden line. */
 let typedAhead = '';
 
-/** Raw mode keeps the terminal from showing what is typed, and hands us every key. */
+/** Raw mode keeps the terminal from showing the input, and passes every key to us. */
 function askHidden(question: string): Promise<string | undefined> {
   const { stdin, stderr } = process;
   stdin.setRawMode(true);

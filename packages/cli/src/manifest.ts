@@ -68,7 +68,7 @@ const fields = [
 ] as const;
 type Field = (typeof fields)[number];
 
-/** What stands in one line, all as text; labels apart. */
+/** The fields of one line, all as text; labels apart. */
 interface Row {
   readonly line: number;
   readonly values: Partial<Record<Exclude<Field, 'labels'>, string>>;

@@ -1,4 +1,4 @@
-/** What each word after `rackwright` does, loaded when it is typed: start-up time counts. */
+/** The code of each word after `rackwright`, loaded when it is typed: start-up time counts. */
 import { buildCommand, buildRouteMap, type Command, type RouteMap } from '@stricli/core';
 import { briefs, type RouteName } from './briefs.ts';
 import type { CliContext } from './command-io.ts';
@@ -39,7 +39,7 @@ const loaders: Readonly<Record<RouteName, () => Promise<Target>>> = {
 /** The first words of all commands. */
 export const routeNames = Object.keys(loaders) as readonly RouteName[];
 
-/** Loads what one of them does. */
+/** Loads the code of one of them. */
 export function loadRoute(name: RouteName): Promise<Target> {
   return loaders[name]();
 }

@@ -1,9 +1,9 @@
 /**
- * What keys on a terminal make of a line that is not shown. Pure.
+ * The effect of keys on a line that is not shown. Pure.
  *
  * S1 Nothing typed after the line's end is lost: it begins the next line.
  *
- * Must not: show or keep what was typed.
+ * Must not: show or keep the input.
  */
 import { stripVTControlCharacters } from 'node:util';
 

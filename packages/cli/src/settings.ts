@@ -49,7 +49,7 @@ export interface Connection {
   explained(error: unknown): Promise<unknown>;
 }
 
-/** The context that is in use, and what it says; no name: the file without contexts. */
+/** The context in use, and its settings; no name: the file without contexts. */
 export async function contextInUse(
   io: CommandIo,
   flags: ConnectionFlags,

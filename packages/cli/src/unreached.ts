@@ -1,4 +1,4 @@
-/** Why a control plane was not reached: what is to be seen of it, and what to do. */
+/** Why a control plane was not reached: its visible state, and what to do. */
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ApiFailure } from '@rackwright/messages';
@@ -10,7 +10,7 @@ import { NotReached } from './failure.ts';
 const lookTimeoutMs = 3_000;
 const pemBlock = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
-/** What was to be reached. */
+/** The server that was to be reached. */
 export interface UnreachedServer {
   /** "HOST:PORT" */
   readonly server: string;
@@ -41,7 +41,7 @@ export async function explained(
   return new NotReached(words, { cause: error });
 }
 
-/** What is wrong with the certificate that is shown; undefined: nothing. Pure. */
+/** The problem of the certificate that is shown; undefined: none. Pure. */
 export function whyNotBelieved(
   { server, caPem, caFile }: UnreachedServer,
   chain: readonly X509Certificate[],

@@ -80,7 +80,7 @@ export async function* buildPackages(request: BuildRequest): AsyncGenerator<Buil
   }
 }
 
-/** Files that a program serves, and what others wrote in them. */
+/** Files that a program serves, and their parts of other authors. */
 interface Served {
   readonly files: ReadonlyMap<string, Uint8Array>;
   readonly parts: readonly BundledPart[];
@@ -160,7 +160,7 @@ async function write(
   return { path, bytes: bytes.length, sha256 };
 }
 
-/** When what is packed was written: SOURCE_DATE_EPOCH, or the time of the commit. */
+/** The time of the packed files: SOURCE_DATE_EPOCH, or the time of the commit. */
 async function sourceTime(root: string): Promise<number> {
   const given = process.env['SOURCE_DATE_EPOCH'];
   const text = given ?? (await run('git', ['-C', root, 'log', '-1', '--format=%ct'])).stdout.trim();

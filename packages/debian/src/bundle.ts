@@ -1,18 +1,18 @@
-/** Makes one file of a program, and collects the licences of what is in it. */
+/** Makes one file of a program, and collects the licences of its parts. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 
-/** A program in one file, and what it loads only when that is needed. */
+/** A program in one file, and the parts that it loads only on demand. */
 export interface Bundle {
   readonly code: Uint8Array;
   /** Files beside it. */
   readonly chunks: readonly Chunk[];
-  /** What others wrote in it, by name. */
+  /** Its parts of other authors, by name. */
   readonly parts: readonly BundledPart[];
 }
 
-/** A part of a program, named by what it is: the same code has the same name. */
+/** A part of a program, named by its content: the same code has the same name. */
 export interface Chunk {
   readonly name: string;
   readonly code: Uint8Array;
@@ -31,8 +31,8 @@ export interface BundledPart {
 /** CommonJS parts of the bundle ask for Node's modules by `require`, and for nothing else. */
 const banner = 'const require = process.getBuiltinModule;';
 /**
- * Of Node's modules only the names that are used. An import would read all of a module's names at
- * the start, and some of them load what no program uses: `fetch`, Web Crypto, streams of files.
+ * Of Node's modules only the used names. An import would read all of a module's names at the start,
+ * and some of them load code that no program uses: `fetch`, Web Crypto, streams of files.
  */
 const usedBuiltins: Plugin = {
   name: 'used-builtins',
@@ -71,8 +71,8 @@ const noProtoLoader: Plugin = {
 const licenceFile = /^(licen[cs]e|copying|notice)([.-].*)?$/i;
 
 /**
- * Bundles `entry`, a path below `root`. `version` becomes that of the program. `parts`: what is
- * imported when it is needed stays a file of its own, for a program whose start is waited for.
+ * Bundles `entry`, a path below `root`. `version` becomes that of the program. `parts`: a module
+ * that is imported on demand stays a file of its own, for a program whose start is waited for.
  */
 export async function bundle(
   root: string,

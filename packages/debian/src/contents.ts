@@ -1,4 +1,4 @@
-/** What is in each package: one function for each, from what was built to its files. */
+/** The content of each package: one function for each, from the built parts to its files. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -64,7 +64,7 @@ const scriptNames: readonly ScriptName[] = ['preinst', 'postinst', 'prerm', 'pos
 const gzipLevel = 9;
 const generator = 'rackwright-agent-generator';
 
-/** What all packages of one build share. */
+/** The shared parts of all packages of one build. */
 export interface Release {
   readonly version: string;
   /** Of the commit that is packed. */
@@ -132,7 +132,7 @@ const ramdisks = {
   arm64: { suffix: '-arm64', processors: 'arm64' },
 } as const satisfies Readonly<Record<Architecture, object>>;
 
-/** The package of a ramdisk and its kernel; `inside` is what others wrote of it. */
+/** The package of a ramdisk and its kernel; `inside` lists its parts of other authors. */
 export function ramdiskPackage(
   release: Release,
   architecture: Architecture,
@@ -168,12 +168,12 @@ export function ramdiskPackage(
   };
 }
 
-/** Of each package, what stands below its `examples` folder. */
+/** Of each package, the files below its `examples` folder. */
 const exampleFiles: Readonly<Record<string, readonly string[]>> = {
   controlplane: ['secrets-key.conf', 'rackwright.rules.yaml', 'rackwright-dashboard.json'],
 };
 
-/** README, changelog and copyright, and the licences of what others wrote, each as it came. */
+/** README, changelog and copyright, and the licences of the parts of other authors, unchanged. */
 function documents(
   packageName: string,
   source: string,

@@ -97,7 +97,7 @@ function controlText(content: DebianPackageContent, installed: number): string {
     .join('');
 }
 
-/** As dpkg-gencontrol counts: a kibibyte for what is no file, files rounded up. */
+/** As dpkg-gencontrol counts: a kibibyte for an entry that is no file, files rounded up. */
 function installedKibibytes(files: readonly TarEntry[]): number {
   return files.reduce(
     (sum, entry) => sum + (entry.kind === 'file' ? Math.ceil(entry.bytes.length / kibibyte) : 1),

@@ -1,5 +1,5 @@
 /**
- * `npm run package`: builds the Debian packages into `.cache/packages`, and says what each is.
+ * `npm run package`: builds the Debian packages into `.cache/packages`, and prints a line for each.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

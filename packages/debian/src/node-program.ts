@@ -27,8 +27,9 @@ export interface NodeProgram {
 }
 
 /**
- * The Node that package-lock.json pins. `cacheFolder` keeps what was fetched and stripped. Rejects
- * without a `strip` for the processor: what is packed must not depend on the machine that packs it.
+ * The Node that package-lock.json pins. `cacheFolder` keeps the fetched and stripped files. Rejects
+ * without a `strip` for the processor: the packed program must not depend on the machine that packs
+ * it.
  */
 export async function nodeProgram(
   root: string,

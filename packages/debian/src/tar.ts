@@ -22,7 +22,7 @@ const prefixBytesMax = 155;
 const checksumAt = 148;
 const typeFlag = { file: '0', link: '2', folder: '5' } as const;
 
-/** The archive of `entries`; a folder must stand before what is in it. */
+/** The archive of `entries`; a folder must precede its content. */
 export function tarArchive(entries: readonly TarEntry[], mtimeSeconds: number): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const entry of entries) {

@@ -22,7 +22,7 @@ export interface BootSettings {
   readonly serverAddress: string;
   /**
    * Name of the boot loader of the host with this MAC, for each platform that has one; undefined:
-   * nobody can tell what it is to boot.
+   * the host's profile is unknown.
    */
   loadersOf(mac: string): Readonly<Partial<Record<BootPlatform, string>>> | undefined;
   /** Where iPXE finds its script. */

@@ -1,6 +1,6 @@
 /**
- * Which boot firmware a request comes from, by what it says of itself: vendor class (option 60),
- * user class (77), architecture (93), iPXE's own option (175).
+ * Which boot firmware a request comes from, by its options: vendor class (option 60), user class
+ * (77), architecture (93), iPXE's own option (175).
  */
 import { dhcpOption } from './options.ts';
 import type { SideOptions } from './side-options.ts';

@@ -1,10 +1,10 @@
 /**
- * Questions that were read before, word for word: firmware asks the same at each boot but for the
- * number of the transaction and the seconds since it began.
+ * Questions that were decoded before: firmware sends the same bytes at each boot, except the number
+ * of the transaction and the seconds since it began.
  *
- * M1 A question is known only when every other byte is the same. What was kept of it was read from
+ * M1 A question is known only when every other byte is the same. The kept result was read from
  *    those bytes alone.
- * M2 Bounded in entries and in bytes each; what was kept first is forgotten first, and read again.
+ * M2 Bounded in entries and in bytes each; the oldest entry is forgotten first, and decoded again.
  */
 
 /** Firmware's questions have 300 to 600 bytes. */
@@ -18,7 +18,7 @@ interface Entry<Kept> {
   readonly kept: Kept;
 }
 
-/** Remembers what was made of a question. */
+/** Remembers the result of decoding a question. */
 export class QuestionMemory<Kept> {
   readonly #entriesMax: number;
   readonly #entries = new Map<number, Entry<Kept>>();
@@ -27,7 +27,7 @@ export class QuestionMemory<Kept> {
     this.#entriesMax = entriesMax;
   }
 
-  /** What was kept of this question; undefined when it is not known. */
+  /** The kept result for this question; undefined when it is not known. */
   find(datagram: Uint8Array): Kept | undefined {
     if (this.#entries.size === 0) return undefined;
     const entry = this.#entries.get(digest(datagram));

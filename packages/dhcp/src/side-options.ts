@@ -39,7 +39,7 @@ export class SideOptions {
     return this.#packet.options.has(code);
   }
 
-  /** What has been ignored so far, each option once. */
+  /** The ignored options so far, each once. */
   get ignored(): readonly IgnoredOption[] {
     return [...this.#ignored.values()];
   }

@@ -29,7 +29,7 @@ const TRAILER = 'TRAILER!!!';
 const BLOCK_BYTES = 512;
 const FILE_TYPE = { folder: 0o040000, file: 0o100000, link: 0o120000, characterDevice: 0o020000 };
 
-/** The archive of `entries`, in their order. A folder must stand before what is in it. */
+/** The archive of `entries`, in their order. A folder must precede its content. */
 export function cpioArchive(entries: readonly CpioEntry[]): Uint8Array {
   const parts: Uint8Array[] = [];
   let length = 0;

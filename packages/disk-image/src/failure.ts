@@ -7,17 +7,17 @@ export type ImageFault =
   | 'truncated'
   /** More comes than was declared. */
   | 'tooLong'
-  /** What came is not what the digest names. */
+  /** The received bytes do not match the digest. */
   | 'digestMismatch'
   /** The file has another format than the declared one. */
   | 'wrongFormat'
   /** It breaks the rules of its format. */
   | 'malformed'
-  /** It is sound, but needs what is not done here. */
+  /** It is sound, but needs a feature that is not supported here. */
   | 'unsupported'
   /** The image is larger than the disk. */
   | 'tooLarge'
-  /** The disk does not give back what was written. */
+  /** The disk does not return the written bytes. */
   | 'notReadBack'
   /** The firmware of this host would find nothing to boot. */
   | 'notBootable'

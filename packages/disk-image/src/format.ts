@@ -1,7 +1,7 @@
 /** The format of a file, by its first bytes; and whether it is the declared one. */
 import { ImageError } from './failure.ts';
 
-/** What is put onto the disk once nothing is compressed any more. */
+/** The format after all decompression. */
 export const diskFormats = ['raw', 'qcow2'] as const;
 export type DiskFormat = (typeof diskFormats)[number];
 
@@ -58,7 +58,7 @@ export function formatOf(head: Uint8Array, declared: DeclaredFormat): FoundForma
   return { format: plainFormat(found, format), compression: 'none' };
 }
 
-/** What comes out of the decompression must be a raw disk. Throws `ImageError`. */
+/** The decompressed content must be a raw disk. Throws `ImageError`. */
 export function checkUnpacked(head: Uint8Array): void {
   const found = kindOf(head);
   if (found === undefined) return;

@@ -1,8 +1,9 @@
 /**
- * Small pieces made into large ones, each of which is worth the way to a decoder and back.
+ * Makes large pieces of small ones, so that each is worth its transfer to a decoder and back.
  *
- * G1 While one piece is used the next is gathered; the memory of both is used again and again.
- * G2 Who stops early waits for what is under way: nobody reads from the same source meanwhile.
+ * G1 While one piece is used the next is gathered; the memory of both is reused.
+ * G2 A reader that stops early waits for the read under way: nobody reads from the same source
+ *    meanwhile.
  */
 import { copyInto, giveBack } from '@rackwright/bytes';
 
@@ -10,8 +11,8 @@ import { copyInto, giveBack } from '@rackwright/bytes';
 export type PieceMemory = readonly [Uint8Array, Uint8Array];
 
 /**
- * What is worth the way to a decoder, bytes: it works beside the program, and with less it waits
- * for its next piece as long as it works.
+ * The piece size that is worth its transfer to a decoder, bytes. A decoder works beside the
+ * program; with smaller pieces it waits for the next one as long as it works.
  */
 const pieceBytes = 1024 * 1024;
 

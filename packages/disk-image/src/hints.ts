@@ -6,7 +6,7 @@
  */
 import { ImageError } from './failure.ts';
 
-/** What is known of a disk. */
+/** The known properties of a disk. */
 export interface DiskFacts {
   /** Kernel name; it changes between boots and is no hint. */
   readonly name: string;

@@ -32,7 +32,7 @@ const piecesSkippedMax = 4;
 /** So large a file is no image: its digests alone would fill the memory. */
 const fileBytesMax = 16 * 1024 ** 4;
 
-/** Reads the whole file once, and keeps what each piece was. Throws `ImageError`. */
+/** Reads the whole file once, and keeps the digest of each piece. Throws `ImageError`. */
 export async function digestPieces(
   source: ByteSource,
   declared: { readonly sha256: string; readonly sizeBytes?: number | undefined },
@@ -93,7 +93,7 @@ class PieceReader implements Ranges {
   /** By number; the one used last stands last. */
   readonly #kept = new Map<number, Uint8Array>();
   #stream: AsyncGenerator<Uint8Array, void, undefined> | undefined;
-  /** The piece that the stream brings next, and what it has brought of it already. */
+  /** The number of the next piece of the stream, and its bytes so far. */
   #next = 0;
   #rest: Uint8Array = new Uint8Array();
 

@@ -7,7 +7,7 @@
 import { ImageError } from './failure.ts';
 
 export interface OpenBytes {
-  /** Where it begins: what was asked for, or 0 when the server knows no ranges. */
+  /** Where it begins: the requested offset, or 0 when the server knows no ranges. */
   readonly start: number;
   /** Of the whole file; undefined: the server does not say. */
   readonly sizeBytes?: number;
@@ -16,7 +16,7 @@ export interface OpenBytes {
    * when the connection broke, so that a retry makes sense.
    */
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** Gives up what has not been read; harmless when it is over. */
+  /** Gives up the unread rest; harmless when it is over. */
   close(): void;
 }
 

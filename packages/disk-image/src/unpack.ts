@@ -21,7 +21,9 @@ export type Filter = (
 
 /** What a decoder hands on at a time, bytes: with less, it is waited for as long as it works. */
 const outputBytes = 1024 * 1024;
-/** What it may have decoded and nobody has taken yet: meanwhile it need not wait. Bytes. */
+/**
+ * Decoded bytes that nobody has taken yet, at most: below this the decoder does not wait. Bytes.
+ */
 const decodedBytesMax = 4 * outputBytes;
 /** Window of a zstd frame, as a power of two: 128 MiB, what `zstd` itself takes without a flag. */
 const zstdWindowLogMax = 27;

@@ -1,11 +1,11 @@
 /**
- * Building an erasure certificate from what an agent signed: a JSON statement about one device,
- * to be signed over its exact bytes.
+ * Building an erasure certificate from an agent's signed evidence: a JSON statement about one
+ * device, to be signed over its exact bytes.
  *
  *     openssl dgst -sha256 -verify trust.pem -signature N.json.sig N.json
  *
- * Invariant E3: what a statement says about the erasure and about the host's own serials is derived
- * from the evidence alone, by `derivedFields` and `derivedHost`.
+ * Invariant E3: the fields of a statement about the erasure and about the host's own serials are
+ * derived from the evidence alone, by `derivedFields` and `derivedHost`.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type OperationId } from '@rackwright/messages';

@@ -40,7 +40,7 @@ export type Verification =
   /** So many blocks of 4 KiB are drawn over all of it, beside the challenge. */
   | { readonly level: 'sampled'; readonly places: number };
 
-/** What is read after the erasure. */
+/** The blocks that are read after the erasure. */
 export type ReadPlan =
   /** Every byte of these spans, once. */
   | { readonly level: 'full'; readonly spans: readonly Span[] }
@@ -133,8 +133,8 @@ export function challengeContent(seed: Uint8Array, offset: number): Uint8Array {
 
 /**
  * Where marks are written after an erasure that leaves any content: blocks of no challenge, in
- * drawn order. Empty where every block is one. What is lost with the power takes the challenge
- * along; that a mark stays shows that the device keeps what it confirms.
+ * drawn order. Empty where every block is one. A loss of power that undoes writes removes the
+ * challenge along with them. A mark that stays shows that the device keeps confirmed writes.
  */
 export function planMarks(
   seed: Uint8Array,
@@ -246,7 +246,7 @@ function offsetOf(spans: readonly Span[], block: number): number {
 
 const label = Buffer.from('rackwright challenge 1\0');
 
-/** What is hashed of a seed for one purpose. */
+/** The bytes to hash for one purpose of a seed. */
 function labelled(seed: Uint8Array, purpose: string): Uint8Array {
   return Buffer.concat([label, seed, Buffer.from(`\0${purpose}`)]);
 }

@@ -12,7 +12,9 @@ import { shareFound } from './verification.ts';
 import { verificationOf } from './verification-wire.ts';
 import { deviceFactsOf, methodOf, type RecordedVerdict, verdictOf } from './wire.ts';
 
-/** Certificates state what was found with this confidence, in hundredths of a percent. */
+/**
+ * Certificates state the share that was examined with this confidence, in hundredths of a percent.
+ */
 export const certificateConfidenceBp = 9900;
 const ppcmPerShare = 100_000_000;
 
@@ -35,7 +37,10 @@ type GivenField =
   | 'host';
 export type DerivedFields = Omit<ErasureStatement, GivenField>;
 
-/** What follows from the evidence. Throws `ShapeError` for what evidence must not leave out. */
+/**
+ * Fields that follow from the evidence. Throws `ShapeError` when the evidence lacks a required
+ * part.
+ */
 export function derivedFields(
   evidence: agent.StepEvidence,
   outcome: agent.DeviceOutcome,
@@ -124,7 +129,7 @@ function capacityFields(capacity: DeviceFacts['capacity']): ErasureStatement['ca
   return known;
 }
 
-/** What the runner did not examine, and an overlay of which the device says nothing. */
+/** The parts that the runner did not examine, and an overlay of unknown content. */
 function notExaminedFields({ device, notExamined }: agent.DeviceOutcome): readonly string[] {
   const capacity = device === undefined ? undefined : deviceFactsOf(device).capacity;
   const overlay = capacity?.kind === 'examined' ? capacity.overlayUnknown : undefined;

@@ -72,7 +72,7 @@ const manifestShape = object({
     object({
       /** The sources that show it. */
       sources: list(oneOf(['kernel', 'bus', 'firmware', 'bmc']), 4),
-      /** What it is, like "disk" or "persistentMemory". */
+      /** The device's kind, like "disk" or "persistentMemory". */
       kind: text(64),
       name: nameText,
       model: nameText,
@@ -122,7 +122,7 @@ const revocationShape = object({
   certificateSha256: sha256Text,
   deviceSerial: nameText,
   reason: oneOf(revocationReasons),
-  /** What came back, or why a person revokes it. */
+  /** The content that came back, or why a person revokes it. */
   detail: reasonText,
   /** Offset of the first byte that came back; null when it is not known. */
   offset: nullable(integer()),
@@ -180,7 +180,9 @@ export function buildAddendum(context: AddendumContext): Uint8Array {
   return format(value, addendumShape);
 }
 
-/** M2: what follows from the evidence. Throws `ShapeError` for evidence that proves nothing. */
+/**
+ * M2: fields that follow from the evidence. Throws `ShapeError` for evidence that proves nothing.
+ */
 export function addendumFields(evidence: agent.StepEvidence, outcome: agent.DeviceOutcome) {
   const verdict = verdictOf(outcome);
   if (verdict.kind !== 'erased' || evidence.ofFailedStep) {

@@ -1,6 +1,6 @@
 /**
- * What is known about one storage device before anything is decided about it. Gathered by the
- * runner (sysfs, nvme-cli) or written by hand for file disks; this package only judges it.
+ * The known facts about one storage device before any decision about it. Gathered by the runner
+ * (sysfs, nvme-cli) or written by hand for file disks; this package only judges them.
  */
 
 /** How the device is reached. Everything but `local` transports is listed and never touched. */
@@ -49,7 +49,7 @@ export interface Region {
   readonly sizeBytes: number;
   /** Smallest unit of direct access: 512 or 4096. */
   readonly logicalBlockBytes: number;
-  /** Only whole units of this size are discarded; what is left at the end keeps its content. */
+  /** Only whole units of this size are discarded; the rest at the end keeps its content. */
   readonly discardGranularityBytes?: number;
   /**
    * Which attachment of a disk this is, counted by the kernel since its start: another disk in the
@@ -98,7 +98,7 @@ export type CapacityFacts =
       readonly hostProtectedBytes: number;
       /** Hidden by a device configuration overlay. */
       readonly overlayBytes: number;
-      /** The device has overlays and does not say what they hide; why. */
+      /** Why the device's overlays are unknown: it has some and does not say what they hide. */
       readonly overlayUnknown?: string;
     }
   | { readonly kind: 'notExamined'; readonly reason: string };
@@ -106,7 +106,7 @@ export type CapacityFacts =
 /** `fixedOn`: it is on, and the device gives no way to switch it off. */
 export type WriteCache = 'none' | 'on' | 'off' | 'fixedOn';
 
-/** What a device says of its own health; what it does not say is left out. */
+/** A device's report of its own health; missing values are left out. */
 export interface HealthFacts {
   readonly passed?: boolean;
   readonly powerOnHours?: number;
@@ -177,7 +177,9 @@ export interface DeviceFacts {
   readonly writeCache?: WriteCache;
   readonly health?: HealthFacts;
   readonly sanitize?: SanitizeFacts;
-  /** SHA-256 of its whole content, hex; only of what may be a boot medium by its size. */
+  /**
+   * SHA-256 of its whole content, hex; only of a device whose size may be that of a boot medium.
+   */
   readonly contentSha256?: string;
   /** Its names under /dev/disk/by-path, by the place where it is plugged in. Not in inventories. */
   readonly paths?: readonly string[];

@@ -17,7 +17,7 @@ export interface SerialNumbers {
   readonly board?: string;
 }
 
-/** What one side says about the machine. */
+/** One side's identifiers of the machine. */
 export interface MachineWitness {
   /** SMBIOS system UUID or BMC system GUID: 16 raw bytes. */
   readonly uuid?: Uint8Array;

@@ -1,4 +1,4 @@
-/** The ways to erase a device, what each is worth, and what may be done after a crash. */
+/** The ways to erase a device, the level of each, and the allowed actions after a crash. */
 
 /** `metadataOnly` is the named weaker level: it makes a disk look empty and erases nothing else. */
 export type ErasureMethod =
@@ -33,9 +33,9 @@ export interface MethodFacts {
 }
 
 /**
- * IEEE 2883 counts sanitize commands as purge. Lower than elsewhere: a format with user data erase
- * may be carried out as a mere deallocation, and what SECURITY ERASE UNIT does is up to the maker.
- * What goes on inside the device after its caller died is looked at first (`checkFirst`).
+ * IEEE 2883 counts sanitize commands as purge. The level is lower elsewhere: a format with user
+ * data erase may be a mere deallocation, and the maker decides what SECURITY ERASE UNIT does. Work
+ * that goes on inside the device after its caller died is looked at first (`checkFirst`).
  */
 export const methodFacts: Readonly<Record<ErasureMethod, MethodFacts>> = {
   nvmeFormatCrypto: {

@@ -1,7 +1,7 @@
 /**
  * Whether an agent's evidence of one device can be true: counts that follow from size, seed and
- * order, and times that a device of its kind can keep. Pure. What is implausible is not certified;
- * what is plausible is not thereby proved.
+ * order, and times that a device of its kind can keep. Pure. Implausible evidence is not certified;
+ * plausible evidence is not thereby proved.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type * as agent from '@rackwright/messages/agent';
@@ -64,8 +64,8 @@ export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay
   Partial<Pick<agent.DevicePlan, 'erasedSeed'>>;
 
 /**
- * All that cannot be true of an outcome that claims an erasure; empty for any other verdict. What
- * an agent says of its times is its word; `orderAgeMs` is our clock's: nothing took longer.
+ * All that cannot be true of an outcome that claims an erasure; empty for any other verdict. An
+ * agent's times are only its claim; `orderAgeMs` is of our clock: nothing took longer.
  */
 export function plausibilityProblems(
   outcome: agent.DeviceOutcome,

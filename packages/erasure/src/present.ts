@@ -1,7 +1,7 @@
 /**
- * DESIGN §5, Scope: *present* is the union of what the runner sees, other signs of storage, and the
- * list that the plan or the BMC gives. A difference fails the clean, since a disk that nobody
- * looked at is a disk with data. Pure.
+ * DESIGN §5, Scope: *present* is the union of the devices that the runner sees, other signs of
+ * storage, and the list of the plan or the BMC. A difference fails the clean, since a disk that
+ * nobody looked at is a disk with data. Pure.
  */
 import { type DeviceFacts, deviceIdentity } from './facts.ts';
 import { describeGap, type SignGap } from './signs.ts';
@@ -12,7 +12,7 @@ export type PresenceDifference =
   | { readonly kind: 'unexpected'; readonly identity: string; readonly name: string };
 
 /**
- * Differences between what is seen and what is expected. `expected` holds identities
+ * Differences between the seen and the expected devices. `expected` holds identities
  * (`deviceIdentity`); undefined means that nobody made a list, and then only gaps count. Devices
  * outside the scope are left out by the caller; gaps come from all of them (`signGaps`).
  */

@@ -197,7 +197,7 @@ function reasonOfHiddenArea(
   method: ErasureMethod,
 ): Refusal | undefined {
   const { capacity, transport } = device;
-  // A sanitize of an NVMe subsystem reaches what is in no namespace too (NVMe 2.0 §8.21).
+  // A sanitize of an NVMe subsystem also reaches blocks that are in no namespace (NVMe 2.0 §8.21).
   if (transport === 'nvme' && isSanitize(method)) return undefined;
   if (capacity?.kind !== 'examined' || hiddenBytes(device) === 0) return undefined;
   const isRemovable = removableHiddenAreas.has(transport);
@@ -339,7 +339,7 @@ export function methodsOffered(device: DeviceFacts): ErasureMethod[] {
   return offered;
 }
 
-/** What it offers besides, and nobody chooses unless asked: not yet proven on a device. */
+/** Further methods of the device, chosen only on request: not yet proven on a device. */
 export function methodsOnRequest({ sanitize, raidVolume }: DeviceFacts): ErasureMethod[] {
   if (sanitize === undefined || raidVolume) return [];
   const offers: readonly (readonly [ErasureMethod, boolean])[] = [

@@ -1,7 +1,7 @@
 /**
- * Reads untrusted JSON into typed values, strictly: unknown and missing fields are errors that
- * name their path. Objects come out with their fields in the order of the shape, which is what
- * makes the serialised form canonical.
+ * Reads untrusted JSON into typed values, strictly: unknown and missing fields are errors that name
+ * their path. Objects get their fields in the order of the shape, which makes the serialised form
+ * canonical.
  */
 
 /** A value that is not what the format says. */

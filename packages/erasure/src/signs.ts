@@ -1,11 +1,11 @@
 /**
- * Storage that something other than a block device shows, and what becomes of it: a block device
+ * Storage that something other than a block device shows, and the decision about it: a block device
  * accounts for it, a rule decides about it, or it is a gap that keeps the host from `available`
  * (DESIGN §5, Scope). Pure.
  *
  * Invariants:
  * G1 Every sign gets exactly one decision, and every kind of sign has a row in the table.
- * G2 Only what cannot hold data of a tenant is decided without a device.
+ * G2 Only storage that cannot hold data of a tenant is decided without a device.
  */
 import { type DeviceFacts, deviceIdentity } from './facts.ts';
 
@@ -57,7 +57,7 @@ export interface SignGap {
   readonly action: string;
 }
 
-/** What holds of a kind when no block device accounts for the sign. */
+/** The rule of a kind when no block device accounts for the sign. */
 type Rule =
   | { readonly kind: 'decided'; readonly reason: string }
   | { readonly kind: 'gap'; readonly reason: string; readonly action: string };

@@ -1,7 +1,7 @@
 /**
- * What a certificate is worth among others: whether its chain holds, whether the host was used
- * since, whether it was proved after a power cycle or revoked. Pure, and offline: what is not given
- * is not known, and said to be so.
+ * The validity of a certificate among others: whether its chain holds, whether the host was used
+ * since, whether it was proved after a power cycle or revoked. Pure, and offline: a document that
+ * is not given counts as unknown, and the report says so.
  */
 import type { ErasureAddendum } from './documents.ts';
 import { sha256Hex } from './signature.ts';
@@ -26,9 +26,9 @@ export const standings = [
   'valid',
 ] as const;
 /**
- * `invalid`: not what was signed. `revoked`: does not hold any more. `void`: true, and proves no
- * erasure. `metadataOnly`: only partition tables and metadata were overwritten. `superseded`: the
- * host was used since.
+ * `invalid`: differs from the signed content. `revoked`: does not hold any more. `void`: true, and
+ * proves no erasure. `metadataOnly`: only partition tables and metadata were overwritten.
+ * `superseded`: the host was used since.
  */
 export type CertificateStatus = (typeof standings)[number];
 
@@ -145,7 +145,7 @@ function addendumLack(addendum: ErasureAddendum, statement: ErasureStatement): s
   const isSameDevice =
     addendum.device.serial === device.serial && addendum.device.wwn === device.wwn;
   if (!isSameDevice || addendum.host.uid !== host.uid) return 'its addendum is of another device';
-  // The boot that erased shows nothing: its caches may still hold what it wrote.
+  // The boot that erased proves nothing: its caches may still hold the written data.
   if (addendum.bootId === bootId) return 'its addendum is of the boot that erased';
   if (addendum.erasedSeed !== challengeSeed) return 'its addendum is of places of another seed';
   return undefined;
@@ -272,7 +272,7 @@ function chainLack(
   const isGiven = previousSha256 === null || digests.has(previousSha256);
   return [
     ...(isGiven ? [] : [`the certificate before it (SHA-256 ${previousSha256}) is not given`]),
-    // True after a restore: what was certified after the copy was taken stands beside it.
+    // After a restore this is expected: certificates from after the copy are beside it.
     ...(beside.get(digest) ?? []).map(
       (other) =>
         `the order of its chain: the store was put back to a copy, and SHA-256 ${other.digest} ` +

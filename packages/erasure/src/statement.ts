@@ -66,7 +66,7 @@ const deviceShape = object({
   serial: nameText,
   wwn: nameText,
   firmware: nameText,
-  /** The apparent size: what can be addressed. */
+  /** The apparent size: the addressable bytes. */
   sizeBytes: integer(),
   /** A RAID volume says nothing about the disks behind it. */
   certifiedAs: oneOf(['disk', 'volume']),
@@ -181,11 +181,11 @@ const statementShape = object({
   startedAt: timestamp,
   endedAt: timestamp,
   tools: textMap(32, 256),
-  /** What made the statement: version and SHA-256 of its build; null when it does not know it. */
+  /** The program that made the statement: version and SHA-256 of its build; null when unknown. */
   software: object({ version: nameText, buildSha256: nullable(sha256Text) }),
   /** Who ordered the erasure, as the control plane knows them; empty: no person by name. */
   orderedBy: nameText,
-  /** SHA-256 of the agent's key: the agent signed what the runner read. */
+  /** SHA-256 of the agent's key: the agent signed the runner's reading. */
   verifiedBy: object({ agentKeySha256: sha256Text, runnerVersion: nameText }),
   /** The seed in hex: from it every place can be computed again. */
   challengeSeed: matching(/^([0-9a-f]{2}){16,64}$/, '16 to 64 bytes in lower-case hex'),

@@ -71,7 +71,7 @@ export function checkTrust(
 function checkTime({ notBefore, notAfter }: TrustedKey, signedAt: string | undefined) {
   if (signedAt === undefined) return { kind: 'fits' } as const;
   const at = Date.parse(signedAt);
-  // What cannot be read as a time limits to nothing.
+  // A limit that is no time lets nothing fit.
   const isEarly = notBefore !== undefined && !(at >= Date.parse(notBefore));
   const isLate = notAfter !== undefined && !(at <= Date.parse(notAfter));
   if (!isEarly && !isLate) return { kind: 'fits' } as const;

@@ -60,7 +60,9 @@ export interface VerdictReader {
 const sectorBytes = 512;
 const challengeMissing = 'nothing proves that a challenge was written before the erasure';
 
-/** Keeps what was read, and says what was not; by the level of the plan. */
+/**
+ * Keeps account of the blocks that were read, and of the missing ones; by the level of the plan.
+ */
 interface Account {
   /** Takes a piece; why it does not count, or undefined. */
   take(offset: number, length: number): string | undefined;
@@ -143,7 +145,7 @@ function sampledAccount(offsets: readonly number[]): Account {
   const planned = new Set(offsets);
   return {
     take(offset, length) {
-      // What nobody planned is judged, but counts for nothing.
+      // A block that is not planned is judged, but counts for nothing.
       if (!planned.delete(offset) || length === blockBytes) return undefined;
       return `${length} bytes instead of ${blockBytes} at ${offset}`;
     },
@@ -204,8 +206,8 @@ function leftByte(offset: number, block: Uint8Array, deallocatedByte: number): V
 }
 
 /**
- * The first cache line is `value`, and every byte is what stands a line before it: that reads half
- * the memory that comparing with other bytes reads.
+ * The first cache line is `value`, and every byte equals the byte one line before it: that reads
+ * half the memory that a comparison with other bytes reads.
  */
 function isFilledWith(bytes: Uint8Array, value: number): boolean {
   const lineBytes = Math.min(64, bytes.length);

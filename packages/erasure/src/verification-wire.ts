@@ -1,5 +1,5 @@
 /**
- * Verification on the wire ↔ the types of this package. What has no equivalent comes out as
+ * Verification on the wire ↔ the types of this package. A value without an equivalent becomes
  * undefined: an order then reads everything, and evidence proves nothing (R8).
  */
 import { create } from '@bufbuild/protobuf';

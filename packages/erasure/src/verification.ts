@@ -69,9 +69,10 @@ export function planVerification({
 }
 
 /**
- * How a device is read again in a later boot. What was sampled is read in the same places. What was
- * read whole is sampled by the policy, however it was erased: its whole reading is certified, and
- * another one would keep its host from use for hours. Throws as `planVerification` does.
+ * How a device is read again in a later boot. A sampled device is read in the same places. A device
+ * that was read whole is sampled by the policy, however it was erased: its whole reading is
+ * certified, and another one would keep its host from use for hours. Throws as `planVerification`
+ * does.
  */
 export function planRereading(erased: Verification, question: VerificationQuestion): Verification {
   if (erased.level === 'sampled') return erased;
@@ -125,7 +126,7 @@ export interface ReadSpeed {
   readonly readsPerSecond: number;
 }
 
-/** What reading back costs and what it can miss. */
+/** The cost of reading back, and what it can miss. */
 export interface VerificationDescription {
   readonly reads: number;
   readonly bytes: number;

@@ -1,6 +1,6 @@
 /**
  * Offline verification of certificates and documents: needs the statement, its signature and the
- * trusted public keys, nothing else. Says what is wrong as precisely as the bytes allow.
+ * trusted public keys, nothing else. Describes each problem as precisely as the bytes allow.
  */
 import type * as agent from '@rackwright/messages/agent';
 import { parseEvidence } from './certificate.ts';

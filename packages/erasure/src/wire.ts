@@ -51,7 +51,7 @@ const methodsOnWire: Readonly<Record<ErasureMethod, agent.ErasureMethod>> = {
   ataEnhancedErase: agent.ErasureMethod.ATA_ENHANCED_ERASE,
 };
 
-/** A transport of the wire; what is not known there is `unknown`, which is refused. */
+/** A transport of the wire; an unknown one is `unknown`, which is refused. */
 export function transportOf(transport: WireTransport): Transport {
   return transports.find((name) => transportsOnWire[name] === transport) ?? 'unknown';
 }

@@ -9,7 +9,7 @@ import {
 } from './gen/rackwright/v1/boot_pb.ts';
 import { counted } from './words.ts';
 
-/** A stage, as what may be waited for. */
+/** A stage, as the object of a wait. */
 const stages: Readonly<Record<BootStepKind, string>> = {
   [BootStepKind.UNSPECIFIED]: 'a step that is not known here',
   [BootStepKind.DISCOVER]: 'its question for an address',

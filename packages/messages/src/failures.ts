@@ -77,12 +77,12 @@ export function hostRefusalWord(name: HostRefusalName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }
 
-/** Undefined for what this version does not know. */
+/** Undefined for a type that this version does not know. */
 export function failureNameOf(type: FailureType): FailureName | undefined {
   return failures.nameOf.get(type);
 }
 
-/** For people, also of what this version does not know. */
+/** For people, also of a type that this version does not know. */
 export function failureWord(type: FailureType): string {
   return failures.nameOf.get(type) ?? (type === 0 ? 'unknown' : `unknown (${type})`);
 }
@@ -97,7 +97,7 @@ export function transientCauseOf(name: TransientName): TransientCause {
   return transients.valueOf[name];
 }
 
-/** Undefined for what this version does not know. */
+/** Undefined for a cause that this version does not know. */
 export function transientNameOf(cause: TransientCause): TransientName | undefined {
   return transients.nameOf.get(cause);
 }

@@ -10,7 +10,7 @@
  * that has it can write it in other ways.
  */
 
-/** What stands in place of a secret. */
+/** The text in place of a secret. */
 const mask = new TextEncoder().encode('[secret]');
 /** Shorter ones would be found in anything. */
 const secretBytesMin = 4;
@@ -30,7 +30,7 @@ export class Masking {
     this.#longest = this.#needles[0]?.length ?? 0;
   }
 
-  /** What may be shown of all that came so far and was not shown yet. */
+  /** The bytes that may be shown now, of all that arrived and were not shown yet. */
   push(piece: Uint8Array): Uint8Array {
     if (this.#longest === 0) return piece;
     const bytes = Buffer.concat([this.#held, piece]);

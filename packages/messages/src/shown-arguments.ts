@@ -17,7 +17,7 @@ const hidden: ReadonlySet<string> = new Set([
   'script',
 ]);
 
-/** What stands for a value that is not shown. */
+/** The text in place of a value that is not shown. */
 const hiddenValue = '…';
 
 /** Names and values in the order of their names, each value in one line and cut. */

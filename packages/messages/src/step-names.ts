@@ -3,7 +3,7 @@
  * runs it must spell it alike, because an unknown name is refused only when the step starts.
  */
 
-/** The agent fetches the image while the host still runs what it ran. */
+/** The agent fetches the image while the host still runs its old one. */
 export const fetchImageStep = 'deploy.fetch_image';
 /** The runner writes an image; never a step of a list that people write. */
 export const writeImageStep = 'deploy.write_image';
@@ -22,7 +22,7 @@ export function isErasure(stepName: string): boolean {
 /** The runner loads the hardware heavily and compares the results. */
 export const burnInCpuStep = 'burnin.cpu';
 export const burnInMemoryStep = 'burnin.memory';
-/** It writes over the disks of the plan: what is on them is lost. */
+/** It writes over the disks of the plan: their content is lost. */
 export const burnInDiskStep = 'burnin.disk';
 
 /** It exchanges bytes with its agent. */
@@ -44,7 +44,7 @@ export const ownPrefix = 'own.';
 /** Priority of such a program of which none is said. */
 export const ownPriorityUsual = 100;
 
-/** The runner reads again what was certified, after a power cycle; it writes nothing. */
+/** The runner reads the certified devices again, after a power cycle; it writes nothing. */
 export const verifyErasedStep = 'deploy.verify_erased';
 
 /** The runner's steps that steps of templates become. */
@@ -60,5 +60,7 @@ export const resetBmcStep = 'management.reset_bmc';
 export const checkSettingsStep = 'bios.check_settings';
 /** The agent has the BMC update a component of its firmware. */
 export const updateFirmwareStep = 'firmware.update';
-/** The agent has the BMC make the RAID volumes of a controller: what was on its disks is lost. */
+/**
+ * The agent has the BMC make the RAID volumes of a controller: the content of its disks is lost.
+ */
 export const applyVolumesStep = 'raid.apply';

@@ -32,7 +32,7 @@ export function verbFor(count: number | bigint): 'is' | 'are' {
   return Number(count) === 1 ? 'is' : 'are';
 }
 
-/** "metadata-only" of METADATA_ONLY, as people write it; undefined for 0 and what is not known. */
+/** "metadata-only" of METADATA_ONLY, as people write it; undefined for 0 and unknown values. */
 export function enumWord({ value }: Pick<DescEnum, 'value'>, number: number): string | undefined {
   if (number === 0) return undefined;
   return value[number]?.localName.toLowerCase().replaceAll('_', '-');

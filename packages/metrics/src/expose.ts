@@ -1,6 +1,6 @@
 /**
- * Families as text: Prometheus' text format 0.0.4 and OpenMetrics 1.0.0, by what is accepted.
- * Pure.
+ * Families as text: Prometheus' text format 0.0.4 and OpenMetrics 1.0.0, by the request's Accept
+ * header. Pure.
  */
 import type { Family, Series } from './registry.ts';
 

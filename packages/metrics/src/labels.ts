@@ -10,7 +10,7 @@ export type LabelsOf<S extends LabelSpec> = {
   readonly [L in keyof S]: S[L] extends readonly (infer V extends string)[] ? V : string;
 };
 
-/** What stands in the place of a value that its label has no room for. */
+/** The label value for values beyond the bound. */
 export const otherValue = 'other';
 
 /** Longest value of an open label, in UTF-16 units; a longer one is `otherValue`. */

@@ -25,7 +25,7 @@ export interface Counter<S extends LabelSpec> {
 /** Counts how long things took, in seconds. */
 export interface Durations<S extends LabelSpec> {
   observe(labels: LabelsOf<S>, seconds: number): void;
-  /** The same for what is counted all the time: its labels are looked up once. */
+  /** The same for frequent observations: its labels are looked up once. */
   observerOf(labels: LabelsOf<S>): (seconds: number) => void;
 }
 
@@ -103,7 +103,7 @@ export class Registry {
     };
   }
 
-  /** `bounds` grow; one more bucket has what is above the last. */
+  /** `bounds` grow; one more bucket counts values above the last. */
   durations<const S extends LabelSpec>(
     name: string,
     help: string,
@@ -137,7 +137,7 @@ export class Registry {
     };
   }
 
-  /** What is so now, read at each scrape. */
+  /** A present value, read at each scrape. */
   gauge<const S extends LabelSpec>(
     name: string,
     help: string,
@@ -208,7 +208,7 @@ export class Registry {
 
 interface DurationsCell {
   sum: number;
-  /** By bound, and of what is above the last. */
+  /** By bound, and for values above the last. */
   readonly counts: Float64Array;
 }
 

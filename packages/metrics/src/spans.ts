@@ -1,7 +1,7 @@
 /** What became of spans. */
 import type { Registry } from './registry.ts';
 
-/** Declares it; `read` gives what was counted so far, and what waits. */
+/** Declares it; `read` gives the counts so far, and the number of waiting spans. */
 export function countSpans(
   registry: Registry,
   read: () => { readonly sent: number; readonly dropped: number; readonly waiting: number },

@@ -1,4 +1,4 @@
-/** Digests (image-spec, "Digests"): content is named by what it is. Only SHA-256 is taken. */
+/** Digests (image-spec, "Digests"): content is named by its hash. Only SHA-256 is accepted. */
 import { createHash } from 'node:crypto';
 
 /** "sha256:" and 64 lower-case hex digits. */

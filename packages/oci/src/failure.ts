@@ -1,4 +1,4 @@
-/** What can go wrong with an image: a closed list, with words for people. */
+/** The failures of an image: a closed list, with words for people. */
 
 export const ociFailures = [
   /** The registry wants other credentials, or does not give this repository to these. */
@@ -11,7 +11,7 @@ export const ociFailures = [
   'notFound',
   /** The image is not there for the platform that is wanted. */
   'noPlatform',
-  /** What came is not what its digest names. */
+  /** The received bytes do not match their digest. */
   'digestMismatch',
   /** It ends before it should, and says itself that this is all. */
   'truncated',
@@ -28,7 +28,7 @@ export const ociFailures = [
   'refused',
   /** The disk of this machine takes no more. */
   'noSpace',
-  /** What came is not what the standard says, or not what we take. */
+  /** The received bytes violate the standard, or a restriction of ours. */
   'malformed',
 ] as const;
 export type OciFailureKind = (typeof ociFailures)[number];

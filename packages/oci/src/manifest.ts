@@ -125,7 +125,7 @@ export function readIndex(object: JsonObject): ImageIndex {
   return { kind: 'index', manifests };
 }
 
-/** What stands at "annotations"; absent and null are none. */
+/** The value of "annotations"; absent and null are none. */
 export function readAnnotations(object: JsonObject): Annotations {
   const found = asObject(object['annotations'] ?? {}, '"annotations"');
   const entries = Object.entries(found);

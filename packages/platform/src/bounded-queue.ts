@@ -19,7 +19,7 @@ export class BoundedQueue<T> {
     this.#onIdle = onIdle;
   }
 
-  /** What waits and what is worked on. */
+  /** The waiting entries, and those at work. */
   get size(): number {
     return this.#waiting.length + this.#atWork;
   }

@@ -1,7 +1,7 @@
-/** Token buckets: what may be taken at once, and how fast that comes back. */
+/** Token buckets: how much may be taken at once, and how fast that comes back. */
 import type { Clock } from './clock.ts';
 
-/** How fast a bucket fills, and what it holds when full. */
+/** How fast a bucket fills, and its size when full. */
 export interface BucketRate {
   readonly perSecond: number;
   readonly most: number;
@@ -58,8 +58,8 @@ export class Bucket {
 const sweptAtOnce = 2;
 
 /**
- * A bucket for each who takes, kept until it is full again: until then it says what was taken. No
- * more than `keysMax` are kept; beyond, all newcomers share one.
+ * A bucket for each client, kept until it is full again: until then it records how much was taken.
+ * No more than `keysMax` are kept; beyond that all new clients share one.
  */
 export class Buckets {
   readonly #rate: BucketRate;

@@ -1,4 +1,4 @@
-/** Cancels what was scheduled; calling it twice, or after it ran, does nothing. */
+/** Cancels the scheduled call; calling it twice, or after it ran, does nothing. */
 export type Cancel = () => void;
 
 /**

@@ -1,9 +1,9 @@
 /**
  * Reads a configuration object key by key. Pure.
  *
- * 1. Every key has to be asked for: what is left over is refused, with the nearest name.
+ * 1. Every key has to be read: a remaining one is refused, with the nearest name.
  * 2. A value of the wrong shape is refused with its path and what would be right.
- * 3. `readConfiguration` goes on after a problem, and tells all of them at once.
+ * 3. `readConfiguration` goes on after a problem, and reports all of them at once.
  */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -48,8 +48,8 @@ export class ConfigReader {
   readonly #problems: string[] | undefined;
 
   /**
-   * `path` is '' for the whole file. Undefined counts as an empty section. With `problems`, what is
-   * wrong is added there and something harmless is read in its place; otherwise it is thrown.
+   * `path` is '' for the whole file. Undefined counts as an empty section. With `problems`, each
+   * problem is added there and a harmless value is read in its place; otherwise it is thrown.
    */
   constructor(value: unknown, path = '', problems?: string[]) {
     this.#path = path;
@@ -122,7 +122,7 @@ export class ConfigReader {
     return value.map((item, index) => this.#section(item, `${this.#at(key)}[${index}]`, read));
   }
 
-  /** Refuses a key that is no key any more, and says what is in its place. */
+  /** Refuses a withdrawn key, and names its replacement. */
   withdrawn(key: string, instead: string): void {
     if (this.#has(key)) this.#fail(new ConfigError(`${this.#at(key)} ${instead}`), undefined);
   }

@@ -13,7 +13,7 @@ export interface Disk {
   remove(path: string): Promise<void>;
 }
 
-/** What is known of a file besides its contents. */
+/** A file's metadata. */
 export interface FileStat {
   readonly sizeBytes: number;
   /** Permission bits. */

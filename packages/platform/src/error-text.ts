@@ -4,7 +4,7 @@
 const causesMax = 8;
 
 /**
- * The message of what was caught, and after a colon that of each cause. A cause that the message
+ * The message of a caught value, and after a colon that of each cause. A cause that the message
  * says already is left out; so is one without a message. Never throws.
  */
 export function errorText(caught: unknown): string {

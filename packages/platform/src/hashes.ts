@@ -10,7 +10,7 @@ export interface RunningHash {
   update(bytes: Uint8Array): Promise<unknown>;
   /** In lower-case hex; once, at the end. */
   digest(): Promise<string>;
-  /** Gives back what it holds; to be called however it ended, as often as one likes. */
+  /** Releases its resources; to be called at each end, as often as one likes. */
   close(): void;
 }
 

@@ -19,7 +19,10 @@ export interface FileSlice {
   readonly start: number;
   /** Last byte, inclusive. */
   readonly end: number;
-  /** The state in which the file was just now (`FileStat.version`): what may be kept of it. */
+  /**
+   * The state in which the file was just now (`FileStat.version`): pieces of that state may be
+   * kept.
+   */
   readonly version?: string;
   /**
    * For a file that is still being written: resolves with the number of bytes that may be read by
@@ -42,8 +45,8 @@ export interface HttpServer {
   readonly address: string;
   readonly port: number;
   /**
-   * Undefined when it listens and answers a request of our own, else what is wrong. Asking takes
-   * none of the connections: a server that others have filled is well.
+   * Undefined when it listens and answers a request of our own, else the problem. The check takes
+   * none of the connections: a server that is full of clients is healthy.
    */
   problem(timeoutMs: number): Promise<string | undefined>;
   close(): Promise<void>;

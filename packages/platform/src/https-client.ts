@@ -50,7 +50,7 @@ export type HttpsOutcome =
   | { readonly kind: 'certificateRefused'; readonly pinned: string; readonly shown: string }
   /** Somebody listens who does not speak TLS, or no version of it that we accept. */
   | { readonly kind: 'noTls'; readonly message: string }
-  /** What came is not HTTP, or more of it than the limits allow. */
+  /** The received bytes are no HTTP, or exceed the limits. */
   | { readonly kind: 'noHttp'; readonly message: string }
   /** The name cannot be resolved, or leads to internal addresses alone. */
   | { readonly kind: 'unknownName'; readonly message: string }

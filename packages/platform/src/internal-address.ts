@@ -58,7 +58,7 @@ function isWithin({ value, bits }: Address, network: Network): boolean {
 }
 
 /**
- * What stands in a table, by network. It is read at the first question: a start asks none, and the
+ * The rows of a table, by network. It is parsed at the first question: a start asks none, and the
  * first IPv6 address that Node recognises costs it milliseconds.
  */
 function table<Row>(rows: Readonly<Record<string, Row>>): () => readonly (Network & Row)[] {

@@ -39,9 +39,9 @@ export interface LargeFiles {
   removeFolder(path: string): Promise<void>;
 }
 
-/** A file on its way. What was written without `sync` may be lost or torn by a crash. */
+/** A file that is being written. Bytes written without `sync` may be lost or torn by a crash. */
 export interface PartFile {
-  /** What it held when it was opened. */
+  /** Its size when it was opened. */
   readonly sizeBytes: number;
   write(bytes: Uint8Array): Promise<void>;
   /** Drops all that it holds. */

@@ -8,9 +8,9 @@ export interface LocalCalls {
     path: string,
     answer: (request: string, gone: AbortSignal) => Promise<string>,
   ): Promise<LocalListener>;
-  /** What was answered; undefined when nobody listens. Rejects when it takes too long. */
+  /** The answer; undefined when nobody listens. Rejects when it takes too long. */
   call(path: string, request: string, timeoutMs: number): Promise<string | undefined>;
-  /** As `call`, and stays on the line: what was answered is held for the caller until it ends. */
+  /** As `call`, and stays connected: the answer is held for the caller until it ends. */
   hold(path: string, request: string, timeoutMs: number): Promise<HeldAnswer | undefined>;
 }
 

@@ -3,7 +3,7 @@
 /** Lowest version: HTTP/2 before it has CVE-2026-56848, and types are stripped without warning. */
 const lowest = [24, 18, 1] as const;
 
-/** What is wrong with the Node version `version` ("24.21.0"); undefined when it will do. */
+/** The problem of the Node version `version` ("24.21.0"); undefined when it will do. */
 export function nodeVersionProblem(version: string): string | undefined {
   const parts = version.split('.').map(Number);
   for (const [index, least] of lowest.entries()) {

@@ -1,4 +1,4 @@
-/** What is in a folder, however deep. */
+/** The content of a folder, at any depth. */
 
 /** Paths are below the folder, with "/" between names; `mode` holds the permission bits. */
 export type TreeEntry =

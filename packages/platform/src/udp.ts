@@ -42,8 +42,8 @@ export interface UdpBind {
    */
   readonly receiveBytes?: number;
   /**
-   * Only what arrives by the network interface of this name; what is sent leaves by it. No process
-   * can ask for that without privilege: the socket has to have been handed to it.
+   * Receives only datagrams that arrive by the network interface of this name, and sends by it. No
+   * process can request that without privilege: the socket has to have been handed to it.
    */
   readonly interface?: string;
 }
@@ -56,8 +56,8 @@ export interface UdpConnection {
   /** The address and port the socket is bound to. */
   readonly local: UdpPeer;
   /**
-   * Sends datagrams in their order. Their bytes are not copied: they must never change. What cannot
-   * be sent is lost, as in a network; `onRefused` tells of a peer that has gone.
+   * Sends datagrams in their order. Their bytes are not copied: they must never change. A datagram
+   * that cannot be sent is lost, as in a network; `onRefused` reports a peer that has gone.
    */
   send(datagrams: readonly UdpParts[]): void;
   close(): void;

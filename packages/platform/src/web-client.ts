@@ -43,7 +43,7 @@ export interface WebAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** Throws `WebBroken` when the connection ends before the body does. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Gives up what has not been read; harmless when it is over. */
+  /** Gives up the unread rest; harmless when it is over. */
   close(): void;
 }
 

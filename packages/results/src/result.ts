@@ -32,7 +32,7 @@ export interface Continuing {
   readonly begun?: true;
   /** It waits for a slot, and has not begun: 1 is next. */
   readonly queuePlace?: number;
-  /** What has been seen of a host that is waited for, the last of each kind. */
+  /** The sights of an awaited host, the last of each kind. */
   readonly signs?: readonly agent.HostSign[];
 }
 
@@ -63,7 +63,7 @@ export interface Failed {
   /** For `interrupted`: where it was. */
   readonly lastProgress?: string;
   readonly observations?: agent.Observations;
-  /** What was done to devices before it failed, signed. */
+  /** The acts on devices before it failed, signed. */
   readonly evidence?: agent.Evidence;
   /** What a step's program wrote, and how it ended. */
   readonly output?: agent.StepOutput;

@@ -1,8 +1,8 @@
 /**
  * The union ↔ `Report.result` on the wire.
  *
- * 1. What is missing, unknown or out of range is never success: it decodes to `unsupported` with
- *    the field named (R8). Unknown extra fields are ignored.
+ * 1. A value that is missing, unknown or out of range is never success: it decodes to `unsupported`
+ *    with the field named (R8). Unknown extra fields are ignored.
  * 2. Encoding and decoding a result gives the same result.
  */
 import { create } from '@bufbuild/protobuf';
@@ -87,7 +87,7 @@ export function resultToWire(result: Result): WireResult {
   }
 }
 
-/** The result of `report`, or what keeps it from being one. */
+/** The result of `report`, or the reason why it is none. */
 export function resultFromWire(report: agent.Report): Result | Unsupported {
   const { result } = report;
   switch (result.case) {

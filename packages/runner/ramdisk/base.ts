@@ -47,7 +47,7 @@ export interface Tools {
 
 /** What the parts of the base are made from. */
 interface Workshop {
-  /** The unpacked packages of what goes into the ramdisk. */
+  /** The unpacked packages that go into the ramdisk. */
   readonly root: string;
   /** Those of the tools. */
   readonly toolRoot: string;
@@ -92,8 +92,8 @@ export async function makeBase(options: {
 }
 
 /**
- * Gives a folder its name, unless another build of the same was faster: then that one stays, and
- * is used. Throws what else keeps the folder from its name.
+ * Gives a folder its name, unless another build of the same was faster: then that one stays, and is
+ * used. Throws any other error that keeps the folder from its name.
  */
 export async function putInPlace(made: string, home: string): Promise<void> {
   try {
@@ -148,7 +148,7 @@ async function kernelModules(
   await depmod(root);
   const all = parseModulesDep(await readFile(join(root, folder, 'modules.dep'), 'utf8'));
   const { paths, unknown } = moduleClosure(all, KERNEL_MODULES);
-  // The index files must name only what is in the image, so depmod runs again over just that.
+  // The index files must name only modules of the image, so depmod runs again over just those.
   const subset = join(root, 'subset');
   for (const path of paths) {
     await mkdir(dirname(join(subset, folder, path)), { recursive: true });

@@ -1,5 +1,5 @@
 /**
- * What goes into the ramdisk. Everything is taken from Debian packages of the build machine's own
+ * The content of the ramdisk. Everything is taken from Debian packages of the build machine's own
  * release, besides Node (npm's pinned binary) and the bundled runner.
  */
 
@@ -49,7 +49,7 @@ export const PROGRAMS = [
 ] as const;
 
 /**
- * Kernel modules by name; what they depend on comes along. A name that the kernel does not have, or
+ * Kernel modules by name; their dependencies come along. A name that the kernel does not have, or
  * has built in, is skipped, and the build's manifest names it.
  */
 export const KERNEL_MODULES = [

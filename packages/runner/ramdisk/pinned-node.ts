@@ -18,8 +18,8 @@ export interface PinnedNode {
 }
 
 /**
- * That of this processor is installed below `root`, another's is fetched by npm into `cacheFolder`,
- * once for each version. Rejects what is not the content that package-lock.json names.
+ * The Node of this processor is installed below `root`; npm fetches another's into `cacheFolder`,
+ * once for each version. Rejects content that package-lock.json does not name.
  */
 export async function pinnedNode(
   root: string,

@@ -23,7 +23,7 @@ export interface RunnerConfig {
   readonly lab: LabConfig;
 }
 
-/** What only the laboratory may ask for; never set in production. */
+/** Settings that only the laboratory may use; never set in production. */
 export interface LabConfig {
   readonly verdictSwitchedOff: boolean;
   /** Checks that are taken away, to show what then gets through. */

@@ -1,7 +1,7 @@
 /**
- * The in-band runner: erasure steps over block devices, and its session with the agent. The
- * program itself is `main.ts`; what is exported here is for simulations and scenarios that build
- * a runner of their own parts.
+ * The in-band runner: erasure steps over block devices, and its session with the agent. The program
+ * itself is `main.ts`; the exports here are for simulations and scenarios that build a runner of
+ * their own parts.
  */
 
 export { type Filter, unpack } from '@rackwright/disk-image';

@@ -1,6 +1,6 @@
 /**
- * The runner's loop: keeps a session with the agent, carries out what the session machine decides,
- * runs steps. A thin shell; what it may and may not do is decided in `session/machine.ts`.
+ * The runner's loop: keeps a session with the agent, carries out the effects that the session
+ * machine decides, runs steps. A thin shell; `session/machine.ts` decides what it may do.
  *
  * Invariants:
  * 1. Effects are carried out one after another, in the order of the events they follow from.
@@ -431,7 +431,7 @@ class RunnerLoop {
   }
 }
 
-/** What is not understood permits nothing (R8). */
+/** An unknown answer permits nothing (R8). */
 function permissionOf({ answer, grantedForMs }: runner.BeginAnswer): Permission {
   if (answer.case === 'over') return { kind: 'over', reason: answer.value };
   if (answer.case === 'granted' && answer.value) {

@@ -54,7 +54,7 @@ export type GetResult =
 
 export type WriteResult =
   | { readonly kind: 'ok'; readonly revision: Revision; readonly writeId: string }
-  /** Not written. `current` is what stands there instead, when it could be read. */
+  /** Not written. `current` is the present value, when it could be read. */
   | { readonly kind: 'conflict'; readonly current?: GetResult }
   /**
    * May have been written, or may still be. Repeat the call with the same arguments and this
@@ -91,8 +91,8 @@ export interface Past {
 export type WatchEvent =
   | Change
   /**
-   * Always the last event: what follows `from` is no longer complete, or (`fromTheFuture`) the
-   * store has never reached `from`. List again and watch from the listing's `before`.
+   * Always the last event: the changes after `from` are no longer complete, or (`fromTheFuture`)
+   * the store has never reached `from`. List again and watch from the listing's `before`.
    */
   | { readonly kind: 'compacted'; readonly reason: 'trimmed' | 'fromTheFuture' };
 
@@ -130,7 +130,7 @@ export interface StateStore {
   /**
    * The live values whose key is `prefix` or lies below it by whole segments: `hosts.a` lists
    * `hosts.a` and `hosts.a.b`, not `hosts.ab`; `''` lists everything. With `page` only the values
-   * of that page: it costs what it answers, however many keys there are. Throws `invalidPrefix`,
+   * of that page: its cost depends on its size, for any number of keys. Throws `invalidPrefix`,
    * `invalidKey` and `invalidRevision` for a page that cannot be, `unavailable`, `closed`,
    * `incarnationChanged`.
    */
@@ -139,11 +139,10 @@ export interface StateStore {
   /**
    * Writes `value` (at most `VALUE_BYTES_MAX` bytes) if the key is as `expected`. The answer comes
    * once the outcome is durable (S4). `writeId` names this write (1–64 of `A–Z a–z 0–9 _ -`) and
-   * must never be used for another; without it the store makes one. The repetition of a write,
-   * with all its arguments, is `ok` with its revision while that is among the key's kept changes,
-   * even if others followed. Throws
-   * `invalidKey`, `valueTooLarge`, `invalidWriteId`, `invalidRevision`, `closed`,
-   * `incarnationChanged`; what cannot be decided is `unknown`, never thrown.
+   * must never be used for another; without it the store makes one. The repetition of a write, with
+   * all its arguments, is `ok` with its revision while that is among the key's kept changes, even
+   * if others followed. Throws `invalidKey`, `valueTooLarge`, `invalidWriteId`, `invalidRevision`,
+   * `closed`, `incarnationChanged`; an undecidable outcome is `unknown`, never thrown.
    */
   put(key: string, value: Uint8Array, expected: Expected, writeId?: string): Promise<WriteResult>;
 
@@ -193,7 +192,7 @@ export interface StateStore {
    */
   readonly publish?: (message: Published) => Promise<void>;
 
-  /** Finishes what was accepted and releases everything. Later calls throw `closed`. */
+  /** Finishes accepted calls and releases everything. Later calls throw `closed`. */
   close(): Promise<void>;
 }
 
@@ -261,7 +260,7 @@ export function checkListPage(page: ListPage | undefined): void {
   checkPage(page.limit, LIST_PAGE_MAX, undefined);
 }
 
-/** How long a store keeps what nobody needs any more to go on working. */
+/** How long a store keeps data that it does not need for its own work. */
 export interface Retention {
   /**
    * Of keys under these prefixes a change stays for `historyAgeMs`, however many follow it; of all

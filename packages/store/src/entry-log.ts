@@ -1,17 +1,17 @@
 /**
- * The store's one log: entries that are only ever added, in one order, and go by age alone. What
- * would be a key each and could never be forgotten again stands here.
+ * The store's one log: entries that are only ever added, in one order, and removed by age alone. It
+ * holds data that would otherwise be one key each and could never be forgotten.
  *
- *  L1 Positions grow in the order in which entries were taken; none is given twice.
- *  L2 An entry answered `ok` survives what an acknowledged write survives (S4).
- *  L3 An entry goes when it is older than the store's `logAgeMs`, the oldest first, never earlier.
+ * L1 Positions grow in the order in which entries were accepted; none is given twice.
+ * L2 An entry answered `ok` survives everything that an acknowledged write survives (S4).
+ * L3 An entry goes when it is older than the store's `logAgeMs`, the oldest first, never earlier.
  */
 import { StoreError } from './errors.ts';
 
 export interface LogEntry {
   /** 1 or more. */
   readonly position: number;
-  /** Names the entry: what is added again under it within two minutes is one entry. */
+  /** Names the entry: two additions under the same id within two minutes are one entry. */
   readonly id: string;
   readonly value: Uint8Array;
   /** When the store took it, by the store's clock; 0 where it has none. */
@@ -33,7 +33,7 @@ export interface LogPage {
 export interface EntryLog {
   /**
    * Adds an entry of at most `LOG_ENTRY_BYTES_MAX`; `id` is 1–64 of `A–Z a–z 0–9 _ -`. Throws
-   * `invalidWriteId`, `valueTooLarge`, `closed`; what cannot be decided is `unknown`.
+   * `invalidWriteId`, `valueTooLarge`, `closed`; an undecidable outcome is `unknown`.
    */
   append(id: string, value: Uint8Array): Promise<AppendResult>;
 

@@ -1,8 +1,8 @@
 /**
- * Keys: a resource name with "/" written as ".", in the alphabet that every driver can hold
- * (SQLite text, NATS subjects). Order is by code unit, "." before any letter or digit.
+ * Keys: a resource name with "/" written as ".", in the alphabet that every driver can hold (SQLite
+ * text, NATS subjects). Order is by code unit, "." before any letter or digit.
  *
- * Must not: repair a key. What does not fit is refused, or escaped by the caller's own choice.
+ * Must not: repair a key. An invalid key is refused, or escaped by the caller's own choice.
  */
 import { StoreError } from './errors.ts';
 
@@ -51,7 +51,7 @@ export function keySegment(text: string): string {
   return segment;
 }
 
-/** Throws `invalidKey`, saying what is wrong. */
+/** Throws `invalidKey` with the problem. */
 export function checkKey(key: string): void {
   const wrong = wrongInKey(key);
   if (wrong !== undefined) {

@@ -72,7 +72,7 @@ export async function* pullChanges(
     }
     if (page.length === PULL_CHANGES_MAX) continue;
     position = Math.max(position, latest);
-    // All that there is has been seen, so what it knows of single keys is not needed any more.
+    // Everything has been seen, so the guard's knowledge of single keys is not needed any more.
     guard = new GapGuard(position);
     if (!over() && log.latest() === position) await asleep(bell, signal);
   }

@@ -1,5 +1,5 @@
 /**
- * What every driver decides alike: whether a write may happen, and what a store keeps of it.
+ * The decisions that all drivers share: whether a write may happen, and what a store keeps of it.
  * Pure.
  */
 import type { Change, Expected, GetResult, Past, Revision } from './contract.ts';
@@ -45,7 +45,7 @@ export class GapGuard {
     this.#from = from;
   }
 
-  /** Whether `change` follows on what was seen. A change seen before follows too. */
+  /** Whether `change` follows on the seen changes. A change seen before follows too. */
   follows(change: StoredChange): boolean {
     const last = this.#lastByKey.get(change.key) ?? 0;
     if (change.previous > this.#from && change.previous > last) return false;
@@ -54,7 +54,7 @@ export class GapGuard {
   }
 }
 
-/** A stored change without what only drivers need. */
+/** A stored change without the fields that only drivers need. */
 export function publicChange(change: StoredChange): Change {
   const { previous: _previous, ...rest } = change;
   return rest;

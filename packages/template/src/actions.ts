@@ -1,6 +1,6 @@
 /**
- * What steps can do: for each action its field, what goes with it, and the arguments that the
- * engine gets.
+ * The actions of steps: for each its field, the fields beside it, and the arguments that the engine
+ * gets.
  */
 import { commandStep, fileStep, RerunClass, scriptStep, webhookStep } from '@rackwright/messages';
 import {
@@ -67,7 +67,7 @@ export interface ReadAction {
 export interface ActionKind {
   /** Fields of the step that go with this action, beside those of every step. */
   readonly beside: readonly string[];
-  /** What may follow an interruption; undefined: the step says whether it is idempotent. */
+  /** How it continues after an interruption; undefined: the step says whether it is idempotent. */
   readonly rerunClass: RerunClass | undefined;
   readonly read: (place: ActionPlace) => ReadAction | undefined;
 }

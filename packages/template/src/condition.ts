@@ -15,7 +15,7 @@ const states: Readonly<Record<StepState, (typeof stepStates)[number]>> = {
   [StepState.SKIPPED]: 'skipped',
 };
 
-/** What stands in a rendered condition may be longer than what people write. */
+/** A rendered condition may be longer than one that people write. */
 const residualLimits = { charsMax: renderedBytesMax, depthMax: expressionDepthMax + 2 };
 
 /**

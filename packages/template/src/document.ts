@@ -218,7 +218,7 @@ function startOf(node: unknown, otherwise: number): number {
   return range?.[0] ?? otherwise;
 }
 
-/** Stands for what has been refused already. */
+/** In place of a node that has been refused already. */
 function textAt(at: number): ScalarNode {
   return { ...nothingAt(at), type: 'text', text: '-' };
 }

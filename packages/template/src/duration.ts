@@ -15,7 +15,7 @@ export function durationText(seconds: number): string {
   return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
 }
 
-/** What is wrong with a time between 1 s and so many seconds; undefined when it is fine. */
+/** The problem of a time between 1 s and so many seconds; undefined when it is fine. */
 export function durationProblem(text: string, secondsMax: number): string | undefined {
   const seconds = secondsOf(text);
   if (seconds === undefined) return 'must be a time as "90s", "5m" or "2h"';

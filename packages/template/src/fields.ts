@@ -34,7 +34,7 @@ export function fieldsOf(reading: Reading, field: Field, known: readonly string[
   return fields.size === 0 ? nothing : fields;
 }
 
-/** Names that people choose, with what they stand for. */
+/** Names that people choose, with their values. */
 export function entriesOf(
   { problems }: Reading,
   { node, path }: Field,

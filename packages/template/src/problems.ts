@@ -1,5 +1,5 @@
 /**
- * Collects what is wrong, in the order of the source.
+ * Collects problems, in the order of the source.
  *
  * Invariants:
  * 1. Every position points into the source: line and column from 1, at most one behind its end.

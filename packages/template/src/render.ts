@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. The same template and scope render the same.
- * 2. What is rendered asks about steps only, in conditions; arguments are fixed.
+ * 2. A rendered template asks about steps only, in conditions; arguments are fixed.
  * 3. All arguments and conditions together have at most `renderedBytesMax`.
  */
 
@@ -88,7 +88,7 @@ function renderStep(step: ParsedStep, rendering: Rendering): RenderedStep {
   };
 }
 
-/** What is left of a condition. */
+/** The rest of a condition. */
 function residual(evaluated: Evaluated | undefined): string {
   if (evaluated === undefined) return '';
   if ('open' in evaluated) return printed(evaluated.open);

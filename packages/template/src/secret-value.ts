@@ -1,7 +1,7 @@
 /** A value that names a credential: `{credential: hooks, part: password, prefix: "Bearer "}`. */
 import { choice, type Field, fieldsOf, plainText, type Reading, upTo } from './fields.ts';
 
-/** What stands in a step's arguments in place of the secret, as JSON under the variable's name. */
+/** The value in a step's arguments in place of the secret, as JSON under the variable's name. */
 export interface SecretValue {
   /** "credentials/CREDENTIAL" */
   readonly credential: string;

@@ -1,4 +1,4 @@
-/** Steps and handlers: what every step has, and the action that it is. */
+/** Steps and handlers: their common fields, and their action. */
 import { RerunClass } from '@rackwright/messages';
 import { type ActionKind, actionNames, actions, besideNames, type ReadAction } from './actions.ts';
 import { durationProblem, secondsOf } from './duration.ts';
@@ -39,7 +39,7 @@ export const stepFieldsOfAll = [
 
 const stepFieldNames: readonly string[] = [...stepFieldsOfAll, ...actionNames, ...besideNames];
 
-/** What may stand for a handler. */
+/** The words that may be in place of a handler. */
 const outcomes = ['fail', 'continue', 'hold'];
 
 const stepName = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
@@ -179,7 +179,7 @@ function stepOf(
   };
 }
 
-/** The one action of a step; what goes with another action is a problem. */
+/** The one action of a step; a field that belongs to another action is a problem. */
 function actionOf(reading: Reading, field: Field, fields: Fields): Action | undefined {
   const { problems } = reading;
   const chosen = actionNames.filter((name) => fields.has(name));

@@ -10,7 +10,7 @@ import { expressionCharsMax, renderedBytesMax } from './limits.ts';
 import { sourceOffset } from './positions.ts';
 import { type Problems, quoted } from './problems.ts';
 
-/** What is wrong with a whole text; undefined when it is fine. */
+/** The problem of a whole text; undefined when it is fine. */
 export type TextCheck = (text: string) => string | undefined;
 
 export interface TextTemplate {
@@ -149,7 +149,7 @@ export function renderText(
   return undefined;
 }
 
-/** What is said when all the texts together have become too long. */
+/** The message when all the texts together have become too long. */
 export const tooMuch = `filled in, all steps together have at most ${renderedBytesMax} bytes`;
 
 function filledIn({ expression }: Exclude<Piece, string>, lookup: Lookup): string | undefined {

@@ -1,4 +1,4 @@
-/** What goes into and comes out of templates. */
+/** The input and output of templates. */
 import type { ArgumentType, RerunClass, StepState } from '@rackwright/messages';
 import type { Expression } from './expression/syntax.ts';
 import type { Problem } from './problems.ts';
@@ -28,7 +28,7 @@ export interface ParsedVariable {
   readonly description: string;
   /** Undefined: it must be given. */
   readonly default: TextTemplate | undefined;
-  /** For a choice: what it may be. */
+  /** For a choice: the allowed values. */
   readonly values: readonly string[];
   /** Where it is declared, in the source. */
   readonly at: number;
@@ -133,7 +133,7 @@ export interface RenderedStep {
   /** "fail", "continue", "hold" or the title of a handler. */
   readonly onFailure: string;
   readonly onTimeout: string;
-  /** What is left of the condition: on steps only; empty: always; "false": never. */
+  /** The rest of the condition: on steps only; empty: always; "false": never. */
   readonly condition: string;
   /** Set when the condition is known to be false; then there are no arguments. */
   readonly skippedBecause: string;

@@ -1,4 +1,4 @@
-/** Variables: how they are declared, and what they are when a template is rendered. */
+/** Variables: their declaration, and their values when a template is rendered. */
 import { ArgumentType } from '@rackwright/messages';
 import { secondsOf } from './duration.ts';
 import type { Known, Lookup } from './expression/evaluate.ts';
@@ -210,7 +210,7 @@ export function variableValues(
     const variable = variables.find((each) => each.name === name);
     const used = variable === undefined ? [] : usedBy(variable);
     for (const each of used) valueOf(each);
-    // What is wrong with another variable has been said where that one stands.
+    // The problem of another variable has been reported at its place.
     const isHopeless = !Object.hasOwn(given, name) && used.some((each) => failed.has(each));
     const text =
       variable === undefined || isHopeless

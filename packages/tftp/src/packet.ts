@@ -3,7 +3,7 @@
  *
  * P1 Decoding throws DecodeError and nothing else; every truncation of a request, an
  *    acknowledgement or an option acknowledgement is refused. An error may lack the byte that ends
- *    its text: what it says is known.
+ *    its text: its text is known all the same.
  * P2 Options keep their order, their spelling and their unknown members.
  * P3 Zero bytes behind a request or an option acknowledgement are padding and mean nothing.
  */
@@ -130,7 +130,7 @@ for (let block = 0; block <= 0xffff; block += 1) {
   dataHeaders.set([0, opcodes.data, block >> 8, block & 0xff], block * dataHeaderBytes);
 }
 
-/** What stands before the bytes of a block, 0 to 65,535 (RFC 1350 §5). Must not be changed. */
+/** The bytes before those of a block, 0 to 65,535 (RFC 1350 §5). Must not be changed. */
 export function dataHeader(block: number): Uint8Array {
   const start = block * dataHeaderBytes;
   return dataHeaders.subarray(start, start + dataHeaderBytes);

@@ -84,7 +84,7 @@ export function decideRequest(
 
 type Unserved = Exclude<RequestDecision, { kind: 'start' }>;
 
-/** The read request in a datagram, or how to answer what is none. */
+/** The read request in a datagram, or the answer to anything else. */
 function readRequest(datagram: Uint8Array): (TftpRequest & { kind: 'readRequest' }) | Unserved {
   // An error is never answered, not even one that cannot be read.
   if (isError(datagram)) return { kind: 'ignore', reason: 'error outside a transfer' };

@@ -54,7 +54,7 @@ export type TransferEnd =
   | { readonly kind: 'timedOut'; readonly blocksAcknowledged: number }
   /** Nobody has the client's port any more (T6). */
   | { readonly kind: 'refused'; readonly blocksAcknowledged: number }
-  /** The client sent what has no place in a transfer of ours. */
+  /** The client sent a packet that has no place in a transfer of ours. */
   | { readonly kind: 'protocolError'; readonly message: string };
 
 /** What to do now: send these in order, then set, keep or (at the end) clear the one timer. */

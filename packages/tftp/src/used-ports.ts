@@ -1,12 +1,13 @@
 /**
  * Ports of clients that a server with one port has sent to. With a port for each transfer, that
- * port tells what belongs to which transfer (RFC 1350 §4). With one port only the client's tells
- * it, so a client that uses its port again could be taken at words that it said before.
+ * port tells which transfer a datagram belongs to (RFC 1350 §4). With one port only the client's
+ * port tells it. So a datagram of an earlier transfer could be taken for one of the next transfer
+ * of the same port.
  *
- * U1 What comes first from a port begins its transfer at once.
- * U2 A port that was used lately begins its next transfer after `lateMs`. What comes until then was
- *    on its way before, and enters nothing.
- * U3 A request that the port has made before is late as well, while the last word from there is
+ * U1 The first datagram from a port begins its transfer at once.
+ * U2 A port that was used lately begins its next transfer after `lateMs`. A datagram that arrives
+ *    before that was sent earlier, and enters nothing.
+ * U3 A request that the port has made before is late as well, while the last datagram from there is
  *    not older than `lateMs`. A client that means it asks again.
  * U4 The memory is bounded: of ports, of requests of each, and in time.
  */

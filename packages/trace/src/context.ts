@@ -1,4 +1,4 @@
-/** W3C Trace Context, level 1: the `traceparent` of what called us, and of what we call. Pure. */
+/** W3C Trace Context, level 1: the `traceparent` of our caller, and of our own calls. Pure. */
 import { createHash } from 'node:crypto';
 
 export interface TraceContext {
@@ -24,7 +24,7 @@ export function parseTraceparent(text: string | undefined): TraceContext | undef
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-/** The header of what is called by the span of this context. */
+/** The header for a call by the span of this context. */
 export function traceparentOf({ traceId, spanId, sampled }: TraceContext): string {
   return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
 }

@@ -1,10 +1,11 @@
 /**
  * Spans to a collector: OTLP 1.x over HTTP, JSON (`POST …/v1/traces`).
  *
- * E1 Recording a span returns at once. It waits in a queue of at most `spansMax`; what has no room
- *    is dropped and counted.
- * E2 One request is under way at a time, given up after `answerTimeoutMs`. What the collector did
- *    not take is dropped and counted: a collector that hangs costs the queue and nothing else.
+ * E1 Recording a span returns at once. It waits in a queue of at most `spansMax`; a span without
+ *    room is dropped and counted.
+ * E2 One request is under way at a time, given up after `answerTimeoutMs`. Spans that the collector
+ *    did not accept are dropped and counted: a collector that hangs costs the queue and nothing
+ *    else.
  */
 import type { Cancel, Clock, Log, WebClient } from '@rackwright/platform';
 

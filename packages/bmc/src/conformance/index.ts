@@ -1,4 +1,4 @@
-/** For tests: what every BmcDriver must do, and a BMC in memory to do it with. */
+/** For tests: the requirements of every BmcDriver, and a BMC in memory for them. */
 export { type ImitatedBmc, imitatedBmc, imitatedIpmitool } from './imitated-ipmitool.ts';
 export { type BmcRig, bmcConformance, type ConformanceCase, type DeviceSide } from './suite.ts';
 export { VirtualClock } from './virtual-clock.ts';

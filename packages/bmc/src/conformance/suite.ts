@@ -1,5 +1,5 @@
 /**
- * What every BmcDriver must do, as cases that run against a rig: a BMC whose own side can be
+ * The requirements of every BmcDriver, as cases that run against a rig: a BMC whose own side can be
  * looked at. The same cases run against real ipmitool with ipmi_sim, against the imitation of
  * ipmitool, and against drivers broken on purpose, on which the named cases must be red.
  */

@@ -1,9 +1,9 @@
 import type { BmcIdentity, BootDevice, BootOverride, PowerState } from '../driver.ts';
 
 /**
- * Reads what ipmitool prints for `raw` and `fru print`. Pure; every function answers undefined
- * for what it does not understand, and the driver calls that `malformed`.
- * Section numbers are those of the IPMI 2.0 specification, revision 1.1.
+ * Reads ipmitool's output for `raw` and `fru print`. Pure; every function answers undefined for
+ * unknown output, and the driver calls that `malformed`. Section numbers are those of the IPMI 2.0
+ * specification, revision 1.1.
  */
 
 /** The bytes of a raw answer: pairs of hex digits, the completion code already removed. */
@@ -80,7 +80,7 @@ export function readBootFlags(bytes: readonly number[]): BootFlags | undefined {
   return { flags, device };
 }
 
-/** How a read-back differs from what was set. */
+/** How a read-back differs from the request. */
 export type BootFlagsDifference = 'none' | 'flags' | 'device';
 
 export function bootFlagsDifference(wanted: BootFlags, read: BootFlags): BootFlagsDifference {

@@ -288,7 +288,7 @@ export class IpmiDriver implements BmcDriver {
     return governor.run(target.credential, act, { restMs }, signal);
   }
 
-  /** What is connected to is what was judged: ipmitool would look a name up again. */
+  /** The judged address is the one that is dialled: ipmitool would look a name up again. */
   async #address(): Promise<string | BmcResult<never>> {
     const { names, target } = this.#parts;
     if (readAddress(target.address) !== undefined) return target.address;

@@ -72,7 +72,7 @@ export function logOf(stdout: string, entriesMax: number): BmcLog {
   return { entries: entries.toReversed(), complete: true };
 }
 
-/** Of a threshold that was crossed; what other events mean only their maker knows. */
+/** Of a threshold that was crossed; only their maker knows the meaning of other events. */
 function severityOf([event = '', direction = '']: readonly string[]): HealthLevel | undefined {
   if (/^deassert/i.test(direction)) return 'ok';
   if (/^(upper|lower) non-critical/i.test(event)) return 'warning';

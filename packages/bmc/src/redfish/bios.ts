@@ -123,7 +123,7 @@ const onReset = {
 interface Bios {
   readonly current: JsonObject;
   readonly pending: JsonObject;
-  /** What is changed: the settings resource, or the one itself where it has none. */
+  /** The resource to change: the settings resource, or the one itself where it has none. */
   readonly target: Resource;
   readonly appliesOnReset: boolean;
   readonly registry: string | undefined;

@@ -23,7 +23,7 @@ export async function readBootOrder(system: Resource, get: Get): Promise<BmcResu
   return ok({ options, complete: options.length === order.length });
 }
 
-/** What each option is called, by how the order refers to it. */
+/** The name of each option, by its reference in the order. */
 async function optionNames(
   system: Resource,
   get: Get,

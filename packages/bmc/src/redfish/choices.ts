@@ -45,8 +45,8 @@ export function wantedBoot(
 }
 
 /**
- * The body of the PATCH: all of it in one request, as some BMCs take only that. What follows the
- * first is tried, in this order, where the one before it was refused.
+ * The bodies of the PATCH, in the order in which they are tried: each after a refusal of the one
+ * before it. The first has all in one request, because some BMCs accept only that.
  */
 export function bootPatches({ target, mode }: WantedBoot, now: BootFacts): readonly JsonObject[] {
   if (target === 'None') {
@@ -72,7 +72,7 @@ export type BootReading =
   | { readonly kind: 'allowed'; readonly note: string }
   | { readonly kind: 'different'; readonly words: string };
 
-/** Whether what was read back is what was asked for. */
+/** Whether the value that was read back is the requested one. */
 export function judgeBoot(
   wanted: WantedBoot,
   facts: BootFacts,

@@ -67,7 +67,7 @@ export class Conversation {
   #authorization: Authorization = { kind: 'none' };
   #root: JsonObject | undefined;
   #certificateSha256: string | undefined;
-  /** The last request found nobody: what is left to say goes unsaid. */
+  /** The last request got no answer: no further request is sent. */
   #isSilent = false;
 
   constructor(parts: ConversationParts) {
@@ -111,7 +111,7 @@ export class Conversation {
     return taken.kind === 'ok' ? ok(undefined) : taken;
   }
 
-  /** The same of what may take its time (DSP0266, 202). */
+  /** The same for an action that may take its time (DSP0266, 202). */
   async order(
     path: string,
     body: JsonObject,
@@ -328,7 +328,7 @@ function strangeStatus({ status, headers }: Answered, { method, path }: Asked): 
   return failed('protocol', message, `${status} to ${to.replace(/\?.*$/, '').slice(0, 200)}`);
 }
 
-/** Refuses here what would be cut short or misread. */
+/** Refuses here a target that would be cut short or misread. */
 function unfitTarget(target: RedfishTarget): BmcResult<never> | undefined {
   const { address, user, password, credential } = target;
   if (!isAddress(address)) {

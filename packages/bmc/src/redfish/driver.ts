@@ -396,7 +396,7 @@ export class RedfishDriver implements BmcDriver {
     for (const body of others) {
       if (told.kind !== 'failed' || told.type !== 'rejected') break;
       const again = await talk.patch(system.value, body, signal);
-      // The first refusal says most: it is of what we would have liked.
+      // The first refusal says most: it is of the preferred request.
       if (again.kind !== 'failed' || again.type !== 'rejected') told = again;
     }
     return told.kind === 'ok' ? wanted : told;

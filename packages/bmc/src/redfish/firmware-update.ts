@@ -27,7 +27,7 @@ import { mayHaveHappened } from './refusal.ts';
 import { isTrouble, type TaskCalls, taskIn, watchTask } from './tasks.ts';
 
 export interface UpdateTimings {
-  /** A task may take so long, and what was ordered without one. */
+  /** The maximum time of a task, and of an order without one. */
   readonly windowMs: number;
   readonly pollMs: number;
   /** After its task is over, the version shows within this: a BMC may restart in between. */

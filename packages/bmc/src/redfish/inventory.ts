@@ -20,7 +20,7 @@ import { adapterInterfaces, merged } from './network-adapters.ts';
 import { isThere, PartReader, partsMax, type Read } from './part-reader.ts';
 
 const storagesMax = 16;
-/** Adapters are many resources each; they come last, and what is read before them counts. */
+/** Adapters are many resources each; they come last, and earlier reads count against this. */
 const adapterRequestsMax = 128;
 
 /**

@@ -19,7 +19,7 @@ interface Indicator {
   readonly property: 'LocationIndicatorActive' | 'IndicatorLED';
 }
 
-/** The lamp that a service has; what it answers decides which property it is. */
+/** The lamp that a service has; its answer decides which property that is. */
 function indicatorAmong(resources: readonly Resource[]): BmcResult<Indicator> {
   for (const property of waysOf('indicator')) {
     const resource = resources.find(({ body }) => property in body);

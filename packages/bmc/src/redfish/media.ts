@@ -1,6 +1,7 @@
 /**
  * Virtual media (DSP0268, VirtualMedia): a drive for CDs of the machine that the BMC feeds from a
- * URL. Only what is read back counts: a medium is in when the drive names it and says so.
+ * URL. Only what is read back counts: a medium is in when the drive names it and reports it as
+ * inserted.
  */
 import { type Asserted, type BmcResult, failed, ok } from '../driver.ts';
 import { readUntil } from '../read-back.ts';
@@ -137,7 +138,7 @@ async function tell(
   else {
     for (const body of bodies) {
       const again = await calls.turn((talk) => talk.post(path, body, calls.signal));
-      // The first refusal says most: it is of what we would have liked.
+      // The first refusal says most: it is of the preferred request.
       if (told.kind === 'ok' || !isRefused(again)) told = again;
       if (!isRefused(again)) break;
     }

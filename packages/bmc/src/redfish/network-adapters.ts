@@ -27,7 +27,10 @@ export async function adapterInterfaces(
   return merged([], found);
 }
 
-/** What is listed, with what else adapters say of it, and then their other addresses. */
+/**
+ * The listed interfaces, completed by what adapters say of them, and then the adapters' other
+ * addresses.
+ */
 export function merged(
   listed: readonly BmcInterface[],
   ofAdapters: readonly BmcInterface[],

@@ -1,4 +1,4 @@
-/** What a Redfish driver is made of, and what may be set of it. */
+/** The parts of a Redfish driver, and its options. */
 import type { Clock, HttpClient, HttpsLimits } from '@rackwright/platform';
 import type { GovernedCalls } from '../governor.ts';
 import type { ReadBackTimings } from '../read-back.ts';

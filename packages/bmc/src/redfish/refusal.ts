@@ -1,8 +1,8 @@
 /**
- * What an answer that is no success means (DSP0266 §7.11, §8.6).
+ * The meaning of an answer that is no success (DSP0266 §7.11, §8.6).
  *
- * 1. 401 and 403 are failures of the credential; what may pass is transient; what is no Redfish at
- *    all is named as what it is.
+ * 1. 401 and 403 are failures of the credential; a passing cause is transient; an answer that is no
+ *    Redfish is named as what it is.
  * 2. The BMC's own words are kept, bounded, with every secret of the conversation taken out.
  */
 import type { HttpsOutcome } from '@rackwright/platform';

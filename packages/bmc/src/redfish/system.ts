@@ -8,7 +8,7 @@ export interface BootFacts {
   readonly target: string | undefined;
   readonly enabled: string | undefined;
   readonly mode: string | undefined;
-  /** Undefined: it does not say what it offers. */
+  /** Undefined: it does not list its targets. */
   readonly targets: readonly string[] | undefined;
 }
 
@@ -50,7 +50,7 @@ export function resetTypes(choices: JsonObject): readonly string[] | undefined {
   return found === undefined ? undefined : textsAt(found as JsonObject, 'AllowableValues');
 }
 
-/** While it goes on or off it is still what it was. Undefined: it does not say. */
+/** While it goes on or off it still counts as before. Undefined: it does not say. */
 function powerOf(body: JsonObject): PowerState | undefined {
   switch (textAt(body, 'PowerState')) {
     case 'On':
@@ -102,7 +102,7 @@ export function chassisPathOf({ body }: Resource): string | undefined {
   return pathsAt(objectAt(body, 'Links'), 'Chassis')[0];
 }
 
-/** What is known of the system that is meant. */
+/** Known properties of the system that is meant. */
 export interface ExpectedSystem {
   readonly guidHex?: string;
   readonly serial?: string;
@@ -118,7 +118,7 @@ function isExpected(system: Resource, { guidHex, serial }: ExpectedSystem): bool
   return pairs.length > 0 && pairs.every(([wanted, seen]) => wanted === seen);
 }
 
-/** The one of several systems that fits what is known of the host, or none. */
+/** The one of several systems that fits the known properties of the host, or none. */
 export async function systemAmong(
   paths: readonly string[],
   expected: ExpectedSystem | undefined,

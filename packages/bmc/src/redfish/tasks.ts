@@ -1,8 +1,8 @@
 /**
- * What a service says of an order that it carries out later (DSP0266, 202; DSP0268, Task).
+ * A service's reports about an order that it carries out later (DSP0266, 202; DSP0268, Task).
  *
- * A task is a hint. It may vanish with a restart of the BMC, or be another one's by then: what was
- * ordered is read back in any case.
+ * A task is a hint. It may vanish with a restart of the BMC, or its number may belong to another
+ * task by then: the result of the order is read back in any case.
  */
 import { pause } from '@rackwright/platform';
 import {

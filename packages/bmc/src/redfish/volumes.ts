@@ -227,7 +227,7 @@ function byVolumeType(body: JsonObject): string {
   return volumeTypes.find(({ way }) => way === type)?.raidType ?? 'unknown';
 }
 
-/** What has to go, and what has to come. */
+/** The volumes to delete, and those to create. */
 function difference(volumes: readonly Volume[], targets: readonly Target[]) {
   const isAlone = (one: Volume): boolean =>
     volumes.every((other) => other === one || !other.paths.some((at) => one.paths.includes(at)));
@@ -349,7 +349,7 @@ async function orderChange(
     }
     if (taken.kind === 'ok') return ok({ task: taskIn(taken.value), isOpen: false });
     if (isRefused(taken)) {
-      // The first refusal says most: it is of what we would have liked.
+      // The first refusal says most: it is of the preferred request.
       if (refused === '') refused = taken.backendWords;
     } else if (mayHaveHappened(taken) || isTrouble(taken)) {
       return ok({ task: undefined, isOpen: true });
@@ -367,7 +367,7 @@ function isBusy(taken: BmcResult<Taken>): boolean {
   return taken.kind === 'transient' && taken.reason === 'busy';
 }
 
-/** What the controller holds in the end, read until it is what is wanted. */
+/** The controller's volumes in the end, read until they are the wanted ones. */
 function seen(listPath: string, targets: readonly Target[], calls: VolumeCalls) {
   const { clock, volumes, fresh, signal } = calls;
   const timings = { windowMs: volumes.shownWithinMs, pollMs: volumes.pollMs };

@@ -42,7 +42,7 @@ export function stateIn(body: Uint8Array, calls: PowerCalls): ReadState {
   const isOn = isOneOf(calls.onValues, usualWords.on);
   const isOff = isOneOf(calls.offValues, usualWords.off);
   if (isOn !== isOff) return { kind: 'state', power: isOn ? 'on' : 'off' };
-  // Not verbatim: an answer may repeat what it was asked with.
+  // Not verbatim: an answer may repeat the request.
   return { kind: 'none', why: `its answer of ${said.length} characters is neither on nor off` };
 }
 

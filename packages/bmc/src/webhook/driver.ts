@@ -211,7 +211,7 @@ function refusalOf(
   return failed('rejected', `the device does not take ${asked}: ${wanted} is expected`, words);
 }
 
-/** Refuses here what would be cut short or misread. */
+/** Refuses here a target that would be cut short or misread. */
 function unfitTarget({ address, user, password, credential, calls }: WebhookTarget) {
   if (!isAddress(address)) {
     const form = 'an IPv4 or IPv6 address or a host name';

@@ -1,4 +1,4 @@
-/** What differs between two plain values, in lines for a person; pure. */
+/** The differences between two plain values, in lines for a person; pure. */
 import type { Plain } from './plain.ts';
 
 /** Lines of a long text that are shown, each side. */

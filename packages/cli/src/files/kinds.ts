@@ -37,7 +37,7 @@ export interface Existing {
   readonly value: PlainObject;
 }
 
-/** What is to be written. */
+/** A resource to write. */
 export interface WantedResource {
   readonly name: string;
   readonly value: PlainObject;
@@ -75,7 +75,7 @@ export interface Kind {
   ): Promise<unknown>;
 }
 
-/** In the order in which they are made: what others name comes first. */
+/** In the order in which they are made: a resource that others name comes first. */
 export const kinds: readonly Kind[] = [
   kindOf(RackSchema, {
     name: 'Rack',
@@ -124,7 +124,7 @@ export const kinds: readonly Kind[] = [
         (pageToken) => templates.listTemplates({ pageToken }),
         (page) => page.templates,
       );
-      // What comes with the control plane is nobody's to write.
+      // Built-in resources cannot be written.
       return all.filter(({ builtIn }) => !builtIn);
     },
     get: ({ templates }, name) => templates.getTemplate({ name }),
@@ -271,7 +271,7 @@ function kindOf<D extends DescMessage>(schema: D, parts: KindParts<D>): Kind {
   };
 }
 
-/** The message that is sent. Throws what does not fit. */
+/** The message to send. Throws for values that do not fit. */
 export function messageOf<D extends DescMessage>(
   schema: D,
   { name, value }: WantedResource,

@@ -1,6 +1,6 @@
 /**
- * Resources as plain values, as they stand in files: only what is set, names as in JSON, enum
- * values as people write them ("metadata-only").
+ * Resources as plain values, as they are in files: only set fields, names as in JSON, enum values
+ * as people write them ("metadata-only").
  */
 import type { DescEnum, DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { fromJson, type JsonValue, toJson } from '@bufbuild/protobuf';
@@ -30,7 +30,7 @@ export function plainOf<D extends DescMessage>(
   return Object.fromEntries(found.filter(([, value]) => !isEmpty(value)));
 }
 
-/** The message that a plain value stands for. Throws what does not fit. */
+/** The message of a plain value. Throws for values that do not fit. */
 export function messageFrom<D extends DescMessage>(schema: D, plain: PlainObject): MessageShape<D> {
   return fromJson(schema, jsonOf(schema, plain) as JsonValue);
 }

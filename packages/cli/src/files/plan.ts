@@ -1,13 +1,13 @@
 /**
- * From a file to what is to be done, and doing it.
+ * From a file to the changes, and applying them.
  *
  * Invariants:
  * 1. Nothing is written before every object has been read, compared and validated by the control
  *    plane: a file with a mistake changes nothing.
- * 2. A change is written only onto what it was compared with (etag).
- * 3. What is made is made in the order in which one names another. The first failure ends it;
- *    what has been done stays, and applying the file again goes on there.
- * 4. A repeated request acts once: its id follows from what is written and what stood there.
+ * 2. A change is written only onto the version that it was compared with (etag).
+ * 3. Objects are made in the order in which one names another. The first failure ends it; earlier
+ *    changes stay, and applying the file again goes on there.
+ * 4. A repeated request acts once: its id follows from the new value and the old one.
  */
 import { createHash } from 'node:crypto';
 import { ApiFailure, type FieldViolation } from '@rackwright/messages';
@@ -23,20 +23,20 @@ const widthMax = 8;
 export interface Step {
   readonly object: FileObject;
   readonly action: 'create' | 'change' | 'unchanged';
-  /** What is there; undefined when it is to be made. */
+  /** The present resource; undefined when it is to be made. */
   readonly existing?: Existing;
   readonly wanted: WantedResource;
-  /** What changes, in lines. */
+  /** The changes, in lines. */
   readonly lines: readonly string[];
 }
 
-/** What is wrong with one object. */
+/** The problems of one object. */
 export interface Refusal {
   readonly object: FileObject;
   readonly problems: readonly Problem[];
 }
 
-/** Compares the objects with what is there, in the order in which they will be written. */
+/** Compares the objects with the present resources, in the order in which they will be written. */
 export async function planSteps(
   clients: FileClients,
   objects: readonly FileObject[],
@@ -58,7 +58,7 @@ export async function planSteps(
   });
 }
 
-/** Lets the control plane check every object that would be written; answers what it refuses. */
+/** Lets the control plane check every object that would be written; returns its refusals. */
 export async function validate(
   clients: FileClients,
   steps: readonly Step[],
@@ -153,7 +153,7 @@ function problemOf({ line, column }: FileObject, message: string): Problem {
   return { line, column, message };
 }
 
-/** What is asked for; undefined: it is not there. */
+/** The requested resource; undefined: it does not exist. */
 export async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();

@@ -5,14 +5,14 @@ import { PoolAmountSchema } from '@rackwright/messages';
 import { parseDuration, parseInstant } from '../output/time.ts';
 import type { Plain } from './plain.ts';
 
-/** A value read, or what would be right. */
+/** A value, or the text that would be right. */
 export type ReadShort =
   | { readonly kind: 'ok'; readonly plain: Plain }
   | { readonly kind: 'bad'; readonly right: string };
 
 const durationShape = /^\d{1,12}(\.\d{1,9})?s$/;
 
-/** What stands there for a message, as JSON has it; undefined: it has to be an object. */
+/** The short form of a message, as JSON has it; undefined: it has to be an object. */
 export function readShort({ typeName }: DescMessage, value: unknown): ReadShort | undefined {
   switch (typeName) {
     case 'google.protobuf.Duration':
@@ -38,7 +38,7 @@ function readDuration(value: unknown): ReadShort {
   return { kind: 'bad', right: 'text as 90s, 30m, 2h or 3d' };
 }
 
-/** 2 or 25%; what is none may be an object still. */
+/** 2 or 25%; any other value may be an object still. */
 function readAmount(value: unknown): ReadShort | undefined {
   if (value === undefined) return undefined;
   const text = typeof value === 'string' || typeof value === 'number' ? `${value}` : '';

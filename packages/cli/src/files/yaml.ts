@@ -1,11 +1,11 @@
 /**
- * YAML as people write it into files, with the place of all that is wrong. Two readers stand on it:
- * of files of objects, and of the manifest.
+ * YAML as people write it into files, with the place of each problem. Two readers use it: of files
+ * of objects, and of the manifest.
  *
  * Invariants:
- * 1. What is larger, nested deeper or more at once than the bounds say is refused before anything
- *    is made of it.
- * 2. No directive is taken: another version of YAML reads plain words as something else.
+ * 1. A text that exceeds the bounds of size, depth or number is refused before anything is made of
+ *    it.
+ * 2. No directive is accepted: another version of YAML reads plain words differently.
  */
 import {
   Composer,
@@ -32,7 +32,7 @@ export interface Problem extends Place {
   readonly message: string;
 }
 
-/** One text, and what is found to be wrong with it. */
+/** One text, and its problems. */
 export class YamlText {
   readonly #text: string;
   readonly #bytesMax: number;
@@ -53,7 +53,7 @@ export class YamlText {
     return this.#problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
   }
 
-  /** What stands in each document that is not empty; nothing once something is wrong. */
+  /** The content of each document that is not empty; nothing once there is a problem. */
   documents(): Node[] {
     if (Buffer.byteLength(this.#text) > this.#bytesMax) {
       this.tellAt({ line: 1, column: 1 }, `is larger than ${this.#bytesMax} bytes`);
@@ -120,7 +120,7 @@ export class YamlText {
   }
 }
 
-/** The items of a list, or what stands there instead of one. */
+/** The items of a list, or the node that is there instead of one. */
 export function listed(node: Node): Node[] {
   return isSeq(node) ? (node.items as Node[]) : [node];
 }

@@ -56,7 +56,7 @@ export type Answered =
   /** The person refused, the code or the refresh token has ended. */
   | { readonly kind: 'refused'; readonly why: string };
 
-/** Asks where it takes what. Throws `UsageError` when it does not do what is needed. */
+/** Reads the provider's endpoints. Throws `UsageError` when it lacks a needed one. */
 export async function endpointsOf(provider: Provider): Promise<Endpoints> {
   const { issuer } = provider.settings;
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

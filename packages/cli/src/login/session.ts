@@ -15,7 +15,7 @@ import { endpointsOf, type Provider, refresh, type Tokens } from './provider.ts'
 /** A token that ends within this time is renewed first, milliseconds. */
 const renewBeforeMs = 60_000;
 
-/** What is kept of a sign-in. */
+/** The stored part of a sign-in. */
 export interface Session {
   readonly issuer: string;
   readonly clientId: string;
@@ -106,7 +106,7 @@ export async function providerOf(io: CommandIo, settings: LoginSettings): Promis
   return { settings, web, caPem, signal };
 }
 
-/** What is kept; undefined when there is nothing, or nothing that can be read. */
+/** The stored sign-in; undefined when there is none, or none that can be read. */
 export async function readSession(io: CommandIo, context: string): Promise<Session | undefined> {
   const bytes = await io.readFile(sessionPath(io, context));
   if (bytes === undefined) return undefined;

@@ -37,7 +37,7 @@ function detailOf(message: ReflectMessage, field: DescField): readonly string[] 
   }
 }
 
-/** What is false says so: "powered_on=false". */
+/** A false value says so: "powered_on=false". */
 function isPlainFlag(field: DescField): boolean {
   return field.fieldKind === 'scalar' && field.scalar === ScalarType.BOOL;
 }

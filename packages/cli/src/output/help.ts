@@ -13,7 +13,7 @@ export function foldHelp(text: string): string {
 }
 
 function foldLine(given: string): string[] {
-  // What is empty by default is just optional, which its brackets say.
+  // A flag that is empty by default is just optional, which its brackets say.
   const line = given.replace(/ +\[default = ""\]$/, '');
   const row = /^( +(?:-\w +)?\S+(?: \S+)* {2,})(\S.*)$/.exec(line);
   const [, first, second] = row ?? [];

@@ -219,7 +219,7 @@ function policyText(policy: ShutdownPolicy | undefined): string {
   return [enumName('ShutdownMode', mode) || 'as is usual', within].filter(Boolean).join(', ');
 }
 
-/** What people have said of the host, and what is wrong with it. */
+/** People's notes on the host, and its problems. */
 function useFields({ status }: Host, clock: Clock): [string, string][] {
   const { claim, deletion, holds = [], faults = [] } = status ?? {};
   const claimed = claim === undefined ? '' : `${claim.by} ${ago(clock, claim.at)}: ${claim.reason}`;

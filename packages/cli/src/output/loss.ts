@@ -7,14 +7,14 @@ import { rootDiskText } from './deploy.ts';
 import { stateText } from './host.ts';
 import { ago } from './time.ts';
 
-/** What is asked for; `steps` and `image` as a person gave them. */
+/** The requested destruction; `steps` and `image` as a person gave them. */
 export type Destruction =
   | { readonly kind: 'clean'; readonly steps: readonly string[] }
   | { readonly kind: 'provision' | 'reimage'; readonly image: string; readonly netboot: boolean }
   | { readonly kind: 'release' }
   | { readonly kind: 'delete'; readonly force: boolean };
 
-/** Lines that say what is lost, the question last. */
+/** Lines about the loss, the question last. */
 export function lossLines(what: Destruction, host: Host, clock: Clock): readonly string[] {
   return [...effectLines(what, host), ...useLines(host, clock), `${questionOf(what, host)} [y/N] `];
 }
@@ -22,7 +22,7 @@ export function lossLines(what: Destruction, host: Host, clock: Clock): readonly
 /** Hosts that are named before a request to many; of more hosts only the number is shown. */
 const namedMost = 12;
 
-/** Lines that say which hosts are meant and what they lose, before the question. */
+/** Lines about the selected hosts and their loss, before the question. */
 export function bulkLossLines(
   word: string,
   what: Destruction | undefined,

@@ -79,7 +79,7 @@ const deviceColumns: Column<PlannedDevice>[] = [
   { title: 'CAN MISS', value: ({ canMiss }) => canMiss, dropOrder: 6, widthMin: 20 },
 ];
 
-/** "whole, 16384 reads"; reads count what is read again, too. */
+/** "whole, 16384 reads"; reads include repeated ones. */
 function readBackText({ verification, reads }: PlannedDevice): string {
   return verification === '' ? '' : `${verification}, ${reads} reads`;
 }

@@ -22,7 +22,7 @@ const tellingMs = 2_000;
 /** Columns of a bar that always fits beside its text, and of the widest one. */
 const barColumns = { least: 10, most: 30 } as const;
 
-/** What is to be seen of a host's run now; `usualMs`: how long such runs take. */
+/** The visible state of a host's run now; `usualMs`: how long such runs take. */
 export function workOf(host: Host, nowMs: number, usualMs: number | undefined): WorkSeen {
   const run = host.status?.run;
   if (run === undefined || run.phase === RunPhase.ENDED) {
@@ -96,7 +96,7 @@ export function barLine(seen: WorkSeen, columns: number): string {
   return `${fit(text, Math.max(1, room - widthOf(drawn) - 2))}  ${drawn}  ${tail}`;
 }
 
-/** The same for a pipe: what changes often, the time, is left out, and percents come by tens. */
+/** The same for a pipe: the time, which changes often, is left out, and percents come by tens. */
 export function plainLine({ text, percent }: WorkSeen): string {
   const tens = percent === undefined ? '' : `  ${Math.floor(percent / 10) * 10}%`;
   return `${clean(text)}${tens}`;

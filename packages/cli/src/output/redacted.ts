@@ -1,4 +1,4 @@
-/** What is shown to others: JSON without what people may have put a secret into. Pure. */
+/** Output for others: JSON without fields that may hold a secret of a person. Pure. */
 import type { JsonValue } from '@bufbuild/protobuf';
 
 /** Fields whose value is left out, at any depth, by their names in JSON. */

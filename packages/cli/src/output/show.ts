@@ -65,7 +65,7 @@ export function printEvent<D extends DescMessage>(
   }
 }
 
-/** Prints what is no message. Throws `UsageError` when names are asked for: it has none. */
+/** Prints a value that is no message. Throws `UsageError` when names are asked for: it has none. */
 export function printValue({ out }: CommandIo, output: ProgramKind, value: JsonValue): void {
   if (output === 'name') throw noNames();
   out.write(

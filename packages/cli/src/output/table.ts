@@ -59,7 +59,7 @@ interface Sized<T> {
 
 function dropToFit<T>(cells: Sized<T>[], columns: number): Sized<T>[] {
   let kept = cells;
-  // What can be cut counts with its smallest width: a cut column says more than none.
+  // A column that can be cut counts with its smallest width: a cut column says more than none.
   while (smallestWidth(kept) > columns) {
     const last = kept.reduce<Sized<T> | undefined>(
       (worst, each) => (dropOrderOf(each) > dropOrderOf(worst) ? each : worst),

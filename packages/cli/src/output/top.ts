@@ -4,7 +4,7 @@ import { problemText } from './host.ts';
 import { barLine, workOf } from './progress.ts';
 import { clean, fit } from './text.ts';
 
-/** What one look has seen. */
+/** The result of one look. */
 export interface FleetSeen {
   readonly server: string;
   readonly states: CountHostsResponse;
@@ -16,7 +16,7 @@ export interface FleetSeen {
   readonly freeze: Freeze | undefined;
   /** Lines that there are. */
   readonly rows: number;
-  /** Why this is what was seen before, and not what is now. */
+  /** Why this is an earlier result, and not the present one. */
   readonly trouble?: string;
 }
 

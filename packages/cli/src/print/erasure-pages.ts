@@ -12,7 +12,7 @@ import { counted } from '@rackwright/messages';
 import { duration } from '../output/time.ts';
 import { grouped, type Page, type Section, sizeText } from './page.ts';
 
-/** A certificate with what it is worth. */
+/** A certificate with its verdict. */
 export interface PrintedCertificate {
   /** The exact bytes that were signed. */
   readonly bytes: Uint8Array;
@@ -262,7 +262,7 @@ function proofSection(statement: ErasureStatement, digest: string): Section {
   ]);
 }
 
-/** Empty values are shown as such: what is not known is not left out. */
+/** Empty values are shown as such: an unknown value is not left out. */
 function fields(heading: string, rows: readonly (readonly [string, string])[]): Section {
   const shown = rows.map(([label, value]) => [label, value === '' ? '–' : value] as const);
   return { kind: 'fields', heading, fields: shown };

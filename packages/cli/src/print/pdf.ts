@@ -1,6 +1,6 @@
 /**
  * Pages as PDF 1.4 (ISO 32000-1): text and rules on A4, in the two Helvetica fonts that every
- * reader has. A page that does not fit is set smaller; what is still too long goes on to a next
+ * reader has. A page that does not fit is set smaller; the rest of a longer one goes on a next
  * sheet. Characters outside of Windows-1252 are printed as "?"; the HTML form has them.
  */
 import type { Page, Section } from './page.ts';
@@ -18,7 +18,7 @@ const sizeMax = 9;
 
 type Font = 'F1' | 'F2';
 
-/** Where the next line stands, and what has been drawn. */
+/** The position of the next line, and the drawn part. */
 interface Cursor {
   y: number;
   readonly size: number;

@@ -64,7 +64,7 @@ export function openClients(baseUrl: string): Clients {
   };
 }
 
-/** What has been caught, as the console speaks of failures. */
+/** A caught value as a failure of the console. */
 export function failureOf(caught: unknown): Failure {
   const error = ConnectError.from(caught);
   const [details] = error.findDetails(googleRpc.ErrorInfoSchema);

@@ -100,7 +100,7 @@ export function useLive<T>(
     return () => loader.stop();
   }, [loader]);
   const reload = useCallback(() => loader.ask(0), [loader]);
-  // What was answered for another key is not shown under this one.
+  // An answer for another key is not shown under this one.
   const shown = answer.key === key ? answer : noAnswer<T>(key);
   return { value: shown.value, failure: shown.failure, isLoading: shown.isLoading, reload };
 }

@@ -21,7 +21,7 @@ export interface HostRows {
   readonly reach: number | undefined;
   readonly failure: Failure | undefined;
   readonly rowAt: (index: number) => Host | undefined;
-  /** Says what is on the screen. */
+  /** Sets the visible part of the list. */
   readonly look: (window: Pick<ListWindow, 'first' | 'end'>) => void;
   readonly reload: () => void;
 }
@@ -134,7 +134,7 @@ class PageReader {
     void this.#go();
   }
 
-  /** Reads anew what is on the screen; the rest when it is looked at. */
+  /** Reads the visible rows anew; the others when they become visible. */
   renew(): void {
     this.#version += 1;
     void this.#go();

@@ -196,7 +196,7 @@ export class Link {
     }
   }
 
-  /** What is served and not stored has no position of its own. */
+  /** An event that is served and not stored has no position of its own. */
   #noted<T extends { readonly position: string }>(message: T): T {
     if (message.position !== '') this.#position = message.position;
     return message;

@@ -23,8 +23,8 @@ export interface MorePages<T> {
 }
 
 /**
- * The first page, kept fresh; `more` adds the next one to what is shown. What a fresh first page
- * pushes out of itself stays, in its order.
+ * The first page, kept fresh; `more` adds the next one to the shown rows. Rows that a fresh first
+ * page displaces stay, in their order.
  */
 export function usePages<T>(
   key: string,

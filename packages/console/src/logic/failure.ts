@@ -102,7 +102,7 @@ const codeAdvice: Readonly<Record<Code, string>> = {
   [Code.Unauthenticated]: 'Sign in again.',
 };
 
-/** What to say of `failure` of what was attempted, as "The clean of h1 was not planned". */
+/** The text about `failure` of an attempt, such as "The clean of h1 was not planned". */
 export function toldOf(what: string, failure: Failure): Told {
   const { message, isUnreached } = failure;
   const why = isUnreached ? 'The control plane does not answer.' : sentence(message);

@@ -69,7 +69,7 @@ export function grouped(count: number | bigint): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** "h1" of "hosts/h1"; what has no slash stays. */
+/** "h1" of "hosts/h1"; a text without a slash stays. */
 export function idOf(name: string): string {
   return name.slice(name.lastIndexOf('/') + 1);
 }

@@ -1,4 +1,4 @@
-/** The page that an address names: what stands behind its "#". Pure. */
+/** The page that an address names: the part after its "#". Pure. */
 
 export interface Route {
   /** "hosts/h1" is ["hosts", "h1"]; the overview is []. */
@@ -16,7 +16,7 @@ export function parseRoute(hash: string): Route {
   };
 }
 
-/** "#/hosts/h1?tab=disks"; what is undefined or empty is left out of the query. */
+/** "#/hosts/h1?tab=disks"; an undefined or empty value is left out of the query. */
 export function formatRoute(
   path: readonly string[],
   query: Readonly<Record<string, string | undefined>> = {},

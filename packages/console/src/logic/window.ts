@@ -30,7 +30,7 @@ export interface ListWindow {
   readonly spacerPx: number;
 }
 
-/** What is drawn of a list that is scrolled so. */
+/** The rows to draw of a list at this scroll position. */
 export function windowOf({ scrollPx, heightPx, rowPx, rows }: Viewport): ListWindow {
   const wholePx = rows * rowPx;
   const spacerPx = Math.min(wholePx, spacerPxMax);

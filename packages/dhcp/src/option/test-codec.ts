@@ -1,11 +1,14 @@
-/** What every option codec owes: golden bytes, refused truncations, round trip, no other error. */
+/**
+ * The requirements of every option codec: golden bytes, refused truncations, round trip, no other
+ * error.
+ */
 import { DecodeError } from '@rackwright/bytes';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { OptionCodec } from './codec.ts';
 
 export interface CodecCase<Value> {
-  /** Wire bytes in hex, and what they mean. */
+  /** Wire bytes in hex, and their value. */
   readonly golden: readonly (readonly [hex: string, value: Value])[];
   /** Any value that the codec can write. */
   readonly values: fc.Arbitrary<Value>;

@@ -37,7 +37,7 @@ export interface ServerRequest {
   readonly ignored: readonly IgnoredOption[];
 }
 
-/** Where another server was seen: what it said to us, for example to a probe of ours. */
+/** The sight of another server: its answer to us, for example to a probe of ours. */
 export interface OtherAnswer {
   readonly kind: 'otherAnswer';
   readonly packet: DhcpPacket;

@@ -53,8 +53,8 @@ export interface ServerState {
   /** Whether the client may boot the runner. */
   readonly permission: BootPermission;
   /**
-   * What was granted to this very question before, by what was granted; added to. Absent: nothing
-   * is remembered.
+   * Earlier grants for this very question, by the granted lease; this call adds to them. Absent:
+   * nothing is remembered.
    */
   readonly granted?: Map<string, GrantedBefore>;
 }
@@ -75,7 +75,7 @@ export interface ServerDecision {
   readonly reply: Reply | undefined;
   readonly changes: readonly LeaseChange[];
   readonly notice: ServerNotice | undefined;
-  /** Why there is no reply, or what it is. */
+  /** Why there is no reply, or the kind of reply. */
   readonly reason: string;
 }
 
@@ -152,7 +152,7 @@ function otherServer({ request, settings, standing }: Desk): ServerDecision | un
   return { reply: undefined, changes, notice, reason: 'chose another server' };
 }
 
-/** V4: what may go on beside another server. */
+/** V4: the requests that are still served beside another server. */
 function isRunning({ request, standing }: Desk): boolean {
   const { asked, mac } = request;
   if (asked.kind === 'decline' || asked.kind === 'release') return true;
@@ -187,9 +187,9 @@ function bind(desk: Desk, address: string): ServerDecision {
 }
 
 /**
- * A client that believes to have an address already. A known host is on record even when its
- * lease is not (a file that was lost): it keeps what nobody else has. Of a stranger without a
- * lease we know nothing and stay silent, unless the address is of another network.
+ * A client that believes to have an address already. A known host is on record even when its lease
+ * is not (a file that was lost): it keeps an address that nobody else has. For a stranger without a
+ * lease we have no record and stay silent, unless the address is of another network.
  */
 function confirm(desk: Desk, address: string): ServerDecision {
   const { standing, request, settings } = desk;

@@ -150,7 +150,7 @@ class FatWriter {
     this.#image.set(bytes, (reservedBlocks + 2 * fatBlocks) * blockBytes);
   }
 
-  /** Writes what is in a folder, and answers its entries. */
+  /** Writes the content of a folder, and returns its entries. */
   #entriesOf(folder: Folder, ownCluster: number): Uint8Array[] {
     const entries: Uint8Array[] = [];
     let count = 0;

@@ -1,9 +1,10 @@
 /**
- * Makes the partition table of an image fill the disk that it is put onto, with room for first-boot
- * data at the end. Pure: from the first bytes of the image to what has to be written.
+ * Makes the partition table of an image fill its disk, with room for first-boot data at the end.
+ * Pure: from the first bytes of the image to the blocks to write.
  *
- * F1 Only the partition that lies last grows, and only when nothing of it moves.
- * F2 The disk's first bytes are answered whole, to be written last: before, none of it counts.
+ * F1 Only the last partition grows, and only when nothing of it moves.
+ * F2 The disk's first bytes are returned whole, to be written last: before that the disk does not
+ *    count.
  */
 import { createHash } from 'node:crypto';
 import { ImageError } from '../failure.ts';

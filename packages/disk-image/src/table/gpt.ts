@@ -3,7 +3,8 @@
  * written for a disk of another size.
  *
  * 1. Nothing of a table is used before both of its checksums have been found right.
- * 2. What is not changed on purpose stays byte for byte: attributes, names, reserved parts.
+ * 2. Everything that is not changed on purpose stays byte for byte: attributes, names, reserved
+ *    parts.
  */
 import { crc32 } from 'node:zlib';
 import { ImageError } from '../failure.ts';

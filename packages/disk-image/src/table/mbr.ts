@@ -1,4 +1,6 @@
-/** The partition table of the first sector: four entries, and what it says of a GUID table. */
+/**
+ * The partition table of the first sector: four entries, and whether they announce a GUID table.
+ */
 import { ImageError } from '../failure.ts';
 
 export interface MbrPartition {

@@ -1,10 +1,9 @@
 /**
- * What a call may end with other than an answer: one closed union, mapped once to gRPC codes
- * (`wire.ts`).
+ * The failures of a call: one closed union, mapped once to gRPC codes (`wire.ts`).
  *
  * Invariants:
- * 1. `message` is for the caller: what is wrong and what would be right. It never holds a secret,
- *    a stack or the words of a cause.
+ * 1. `message` is for the caller: what is wrong and what would be right. It never holds a secret, a
+ *    stack or the words of a cause.
  * 2. The cause stays in `ApiFailure.cause` for the log; nothing in this folder puts it on the wire.
  * 3. All violations of one request are reported together.
  */

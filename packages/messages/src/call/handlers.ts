@@ -41,7 +41,10 @@ export interface CallContext {
    * where there is no wire.
    */
   readonly vouch?: () => void;
-  /** Ends the call now, without what was said and not read yet. Unset where there is no wire. */
+  /**
+   * Ends the call now, and discards requests that were sent and not read yet. Unset where there is
+   * no wire.
+   */
   readonly cut?: () => void;
 }
 
@@ -93,8 +96,8 @@ export function bind<S extends DescService>(service: S, handlers: Handlers<S>): 
 export type Guard = (context: CallContext) => string | undefined | Promise<string | undefined>;
 
 /**
- * Told what each message costs to decode, in bytes, before it is: what it waits for before the
- * reader gets it, and the next one is read; undefined: nothing. So the sender is slowed down by not
- * being read.
+ * Called with the cost of decoding each message, in bytes, before it is decoded. The returned
+ * promise delays the message, and the reading of the next one; undefined: no delay. So a sender is
+ * slowed down because nothing reads from it.
  */
 export type Pace = (costBytes: number) => Promise<void> | undefined;

@@ -1,4 +1,4 @@
-/** What is asked for over HTTP and is no call: pages, probes, signing in. Plain values only. */
+/** HTTP requests that are no calls: pages, probes, signing in. Plain values only. */
 import type { CallContext } from './handlers.ts';
 
 /** A request whose head is here. */
@@ -14,7 +14,7 @@ export interface PageRequest {
   body(bytesMax: number): Promise<Buffer>;
 }
 
-/** What is answered. A body may stay what several answers have at once: it is never changed. */
+/** The answer. Several answers may share one body: it is never changed. */
 export interface PageResponse {
   readonly status: number;
   /** By lower-case name. */

@@ -18,7 +18,7 @@ import { type DeclaredDisk, declaredBy, type LayerRole, roleOf } from './media-t
 export interface DiskImage extends DeclaredDisk {
   /** The file as it is fetched. */
   readonly blob: Descriptor;
-  /** Of what it is unpacked: what a reader of the written disk has to find. */
+  /** Of the decompressed content: a reader of the written disk has to find it. */
   readonly contentDigest?: Digest;
   readonly contentBytes?: number;
   /** Undefined when nobody says. */

@@ -11,7 +11,7 @@ export type DiskFormat = (typeof diskFormats)[number];
 export const diskCompressions = ['none', 'gzip', 'zstd', 'xz'] as const;
 export type DiskCompression = (typeof diskCompressions)[number];
 
-/** What is not said here, the first bytes of the file tell. */
+/** Undeclared properties follow from the first bytes of the file. */
 export interface DeclaredDisk {
   readonly format?: DiskFormat;
   readonly compression?: DiskCompression;
@@ -22,7 +22,7 @@ export type LayerRole =
   | { readonly role: 'kernel' }
   | { readonly role: 'initrd' };
 
-/** "artifactType" of what we publish, and of what other builders make for us. */
+/** "artifactType" of images that we publish, and of those that other builders make for us. */
 export const diskArtifactType = 'application/vnd.rackwright.disk.v1';
 const kernelType = 'application/vnd.rackwright.kernel.v1';
 const initrdType = 'application/vnd.rackwright.initrd.v1';

@@ -22,7 +22,9 @@ export interface WrittenHostImage {
 export const manifestMediaType = 'application/vnd.oci.image.manifest.v1+json';
 export const indexMediaType = 'application/vnd.oci.image.index.v1+json';
 
-/** The configuration of what has none (image-spec, "Guidance for an Empty Descriptor"). */
+/**
+ * The configuration of an artifact that has none (image-spec, "Guidance for an Empty Descriptor").
+ */
 export const emptyConfig: Uint8Array = Buffer.from('{}');
 
 /** The manifest; `emptyConfig` is a blob of it. */

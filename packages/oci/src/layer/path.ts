@@ -29,7 +29,7 @@ export function layerPlace(name: string): LayerPlace {
   const last = parts.at(-1);
   if (last === undefined) return { kind: 'root' };
   const folder = parts.slice(0, -1);
-  // A whiteout is a file; what stands below one of that name would be hidden in it.
+  // A whiteout is a file; an entry below one of that name would be hidden in it.
   if (folder.some((part) => part.startsWith(whiteoutPrefix))) throw refused(name, 'a whiteout');
   if (last === opaqueName) return { kind: 'opaque', folder };
   if (last.startsWith('.wh..wh.')) return { kind: 'ignored' };

@@ -21,7 +21,7 @@ interface TarPlace {
 }
 
 type TarKind =
-  /** Read `content` before the next entry is asked for; what is not read is skipped. */
+  /** Read `content` before the next entry is requested; an unread rest is skipped. */
   | {
       readonly kind: 'file';
       readonly sizeBytes: number;
@@ -219,7 +219,7 @@ class Content implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Skips what was not read, and what fills up the last block. */
+  /** Skips the unread rest, and the padding of the last block. */
   async end(): Promise<void> {
     await this.#pieces.skip(this.#left + paddingOf(this.bytes));
     this.#left = 0;

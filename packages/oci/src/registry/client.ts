@@ -52,8 +52,8 @@ export class RegistryClient implements Pulling {
   }
 
   /**
-   * What `tag` names; `known` is what it named before. Asks without a body first, so that a tag
-   * that stays costs next to nothing.
+   * The digest that `tag` names; `known` is the one that it named before. Asks without a body
+   * first, so that an unchanged tag costs next to nothing.
    */
   async resolve(
     repository: string,
@@ -120,7 +120,7 @@ export class RegistryClient implements Pulling {
       });
     let answer = await ask(from === 0 ? {} : { range: `bytes=${from}-` });
     if (answer.status === 416) {
-      // It has less than we have, or counts otherwise: what it has is looked at from its start.
+      // It has less than we have, or counts otherwise: its content is read from the start.
       answer.close();
       answer = await ask({});
     }
@@ -137,7 +137,7 @@ function told256({ headers }: WebAnswer): Digest | undefined {
   return parseDigest(headers['docker-content-digest'] ?? '');
 }
 
-/** Where the body of an answer begins; undefined when it is no part of what was asked for. */
+/** Where the body of an answer begins; undefined when it is no part of the requested range. */
 export function startOf({ status, headers }: WebAnswer, from: number): number | undefined {
   if (status === 200) return 0;
   if (status !== 206 || from === 0) return undefined;

@@ -43,14 +43,14 @@ const servers: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.doc
 const tokenServices: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' };
 const always = { 'accept-encoding': 'identity', 'user-agent': 'rackwright' };
 
-/** What is done with a repository, as tokens name it. */
+/** The action on a repository, as tokens name it. */
 export type RegistryScope = 'pull' | 'pull,push';
 
 /** One request below "/v2/REPOSITORY/", or to where an answer has pointed. */
 export interface RegistryAsk {
   readonly method: WebRequest['method'];
   readonly repository: string;
-  /** Below the repository; or a whole URL, or what is one relative to the registry. */
+  /** Below the repository; or a whole URL, or a path relative to the registry. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -60,7 +60,7 @@ export interface RegistryAsk {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What came, and from whom: the registry, or where it has redirected. */
+/** The answer, and its sender: the registry, or the target of its redirect. */
 export interface RegistryAnswer extends WebAnswer {
   readonly from: URL;
 }

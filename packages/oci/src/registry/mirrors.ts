@@ -2,11 +2,12 @@
  * A registry and its mirrors.
  *
  * 1. Mirrors are asked in their order, then the registry itself.
- * 2. No mirror is trusted: it is asked for digests only, and what it sends is checked as all is.
- *    One that sends something else, or next to nothing, is not asked for that blob again.
- * 3. A mirror that does not answer is passed over from then on, for each question would wait as
- *    long for it again, until nobody else has an answer either.
- * 4. What a tag names only the registry says: a mirror could answer with what it named long ago.
+ * 2. No mirror is trusted: it is asked for digests only, and its answers are verified like all
+ *    others. A mirror that sends something else, or almost nothing, is not asked for that blob
+ *    again.
+ * 3. A mirror that does not answer is passed over from then on, because each question would wait as
+ *    long for it again, until no other place has an answer either.
+ * 4. Only the registry resolves a tag: a mirror could answer with an old digest.
  */
 import type { WebClient, WebLimits } from '@rackwright/platform';
 import type { Digest } from '../digest.ts';

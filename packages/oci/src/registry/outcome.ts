@@ -1,4 +1,4 @@
-/** What comes back from the web, in the words of this package. */
+/** Outcomes of the web client as failures of this package. */
 import type { WebAnswer, WebOutcome } from '@rackwright/platform';
 import { OciError } from '../failure.ts';
 import { retryAfterMs } from './retry-after.ts';

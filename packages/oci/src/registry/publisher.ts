@@ -26,7 +26,7 @@ export const defaultPushLimits: WebLimits = {
 
 const pieceBytes = 8 * 1024 * 1024;
 
-/** What is pushed, beside its bytes. */
+/** The descriptor of a pushed blob, beside its bytes. */
 export interface PushedBlob extends Pick<Descriptor, 'digest' | 'sizeBytes'> {
   readonly repository: string;
   readonly signal?: AbortSignal;

@@ -12,7 +12,7 @@ import { OciError } from '../failure.ts';
 import type { Descriptor } from '../manifest.ts';
 
 export interface OpenBlob {
-  /** Where it begins: what was asked for, or 0 when ranges are not served. */
+  /** Where it begins: the requested offset, or 0 when ranges are not served. */
   readonly start: number;
   /** The reader owns each chunk: it may be empty when the next is requested. */
   readonly chunks: AsyncIterable<Uint8Array>;
@@ -32,14 +32,14 @@ export interface BlobSource {
 
 /** The hash of a blob, made by its reader. */
 export interface ReadersHash {
-  /** A piece of what was there already. */
+  /** A piece of the content that was there already. */
   already(bytes: Uint8Array): Promise<unknown>;
   /** Of that and of all that was handed on; asked once, at the end. */
   digest(): Promise<Digest>;
 }
 
 export interface BlobReading {
-  /** What is there already, from the start on; it is hashed and not handed on. */
+  /** The content that is there already, from the start on; it is hashed and not handed on. */
   readonly already?: AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
   /** Absent: each piece is hashed here, before it is handed on. */

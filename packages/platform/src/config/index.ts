@@ -17,7 +17,7 @@ export interface PlacedProblem {
 /** With this a program ends whose configuration is wrong: its unit does not start it again. */
 export const wrongConfigCode = 2;
 
-/** What `parse` makes of a text, or what it finds wrong with it, by line. */
+/** The result of `parse` for a text, or its problems, by line. */
 export type CheckedConfig<T> =
   | { readonly config: T }
   | { readonly problems: readonly PlacedProblem[] };

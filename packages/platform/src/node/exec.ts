@@ -147,7 +147,7 @@ function sendSigkill(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // ESRCH: nobody of the group is left, which is what we want.
+    // ESRCH: the group has no process left, as intended.
   }
 }
 

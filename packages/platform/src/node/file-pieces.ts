@@ -73,7 +73,8 @@ export class FilePieces {
 
   /**
    * `version`: the state in which the file was a moment ago (`FileStat.version`); without one it is
-   * not kept. What is kept whole is not opened again. Rejects when the file cannot be opened.
+   * not kept. A file that is kept whole is not opened again. Rejects when the file cannot be
+   * opened.
    */
   async open(path: string, version: string | undefined): Promise<OpenFile> {
     const known = this.#kept.get(path);
@@ -128,7 +129,7 @@ export class FilePieces {
     return kept;
   }
 
-  /** Whether there is any beside what is being sent. */
+  /** Whether there is room beside the files that are being sent. */
   #makeRoom(sizeBytes: number): boolean {
     const { keptBytesMax } = this.#limits;
     if (sizeBytes > keptBytesMax) return false;
@@ -216,7 +217,7 @@ export class FilePieces {
   }
 }
 
-/** Opened when it is needed: most requests are answered from what is kept. */
+/** Opened on demand: most requests are answered from kept pieces. */
 class LazyFile {
   readonly #path: string;
   #file: Promise<FileHandle> | undefined;

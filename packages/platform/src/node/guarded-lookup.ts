@@ -24,7 +24,9 @@ type LookUpAll = (
   answer: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
 ) => void;
 
-/** Finds only what may be reached at `port`. `lookUp` stands in for the system's in tests. */
+/**
+ * Finds only addresses that may be reached at `port`. `lookUp` stands in for the system's in tests.
+ */
 export function guardedLookup(
   port: number,
   listed: readonly string[],

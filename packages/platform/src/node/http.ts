@@ -183,7 +183,7 @@ interface Pipeline {
   unanswered: number;
   /** Resolves when all of it is answered, or the client is gone. */
   answered: Promise<void>;
-  /** Absent on the connection of H5, as what is below. */
+  /** Absent on the connection of H5, like the fields below. */
   readonly caller?: Caller;
   /** Called after each answer. */
   onAnswered?: () => void;

@@ -83,7 +83,7 @@ class NodeHttpsPeer implements HttpsPeer {
       const outcome = this.#outcomeOf(error, sent, signal, deadline);
       return { outcome, wasIdle: sent.reusedSocket };
     } finally {
-      // What is left of an answer that was given up must not meet the next request.
+      // The rest of an abandoned answer must not meet the next request.
       if (!sent.destroyed) sent.destroy();
     }
   }

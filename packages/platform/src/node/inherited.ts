@@ -46,7 +46,7 @@ export interface InheritedSockets {
   readonly names: readonly string[];
   /** Those of this port, and of this name if one is given; the caller's from now on (L2). */
   take(port: number, name?: string): readonly Socket[];
-  /** Closes what nobody has asked for; answers the ports. */
+  /** Closes sockets that nobody has asked for; returns their ports. */
   closeRest(): readonly number[];
 }
 

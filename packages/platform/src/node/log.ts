@@ -10,7 +10,7 @@ import type { Log, LogFields } from '../log.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** Longest text of a field or message, in UTF-16 units; what is longer is cut and marked. */
+/** Longest text of a field or message, in UTF-16 units; a longer one is cut and marked. */
 export const logTextUnitsMax = 4_096;
 
 const standardErrorFd = 2;
@@ -52,7 +52,7 @@ function wrap(logger: Logger): Log {
 /** How far a chain of causes is followed: an error may be its own cause. */
 const causesMax = 8;
 
-/** What was caught, as an object of a line. */
+/** A caught value, as an object of a line. */
 interface Described {
   readonly kind: string;
   readonly message: string;

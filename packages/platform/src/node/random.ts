@@ -15,7 +15,7 @@ export function nodeRandom(): Random {
     if (count > pooledMax) return new Uint8Array(randomBytes(count));
     if (count > pool.length) pool = randomBytes(poolBytes);
     const taken = Uint8Array.from(pool.subarray(0, count));
-    // What has been handed out may be a secret, and stands nowhere else.
+    // Returned bytes may be a secret, and no other copy of them stays.
     pool.fill(0, 0, count);
     pool = pool.subarray(count);
     return taken;

@@ -14,7 +14,7 @@ const readBytes = 256 * 1024;
 const spareMax = 4;
 const spare: Buffer[] = [];
 
-/** Makes a connection by `connect`, which passes on what it is given as the option `onread`. */
+/** Makes a connection by `connect`, which passes its argument on as the option `onread`. */
 export function readInto<Connection extends Socket>(
   connect: (onread: OnReadOpts) => Connection,
 ): Connection {

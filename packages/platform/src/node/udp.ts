@@ -49,7 +49,7 @@ export function nodeUdp(inherited?: InheritedSockets): Udp {
   };
 }
 
-/** One socket for all interfaces: what is sent by it goes out of each. */
+/** One socket for all interfaces: a datagram that it sends goes out of each. */
 function joined(sockets: readonly UdpSocket[]): UdpSocket {
   const [first] = sockets;
   if (first === undefined || sockets.length === 1) return first as UdpSocket;
@@ -112,7 +112,7 @@ function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
   });
   const own: UdpSocket = {
     local: { address, port },
-    // Linux counts twice what was asked for, its own overhead included (socket(7)).
+    // Linux reports twice the requested size, its own overhead included (socket(7)).
     receiveBytes: socket.getRecvBufferSize() / 2,
     send(datagram: Uint8Array, to: UdpPeer) {
       if (closed) return;
@@ -132,7 +132,10 @@ function open(socket: Socket, handlers: UdpHandlers): UdpSocket {
   return own;
 }
 
-/** What no socket can be connected from: the kernel would choose one of our addresses for good. */
+/**
+ * Addresses that no socket can be connected from: the kernel would choose one of our addresses for
+ * good.
+ */
 const allAddresses: readonly string[] = ['0.0.0.0', '::'];
 
 async function connect(
@@ -173,8 +176,8 @@ function speakTo(
   const own: UdpConnection = {
     local: { address, port },
     send(datagrams) {
-      // A refusal of what was just sent is an error of the next to send, or else of the next to
-      // receive. So the last of several is asked; each question costs as much as a copy.
+      // A refusal of a sent datagram is an error of the next send, or else of the next receive. So
+      // only the last of several is checked; each check costs as much as a copy.
       let left = datagrams.length;
       const asked = left > 1 ? heed : undefined;
       for (const parts of datagrams) {

@@ -27,7 +27,7 @@ import {
 import { AddressRefused, guardedLookup, refusedWords } from './guarded-lookup.ts';
 import { readInto } from './read-into.ts';
 
-/** Sets of authorities that are kept; what is asked for most has one of its own. */
+/** Sets of authorities that are kept; the most frequent one has its own. */
 const contextsMax = 16;
 
 /**
@@ -79,7 +79,7 @@ async function send(
   }
   if (isAborted(signal)) return { kind: 'cancelled' };
   const { host, port } = placeOf(url);
-  // No lookup is asked for what is an address already.
+  // A literal address needs no look-up, so it is judged here.
   if (rules.isGuarded && isIP(host) !== 0 && !mayBeReached(host, port, request.internal ?? [])) {
     return { kind: 'forbidden', message: refusedWords(host, host) };
   }

@@ -30,7 +30,7 @@ import type * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
 import type { SurveyLimits } from './survey.ts';
 
-/** What a caller may send in one message. */
+/** The limits of one message of a caller. */
 export interface MessageLimits extends SurveyLimits {
   /** Whether fields that the schema does not name are handed on: a newer peer may send some. */
   readonly unknownFields: 'kept' | 'skipped';
@@ -49,7 +49,7 @@ const classes = {
   small: { bytesMax: 16 * kibibyte, elementsMax: 1_000, ...kept },
   /** A spec: 64 KiB of text of its owner's is the longest field (templates, first-boot data). */
   spec: { bytesMax: 256 * kibibyte, elementsMax: 10_000, ...kept },
-  /** What holds a list for the whole fleet. */
+  /** For a message with a list of the whole fleet. */
   list: { bytesMax: 1_024 * kibibyte, elementsMax: 40_000, ...kept },
   /** From a peer that has shown who it is: inventories, evidence, thousands of its operations. */
   session: { bytesMax: 4_096 * kibibyte, elementsMax: 120_000, ...kept },

@@ -38,7 +38,7 @@ const depthMax = 64;
 /** A varint of 64 bits has no more bytes. */
 const varintBytesMax = 10;
 
-/** Walks a message of this schema; answers what it holds, or the first limit that it passes. */
+/** Walks a message of this schema; returns its counts, or the first limit that it passes. */
 export function survey(
   schema: DescMessage,
   bytes: Uint8Array,

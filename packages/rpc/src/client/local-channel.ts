@@ -19,7 +19,9 @@ import { decodeMessage, encodeMessage, weighMessage } from '../wire/codec.ts';
 import { statusDetailsKey, toStatus } from '../wire/status.ts';
 import type { Channel } from './channel.ts';
 
-/** A channel whose calls end in these services; what is no `ApiFailure` ends as `internal`. */
+/**
+ * A channel whose calls end in these services; an error that is no `ApiFailure` ends as `internal`.
+ */
 export function localChannel(services: readonly BoundService[]): Channel {
   const makeUnaryRequest = (
     path: string,

@@ -46,7 +46,7 @@ export interface GuardedListenerOptions {
 export interface GuardedListener {
   readonly port: number;
   readonly counts: ListenerCounts;
-  /** Undefined when it listens and shakes hands (invariant 5), else what is wrong. */
+  /** Undefined when it listens and shakes hands (invariant 5), else the problem. */
   problem(timeoutMs: number): Promise<string | undefined>;
   /** The peer of this connection ("address:port") has authenticated. */
   vouchFor(peerAddress: string): void;

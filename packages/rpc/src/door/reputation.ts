@@ -1,5 +1,5 @@
 /**
- * What is remembered of networks of callers: which have authenticated lately, and which had failed
+ * The memory about networks of callers: which have authenticated lately, and which had failed
  * handshakes lately.
  */
 

@@ -12,7 +12,7 @@ import type { Cancel, Clock } from '@rackwright/platform';
 import { pump } from '../wire/stream.ts';
 import type { Exchange } from './http-door.ts';
 
-/** Of every answer: what it holds is what it says, and is for pages of this origin alone. */
+/** Of every answer: its type is the declared one, and it is for pages of this origin alone. */
 const everyHeaders = {
   'x-content-type-options': 'nosniff',
   'cross-origin-resource-policy': 'same-origin',
@@ -30,7 +30,7 @@ export async function sendCall(
   response.end();
 }
 
-/** Sends what is no call. To HEAD its headers alone. */
+/** Sends an answer that is no call. To HEAD its headers alone. */
 export function sendWeb({ request, response }: Exchange, answer: PageResponse): void {
   const { status, headers, body } = answer;
   // RFC 9110 §8.6: neither of them has a length.

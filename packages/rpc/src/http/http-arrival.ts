@@ -88,14 +88,14 @@ function timeoutMsOf(request: IncomingMessage): number {
 }
 
 /**
- * The path that is asked for, from its first "/" on, without the query; of the absolute form (RFC
- * 9112 §3.2.2) without what stands before it. Nothing of it is decoded.
+ * The requested path, from its first "/" on, without the query; of the absolute form (RFC 9112
+ * §3.2.2) without the part before it. Nothing of it is decoded.
  */
 export function pathOf({ url = '' }: IncomingMessage): string {
   return targetOf(url).split('?', 1)[0] ?? '';
 }
 
-/** What stands behind the path. */
+/** The part behind the path. */
 export function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
   const at = url.indexOf('?');
   return new URLSearchParams(at < 0 ? '' : url.slice(at));

@@ -91,7 +91,7 @@ function gather({ request, askForBody }: Exchange, parts: Gathering): Promise<Bu
   };
   const onEnd = (): void => whole.resolve(Buffer.concat(pieces));
   request.on('data', onPiece).once('end', onEnd);
-  // What comes behind a refusal is passed over, and is no more kept here.
+  // Bytes behind a refusal are discarded, and no longer kept here.
   return Promise.race([whole.promise, ended]).finally(() => {
     request.off('data', onPiece).off('end', onEnd);
     pieces.length = 0;

@@ -213,11 +213,11 @@ interface Running {
   readonly admitted: Admitted;
   /** Aborted when the call is over, for every cause. */
   readonly signal: AbortSignal;
-  /** What to tell the library in place of what was thrown. */
+  /** The error for the library in place of the thrown one. */
   readonly told: (error: unknown) => ConnectError;
 }
 
-/** The call that the library runs; throws what has refused it. */
+/** The call that the library runs; throws the refusal. */
 function running(own: HandlerContext, path: string, parts: ToldParts): Running {
   const outcome = own.values.get(outcomeKey);
   if (outcome === undefined) throw new Error(`${path} has come past its reading`);

@@ -35,13 +35,13 @@ export interface Exchange {
 const headBytesMax = 16 * 1024;
 /** Requests of one connection that may wait for the one before them. */
 const waitingMax = 4;
-/** What is passed over of a body behind its answer. */
+/** Bytes of a body that are discarded behind its answer. */
 const restBytesMax = 1024 * 1024;
 /** It is looked at in these intervals, so often at most. */
 const restLookMs = 100;
 const restLooks = 20;
 
-/** `serve` answers one exchange. It must not throw: what it does not answer is cut. */
+/** `serve` answers one exchange. It must not throw: an exchange without an answer is cut. */
 export function openHttpListener(
   serve: (exchange: Exchange) => Promise<void>,
   limits: HttpLimits,

@@ -39,7 +39,7 @@ function parse({ typeName }: DescMessage, bytes: Uint8Array): JsonValue {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as JsonValue;
   } catch {
-    // The words of the parser repeat what was sent, which may be a secret.
+    // The parser's message repeats the received text, which may be a secret.
     return refuse(`The body is no JSON; send a ${typeName} as an object, {} if it is empty.`);
   }
 }

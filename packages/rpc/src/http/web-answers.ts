@@ -1,4 +1,4 @@
-/** Answers what is asked for over HTTP and is no call, by the program's own function. */
+/** Answers HTTP requests that are no calls, by the program's own function. */
 import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import type { PageRequest, PageResponse, Respond } from '@rackwright/messages';
 import type { Admissions } from '../server/admission.ts';

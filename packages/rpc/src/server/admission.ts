@@ -22,7 +22,7 @@ export interface Arrival {
   readonly peerAddress: string;
   /** Tells this call from every other. */
   readonly key: object;
-  /** What it has come on, which other calls may come on too; undefined: it is gone. */
+  /** Its connection, which other calls may use too; undefined: it is gone. */
   readonly connection: object | undefined;
   readonly isOver: boolean;
   /** Calls `listener` once, when it is over. */

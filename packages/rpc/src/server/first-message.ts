@@ -35,7 +35,7 @@ export type IncomingLimits = Pick<
 
 /** What a call costs by its mere existence, in bytes: its stream, its headers, its timer. */
 export const callCostBytes = 16 * 1024;
-/** What each piece of a body costs beside its length, in bytes. */
+/** The cost of each piece of a body beside its length, in bytes. */
 const pieceCostBytes = 256;
 
 interface Held {
@@ -215,7 +215,7 @@ class Incoming extends ServerInterceptingCall {
       },
       onReceiveMessage: (message: Buffer) => {
         if (this.#requestStream) this.#whole();
-        // It may have been packed: what it holds is more than what has come.
+        // It may be compressed: its content is larger than the received bytes.
         else this.#requests.grow(this.#held, message.length);
         listener.onReceiveMessage(message);
       },
@@ -251,7 +251,7 @@ class Incoming extends ServerInterceptingCall {
     const { code, message, details } = toStatus(error);
     const metadata = new Metadata();
     metadata.set(statusDetailsKey, Buffer.from(details));
-    // Its own constructor may be what made the requests too many.
+    // Its own constructor may have made the requests too many.
     queueMicrotask(() => this.#end(code, message, metadata));
   }
 

@@ -70,7 +70,7 @@ export class RefusedCalls {
     const { retryAfterMs } = this.#limits;
     const words = Buffer.from(`too many calls were refused; come again in ${retryAfterMs} ms`);
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, words);
-    // No stream is begun any more; what was answered gets time to go out.
+    // No stream is begun any more; sent answers get time to go out.
     session.close();
     this.#clock.after(endingMs, () => {
       const { socket } = session;

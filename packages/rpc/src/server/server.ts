@@ -85,11 +85,11 @@ export interface ServeOptions {
 /** A listening server. */
 export interface RpcServer {
   readonly port: number;
-  /** What it holds now. */
+  /** The server's present counts. */
   readonly counts: ServerCounts;
   /**
-   * Undefined when it listens and shakes hands, else what is wrong. Asking needs no room: a server
-   * that callers have filled is well.
+   * Undefined when it listens and shakes hands, else the problem. The check needs no room: a server
+   * that is full of callers is healthy.
    */
   problem(timeoutMs: number): Promise<string | undefined>;
   /** Uses another key and chain, and other client CAs where given, for new connections. */

@@ -22,9 +22,8 @@ export function encodeMessage<D extends DescMessage>(
 }
 
 /**
- * What it costs to decode these bytes, in bytes. Throws `resourceExhausted` when there is more in
- * them than is taken, and `invalidArgument` when they are no message. Nothing is made of them
- * before.
+ * The cost of decoding these bytes, in bytes. Throws `resourceExhausted` when they exceed a limit,
+ * and `invalidArgument` when they are no message. No object is made of them before.
  */
 export function weighMessage(
   schema: DescMessage,

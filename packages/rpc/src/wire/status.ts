@@ -60,7 +60,7 @@ export interface ErrorDetail {
   readonly value: Message;
 }
 
-/** What every protocol says of an error: its code, its message and its details. */
+/** The parts of an error in every protocol: its code, its message and its details. */
 export interface ToldError {
   readonly code: Code;
   readonly message: string;
@@ -76,7 +76,7 @@ export function toStatus(error: ApiError): WireStatus {
   return { code, message, details: toBinary(googleRpc.StatusSchema, status) };
 }
 
-/** Its code, message and details, each within what is put on a wire. */
+/** Its code, message and details, each within the bound for the wire. */
 export function tellError(error: ApiError): ToldError {
   const message = cut(error.message);
   const info = create(googleRpc.ErrorInfoSchema, {

@@ -27,8 +27,8 @@ export async function unlessAborted<T>(
 
 /**
  * The same for many promises, one after another: a stream lasts for months. It adds one listener,
- * and keeps nothing of what was waited for. (`Promise.race` with a promise that does not settle
- * keeps each of its results for as long as that one lasts.)
+ * and keeps no awaited result. (`Promise.race` with a promise that does not settle keeps each of
+ * its results for as long as that one lasts.)
  */
 export class Waits {
   readonly #signal: AbortSignal | undefined;
@@ -92,8 +92,8 @@ export async function pump<T>(
     return false;
   } finally {
     waits.over();
-    // Not awaited: a generator that is still waiting would hold us up (invariant 1). What it
-    // throws while being closed belongs to a call that is over.
+    // Not awaited: a generator that is still waiting would delay us (invariant 1). An error while
+    // it is being closed belongs to a call that is over.
     if (!finished) iterator.return?.().catch(() => undefined);
   }
 }

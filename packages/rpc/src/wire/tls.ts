@@ -25,7 +25,7 @@ export interface ServerTls extends KeyAndChain {
   readonly clientCaPem?: string;
 }
 
-/** What is spoken over TLS; `h2AndHttp1`: the client's offer decides (`chooseProtocol`). */
+/** The protocols over TLS; `h2AndHttp1`: the client's offer decides (`chooseProtocol`). */
 export type Protocols = 'h2' | 'h2AndHttp1';
 
 /**
@@ -54,7 +54,7 @@ export function tlsOptions(
   };
 }
 
-/** What may be replaced while the server runs. */
+/** The parts that may be replaced while the server runs. */
 export function secureContext(tls: ServerTls): SecureContextOptions {
   return {
     minVersion: 'TLSv1.3',

@@ -9,8 +9,8 @@ type Given = agent.RunStep['arguments'];
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };
 
 /**
- * Every argument of the step as a number: durations in seconds, and defaults of what is not given.
- * Says of the first bad one what would be right.
+ * Every argument of the step as a number: durations in seconds, and defaults of absent ones. For
+ * the first bad one it says what would be right.
  */
 export function readNumbers(
   { typedArguments = [] }: Step['description'],

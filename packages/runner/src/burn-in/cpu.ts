@@ -28,7 +28,7 @@ export const burnInCpu: Step = {
   },
 };
 
-/** What is known of one thread. */
+/** The state of one thread. */
 interface Thread {
   rounds: number;
   toldMs: number;

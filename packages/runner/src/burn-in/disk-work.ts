@@ -1,4 +1,4 @@
-/** Works one held disk: writes the pattern, then reads back what was written. */
+/** Works one held disk: writes the pattern, then reads it back. */
 import { regionLabel, regionSeed, type Span } from '@rackwright/erasure';
 import type { Target } from '../erase/targets.ts';
 import { borrowTransfers, cut, type Gate, inFlight, readPieces } from '../erase/transfers.ts';
@@ -45,7 +45,7 @@ export interface DiskFound {
   readonly read: Moved;
   /** Wrong blocks and failed transfers. */
   errors: number;
-  /** What was wrong first; empty: nothing was. */
+  /** The first problem; empty: there was none. */
   first: string;
   loss: DeviceError['loss'];
   /** Why nothing was done to it; empty: something was. */
@@ -61,7 +61,7 @@ interface Work extends DiskTask {
   toldMs: number;
 }
 
-/** Resolves also when the disk fails or the step is cancelled: with what was found until then. */
+/** Resolves also when the disk fails or the step is cancelled: with the findings until then. */
 export async function workDisk(context: StepContext, task: DiskTask): Promise<DiskFound> {
   const { target, held, limits } = task;
   const none = (): Moved => ({ bytes: 0, ms: 0 });

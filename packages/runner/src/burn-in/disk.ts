@@ -1,13 +1,13 @@
 /**
  * The step `burnin.disk`: writes a pattern over a share of every disk of the plan, and reads it
- * back. It destroys, so the guards of erasures stand before it.
+ * back. It destroys, so it has the guards of erasures.
  *
  * Invariants:
- * 1. Nothing is written before every guard has passed: this is the right machine (guard 0), and
- *    the devices are exactly those of the order, each held before the first write to any.
+ * 1. Nothing is written before every guard has passed: this is the right machine (guard 0), and the
+ *    devices are exactly those of the order, each held before the first write to any.
  * 2. Nothing is dismantled or written before the agent has said that it may begin, for each device
  *    again (R11).
- * 3. What was written is read back, however the writing ended, unless the disk is lost.
+ * 3. Everything that was written is read back, at each end of the writing, unless the disk is lost.
  */
 import { deviceIdentity, type HealthFacts } from '@rackwright/erasure';
 import { BurnInKind, burnInDiskStep, cleanSteps } from '@rackwright/messages';

@@ -43,7 +43,7 @@ export class Heat {
     return this.#max;
   }
 
-  /** What is wrong with it; undefined: nothing. */
+  /** The problem; undefined: none. */
   get problem(): string | undefined {
     if (this.#limit === 0 || this.#max === undefined || this.#max <= this.#limit) return undefined;
     return `${this.#max} °C; at most ${this.#limit} °C are allowed`;

@@ -51,7 +51,7 @@ class Work {
   readonly wantedBytes: number;
   exchanges = 0;
   errors = 0;
-  /** What was wrong first. */
+  /** The first problem. */
   first = '';
   /** Why exchanges broke until it was enough. */
   broken: string | undefined;
@@ -102,7 +102,7 @@ class Work {
     );
   }
 
-  /** What is waited for before the next; undefined: for nothing. */
+  /** Why it has to wait before the next exchange; undefined: no wait. */
   #take(end: Exchanged): string | undefined {
     switch (end.kind) {
       case 'done': {
@@ -148,7 +148,7 @@ function add(sum: { bytes: number; ms: number }, more: { bytes: number; ms: numb
   sum.ms += more.ms;
 }
 
-/** A card that carried at least half of one direction, and what it has counted meanwhile. */
+/** A card that carried at least half of one direction, and its counts meanwhile. */
 interface Carrier {
   readonly name: string;
   readonly linkMbps: number;

@@ -1,6 +1,6 @@
 /**
- * What burn-ins write and expect: bytes that follow from a seed, and in each unit a stamp of its
- * place. What stands at another place, or was written for another seed, differs.
+ * The bytes that burn-ins write and expect: they follow from a seed, and each unit has a stamp of
+ * its place. So a unit from another place, or of another seed, differs.
  */
 import { createCipheriv, createHash } from 'node:crypto';
 
@@ -43,7 +43,7 @@ export class Pattern {
     return this.#piece.subarray(0, length);
   }
 
-  /** How what was read at this offset differs; undefined when it does not. */
+  /** How the bytes at this offset differ; undefined when they do not. */
   differenceAt(offset: number, read: Uint8Array): Difference | undefined {
     const wanted = this.at(offset, read.length);
     if (Buffer.compare(wanted, read) === 0) return undefined;

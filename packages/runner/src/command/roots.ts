@@ -22,7 +22,9 @@ export interface CommandRoots {
 
 /** One command's. */
 export interface CommandRoot {
-  /** Unpacks an archive over what is there. Rejects with `OciError` for what it does not take. */
+  /**
+   * Unpacks an archive over the present content. Rejects with `OciError` for an unsupported entry.
+   */
   apply(archive: AsyncIterable<Uint8Array>): Promise<void>;
   /** Devices and pipes that were left out: how many, and the first few names. */
   readonly leftOut: { readonly count: number; readonly names: readonly string[] };

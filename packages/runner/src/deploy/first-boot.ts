@@ -91,7 +91,7 @@ function configDrive(
   return value(seed);
 }
 
-/** cloud-init lets user data win over what is ours: its own call would take the place of ours. */
+/** In cloud-init user data overrides our data: a call of its own would replace ours. */
 function ownCall(userData: string): string | undefined {
   if (!/^\s*#cloud-config(?!-)/i.test(userData)) return undefined;
   if (!/^(?:\{\s*)?(["']?)phone_home\1\s*:/m.test(userData)) return undefined;

@@ -17,9 +17,11 @@ export interface ImagePlace {
   readonly limits: ReadingLimits;
   /** A file that is served at this URL. */
   sourceAt(url: string): ByteSource;
-  /** What this machine was started by; undefined: unknown, and nothing is asked of images. */
+  /**
+   * The firmware that started this machine; undefined: unknown, and images are not checked for it.
+   */
   firmware(): Promise<Firmware | undefined>;
-  /** Lets the kernel see what stands on the disk now. Rejects with `DeviceError`. */
+  /** Lets the kernel read the disk's present content. Rejects with `DeviceError`. */
   settle(device: DeviceFacts): Promise<void>;
   /**
    * Has UEFI try this entry first; answers its name. Rejects with `DeviceError` or `ImageError`.

@@ -70,7 +70,7 @@ const failureTypes: {
   notPermitted: 'cancelled',
 };
 
-/** What was ordered, and is well-formed. */
+/** A well-formed order. */
 interface Wanted {
   readonly deployment: agent.Deployment;
   readonly file: runner.ImageFile;

@@ -38,7 +38,7 @@ export async function holdTargets(
   return grips;
 }
 
-/** Closes what is held. */
+/** Closes the held devices. */
 export async function releaseTargets(grips: readonly Grip[]): Promise<void> {
   for (const grip of grips) {
     if (grip.kind === 'held') await grip.held.close();

@@ -58,9 +58,9 @@ export interface DevicesStep {
   /** The only method of the step, or undefined when the order says it per device. */
   readonly onlyMethod?: ErasureMethod;
   readonly access: DeviceAccess;
-  /** What is wrong with the order, besides what is checked for every step. */
+  /** The problem of the order, besides the checks of every step. */
   malformed?(order: agent.RunStep): string | undefined;
-  /** Does what the step does to one target. Rejects only for what is no device's failure. */
+  /** Does the step's work on one target. Rejects only for errors that are no device's failure. */
   handle(context: StepContext, task: DeviceTask): Promise<DeviceResult>;
 }
 
@@ -139,7 +139,7 @@ function healthOf(
   };
 }
 
-/** Devices that are still at work on their own, with what they do: nothing can be read yet. */
+/** Devices that are still at work on their own, with their activity: nothing can be read yet. */
 async function busyTargets(grips: readonly Grip[]): Promise<string[]> {
   const busy: string[] = [];
   for (const grip of grips) {
@@ -171,7 +171,7 @@ export function seedProblem(name: string, { length }: Uint8Array): string | unde
 
 /**
  * Runs at most `erasuresAtOnceMax` targets at a time; results come in the order of targets. Rejects
- * for what is no device's failure, after everything else has stopped (E4).
+ * for an error that is no device's failure, after everything else has stopped (E4).
  */
 async function handleAll(
   outer: StepContext,
@@ -214,7 +214,7 @@ interface LossAfter {
   readonly differences: readonly string[];
 }
 
-/** How what is there differs from the order; undefined when it does not. */
+/** How the present device differs from the order; undefined when it does not. */
 function lossAfter(
   order: agent.RunStep,
   after: DeviceListing,

@@ -92,7 +92,7 @@ export async function resultOf(
   };
 }
 
-/** Namespaces that are named in what was not examined. */
+/** Namespaces that a list of unexamined parts names at most. */
 const namespacesNamedMax = 16;
 
 /** What the method may have reached, and nobody can read. */
@@ -109,7 +109,7 @@ function notExaminedOf({ nvme }: Target['device']): string[] {
   ];
 }
 
-/** What was counted on the way. */
+/** The counts of the work. */
 function countsOf(work: Work): OutcomeInit {
   return {
     challengeSeed: work.context.order.challengeSeed,

@@ -7,7 +7,7 @@ const settleMs = 2_000;
 export class Pace {
   readonly #clock: Pick<Clock, 'suspendAwareMs'>;
   readonly #totalBytes: number;
-  /** Of the first transfer: what was done before it says nothing of the speed. */
+  /** Of the first transfer: work before it says nothing of the speed. */
   #startMs: number | undefined;
   #bytes = 0;
 

@@ -15,7 +15,7 @@ import {
   type DeviceListing,
 } from '../machine/block-devices.ts';
 
-/** What was done to one disk, for its outcome. */
+/** The preparation of one disk, for its outcome. */
 export interface DiskPreparation {
   readonly dismantled: string[];
   readonly hiddenBytesRemoved: bigint;

@@ -16,8 +16,8 @@ export async function readBack(work: Work): Promise<Verdict> {
 }
 
 /**
- * Reads the same places again, and new ones where not all was read. `when` says so in the words of
- * what is found.
+ * Reads the same places again, and new ones where not all was read. `when` is the text about the
+ * time in the findings.
  */
 export async function readAgain(work: Work, when: string): Promise<Verdict> {
   const { target, method, context } = work;

@@ -86,7 +86,7 @@ export function findTargets(
   return targets.length === 0 ? { kind: 'none' } : { kind: 'targets', targets };
 }
 
-/** What is there and is the host's own, or was ordered by name although it is not. */
+/** Present devices that are the host's own, or that were ordered by name although they are not. */
 function ownStorage(
   present: readonly DeviceFacts[],
   ordered: readonly (DeviceFacts | undefined)[],

@@ -1,9 +1,9 @@
 /**
- * The step `deploy.verify_erased`: after a power cycle the devices that were certified are read
- * again, in the same places and in new ones. It opens them for reading only.
+ * The step `deploy.verify_erased`: after a power cycle the certified devices are read again, in the
+ * same places and in new ones. It opens them for reading only.
  *
- * Invariant: what is found is judged as in the erasure whose certificate is put to the test. Its
- * challenge was proved then; the certificate stands for that.
+ * Invariant: the reading is judged as in the erasure whose certificate is tested. Its challenge was
+ * proved then; the certificate stands for that.
  */
 import { RerunClass, verifyErasedStep } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';

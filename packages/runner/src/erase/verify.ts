@@ -1,7 +1,6 @@
 /**
- * Challenge and read-back of one device: writes what can be recognized again, and later asks the
- * device, not the tool, whether it is gone. What the reading proves is decided elsewhere
- * (`startVerdict`).
+ * Challenge and read-back of one device: writes recognizable blocks, and later asks the device, not
+ * the tool, whether they are gone. The conclusion is drawn elsewhere (`startVerdict`).
  */
 import {
   blockBytes,
@@ -28,7 +27,7 @@ import {
 import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-devices.ts';
 import { cut, type Gate, inFlight, type ReadMemory, readPieces } from './transfers.ts';
 
-/** What is written and read in one region of a device. */
+/** The writes and reads in one region of a device. */
 export interface RegionChallenge {
   readonly region: Region;
   readonly spans: readonly Span[];
@@ -64,8 +63,8 @@ export function planDevice(
 }
 
 /**
- * Writes the challenge blocks, flushes, and reads them back: a device that does not return what it
- * was just given cannot be judged later. `memory` holds all blocks, in two places. Rejects with
+ * Writes the challenge blocks, flushes, and reads them back: a device that does not return these
+ * bytes cannot be judged later. `memory` holds all blocks, in two places. Rejects with
  * `DeviceError`.
  */
 export async function writeChallenge(
@@ -137,7 +136,7 @@ export async function readVerdict(
   return combineVerdicts(verdicts);
 }
 
-/** Every region of a held device with what is planned for it. */
+/** Every region of a held device with its plan. */
 export function pairRegions(
   held: HeldDevice,
   challenges: readonly RegionChallenge[],
@@ -199,7 +198,7 @@ async function lostMark(
   return undefined;
 }
 
-/** What is read, in order: the sampled blocks, or the spans cut into transfers. */
+/** The places to read, in order: the sampled blocks, or the spans cut into transfers. */
 function pieces({ reading }: ChallengePlan): Iterable<Span> {
   return reading.level === 'full'
     ? cut(reading.spans)

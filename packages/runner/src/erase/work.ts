@@ -1,4 +1,4 @@
-/** What is known and counted while one device is erased or read back. */
+/** The state and counts while one device is erased or read back. */
 import type { ErasureMethod } from '@rackwright/erasure';
 import { DeviceError, type DeviceLoss, type HeldDevice } from '../machine/block-devices.ts';
 import type { StepContext } from '../steps/step.ts';
@@ -7,7 +7,7 @@ import type { Target } from './targets.ts';
 import type { Gate } from './transfers.ts';
 import { deviceErrorOf, type RegionChallenge } from './verify.ts';
 
-/** Told how much of the device is done, 0 to 1, and what is being done. */
+/** Called with the done share of the device, 0 to 1, and the present activity. */
 export type DeviceProgress = (fraction: number, what: string) => void;
 
 export interface Work {
@@ -33,7 +33,7 @@ export interface Work {
   bytesOfReadings: number;
 }
 
-/** What is known of readings before the first. */
+/** The counts before the first reading. */
 export const noReadings = { verifyMs: 0, readings: 0, bytesOfReadings: 0 } as const;
 
 /** Between two looks at the kernel while transfers go on, milliseconds. */
@@ -78,7 +78,7 @@ export function teller(work: Work, what: string): (bytes: number) => void {
   };
 }
 
-/** Tells what is being done and, as far as is known, how fast. */
+/** Reports the present activity and, as far as it is known, the speed. */
 export function tellProgress({ pace, progress }: Work, what: string): void {
   progress(pace.fraction, [what, pace.words()].filter((part) => part !== '').join(', '));
 }

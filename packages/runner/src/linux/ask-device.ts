@@ -1,9 +1,9 @@
 /**
- * What devices say of themselves when they are asked by their own commands, beside what the kernel
- * shows: native size, cache, health, ways to erase themselves. Writes nothing.
+ * Facts that devices report on their own commands, beside the kernel's: native size, cache, health,
+ * ways to erase themselves. Writes nothing.
  *
  * Invariants:
- * A1 A device that answers nothing keeps its place in the list; what it did not say is absent, or
+ * A1 A device that answers nothing keeps its place in the list; a missing fact is absent, or
  *    `notExamined` with the reason.
  */
 import { join } from 'node:path';

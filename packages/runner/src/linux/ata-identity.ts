@@ -28,7 +28,7 @@ export interface AtaIdentity {
 /** Words 27 to 46: the model number. */
 const modelWords = [27, 46] as const;
 
-/** Undefined unless the text has exactly the 256 words, of a device that says what it is. */
+/** Undefined unless the text has exactly the 256 words, of a device that identifies itself. */
 export function parseAtaIdentity(text: string): AtaIdentity | undefined {
   const words = text
     .split('\n')

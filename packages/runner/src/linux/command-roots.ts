@@ -21,7 +21,7 @@ const ownerOnly = 0o700;
 const mountedFolders = ['dev', 'proc', 'sys'] as const;
 
 /**
- * What stands between the namespace and the program: mounts, then the change of "/". It sets no
+ * The lines between the namespace and the program: mounts, then the change of "/". They set no
  * variable: one of the same name in the program's environment would get its value.
  */
 const mountLines = mountedFolders.map((name) => `mount -o rbind /${name} "$1/${name}"`).join('\n');
@@ -30,7 +30,7 @@ ${mountLines}
 shift
 exec env -i "${operationVariable}=$${operationVariable}" "$@"`;
 
-/** The same for an environment that holds secrets: what is ours of it is taken out one by one. */
+/** The same for an environment that holds secrets: our own variables are removed one by one. */
 const ownVariables = ['PATH', 'LC_ALL', 'PWD', 'OLDPWD', 'SHLVL', '_'];
 const secretEnterScript = enterScript.replace(
   /exec env .*/,

@@ -11,7 +11,7 @@ import { type FileHandle, lstat, mkdir, open, readlink, rename, unlink } from 'n
 
 /** Links that are followed on the way to one file. */
 const linksMax = 40;
-/** What is not renamed yet; one of a killed runner is replaced. */
+/** The name before the rename; a file that a killed runner left is replaced. */
 const temporaryName = '.rackwright-write';
 const folderMode = 0o755;
 const privateMode = 0o600;
@@ -53,7 +53,7 @@ export async function writeConfined(
   });
 }
 
-/** What stands there, up to one byte more than `bytesMax`. */
+/** The content, up to one byte more than `bytesMax`. */
 export async function readConfined(
   root: string,
   path: string,
@@ -78,7 +78,9 @@ export async function readConfined(
   });
 }
 
-/** The kernel's own name of what is in an open folder: no part of it can be exchanged meanwhile. */
+/**
+ * The kernel's own name of an entry in an open folder: no part of it can be exchanged meanwhile.
+ */
 function below(folder: FileHandle, name: string): string {
   return `/proc/self/fd/${folder.fd}/${name}`;
 }

@@ -118,7 +118,7 @@ export function describeFileDisk(
   return { facts, faults, lies, busyWith: textAt(object, 'busyWith', '') };
 }
 
-/** A content that is longer than what is exposed stands behind a host protected area. */
+/** The part of a longer content beyond the exposed size is behind a host protected area. */
 function capacityOf(
   tells: boolean,
   regions: readonly Region[],

@@ -9,7 +9,7 @@
  */
 import { asObject, flagAt, type JsonObject, numberAt, textAt } from '../machine/json-fields.ts';
 
-/** What changes a medium, and reading. */
+/** Operations that change a medium, and reading. */
 export type MediumOperation = 'read' | 'write' | 'discard' | 'format';
 
 export const mediumOperations: readonly MediumOperation[] = ['read', 'write', 'discard', 'format'];
@@ -32,7 +32,7 @@ export type Lie =
       readonly fromRead: number;
       readonly reads: number;
     })
-  /** A write cache that is lost with the power: what was not flushed, or even what was. */
+  /** A write cache that is lost with the power: unflushed writes, or even flushed ones. */
   | { readonly kind: 'losesAtPowerOff'; readonly flushed: boolean }
   /** What the operation removed is there again so long after it. */
   | { readonly kind: 'comesBack'; readonly operation: MediumOperation; readonly afterMs: number }
@@ -101,7 +101,7 @@ const keysOf: Readonly<Record<LieKind, readonly string[]>> = {
   unlisted: ['afterListings', 'listings'],
 };
 
-/** Reads one entry; throws for what is no lie. */
+/** Reads one entry; throws for an invalid one. */
 export function readLie(value: unknown, source: string): Lie {
   const kinds = Object.keys(keysOf) as LieKind[];
   const all = ['kind', ...new Set(Object.values(keysOf).flat())];

@@ -23,7 +23,7 @@ export interface Kept {
 }
 
 /**
- * The power of a machine made of software goes: its disks lose what only seemed to be written. What
+ * The power of a simulated machine goes: its disks lose writes that were not durable. Content that
  * is due by `nowMs` is there again; `Infinity` lets all time pass.
  */
 export function switchOffFileDisks(folder: string, nowMs: number): void {

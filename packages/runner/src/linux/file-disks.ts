@@ -1,15 +1,15 @@
 /**
- * A folder of raw files as the disks of a machine, for machines made of software. What each disk
- * saw is in its own log, `<name>.log`: a judge that reads it needs nothing else of ours.
+ * A folder of raw files as the disks of a machine, for simulated machines. Each disk logs its
+ * operations in `<name>.log`: a judge that reads it needs nothing else of ours.
  *
  * Invariants:
  * L1 Every act is in the log before it is done (`begin`) and after (`end`), appended by system
  *    calls that have returned: a kill between them leaves a `begin` without its `end`.
  * L2 Log lines are JSON objects: time (ms), phase, kind (open, write, zero, discard, format,
- *    flush), region, offset, length, sha256 of what was written, outcome (ok, EIO, lied).
- *    What a disk keeps to itself is in no log.
- * L3 An image that is removed or replaced is a disk that is pulled or swapped: what was opened
- *    stays the old file.
+ *    flush), region, offset, length, sha256 of the written bytes, outcome (ok, EIO, lied). A hidden
+ *    fault of a disk is in no log.
+ * L3 An image that is removed or replaced is a disk that is pulled or swapped: an open region stays
+ *    the old file.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -94,7 +94,7 @@ export function fileDisks(
   };
 }
 
-/** What stands behind a host protected area of a file disk is exposed from now on. */
+/** Content behind a host protected area of a file disk is exposed from now on. */
 function exposeAll({ folder }: Box, name: string): string[] {
   const path = join(folder, `${name}.json`);
   const object = JSON.parse(readFileSync(path, 'utf8')) as {
@@ -317,7 +317,7 @@ class FileDisk implements HeldDevice {
       discard: async (offset, length) => {
         await this.#operate('discard');
         const act = { kind: 'discard' as const, region: name, offset, length };
-        // What does not fill a unit stays as it is, and the disk says nothing about it.
+        // The rest that fills no unit stays as it is, and the disk does not report that.
         const { discardGranularityBytes: unit = 1 } = region;
         const reached = Math.floor((offset + length) / unit) * unit - offset;
         this.#logged(act, 'discard', () => medium.change('discard', offset, reached, zeros));

@@ -11,8 +11,8 @@ const pendingSectors = 197;
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Undefined when the device keeps no health log or the text is no answer of smartctl. What it does
- * not say is left out; a number that is no whole number counts as unsaid.
+ * Undefined when the device keeps no health log or the text is no answer of smartctl. Missing
+ * values are left out; a value that is no whole number counts as missing.
  */
 export function parseHealth(text: string): HealthFacts | undefined {
   const answer = jsonIn(text);

@@ -29,7 +29,7 @@ import { readAttachment, readNames, readRegion } from './sys-block.ts';
 import { readText, resolvePath } from './sys-files.ts';
 import type { SysRoots } from './sys-roots.ts';
 
-/** What must stay as it was while a region is open. */
+/** Properties that must not change while a region is open. */
 interface RegionIdentity {
   /** Number of the attachment, counted by the kernel since its start. */
   readonly attachment: number;

@@ -25,7 +25,7 @@ const timeoutMs = 60_000;
 const sure = '--yes-i-know-what-i-am-doing';
 const powerCycle = 'power the host off and on, and try again';
 
-/** Runs hdparm on the open disk; answers what it said. */
+/** Runs hdparm on the open disk; returns its output. */
 export type AskDisk = (args: readonly string[]) => Promise<string>;
 
 /** Rejects with `DeviceError`; nothing was written to the disk's blocks in any case. */

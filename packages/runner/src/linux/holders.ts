@@ -23,8 +23,8 @@ import { sayTool } from './tool.ts';
 const removeTimeoutMs = 60_000;
 
 /**
- * Resolves with what was taken down: "md127 (raid1)". Rejects with a `DeviceError` that names what
- * stays and why.
+ * Resolves with the devices that were taken down: "md127 (raid1)". Rejects with a `DeviceError`
+ * that names the remaining one and the reason.
  */
 export async function dismantle(
   exec: Exec,

@@ -4,9 +4,9 @@
  *
  * U1 Nothing outside the folder is read, written or linked to: a path is followed part by part, a
  *    symbolic link on its way means what it would mean inside, and ".." ends at the folder.
- * U2 What stands at a place is removed before something new is made there; nothing is written
- *    through a link.
- * U3 A whiteout removes what layers below have put there, and nothing of its own layer.
+ * U2 An entry at a place is removed before a new one is made there; nothing is written through a
+ *    link.
+ * U3 A whiteout removes entries of lower layers, and nothing of its own layer.
  * U4 Devices and pipes are left out, and named.
  *
  * Nobody else may write in the folder meanwhile.
@@ -64,7 +64,7 @@ export class LayeredRoot {
 
   /** Rejects with `OciError`, or what the file system says; then the folder is of no use. */
   async apply(archive: AsyncIterable<Uint8Array>): Promise<void> {
-    /** What this layer has made (U3). */
+    /** The entries that this layer has made (U3). */
     const made = new Set<string>();
     const limits = {
       ...defaultTarLimits,
@@ -118,7 +118,7 @@ export class LayeredRoot {
     }
   }
 
-  /** What was made, and every folder above it: those are gone through, not removed. */
+  /** A made entry, and every folder above it: these are entered, not removed. */
   #note(folder: string, name: string, made: Set<string>): void {
     made.add(join(folder, name));
     for (let at = folder; at.length > this.#root.length && !made.has(at); at = join(at, '..')) {
@@ -249,7 +249,7 @@ async function removeUnlessMade(path: string, made: ReadonlySet<string>): Promis
   if (!made.has(path)) await rm(path, { recursive: true, force: true });
 }
 
-/** U3: empties a folder of what is not this layer's. */
+/** U3: empties a folder of entries of lower layers. */
 async function removeLower(folder: string, made: ReadonlySet<string>): Promise<void> {
   for (const { name } of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, name);

@@ -2,8 +2,8 @@
  * Files of the Linux machine that we run on.
  *
  * F1 A partition is mounted at a private folder, without devices and set-user-id programs, and
- *    unmounted before anything is believed of it: what is read back comes from the disk.
- * F2 What a runner before this one has left mounted is unmounted first.
+ *    unmounted before its content is trusted: the bytes that are read back come from the disk.
+ * F2 A partition that an earlier runner has left mounted is unmounted first.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

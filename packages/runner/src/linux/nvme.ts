@@ -165,7 +165,7 @@ export async function readNvmeAskedFacts(
   };
 }
 
-/** TNVMCAP and UNVMCAP, bytes; nvme-cli prints them as text, and 0 is what does not say. */
+/** TNVMCAP and UNVMCAP, bytes; nvme-cli prints them as text, and 0 means unreported. */
 export function nvmeCapacity(total: number, unallocated: number): CapacityFacts {
   if (total === 0 || !Number.isSafeInteger(total) || !Number.isSafeInteger(unallocated)) {
     return { kind: 'notExamined', reason: 'the controller does not say its total capacity' };

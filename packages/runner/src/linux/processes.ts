@@ -53,8 +53,8 @@ export async function hasVariable(
 }
 
 /**
- * Calls `end` for what `find` finds until that is nothing: a process in the middle of a disk
- * operation may outlive its SIGKILL for a while. Answers what is left after `timeoutMs`.
+ * Calls `end` for the processes that `find` finds until there is none: a process in the middle of a
+ * disk operation may outlive its SIGKILL for a while. Returns the rest after `timeoutMs`.
  */
 export async function endAll(
   clock: Clock,

@@ -161,7 +161,7 @@ async function whenEnded(
     );
   });
   const left = await endGroup(parts, { group: pid, operationId }, groupEndTimeoutMs);
-  // What it has written is in the pipe; nobody writes there any more.
+  // Its output is in the pipe; nobody writes there any more.
   await Promise.race([
     closed,
     new Promise<void>((resolve) => {

@@ -1,10 +1,10 @@
 /**
  * Methods that a device carries out on its own: sanitize of NVMe, ATA and SCSI, and ATA secure
- * erase. They go on inside the device when their caller dies, so they are asked about first.
+ * erase. They go on inside the device when their caller dies, so their state is read first.
  *
  * Invariants:
  * S1 A method is started on the held descriptor of the device, never by a name.
- * S2 It resolves only when the device says that it has ended; what it has done, the verdict says.
+ * S2 It resolves only when the device reports its end; the verdict decides what it has done.
  * S3 A disk that keeps our password after a failed erase has it removed; if that fails, the error
  *    names it.
  */

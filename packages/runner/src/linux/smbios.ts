@@ -1,6 +1,6 @@
 /**
  * Structures of the SMBIOS table that no file of /sys has by itself (DMTF DSP0134, 3.6). Firmware
- * writes the table, and firmware errs: what cannot be read is left out, and nothing throws.
+ * writes the table, and firmware errs: an unreadable structure is left out, and nothing throws.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { MemoryModuleSchema } from '@rackwright/messages';

@@ -173,7 +173,7 @@ export async function readInUse(roots: SysRoots): Promise<InUse> {
   return found;
 }
 
-/** What stands on what stands on a disk is followed so far: LVM on LUKS on md is three. */
+/** The depth to which devices on devices are followed: LVM on LUKS on md is three. */
 const holderDepthMax = 8;
 
 /** The device and its partitions: holders in /sys and theirs, mounts, swaps. */

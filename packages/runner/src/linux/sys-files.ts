@@ -1,4 +1,4 @@
-/** Small files and folders of /sys and /proc: what is missing reads as empty. */
+/** Small files and folders of /sys and /proc: a missing one reads as empty. */
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 

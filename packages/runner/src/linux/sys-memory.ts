@@ -21,7 +21,7 @@ export function isMemoryBlock(name: string): boolean {
 
 /** The folders of a pmem block device's namespace and region, from its place in /sys. */
 async function foldersOf(place: string): Promise<{ namespace: string; region: string }> {
-  // Two folders above is the namespace, or what stands on it (btt, pfn) and says its name.
+  // Two folders above is the namespace, or the layer on it (btt, pfn) that gives its name.
   const layer = join(place, '../..');
   const region = join(layer, '..');
   const above = await readText(layer, 'namespace');

@@ -3,7 +3,7 @@
  * hidden drives, persistent memory, cards, and devices without blocks. Reads only.
  *
  * Invariants:
- * G3 A sign says only what is there; `decideSigns` says what it means.
+ * G3 A sign only reports a presence; `decideSigns` decides its meaning.
  * G4 Every bus that the ramdisk has storage drivers for is looked at.
  */
 import { join } from 'node:path';

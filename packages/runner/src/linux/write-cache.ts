@@ -1,6 +1,6 @@
 /**
- * Whether a device keeps what is written in a volatile cache, and whether that can be switched
- * off. Reads only.
+ * Whether a device keeps writes in a volatile cache, and whether that can be switched off. Reads
+ * only.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -81,7 +81,7 @@ function nextTlv(reader: ByteReader): Tlv {
   return { type: header >> 9, value: reader.bytes(header & 0x1ff) };
 }
 
-/** What follows the end of the LLDPDU is padding; a frame may also end without it (§8.5.1). */
+/** Bytes after the end of the LLDPDU are padding; a frame may also end without it (§8.5.1). */
 function restOf(reader: ByteReader): readonly Tlv[] {
   const found: Tlv[] = [];
   while (reader.remaining > 0) {
@@ -184,7 +184,7 @@ function addressOfV6(address: Uint8Array): string {
   return hostname.slice(1, -1);
 }
 
-/** UTF-8 (§8.5.5 and following), without what would move a terminal's cursor. */
+/** UTF-8 (§8.5.5 and following), without characters that would move a terminal's cursor. */
 function plain(bytes: Uint8Array): string {
   return new TextDecoder()
     .decode(bytes)

@@ -28,7 +28,7 @@ export class DeviceError extends Error {
   override readonly name = 'DeviceError';
   /** Set when the device is lost: nothing more can be done to it. */
   readonly loss: DeviceLoss | undefined;
-  /** What it was that the device did not do; undefined when it is about none of these. */
+  /** The operation that failed on the device; undefined when it is none of these. */
   readonly operation: DeviceOperation | undefined;
 
   constructor(message: string, options: DeviceErrorOptions = {}) {
@@ -59,19 +59,19 @@ export type DeviceAccess = 'read' | 'write';
 export interface BlockDevices {
   list(): Promise<DeviceListing>;
   /**
-   * Opens every region of the device, exclusively, and confirms that what was opened is the device
+   * Opens every region of the device, exclusively, and confirms that the opened device is the one
    * that `device` describes. Unless `access` says otherwise it can be written. Rejects with
    * `DeviceError`; `loss` is set when it is gone or another.
    */
   hold(device: DeviceFacts, access?: DeviceAccess): Promise<HeldDevice>;
   /**
-   * Takes down what stands on a device that is not held. Resolves with what it was: "md127
-   * (raid1)". Rejects with a `DeviceError` that names what stays.
+   * Takes down the kernel's devices on a device that is not held. Resolves with their names: "md127
+   * (raid1)". Rejects with a `DeviceError` that names the remaining one.
    */
   dismantle(device: DeviceFacts): Promise<string[]>;
   /**
    * Makes hidden capacity of a device addressable that is not held. It may have another kernel name
-   * afterwards: list again. Resolves with what was done, line by line; rejects with `DeviceError`.
+   * afterwards: list again. Resolves with a line for each action; rejects with `DeviceError`.
    */
   unhide(device: DeviceFacts): Promise<string[]>;
 }
@@ -86,8 +86,8 @@ export interface HeldDevice {
    */
   confirm(): Promise<void>;
   /**
-   * Asks the kernel alone whether what is open is still attached and the same: cheap enough to be
-   * asked every few seconds. Rejects with a `DeviceError` that has a `loss`.
+   * Asks the kernel alone whether the open device is still attached and the same: cheap enough to
+   * be asked every few seconds. Rejects with a `DeviceError` that has a `loss`.
    */
   present(): Promise<void>;
   /**

@@ -1,4 +1,4 @@
-/** What a machine offers to be worked hard by: processors, free memory, and what it counts. */
+/** The machine's parts for a burn-in: processors, free memory, and counters. */
 
 export interface BurnInMachine {
   /** Processors that calculate at the same time. */
@@ -13,7 +13,7 @@ export interface BurnInMachine {
   ): Calculation;
   /** Memory that programs could have now, bytes. */
   availableBytes(): Promise<number>;
-  /** Memory of its own; undefined when there is none. What it holds is undefined. */
+  /** Memory of its own; undefined when there is none. Its content is undefined. */
   allocate(bytes: number): Uint8Array | undefined;
   /** The hottest sensor, degrees Celsius; undefined when none can be read. */
   celsius(): Promise<number | undefined>;

@@ -10,7 +10,7 @@ export interface FileContent {
   readonly mode: number;
 }
 
-/** A place that cannot be reached, or a file system that does not do what it should. */
+/** A place that cannot be reached, or a file system that does not work as it should. */
 export class FileError extends Error {
   override readonly name = 'FileError';
 }
@@ -27,11 +27,11 @@ export interface PartitionPlace {
 }
 
 export interface MachineFiles {
-  /** Writes below the runner's own root, and answers what is read back. */
+  /** Writes below the runner's own root, and returns the content that is read back. */
   writeHere(path: string, file: FileContent): Promise<FileContent>;
   /**
-   * Writes into the partition, unmounts it, and answers what is read back after it was mounted
-   * anew. Absent on a machine whose disks hold no file systems.
+   * Writes into the partition, unmounts it, mounts it anew, and returns the content that is read
+   * back. Absent on a machine whose disks hold no file systems.
    */
   writeOnDisk?(place: PartitionPlace, path: string, file: FileContent): Promise<FileContent>;
 }

@@ -1,8 +1,8 @@
 /**
- * Memory that a disk is written from past the page cache.
+ * Memory for writes to a disk past the page cache.
  *
  * O_DIRECT wants memory aligned to the blocks of the disk: a WebAssembly.Memory is, a Buffer is not
- * (EINVAL). It is shared, so that another thread can hash what is being written.
+ * (EINVAL). It is shared, so that another thread can hash it while it is being written.
  */
 import { transferBytesMax } from './block-devices.ts';
 

@@ -18,7 +18,7 @@ export class LiveOutput {
   readonly #clock: Clock;
   readonly #tell: TellPiece;
   #timer: Cancel | undefined;
-  /** How much was written before what is pending. */
+  /** The number of bytes before the pending ones. */
   #offset = 0;
   #head: Uint8Array[] = [];
   #headBytes = 0;

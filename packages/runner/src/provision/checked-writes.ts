@@ -27,7 +27,7 @@ export interface Slot {
 /** Transfers of a batch: a flush for each costs little, and little is read back at the very end. */
 const batchTransfers = 32;
 
-/** What is to be read back; without bytes: zeros. */
+/** A piece to read back; without bytes: zeros. */
 interface Piece {
   readonly offset: number;
   readonly length: number;
@@ -74,7 +74,7 @@ export class CheckedWrites {
     return this.#zeros;
   }
 
-  /** Where the next transfer is to be filled; once it is free. Rejects with what has failed. */
+  /** The slot to fill next, once it is free. Rejects with an earlier failure. */
   async free(): Promise<Slot> {
     if (this.#filling.used === batchTransfers) await this.#nextBatch();
     const slot = this.#filling.slots[this.#filling.used] as Slot;

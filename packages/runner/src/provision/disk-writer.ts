@@ -19,7 +19,9 @@ import { type ByteProgress, CheckedWrites, type Slot } from './checked-writes.ts
 /** The disk that is written, and held by nobody else. */
 export interface ImageDisk {
   readonly open: OpenRegion;
-  /** Rejects with `DeviceError` when what is open is not attached any more. Absent: not known. */
+  /**
+   * Rejects with `DeviceError` when the open device is not attached any more. Absent: not known.
+   */
   present?(): Promise<void>;
   readonly sizeBytes: number;
   readonly blockBytes: number;
@@ -32,11 +34,11 @@ export interface Written {
   readonly tail: readonly { readonly offset: number; readonly bytes: Uint8Array }[];
 }
 
-/** At either end of a disk: what is written last. */
+/** The size of the part at either end of a disk that is written last. */
 export const headBytes = transferBytesMax;
 /** From so long a run on the device is asked to make the zeros itself. */
 const zeroOutBytesMin = 16 * 1024 * 1024;
-/** What it makes at once, bytes: it cannot be stopped meanwhile. */
+/** Bytes that the device zeroes in one call: it cannot be stopped meanwhile. */
 const zeroOutBytesMax = 256 * 1024 * 1024;
 
 /** After so many bytes at most the kernel is asked whether the disk is still the one held. */
@@ -49,7 +51,7 @@ export class DiskWriter {
   readonly #signal: AbortSignal;
   readonly #hash: RunningHash;
   readonly #writes: CheckedWrites;
-  /** What is being filled. */
+  /** The slot that is being filled. */
   #slot: Slot | undefined;
   /** Bytes since the disk was last looked at; looked at before the first. */
   #unseenBytes = lookEveryBytes;
@@ -60,7 +62,9 @@ export class DiskWriter {
   #zerosHashed: Promise<unknown> = Promise.resolve();
   readonly #tail: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
 
-  /** `sizeBytes` of the content, as far as it is known; `tell`: of what was read back. */
+  /**
+   * `sizeBytes` of the content, as far as it is known; `tell` gets the bytes that were read back.
+   */
   constructor(
     disk: ImageDisk,
     sizeBytes: number | undefined,
@@ -160,7 +164,7 @@ export class DiskWriter {
     this.#zeroBytes += transferBytesMax;
   }
 
-  /** Sends the transfer on its way: what is written, and how much of it is content. */
+  /** Starts the transfer's write; `contentBytes` of it are content. */
   async #emit(slot: Slot, length: number, contentBytes: number): Promise<void> {
     const offset = this.#at - contentBytes;
     slot.hashed = this.#hash.update(slot.bytes.subarray(0, contentBytes));
@@ -172,7 +176,7 @@ export class DiskWriter {
     if (before > 0) await this.#writes.write(offset, before);
   }
 
-  /** Keeps what falls into the end of the disk (W1); answers how many bytes are before that. */
+  /** Keeps the part in the end of the disk (W1); returns the number of bytes before that. */
   #withhold(offset: number, bytes: Uint8Array): number {
     const before = Math.min(bytes.length, Math.max(0, this.#disk.sizeBytes - headBytes - offset));
     if (before < bytes.length) {
@@ -214,7 +218,7 @@ export class DiskWriter {
   }
 }
 
-/** Whether the device says that it has made the zeros itself; what is read back tells if it has. */
+/** Whether the device reports that it has made the zeros itself; the reading back checks that. */
 async function hasZeroed(open: OpenRegion, offset: number, length: number): Promise<boolean> {
   try {
     await open.zeroOut?.(offset, length);

@@ -35,18 +35,18 @@ export interface ImageFile extends DeclaredFormat {
   /** Of the file as it is served. */
   readonly sha256: string;
   readonly sizeBytes?: number;
-  /** Of what stands on the disk: decompressed, read through qcow2. */
+  /** Of the disk's content: decompressed, read through qcow2. */
   readonly contentSha256?: string;
   readonly contentSizeBytes?: number;
 }
 
 export interface PreparedImage {
   readonly found: FoundFormat;
-  /** Of what stands on the disk; undefined: not known before the end. */
+  /** Of the disk's content; undefined: not known before the end. */
   readonly sizeBytes: number | undefined;
   /** Once. Throws `ImageError`, also after the last piece. */
   readonly content: AsyncGenerator<Content, void, undefined>;
-  /** Gives up what has not been read; ends `content`, also where nobody has asked for it yet. */
+  /** Gives up the unread rest; ends `content`, also where nobody has asked for it yet. */
   close(): Promise<void>;
 }
 
@@ -105,7 +105,7 @@ export async function prepareImage(
   }
 }
 
-/** Whether what is to stand on the disk is as long as was declared (P1). */
+/** Whether the disk's content is as long as was declared (P1). */
 function checkSize(
   sizeBytes: number | undefined,
   { contentSizeBytes = sizeBytes }: Pick<ImageFile, 'contentSizeBytes'>,
@@ -173,7 +173,7 @@ async function* streamed(
   }
 }
 
-/** Lets a reader stop early without closing what it reads from. */
+/** Lets a reader stop early without closing its source. */
 function withoutReturn(chunks: AsyncGenerator<Uint8Array, void>): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => ({ next: () => chunks.next() }) };
 }

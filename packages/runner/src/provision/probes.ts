@@ -1,14 +1,14 @@
 /**
  * Blocks that are read once more when all of an image is written.
  *
- * What was read back soon after its write can be lost by a later one: a disk that says that it is
- * larger than it is writes its end over its beginning. So one block each of up to `probesMax`
- * transfers, spread evenly over all that was written, is kept in memory and compared at the end.
- * A lost run that is longer than a mebibyte and 1/256 of the content holds one of them.
+ * A block that was read back soon after its write can be lost by a later write: a disk that reports
+ * more than its real size writes its end over its beginning. So one block each of up to `probesMax`
+ * transfers, spread evenly over the written content, is kept in memory and compared at the end. A
+ * lost run that is longer than a mebibyte and 1/256 of the content holds one of them.
  */
 import { transferBytesMax } from '../machine/block-devices.ts';
 
-/** A block, and what it has to hold; undefined: zeros. */
+/** A block, and its right content; undefined: zeros. */
 export interface Probe {
   readonly offset: number;
   readonly bytes: Uint8Array | undefined;

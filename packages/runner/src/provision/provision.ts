@@ -79,11 +79,11 @@ export type ProvisionEnd =
       readonly kind: 'failed';
       readonly fault: ImageFault | 'ioError' | 'cancelled' | 'notPermitted';
       readonly message: string;
-      /** The disk has been written to: what it held is lost. */
+      /** The disk has been written to: its old content is lost. */
       readonly begun: boolean;
     };
 
-/** What stands on the disk, as it was read back. */
+/** The disk's content, as it was read back. */
 export interface Installed {
   readonly sizeBytes: number;
   readonly contentSha256: string;
@@ -97,7 +97,7 @@ export interface Installed {
   readonly efiSystem?: FittedPartition;
 }
 
-/** What each part of the work is of the whole. */
+/** The share of each part of the work. */
 const shares = { checked: 0.1, written: 0.5, readBack: 0.38 } as const;
 
 interface Work {
@@ -323,7 +323,7 @@ function checkContent(image: ImageFile, { sizeBytes, sha256 }: Written): void {
   if (image.contentSha256 !== undefined) checkDigest(sha256, image.contentSha256);
 }
 
-/** What makes the disk count. A disk that does not give it back must not (I2). */
+/** The writes that make the disk count. A disk that does not return them must not count (I2). */
 async function counting(disk: ImageDisk, act: () => Promise<void>): Promise<void> {
   try {
     await act();

@@ -29,7 +29,7 @@ export type Exchanged =
   /** It did not complete, for an unknown reason. */
   | { readonly kind: 'broken'; readonly reason: string };
 
-/** What is to be sent; the agent sends as many bytes. */
+/** The bytes to send; the agent sends as many. */
 export interface ExchangeWanted {
   /** 1 to {@link exchangeBytesMax}. */
   readonly bytes: number;
@@ -84,7 +84,7 @@ async function converse(parts: ExchangeParts, wanted: ExchangeWanted): Promise<E
   return { kind: 'broken', reason: 'the agent ended the exchange' };
 }
 
-/** What goes to the agent. */
+/** The bytes to the agent. */
 class Sender {
   readonly #parts: ExchangeParts;
   readonly #wanted: ExchangeWanted;
@@ -121,7 +121,7 @@ class Sender {
   }
 }
 
-/** What comes from the agent. */
+/** The bytes from the agent. */
 class Heard {
   readonly #clock: Clock;
   readonly #bytes: number;
@@ -173,7 +173,7 @@ class Heard {
   }
 
   #agentSent(digest: Uint8Array): Exchanged {
-    // Without its word on what it got, nothing is known of that.
+    // Without the agent's digest nothing is known of the bytes that it received.
     if (!this.#hasReceived) return { kind: 'broken', reason: 'the agent skips half of it' };
     const isSame = this.#received === this.#bytes && this.#hash.digest().equals(digest);
     if (!isSame) this.#problem ||= 'what the agent sent arrived changed';

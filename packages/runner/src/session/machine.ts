@@ -55,7 +55,7 @@ export type SessionEvent =
       readonly operationId: OperationId;
       readonly result: FinalResult;
       readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
-      /** Of a hand-off that can act: what it will do. */
+      /** The order of a hand-off that can act. */
       readonly handOff?: agent.RunStep;
     };
 
@@ -105,7 +105,7 @@ interface Current {
   readonly step: string;
   percent: number;
   text: string;
-  /** What was permitted has begun. */
+  /** The permitted work has begun. */
   begun: boolean;
   /** Ids of Cancel orders to be answered when it is over. */
   readonly cancels: string[];
@@ -290,7 +290,7 @@ export class RunnerSession {
     return this.#tellProgress(nowMs);
   }
 
-  /** Told at once: it is what others decide by. */
+  /** Reported at once, because others decide by it. */
   #begun(operationId: OperationId, nowMs: number): SessionEffect[] {
     if (this.#current?.operationId !== operationId || this.#current.begun) return [];
     this.#current.begun = true;

@@ -12,7 +12,7 @@
 import type { OperationId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 
-/** What an agent said to one asking. */
+/** An agent's answer to one question. */
 export type Permission =
   /** For so long from its asking, milliseconds; unset where no lease limits it. */
   | { readonly kind: 'granted'; readonly forMs?: number }
@@ -62,7 +62,7 @@ export class Permissions {
     this.#asking.answered(permission);
   }
 
-  /** Settles once it may begin, or never will. `tell` shows what is waited for. */
+  /** Settles once it may begin, or never will. `tell` shows the reason for the wait. */
   ask(
     operationId: OperationId,
     signal: AbortSignal,

@@ -1,9 +1,9 @@
 /**
- * What survives a runner's own crash within one boot, as bytes for a file in /run: the operation at
- * work and where it was, final reports that the agent does not have yet, ids it has, and a hand-off
- * on its way.
+ * The state that survives a runner's own crash within one boot, as bytes for a file in /run: the
+ * operation at work and its stage, final reports that the agent does not have yet, ids it has, and
+ * a hand-off on its way.
  *
- * Invariant: a record of another boot is no record. What it speaks of ended with that boot, and the
+ * Invariant: a record of another boot is no record. Its operations ended with that boot, and the
  * agent knows so by the boot id.
  */
 import { fromBinary, fromJsonString, toBinary, toJsonString } from '@bufbuild/protobuf';

@@ -1,6 +1,6 @@
 /** Reading the arguments of a step: text on the wire, checked before anything is done. Pure. */
 
-/** What was wrong with the first bad one, or the value. */
+/** The problem of the first bad one, or the value. */
 export type Read<T> =
   | { readonly kind: 'value'; readonly value: T }
   | { readonly kind: 'bad'; readonly problem: string };

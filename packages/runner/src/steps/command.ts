@@ -2,9 +2,10 @@
  * The step `run.command`: a program that comes in an image.
  *
  * 1. Nothing runs before guard 0 has passed, unless the order says that the step destroys nothing.
- * 2. Nothing of an image runs before all of it was found to be what its digests name.
- * 3. What may destroy begins only when the agent says, after all that takes time, that it may.
- * 4. What was unpacked is gone when the step has ended, or before the next one begins.
+ * 2. Nothing of an image runs before all of it was found to match its digests.
+ * 3. Destructive work begins only when the agent says, after everything that takes time, that it
+ *    may.
+ * 4. The unpacked files are gone when the step has ended, or before the next one begins.
  */
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';

@@ -29,7 +29,7 @@ import type { Step, StepContext, StepEnd } from './step.ts';
 export interface ProgramPlace {
   readonly programs: Programs;
   readonly disk: Disk;
-  /** A private folder for what is needed while a step runs; exists. */
+  /** A private folder for files that a step needs while it runs; exists. */
   readonly privateFolder: string;
   /** Where programs start. */
   readonly workingFolder: string;
@@ -113,7 +113,7 @@ async function run(context: StepContext, place: ProgramPlace): Promise<StepEnd> 
   }
 }
 
-/** What every program of a step finds in its environment. */
+/** The variables in the environment of every program of a step. */
 export function environmentOf(
   {
     operationId,

@@ -55,7 +55,7 @@ export interface StepContext {
 
 export interface StepEnd {
   readonly result: Complete | Failed | RetryAfter;
-  /** What was done to devices; the agent signs it. Host and session are added by the agent. */
+  /** The acts on devices; the agent signs them. Host and session are added by the agent. */
   readonly evidence?: MessageInitShape<typeof agent.StepEvidenceSchema>;
 }
 

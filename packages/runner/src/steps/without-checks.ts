@@ -1,8 +1,8 @@
 /**
- * The laboratory's switches: each takes one check of erasures away, to show that the lie it is
- * meant for then gets through. Never set in production.
+ * The laboratory's switches: each removes one check of erasures, to show that the fault which the
+ * check detects then gets through. Never set in production.
  *
- * 1. What is taken away is taken from around a step: no step has a branch for it.
+ * 1. A check is removed by a wrapper around a step: no step has a branch for it.
  */
 import { blockBytes, type DeviceFacts } from '@rackwright/erasure';
 import { verifyErasedStep } from '@rackwright/messages';
@@ -22,7 +22,7 @@ export const labChecks = [
   'heldDevice',
   /** A device is read back, at more places than those that were marked before. */
   'wholeRead',
-  /** What was erased is read again after a power cycle. */
+  /** Erased devices are read again after a power cycle. */
   'powerCycleRead',
 ] as const;
 

@@ -1,4 +1,4 @@
-/** Cases about what is kept by age: a key's past beyond its last changes, and the log (S8). */
+/** Cases about data that is kept by age: a key's past beyond its last changes, and the log (S8). */
 import assert from 'node:assert/strict';
 import { type Change, HISTORY_PER_KEY, type Past, type StateStore } from '../contract.ts';
 import type { LogEntry } from '../entry-log.ts';
@@ -33,7 +33,7 @@ async function written({ first, second }: StoreUnderTest, key: string): Promise<
   return lines;
 }
 
-/** The whole past of a key in pages, oldest first, and what lies before it. */
+/** The whole past of a key in pages, oldest first, and the changes before it. */
 async function wholePast(store: StateStore, key: string, pageSize: number) {
   const changes: Change[] = [];
   let page: Past = await store.past(key, pageSize);
@@ -47,7 +47,7 @@ async function wholePast(store: StateStore, key: string, pageSize: number) {
   return { lines: changes.reverse().map(line), changes, before: page.before.kind };
 }
 
-/** Repeats a look until it is as it should be; what is kept elsewhere may come a moment later. */
+/** Repeats a look until it succeeds; data that is kept elsewhere may come a moment later. */
 async function eventually(
   subject: StoreUnderTest,
   limits: SuiteLimits,

@@ -46,7 +46,7 @@ class Model {
     return behind < 0 ? 'absent' : (this.of(key).at(-1 - behind)?.revision ?? 'absent');
   }
 
-  /** Checks the answer to a write and takes over what it says. */
+  /** Checks the answer to a write and adopts its result. */
   fold(change: Change, expected: Expected, result: WriteResult): void {
     const earlier = this.of(change.key).find((each) => each.writeId === change.writeId);
     const last = this.of(change.key).at(-1);

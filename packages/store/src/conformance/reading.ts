@@ -1,4 +1,4 @@
-/** Cases about get, list and history, and about what is refused: S5, S7, limits. */
+/** Cases about get, list and history, and about refusals: S5, S7, limits. */
 import assert from 'node:assert/strict';
 import { HISTORY_PER_KEY, VALUE_BYTES_MAX } from '../contract.ts';
 import { StoreError, type StoreErrorCode } from '../errors.ts';

@@ -5,7 +5,10 @@
 import assert from 'node:assert/strict';
 import type { Change, Retention, StateStore, WatchEvent, WriteResult } from '../contract.ts';
 
-/** What every handle under test is opened with; nothing but the cases about age lies under it. */
+/**
+ * The prefix that every handle under test is opened with; only the cases about age use keys below
+ * it.
+ */
 export const TESTED_PREFIX = 'aged';
 
 /** The retention of a driver whose time passes as `pass` says. */
@@ -42,7 +45,7 @@ export interface StoreUnderTest {
   wait(delayMs: number): Promise<void>;
   /** Lets everything that was written before grow older than the retention of the handles. */
   growOld(): Promise<void>;
-  /** Closes everything and removes what was made. */
+  /** Closes everything and removes its files. */
   dispose(): Promise<void>;
 }
 
@@ -50,7 +53,7 @@ export interface StoreUnderTest {
 export interface SuiteLimits {
   /** How often two writers race for one revision; 500 at least show a rare overlap. */
   readonly racesMin: number;
-  /** How long a watcher may take to show what was acknowledged, milliseconds. */
+  /** How long a watcher may take to show an acknowledged write, milliseconds. */
   readonly patienceMs: number;
   /** Size of the fill in cases that write much. */
   readonly manyWrites: number;

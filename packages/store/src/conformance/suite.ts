@@ -1,5 +1,5 @@
 /**
- * The conformance suite: what makes a driver a StateStore. One list of cases for every driver and
+ * The conformance suite: the requirements of a StateStore. One list of cases for every driver and
  * for the broken stores that prove that the cases can fail.
  */
 import { describe, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * What a memory store keeps when its handles are gone: the changes, trimmed to the last
+ * The content of a memory store after its handles are gone: the changes, trimmed to the last
  * `HISTORY_PER_KEY` of each key or by age, and the log of entries. Synchronous throughout, so that
  * a simulation decides when what happens.
  */
@@ -18,7 +18,7 @@ export interface DiskWrite {
   readonly age?: Age;
 }
 
-/** When something is added, and since when what is there stays. */
+/** The time of an addition, and the age limit of older entries. */
 export interface Age {
   readonly nowMs: number;
   /** Changes of the key go at this age; undefined: once enough others follow. */

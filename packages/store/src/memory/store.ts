@@ -1,7 +1,7 @@
 /**
- * The memory driver: the contract over a `MemoryDisk`, for simulations and tests of what stands on
- * the store. A write happens at once, in the call; its answer comes by promise. `faults` says
- * which calls go wrong and how, so that a seed decides it.
+ * The memory driver: the contract over a `MemoryDisk`, for simulations and tests of code above the
+ * store. A write happens at once, in the call; its answer comes by promise. `faults` says which
+ * calls fail and how, so that a seed decides it.
  *
  * Must not: use time or chance of its own. `survivesPowerLoss` is honestly `no`.
  */

@@ -1,11 +1,11 @@
 /**
- * The bucket: a file stream laid out as a NATS key-value bucket, with exactly the settings that
- * the contract needs. Settings are read back, never assumed: a server drops what it does not know.
+ * The bucket: a file stream laid out as a NATS key-value bucket, with exactly the settings that the
+ * contract needs. Settings are read back, never assumed: a server drops unknown ones.
  *
- *  B1 Nothing removes a live value: no age, no count, no size limit, no message deletion.
- *  B2 Reads are answered by the stream's leader: `allow_direct` is off.
- *  B3 The incarnation stands in the stream's settings and in the bucket. A bucket made anew has
- *     another; values copied into another bucket do not match and are refused.
+ * B1 Nothing removes a live value: no age, no count, no size limit, no message deletion.
+ * B2 Reads are answered by the stream's leader: `allow_direct` is off.
+ * B3 The incarnation is in the stream's settings and in the bucket. A bucket made anew has another;
+ *    values copied into another bucket do not match and are refused.
  */
 import {
   type JetStreamManager,
@@ -112,8 +112,8 @@ export function checkStream(info: StreamInfo, bucket: string, replicas: number):
 }
 
 /**
- * Makes sure that stream and bucket bear the same incarnation, and answers it. Throws
- * `incarnationMismatch`, and other errors for what may be tried again.
+ * Makes sure that stream and bucket bear the same incarnation, and returns it. Throws
+ * `incarnationMismatch`, and other errors for failures that may be retried.
  */
 export async function settleIncarnation(
   manager: JetStreamManager,

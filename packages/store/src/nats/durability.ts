@@ -18,7 +18,7 @@ const PROOF_TIMEOUT_MS = 3_000;
 /** Servers that answer the system account; more are not waited for. */
 const SERVERS_MAX = 64;
 
-/** What one server says of itself. */
+/** One server's report about itself. */
 export interface ServerFacts {
   readonly name: string;
   readonly version: string;
@@ -39,7 +39,7 @@ export interface Holder {
 
 export interface DurabilityVerdict {
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
-  /** For the refusal, and for a person: what is missing. */
+  /** For the refusal, and for a person: the missing setting. */
   readonly reason: string;
   /** Holders that sync before they acknowledge, as they say or have said. */
   readonly proven: readonly string[];

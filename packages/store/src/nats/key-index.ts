@@ -62,7 +62,7 @@ export class KeyIndex {
     } catch {
       // The store is another one now; each caller of the store gets that error as well.
     }
-    // Nothing tells it what has changed since; it begins anew when it is asked.
+    // Nothing reports later changes to it; it begins anew at the next question.
     this.#isFollowing = false;
     this.#position = 0;
   }

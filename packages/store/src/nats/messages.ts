@@ -21,7 +21,7 @@ const DUPLICATES_MS = 120_000;
 const AGE_MS = 7 * 86_400_000;
 const SIZE_BYTES_MAX = 1024 ** 3;
 
-/** The stream of what is published beside a bucket. */
+/** The stream of the messages that are published beside a bucket. */
 export function eventsName(bucket: string): string {
   return `EVENTS_${bucket}`;
 }

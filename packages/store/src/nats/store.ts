@@ -341,7 +341,7 @@ export class NatsStore implements StateStore {
     }
   }
 
-  /** Lets `close` wait for what was accepted before it. */
+  /** Lets `close` wait for calls that were accepted before it. */
   async #accepted<T>(call: Promise<T>): Promise<T> {
     this.#calls.add(call);
     try {

@@ -23,7 +23,7 @@ const MESSAGES_AHEAD_MAX = 256;
 const PULL_EXPIRES_MS = 5_000;
 /** Two of these without a sign, and the consumer is given up for a new one. */
 const HEARTBEAT_MS = 1_000;
-/** How long nothing may come before the leader is asked what should have come. */
+/** How long nothing may come before the leader is asked for the latest revision. */
 export const SILENCE_MS = 5_000;
 
 /** How often the store is asked before a revision counts as never reached: about 2.5 s. */

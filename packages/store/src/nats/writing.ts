@@ -1,11 +1,11 @@
 /**
- * One write, carried to a certain end where one can be had.
+ * One write, carried to a certain outcome where possible.
  *
- *  W1 Every attempt of a write carries the same write id and a revision to compare with, so that
- *     at most one of them is ever stored, late ones included.
- *  W2 A repetition is made, and `conflict` answered, only after a read by the leader; if an attempt
- *     was uncertain, only when the write is not among the key's kept changes.
- *  W3 What is uncertain when the time is up is `unknown`.
+ * W1 Every attempt of a write carries the same write id and a revision to compare with, so that at
+ *    most one of them is ever stored, late ones included.
+ * W2 A repetition is made, and `conflict` answered, only after a read by the leader; if an attempt
+ *    was uncertain, only when the write is not among the key's kept changes.
+ * W3 An outcome that is uncertain when the time is up is `unknown`.
  */
 import { errorText } from '@rackwright/platform';
 import type { Expected, Revision, WriteResult } from '../contract.ts';

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { errorText } from '@rackwright/platform';
 import { APPLICATION_ID, schemaProblem } from './schema.ts';
 
-/** What is wrong with the file; undefined: it is a store that this program can open. */
+/** The problem of the file; undefined: it is a store that this program can open. */
 export function sqliteFileProblem(path: string): string | undefined {
   let database: DatabaseSync | undefined;
   try {

@@ -55,7 +55,7 @@ export class SqliteDatabase implements ChangeLog {
   readonly #byRevision: StatementSync;
   readonly #keys: NewestKeys;
   readonly #isKeptByAge: (key: string) => boolean;
-  /** What each key had before its last change. */
+  /** The earlier changes of each key, before its last one. */
   readonly past: KeyPast;
   readonly #recent = new Recent();
   /** Undefined: only the file knows. */

@@ -1,10 +1,10 @@
 /**
- * The changes of one key, from its newest backwards: each names the one before it, so that no index
- * of keys and revisions is kept, of which every write would change a page.
+ * The changes of one key, from its newest backwards: each names the one before it. So no index of
+ * keys and revisions is kept, of which every write would change a page.
  *
  * Invariants:
- * 1. A walk ends where the change that is named is gone: what lies before it may be there still,
- *    and is nobody's past any more.
+ * 1. A walk ends where the named change is gone: earlier changes may be there still, and belong to
+ *    nobody's past any more.
  * 2. `kept` of a key counts all of its changes that are there, or more.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';

@@ -27,7 +27,7 @@ const CHANGES_OF_KEY_MAX = 64;
 const WRITTEN_PER_CHANGE = 2;
 const WRITTEN_AT_ONCE = 128;
 
-/** What is known of a key. */
+/** The known state of a key. */
 export interface NewestChange {
   readonly revision: Revision;
   /** How many changes of the key there are. */

@@ -15,8 +15,8 @@ import { APPLICATION_ID, SCHEMA, schemaProblem } from './schema.ts';
 
 /**
  * Pages of the log after which it is copied into the file. A page that many writes have changed by
- * then is copied once: pages of the indexes are, and with SQLite's usual 1,000 they were most of
- * what was written. The log takes 16 MiB, and one copying some tens of milliseconds.
+ * then is copied once. That holds for pages of the indexes, which were most of the written bytes
+ * with SQLite's usual 1,000. The log takes 16 MiB, and one copying some tens of milliseconds.
  */
 const CHECKPOINT_PAGES = 4_000;
 

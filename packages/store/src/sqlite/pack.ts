@@ -1,10 +1,9 @@
 /**
- * How values are written shorter: deflated (RFC 1951) with a dictionary of what they often contain.
- * Records of one kind have most of their bytes in common, and bytes are what a commit and a
- * checkpoint write.
+ * Compression of values: deflated (RFC 1951) with a dictionary of their frequent content. Records
+ * of one kind have most of their bytes in common, and a commit and a checkpoint cost by bytes.
  *
  * Invariants:
- * 1. A packed value needs nothing but its dictionary: no other value can take it along.
+ * 1. A packed value needs nothing but its dictionary: the loss of another value does not affect it.
  * 2. Work and memory are bounded by the longest value, for damaged bytes as well.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
@@ -32,7 +31,7 @@ export class Packer {
   pack(value: Uint8Array): Uint8Array | undefined {
     if (value.length < VALUE_BYTES_MIN) return undefined;
     const dictionary = this.#dictionary;
-    // Room for what is shorter, which is all that counts; the usual 16 KiB take time to make.
+    // Room for a shorter result, as only that is used; allocating the usual 16 KiB takes time.
     const options = { dictionary, memLevel: MEMORY_LEVEL, chunkSize: value.length };
     const packed = deflateRawSync(value, options);
     return packed.length < value.length ? packed : undefined;

@@ -18,7 +18,9 @@ import type { StoredChange } from '../write.ts';
 export const RECENT_CHANGES_MAX = 4_096;
 const RECENT_BYTES_MAX = 16 * 1_024 * 1_024;
 const NEWEST_BYTES_MAX = 32 * 1_024 * 1_024;
-/** What is left of that when it is too much: to look for the oldest one by one costs too much. */
+/**
+ * The size after a clean-up when it is too large: removing the oldest one by one costs too much.
+ */
 const NEWEST_BYTES_AFTER = NEWEST_BYTES_MAX * 0.9;
 /** What a change costs beside its value: key, write id, and the object itself. */
 const CHANGE_BYTES = 256;
@@ -44,7 +46,7 @@ export class Recent {
     return known.change;
   }
 
-  /** Takes in what was read as the newest change of its key. */
+  /** Keeps a change that was read as the newest of its key. */
   keepNewest(change: StoredChange): void {
     const known = this.#newest.get(change.key);
     this.#newestBytes += bytesOf(change);

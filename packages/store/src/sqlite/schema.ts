@@ -58,7 +58,10 @@ export const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
-/** Why this program does not read a store of this schema, and what does; undefined: it reads it. */
+/**
+ * Why this program does not read a store of this schema, and which one does; undefined: it reads
+ * it.
+ */
 export function schemaProblem(path: string, version: number): string | undefined {
   if (version === SCHEMA_VERSION) return undefined;
   const remedy =

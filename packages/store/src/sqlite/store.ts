@@ -84,7 +84,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stat
 
 /** Something to be done in the next transaction. */
 interface Pending {
-  /** Inside the transaction; what it answers tells the caller, after the commit. */
+  /** Inside the transaction; the returned function answers the caller, after the commit. */
   decide(): () => void;
   /** Nobody knows whether it was done. */
   fail(reason: string): void;
@@ -323,8 +323,8 @@ class SqliteStore implements StateStore {
   }
 
   /**
-   * A few pages at a time: what is written meanwhile by this process is taken along. Only the first
-   * of them must not meet a write: Node takes that for a failure, and calls it "not an error".
+   * A few pages at a time: writes of this process meanwhile are included. Only the first of them
+   * must not meet a write: Node takes that for a failure, and calls it "not an error".
    */
   async copyTo(path: string): Promise<void> {
     this.#checkOpen();

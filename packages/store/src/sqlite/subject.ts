@@ -1,7 +1,7 @@
 /**
- * The SQLite driver as the conformance suite sees it. A crash takes the files as they lie at that
- * moment, which is what a SIGKILL leaves: the kernel has what was written, the process nothing.
- * `kill.test.ts` does the same with a real process.
+ * The SQLite driver as the conformance suite sees it. A crash copies the files as they are at that
+ * moment, as a SIGKILL leaves them: the kernel has all writes, the process nothing. `kill.test.ts`
+ * does the same with a real process.
  */
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

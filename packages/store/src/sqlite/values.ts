@@ -47,7 +47,7 @@ export class Values {
     return { bytes: packed, packed: this.#own };
   }
 
-  /** Throws for what is damaged. */
+  /** Throws for a damaged value. */
   read({ bytes, packed }: StoredValue): Uint8Array {
     if (packed === AS_IT_IS) return bytes;
     const packer = this.#packers.get(packed);

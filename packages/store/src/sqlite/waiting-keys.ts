@@ -11,7 +11,7 @@ export interface Waiting {
   readonly added: number;
 }
 
-/** What stands behind the name of a collection in its keys. */
+/** The character behind the name of a collection in its keys. */
 const BEHIND_COLLECTION = '.';
 /** The code unit after it. */
 const AFTER_COLLECTION = '/';

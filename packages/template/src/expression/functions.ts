@@ -2,11 +2,11 @@
 import { isList, jsonOf, type Value, type ValueType } from './values.ts';
 
 export interface TemplateFunction {
-  /** What each argument may be. */
+  /** The types of each argument. */
   readonly parameters: readonly (readonly ValueType[])[];
   /** Undefined: that of the first argument, which all the others must share. */
   readonly result: ValueType | undefined;
-  /** Called also with what is not known; every other function answers that with the same. */
+  /** Called also with an unknown value; every other function returns that unchanged. */
   readonly takesUnknown: boolean;
   readonly apply: (values: readonly Value[]) => Value;
 }

@@ -65,7 +65,7 @@ const outOfSight: Readonly<Record<OutOfSight, (step: string) => string>> = {
   handler: (step) => `${step} is a handler; only steps can be asked about`,
 };
 
-/** The type of a reference, or what is wrong with it. */
+/** The type of a reference, or its problem. */
 export type Resolved = { readonly type: ValueType } | { readonly message: string };
 
 export function resolve(path: readonly (string | number)[], around: Surroundings): Resolved {

@@ -41,7 +41,7 @@ export interface Reference {
 export const comparisons = ['==', '!=', '<', '<=', '>', '>=', 'in', 'not in'] as const;
 export type Comparison = (typeof comparisons)[number];
 
-/** What is wrong with an expression, and where in its text. */
+/** The problem of an expression, and its place in the text. */
 export interface ExpressionProblem {
   readonly at: number;
   readonly message: string;

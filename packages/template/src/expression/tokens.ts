@@ -4,7 +4,7 @@ import type { ExpressionProblem } from './syntax.ts';
 
 export interface Token {
   readonly kind: 'name' | 'text' | 'number' | 'sign' | 'end';
-  /** What a text says; of everything else what is written. */
+  /** The content of a text; of every other token its source. */
   readonly text: string;
   readonly at: number;
 }
@@ -17,7 +17,7 @@ const patterns: readonly (readonly [Token['kind'], RegExp])[] = [
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r' };
 
-/** The tokens, the last of kind "end"; or what is no token. */
+/** The tokens, the last of kind "end"; or the first invalid one. */
 export function tokensOf(text: string): readonly Token[] | ExpressionProblem {
   const tokens: Token[] = [];
   let at = 0;

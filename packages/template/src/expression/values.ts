@@ -52,13 +52,13 @@ export function comparable(value: Value): string | bigint | boolean | undefined 
   return typeof value === 'object' ? undefined : value;
 }
 
-/** What stands in a text for a value; undefined for lists, records and what is not known. */
+/** The text of a value; undefined for lists, records and unknown values. */
 export function textOf(value: Value): string | undefined {
   if (isDuration(value)) return value.text;
   return typeof value === 'object' || value === undefined ? undefined : String(value);
 }
 
-/** A value as JSON; what is not known is null. */
+/** A value as JSON; an unknown one is null. */
 export function jsonOf(value: Value): string {
   if (value === undefined) return 'null';
   if (typeof value === 'bigint') return String(value);

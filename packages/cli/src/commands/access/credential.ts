@@ -64,7 +64,7 @@ interface BoundFlags {
   readonly rack?: readonly string[];
 }
 
-/** What the flags say of it, and the paths of what they set. */
+/** The bounds in the flags, and the paths of the fields that they set. */
 function boundsOf({ bmcNetwork, rack }: BoundFlags) {
   const given = (all: readonly string[] = []) => (all.join() === 'none' ? [] : [...all]);
   const paths = [

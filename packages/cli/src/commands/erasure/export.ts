@@ -66,7 +66,7 @@ export const exportErasures = buildCommand({
         const wanted = page.erasureCertificates.filter(({ host }) => isChosen(host));
         return { signed: wanted.filter(inTime), nextPageToken: page.nextPageToken };
       });
-      // Whenever they were made: what was proved or revoked later counts for a certificate.
+      // Of any time: a later addendum or revocation counts for a certificate.
       const documents = await writeAll(io, flags.folder, async (pageToken) => {
         const page = await erasures.listErasureDocuments({ pageToken });
         const wanted = page.erasureDocuments.filter(({ host }) => isChosen(host));

@@ -1,4 +1,4 @@
-/** rackwright events: what changes, as it changes; or what has happened to one of those. */
+/** rackwright events: changes as they happen; or past events about one subject. */
 import { create } from '@bufbuild/protobuf';
 import {
   EventService,
@@ -124,7 +124,7 @@ async function showPast(io: CommandIo, flags: EventsFlags, subject = ''): Promis
   if (more) io.err.write('There is more: give a higher --limit.\n');
 }
 
-/** The filter that leaves what is about this subject; the server judges both. */
+/** The filter for events about this subject; the server judges both. */
 function filterAbout(subject: string | undefined, filter = ''): string {
   if (subject === undefined) return filter;
   const about = `subject = ${JSON.stringify(subject)}`;

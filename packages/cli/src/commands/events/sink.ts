@@ -58,7 +58,7 @@ const specFlags = {
   paused: { kind: 'boolean', optional: true, brief: 'Deliver nothing until --no-paused' },
 } as const;
 
-/** What the flags say of a sink, and the paths of what they set. */
+/** A sink's fields in the flags, and the paths of the fields that they set. */
 function specOf({ url, nats, credential, filter, paused }: SpecFlags) {
   const value = {
     url: url ?? '',

@@ -82,14 +82,16 @@ const setStep = buildCommand({
   },
 });
 
-/** What takes back what was said. */
+/** The word that clears a value. */
 const none = 'none';
 
 type Plain = Omit<OwnCleanStep, '$typeName' | '$unknown' | 'name' | 'timeout'>;
 
 type Said = Partial<Plain> & { readonly timeout?: Duration | typeof none };
 
-/** What is said now of one step; the rest of it stays, and so do the others. */
+/**
+ * The list with one step changed by the flags; its other fields stay, and so do the other steps.
+ */
 export function withSaid(now: readonly OwnCleanStep[], name: string, said: Said): OwnCleanStep[] {
   const before = now.find((step) => step.name === name);
   const next = clone(OwnCleanStepSchema, before ?? create(OwnCleanStepSchema, { name }));

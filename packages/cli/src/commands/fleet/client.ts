@@ -1,4 +1,4 @@
-/** What every command on the fleet starts with. */
+/** The shared parts of every command on the fleet. */
 import { FleetService } from '@rackwright/messages';
 import type { Client } from '@rackwright/rpc';
 import { callsOf } from '../frame/calls.ts';

@@ -89,12 +89,12 @@ const setRegistry = buildCommand({
   },
 });
 
-/** What takes back what was said. */
+/** The word that clears a value. */
 const none = 'none';
 
 type Said = Partial<Omit<ImageRegistry, '$typeName' | '$unknown' | 'registry'>>;
 
-/** What is said now of one registry; the rest of it stays, and so do the others. */
+/** The list with one registry changed by the flags; its other fields stay, and so do the others. */
 export function withSaid(
   now: readonly ImageRegistry[],
   registry: string,

@@ -201,7 +201,10 @@ export type FleetFlags = ValuesOf<typeof values> & {
 export interface FleetChange {
   /** Of an update; never empty. */
   readonly paths: string[];
-  /** Whether it depends on what is there: the update then names the etag of what was read. */
+  /**
+   * Whether it depends on the present value: the update then names the etag of the fleet that was
+   * read.
+   */
   readonly dependsOnNow: boolean;
   /** What `now` becomes, as far as `paths` name it. Throws `UsageError`. */
   readonly over: (now: FleetSpec) => MessageInitShape<typeof FleetSpecSchema>;

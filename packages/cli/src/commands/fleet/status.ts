@@ -1,4 +1,7 @@
-/** rackwright fleet status: how many hosts are where, what fails and why, and what is frozen. */
+/**
+ * rackwright fleet status: how many hosts are in each state, the failures and their reasons, and
+ * the freezes.
+ */
 import { toJson } from '@bufbuild/protobuf';
 import { type CountHostsResponse, CountHostsResponseSchema, counted } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
@@ -8,7 +11,7 @@ import { isForPrograms, printLines, printTable, printValue } from '../../output/
 import { readFrozen } from '../frame/freezes.ts';
 import { withHosts } from '../host/client.ts';
 
-/** What is counted: the field, and which hosts. */
+/** The counts: the field, and which hosts. */
 const questions = {
   state: { groupBy: 'state', filter: '' },
   run: { groupBy: 'run', filter: 'run:*' },

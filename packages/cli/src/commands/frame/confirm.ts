@@ -18,7 +18,7 @@ export interface DestructionFlags {
   readonly reason: string;
 }
 
-/** Shows what would be lost and asks. Throws `UsageError` or `Declined` unless a person agrees. */
+/** Shows the loss and asks. Throws `UsageError` or `Declined` unless a person agrees. */
 export async function agreeToDestroy(
   io: CommandIo,
   { yes }: Pick<DestructionFlags, 'yes'>,

@@ -1,6 +1,6 @@
 /**
- * Tables of a resource's fields: each is one entry, with its flag, where its value goes, and what
- * it becomes there. Flags, values and update masks all follow from it.
+ * Tables of a resource's fields: each is one entry, with its flag, the path of its value, and the
+ * conversion of the value. Flags, values and update masks all follow from it.
  */
 
 /** What Stricli reads of a flag, as far as its values tell their type. */
@@ -14,7 +14,7 @@ export interface Field<Flag extends FlagOf = FlagOf> {
   readonly flag: Flag;
   /** Below the resource's spec, by names in JSON: "bmc.cipherSuite". */
   readonly at: string;
-  /** What it becomes there; unset: it goes as it is. */
+  /** The conversion of the flag's value; unset: none. */
   readonly as?: (given: never) => unknown;
   /** An empty text takes the value away; unset: it says nothing. */
   readonly clears?: boolean;
@@ -44,7 +44,7 @@ type Table = Readonly<Record<string, Field>>;
 /** The flags of a table, as a command takes them. */
 export type FlagsOf<T extends Table> = { readonly [K in keyof T]: T[K]['flag'] };
 
-/** What these flags give; any may be left out. */
+/** The values of these flags; any may be left out. */
 export type ValuesOf<T extends Table> = { readonly [K in keyof T]?: Given<T[K]['flag']> };
 
 /** The flags of a table. */
@@ -65,7 +65,7 @@ export function namesOf(flags: Readonly<Record<string, unknown>>): string {
   return names.length === 0 ? last : `${names.join(', ')} or ${last}`;
 }
 
-/** What is said of a spec: its value, and the paths of an update. */
+/** The fields of a spec that the flags set: its value, and the paths of an update. */
 export interface SaidFields {
   readonly spec: Record<string, unknown>;
   readonly paths: string[];

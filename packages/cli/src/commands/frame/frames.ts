@@ -48,13 +48,13 @@ interface OneFrame<Item> {
   readonly brief: string;
   /** "racks" */
   readonly collection: string;
-  /** What the argument is called, and what it says. */
+  /** The argument's placeholder, and its description. */
   readonly argument: readonly [placeholder: string, brief: string];
   readonly call: (io: CommandIo, flags: SharedFlags, name: string) => Promise<Item>;
   readonly show: (io: CommandIo, flags: SharedFlags, item: Item) => void;
 }
 
-/** A command of one resource by its name, "get" or "delete", which shows what is answered. */
+/** A command of one resource by its name, "get" or "delete", which shows the answer. */
 export function oneCommand<Item>({ brief, collection, argument, call, show }: OneFrame<Item>) {
   return buildCommand({
     docs: { brief },

@@ -7,7 +7,7 @@ import { withRacks } from '../rack/client.ts';
 import { allPages } from './calls.ts';
 import { freezeText } from './limits.ts';
 
-/** What stands in the way of all hosts of a rack: its own freeze, or that of the fleet. */
+/** The freezes that block all hosts of a rack: its own, or the fleet's. */
 export interface Freezes {
   ofRack(rack: Pick<Rack, 'name' | 'status'>): string;
   ofHost(host: Host): string;

@@ -2,7 +2,7 @@
  * Names that a shell proposes.
  *
  * Invariant: a proposal never fails and never keeps a person waiting: without an answer in time
- * there is none. What is asked is one page, however large the fleet is.
+ * there is none. A proposal reads one page, for a fleet of any size.
  */
 import {
   CredentialService,

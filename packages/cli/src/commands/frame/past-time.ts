@@ -20,7 +20,7 @@ export function pastTime(clock: Clock, flag: string, text: string): Timestamp {
   );
 }
 
-/** The fields of a time range; what is not given is left out. */
+/** The fields of a time range; an absent bound is left out. */
 export function rangeOf(
   clock: Clock,
   { since, until }: { readonly since?: string; readonly until?: string },

@@ -11,7 +11,9 @@ import { WaitedTooLong } from '../../failure.ts';
 /** Pause before a broken watch is resumed, milliseconds. */
 const resumeAfterMs = 1_000;
 
-/** What every event of a watch says: where to resume after it; empty: where the last one said. */
+/**
+ * The position in every event of a watch: where to resume after it; empty: where the last one said.
+ */
 interface WatchEvent {
   readonly position: string;
 }
@@ -25,7 +27,7 @@ export type OpenWatch<Event> = (
 /** How long a watch goes on. */
 interface Patience {
   readonly timeoutSeconds: number | undefined;
-  /** What has not happened by then, and what helps; asked when the time is over. */
+  /** The text about the awaited event and what helps; asked for when the time is over. */
   late(): string;
 }
 

@@ -29,13 +29,13 @@ import { clean } from '../../output/text.ts';
 import { agree, agreeToNumber } from '../frame/confirm.ts';
 import { noView, progressView } from '../frame/progress.ts';
 
-/** What is asked of each host. */
+/** The request for each host. */
 export interface BulkWork {
   /** "clean" */
   readonly word: string;
   /** Each host is waited for: that takes its time, and its progress is shown in a pipe, too. */
   readonly waits: boolean;
-  /** What it destroys; unset: nothing. */
+  /** The loss of data; unset: none. */
   readonly loss?: Destruction;
   /** Asks one host, and waits for it where that is wanted. */
   ask(host: Host): Promise<Host>;

@@ -1,4 +1,4 @@
-/** What every command on hosts starts with. */
+/** The shared parts of every command on hosts. */
 import { type Host, HostSchema, HostService } from '@rackwright/messages';
 import { type Client, createClient } from '@rackwright/rpc';
 import type { CommandIo } from '../../command-io.ts';

@@ -8,7 +8,7 @@
  */
 
 const escape = '\x1b';
-/** Of a control sequence; what is longer is none. */
+/** The maximum length of a control sequence; a longer one is none. */
 const sequenceCharactersMax = 64;
 /**
  * What draws, behind the ESC (ECMA-48, xterm): functions that move, erase, insert, scroll and

@@ -1,4 +1,4 @@
-/** rackwright host console: what a host's serial console shows. */
+/** rackwright host console: the output of a host's serial console. */
 import {
   ConsoleState,
   type WatchHostConsoleResponse,

@@ -58,7 +58,7 @@ export interface DeployFlags {
 /** What the flags say. */
 export interface WantedDeploy {
   readonly deploy: DeploySpec;
-  /** What was said, below the deployment's own field; empty: nothing. */
+  /** The fields that the flags set, below the deployment's own field; empty: none. */
   readonly paths: readonly string[];
 }
 

@@ -15,7 +15,7 @@ type Ask = (
   call: { readonly name: string; readonly reason: string },
 ) => ReturnType<HostClient['getHost']>;
 
-/** What may be asked of many hosts at once. */
+/** Requests that are possible for many hosts at once. */
 const actions = {
   verify: (hosts, { name }) => hosts.verifyHost({ name }),
   inspect: (hosts, { name }) => hosts.inspectHost({ name }),

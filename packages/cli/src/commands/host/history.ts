@@ -1,4 +1,4 @@
-/** rackwright host history, diff: what a host was, and what has changed. */
+/** rackwright host history, diff: earlier states of a host, and the changes between them. */
 import { create } from '@bufbuild/protobuf';
 import {
   DiffHostResponseSchema,

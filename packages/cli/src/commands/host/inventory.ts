@@ -1,4 +1,4 @@
-/** rackwright host inventory: the hardware as runner and BMC see it, and what it is cabled to. */
+/** rackwright host inventory: the hardware as runner and BMC see it, and its cables. */
 import { cablesOf, HostInventorySchema } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
 import type { CliContext } from '../../command-io.ts';

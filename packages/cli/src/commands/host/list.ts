@@ -1,4 +1,4 @@
-/** rackwright host list and host find: hosts by what is known of them. */
+/** rackwright host list and host find: hosts by their properties. */
 import { create } from '@bufbuild/protobuf';
 import {
   type Host,
@@ -151,7 +151,7 @@ interface Asked {
 
 type Found = Pick<ListHostsResponse, 'hosts' | 'unreadable'>;
 
-/** A table needs no inventory; what is printed for programs has all there is. */
+/** A table needs no inventory; output for programs has every field. */
 async function allHosts(client: HostClient, { output }: SharedFlags, asked: Asked): Promise<Found> {
   const view = isForPrograms(output) ? HostView.FULL : HostView.BASIC;
   const unreadable: ListHostsResponse['unreadable'] = [];

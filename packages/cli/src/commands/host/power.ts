@@ -48,7 +48,10 @@ interface ShutdownFlags {
   readonly shutdownTimeout?: number;
 }
 
-/** What the flags ask for; nothing of what they leave to the host's spec. Throws `UsageError`. */
+/**
+ * The shutdown that the flags set; fields without a flag follow the host's spec. Throws
+ * `UsageError`.
+ */
 function shutdownOf({ graceful = false, force = false, shutdownTimeout }: ShutdownFlags) {
   if (graceful && force) throw new UsageError('--graceful and --force: give one of them');
   if (force && shutdownTimeout !== undefined) {

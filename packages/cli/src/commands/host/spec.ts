@@ -1,4 +1,4 @@
-/** Flags that say what a host is, for `host create` and `host update`. */
+/** Flags of a host's fields, for `host create` and `host update`. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   bmcProtocolIds,
@@ -43,7 +43,7 @@ const cleaningMethods = [
   'ata-enhanced-erase',
 ] as const;
 
-/** The first gives the choice back to what is usual. */
+/** The first returns to the default. */
 const shutdownModes = {
   usual: ShutdownMode.UNSPECIFIED,
   graceful: ShutdownMode.GRACEFUL,
@@ -58,7 +58,7 @@ const wordFlag = <const Words extends readonly string[]>(values: Words, brief: s
 const listFlag = (brief: string, placeholder: string) =>
   ({ ...textFlag(brief, placeholder), variadic: true }) as const;
 
-/** Each field of a host that a person sets: its flag, where it goes, and what it becomes. */
+/** Each field of a host that a person sets: its flag, its path, and its conversion. */
 const fields = {
   bmc: field(
     textFlag('BMC: ADDRESS, ADDRESS:PORT or [IPV6]:PORT', 'address'),
@@ -257,7 +257,9 @@ interface SpecSaid {
   readonly paths: string[];
 }
 
-/** The spec that the flags describe, and the paths of what they set. Throws `UsageError`. */
+/**
+ * The spec that the flags describe, and the paths of the fields that they set. Throws `UsageError`.
+ */
 export function specFrom(flags: SpecFlags): SpecSaid {
   const labels = labelChange(flags.label);
   const priorities = parseMapChange(

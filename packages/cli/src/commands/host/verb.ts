@@ -1,6 +1,6 @@
 /**
- * A request for a host, or for all that are selected: `host clean h1`, `host clean --filter …`.
- * Each has the same flags and ways to agree, to wait and to report; a table says what differs.
+ * A request for a host, or for all selected hosts: `host clean h1`, `host clean --filter …`. All
+ * have the same flags and ways to agree, to wait and to report; a table lists the differences.
  */
 import type { Host } from '@rackwright/messages';
 import { buildCommand, type FlagParametersForType } from '@stricli/core';
@@ -27,7 +27,7 @@ import {
 import { isSelection, type SelectionFlags, selectedHosts, selectionFlags } from './select.ts';
 import { workDone } from './wait.ts';
 
-/** What every request says. */
+/** The common part of each request. */
 export interface VerbCall {
   readonly name: string;
   readonly reason: string;
@@ -36,7 +36,7 @@ export interface VerbCall {
 
 /** What a command line asks of each host. */
 export interface Prepared {
-  /** What it destroys; unset: nothing. */
+  /** The loss of data; unset: none. */
   readonly loss?: Destruction;
   ask(hosts: HostClient, call: VerbCall): Promise<Host>;
   /** Unset: the host is shown. */
@@ -56,7 +56,7 @@ export interface HostVerb<Own extends object> {
   readonly flags: FlagParametersForType<Own, CliContext>;
   /** Its requests carry a reason, for the audit. */
   readonly hasReason: boolean;
-  /** What is over when its work is; unset: it starts none. */
+  /** The end of its work; unset: it starts none. */
   readonly waitsFor?: 'run' | 'goal' | 'deleted';
   /** What the second argument is; unset: there is none. */
   readonly second?: { readonly placeholder: string; readonly brief: string };

@@ -1,4 +1,4 @@
-/** Waits until what was started on a host is over. */
+/** Waits until the work that was started on a host is over. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import {
   HistoryService,
@@ -139,7 +139,7 @@ function seenHost(clock: Clock, hosts: HostClient, first: Host) {
   };
 }
 
-/** The host, or what keeps it from its target as an error. */
+/** The host, or as an error the reason why it does not reach its target. */
 function settle(host: Host, target: HostTarget, verdict: Verdict): Host {
   const { name } = host;
   switch (verdict.kind) {

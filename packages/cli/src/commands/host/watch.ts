@@ -1,7 +1,7 @@
 /**
- * rackwright host watch: what changes, as it changes.
+ * rackwright host watch: changes as they happen.
  *
- * Invariant: a line is printed when what it says differs from the host's last one.
+ * Invariant: a line is printed when it differs from the host's last one.
  */
 import {
   WatchHostsResponse_Kind as Kind,

@@ -161,7 +161,7 @@ function pickGiven({ format, compression }: PushFlags) {
   };
 }
 
-/** What it is unpacked; nothing for xz, which only the hosts' runner reads. */
+/** Its decompressed content; nothing for xz, which only the hosts' runner reads. */
 async function contentOf(
   io: CommandIo,
   path: string,

@@ -1,4 +1,4 @@
-/** What every command on pools starts with. */
+/** The shared parts of every command on pools. */
 import { type Pool, PoolSchema, PoolService } from '@rackwright/messages';
 import type { Client } from '@rackwright/rpc';
 import type { CommandIo } from '../../command-io.ts';

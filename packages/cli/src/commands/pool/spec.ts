@@ -25,7 +25,7 @@ import { type DeployFlags, deployFlags, deployFrom } from '../host/deploy-spec.t
 const texts = (brief: string, placeholder: string) =>
   ({ ...textFlag(brief, placeholder), variadic: true }) as const;
 
-/** Each field of a pool that a person sets: its flag, where it goes, and what it becomes. */
+/** Each field of a pool that a person sets: its flag, its path, and its conversion. */
 const fields = {
   host: field(
     texts('Id of a host that it may hold; none: any of the others', 'host'),
@@ -125,7 +125,7 @@ export interface PoolFlags extends ValuesOf<typeof fields>, DeployFlags {
 
 export interface WantedPool {
   readonly pool: Pool;
-  /** What was said, as paths of an update. */
+  /** The fields that the flags set, as paths of an update. */
   readonly paths: string[];
 }
 
@@ -156,7 +156,10 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
   return { pool: create(PoolSchema, { name, spec, labels: own.set }), paths };
 }
 
-/** Without what is moot: where nobody is asked any more, no part of the gate is left to be said. */
+/**
+ * Without flags that have no effect: when no gate is asked any more, no part of the gate can be
+ * set.
+ */
 function withoutGate(flags: PoolFlags): PoolFlags {
   const { gate, gateWebhook, ...others } = flags;
   if (gate !== undefined && gate !== 'approval' && gate !== 'none') {

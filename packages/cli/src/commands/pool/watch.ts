@@ -1,4 +1,4 @@
-/** rackwright pool watch: what changes, as it changes. */
+/** rackwright pool watch: changes as they happen. */
 import {
   WatchPoolsResponse_Kind as Kind,
   type Pool,

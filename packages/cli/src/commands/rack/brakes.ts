@@ -30,7 +30,7 @@ const shared = { ...connectionFlags, ...outputFlag };
 const aliases = { o: 'output' } as const;
 const positional = idArgument('rack', 'Id of the rack');
 
-/** Each field of a rack that a person sets: its flag, where it goes, and what it becomes. */
+/** Each field of a rack that a person sets: its flag, its path, and its conversion. */
 const fields = {
   displayName: { ...field(textFlag('Name for people', 'name'), 'displayName'), clears: true },
   runs: field(

@@ -19,7 +19,7 @@ import { discoveryText } from './discovery.ts';
 
 export const withRacks = callsOf(RackService);
 
-/** "connected", "away" or "never joined", and what keeps it from work. */
+/** "connected", "away" or "never joined", and the reason why it does not work. */
 export function agentState({ status }: Rack): string {
   if (status?.agentConnected === true) return 'connected';
   return status?.agentKeySha256 === '' ? 'never joined' : 'away';

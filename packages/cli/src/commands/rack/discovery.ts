@@ -55,7 +55,10 @@ export interface DiscoveryFlags {
 
 const rulesBytesMax = 256 * 1024;
 
-/** The policy that the flags describe, and the paths of what they set. Throws `UsageError`. */
+/**
+ * The policy that the flags describe, and the paths of the fields that they set. Throws
+ * `UsageError`.
+ */
 export async function discoveryFrom(
   io: CommandIo,
   { discovery, discoveryMachines, discoveryRules, bmcNetwork }: DiscoveryFlags,

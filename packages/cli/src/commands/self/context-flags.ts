@@ -1,4 +1,4 @@
-/** Flags of the commands that only read or write what this command knows. */
+/** Flags of the commands that only read or write this command's own files. */
 import { connectionFlags } from '../../flags.ts';
 
 const { config, context } = connectionFlags;

@@ -1,9 +1,9 @@
 /**
- * rackwright support-bundle: what helps others to find a problem.
+ * rackwright support-bundle: data that helps others to find a problem.
  *
- * Invariant: no secret is in it: nothing that no call returns is there at all, and what people may
- * have put a secret into (first-boot data, variables, arguments, sources, outputs, what follows "?"
- * in a URL) is left out.
+ * Invariant: no secret is in it. It holds only data that calls return. Fields that may hold a
+ * secret of a person (first-boot data, variables, arguments, sources, outputs, the part after "?"
+ * in a URL) are left out.
  */
 import { gzipSync } from 'node:zlib';
 import { type DescMessage, type JsonValue, type MessageShape, toJson } from '@bufbuild/protobuf';
@@ -132,7 +132,7 @@ async function explanations({ channel, defaults }: Connection): Promise<JsonValu
   }
 }
 
-/** An answer without what may be secret, or why there is none. */
+/** An answer without fields that may be secret, or why there is none. */
 async function part<D extends DescMessage>(
   schema: D,
   call: () => Promise<MessageShape<D>>,

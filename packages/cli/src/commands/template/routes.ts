@@ -116,7 +116,7 @@ const checkTemplate = buildCommand({
       withTemplates(this.io, flags, (templates) =>
         templates
           .createTemplate({ templateId: checkId, template: { source }, validateOnly: true })
-          // What is wrong with the source is said before the name is looked at.
+          // Problems of the source are reported before the name is looked at.
           .catch((error: unknown) => {
             if (error instanceof ApiFailure && error.error.kind === 'alreadyExists')
               return undefined;

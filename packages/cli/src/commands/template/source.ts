@@ -1,4 +1,4 @@
-/** The text of a template: from a file or standard input, and what is wrong with it. */
+/** The text of a template: from a file or standard input, and its problems. */
 import { ApiFailure, counted, type FieldViolation } from '@rackwright/messages';
 import type { CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
@@ -44,7 +44,7 @@ export async function tellingPlaces<T>(
   }
 }
 
-/** "clock.yaml:3:5: …"; undefined for what is wrong with something else. */
+/** "clock.yaml:3:5: …"; undefined for a problem of something else. */
 function placed(file: string, { field, description }: FieldViolation): string | undefined {
   const [, line, column, message] = /^line (\d+), column (\d+): (.*)$/s.exec(description) ?? [];
   if (field !== 'template.source' || line === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** What every command on workflows starts with. */
+/** The shared parts of every command on workflows. */
 import {
   type Workflow,
   WorkflowBatchService,

@@ -1,7 +1,7 @@
 /**
- * rackwright workflow logs: what a step's program wrote, and with --follow what it writes.
+ * rackwright workflow logs: the output of a step's program, and with --follow its further output.
  *
- * Invariant: on a terminal nothing that a program wrote can move the cursor or change colours.
+ * Invariant: on a terminal no output of a program can move the cursor or change colours.
  */
 import { ReadStepOutputResponseSchema, type StepExit } from '@rackwright/messages';
 import { buildCommand } from '@stricli/core';
@@ -96,7 +96,7 @@ async function printOutput(
     io.err.write(`${at}: ${exitText(exit)}\n`);
 }
 
-/** A file or a program gets what was written as it was written. */
+/** A file or a program gets the output unchanged. */
 function shownText({ out }: CommandIo, text: string): string {
   return out.columns === undefined ? text : text.replaceAll(harmful, '�');
 }

@@ -1,4 +1,4 @@
-/** Keeps the last 400 writes and drops what is older, live or not: a stream with a limit. */
+/** Keeps the last 400 writes and drops older ones, live or not: a stream with a limit. */
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
 

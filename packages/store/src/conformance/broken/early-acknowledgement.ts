@@ -1,4 +1,4 @@
-/** Answers from memory and flushes every fiftieth write: a kill loses what was acknowledged. */
+/** Answers from memory and flushes every fiftieth write: a kill loses acknowledged writes. */
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
 

@@ -1,4 +1,4 @@
-/** Answers before the entry is kept: what was added last is lost with the process. */
+/** Answers before the entry is kept: the latest entries are lost with the process. */
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
 

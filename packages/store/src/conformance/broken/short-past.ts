@@ -1,4 +1,4 @@
-/** Answers as a key's past only what it keeps anyway, as if that were all. */
+/** Returns as a key's past only the changes that it keeps anyway, as if those were all. */
 import { HISTORY_PER_KEY } from '../../contract.ts';
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';

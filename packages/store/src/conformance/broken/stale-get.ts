@@ -1,6 +1,4 @@
-/**
- * Each handle remembers what it read and learns of its own writes only: a cache without a watch.
- */
+/** Each handle remembers its reads and learns of its own writes only: a cache without a watch. */
 import type { GetResult } from '../../contract.ts';
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';

@@ -1,4 +1,4 @@
-/** Answers a page out of what it remembers, under the revision of now: an index without values. */
+/** Answers a page from memory, under the present revision: an index without values. */
 import type { Entry } from '../../contract.ts';
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
