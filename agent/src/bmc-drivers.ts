@@ -30,7 +30,7 @@ export interface BmcPlatform {
   readonly onBmcCall?: BmcMeter;
 }
 
-/** Of an order that names none: its driver says that it knows no state. */
+/** For an order that names no calls: its driver reports that it knows no state. */
 const noCalls: PowerCalls = {
   ...{ onPath: '/', offPath: '/', statePath: '/', method: '', onBody: '', offBody: '' },
   ...{ stateField: 'none', onValues: [], offValues: [], secretHeader: '', plainHttp: false },

@@ -42,7 +42,7 @@ import { defaultNetbootWatchLimits, type NetbootWatchLimits } from './netboot-wa
 export interface AgentConfig extends InterfaceSettings {
   /** Identity, journal, boot snapshot. Created owner-only when it is missing. */
   readonly stateFolder: string;
-  /** Where metrics are scraped: in plain text, without authentication. */
+  /** The listener of metrics: in plain text, without authentication. */
   readonly metrics: MetricsListen;
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
   readonly tftp: {
@@ -56,7 +56,9 @@ export interface AgentConfig extends InterfaceSettings {
   readonly http: {
     readonly address: string;
     readonly port: number;
-    /** Of another server in front of ours, for the files of boots (nginx-site.ts); 0: none. */
+    /**
+     * The port of another server in front of ours, for the files of boots (nginx-site.ts); 0: none.
+     */
     readonly filesPort: number;
     readonly limits: HttpLimits;
   };
@@ -77,9 +79,9 @@ export interface AgentConfig extends InterfaceSettings {
     readonly kernelArguments: readonly string[];
     /** A folder that is laid over the ramdisk (ramdisk-overlay.ts); absent: none. */
     readonly overlay?: string;
-    /** Of the hosts that boot it: images of commands are fetched for it. */
+    /** The processor of the hosts that boot it: images of commands are fetched for it. */
     readonly architecture: (typeof architectures)[number];
-    /** Where runners dial in. */
+    /** The address at which runners dial in. */
     readonly address: string;
     readonly port: number;
   };
@@ -88,7 +90,7 @@ export interface AgentConfig extends InterfaceSettings {
     readonly redfish: RedfishOptions;
     readonly readBack: ReadBackTimings;
     readonly governor: GovernorLimits;
-    /** Whose flag a boot override carries. */
+    /** The firmware type whose flag a boot override carries. */
     readonly firmware: Firmware;
   };
   /** Unset: no host boots from virtual media. */
@@ -193,13 +195,13 @@ function readAgent(reader: ConfigReader): AgentConfig {
   };
 }
 
-/** As in the values of labels. */
+/** The same form as a label's value. */
 const profileName = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 const firmwares = ['bios', 'uefi'] as const;
 const platforms = ['bios', 'uefiX64', 'uefiIa32', 'uefiArm64'] as const;
 const architectures = ['amd64', 'arm64'] as const;
 const gibibyte = 1024 ** 3;
-/** They stand in memory. */
+/** Loaders are kept in memory. */
 const loaderBytes = [0, gibibyte] as const;
 const keptBytes = [0, 2 ** 40] as const;
 const imageCacheBytes = [0, 1024 * gibibyte] as const;

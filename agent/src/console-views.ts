@@ -22,7 +22,7 @@ import type { AgentSession, ConsoleEars } from './session/index.ts';
 
 export interface ConsoleViewLimits {
   readonly viewsMax: number;
-  /** Of one view, while they wait to be sent. */
+  /** Bytes of one view, while they wait to be sent. */
   readonly pendingBytesMax: number;
   readonly pieceBytesMax: number;
   /** Time between two pieces, of all views together. */
@@ -30,7 +30,7 @@ export interface ConsoleViewLimits {
   /** Sent and not yet taken, of all views together. */
   readonly untakenBytesMax: number;
   readonly retryMs: number;
-  /** How often it is looked whether the session still stands. */
+  /** The interval of checks whether the session is still open. */
   readonly sessionLookMs: number;
 }
 
@@ -142,7 +142,7 @@ export class ConsoleViews implements ConsoleEars {
     });
   }
 
-  /** Once, until it is not heard any more. */
+  /** Opens the console once, and waits until it ends. */
   async #hear(view: View): Promise<void> {
     const { log } = this.#parts;
     const { hostUid } = view.order;

@@ -79,11 +79,13 @@ export interface CoreParts
     HostImages,
     'begin' | 'hold' | 'prefetch' | 'prefer' | 'isHere' | 'hasRoom'
   >;
-  /** Of the hosts that boot here, where their runner says nothing of its own; unset: amd64. */
+  /**
+   * The processor of the hosts that boot here, unless their runner reports its own; unset: amd64.
+   */
   readonly architecture?: AgentConfig['runner']['architecture'];
   /**
-   * Where runners fetch images, "host:port", by the address of ours that they have dialled; absent
-   * or empty: nowhere.
+   * The agent's address for fetches of images, "host:port", by the local address that the runner
+   * has dialled; absent or empty: none.
    */
   readonly imageEndpoint?: (localAddress: string) => string;
   /** Our addresses on the networks that hosts boot from; absent: nobody is woken. */
@@ -230,8 +232,8 @@ function bootObservers(
 }
 
 /**
- * Hears the console of each host that is switched on to boot. Its BMC has just said who it is, to
- * the operation that switched it.
+ * Hears the console of each host that is switched on to boot. The operation that switched it has
+ * just verified the identity of its BMC.
  */
 function hearingBoots(
   consoles: BootConsoles,

@@ -13,7 +13,7 @@ export interface InterfaceWatchParts {
   readonly disk: Pick<Disk, 'read'>;
   readonly log: Log;
   readonly names: readonly string[];
-  /** As they were when the sockets were opened. */
+  /** The interfaces at the opening of the sockets. */
   readonly atStart: InterfaceIndexes;
   /** Called once; nothing is looked at afterwards. */
   readonly onCome: (name: string) => void;
@@ -22,8 +22,9 @@ export interface InterfaceWatchParts {
 /** It has to be there at two looks: a card that comes and goes is waited for. */
 const lookMs = 5_000;
 /**
- * Of this process's network; /sys may show another one's, as in a container. One line for each
- * address that an interface hears by multicast, and each that speaks IP hears some: number, name.
+ * Lists the interfaces of this process's network; /sys may show another network's, as in a
+ * container. It has one line for each multicast address that an interface receives, and each
+ * interface with IP receives some: number, name.
  */
 const listPath = '/proc/self/net/dev_mcast';
 const listLine = /^(\d{1,10})\s+(\S+)\s/;

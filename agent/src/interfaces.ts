@@ -15,7 +15,7 @@ import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
 
 /** One entry of the list. */
 export interface AgentInterface {
-  /** Of the interface; sockets that are bound to it come by this name. */
+  /** The interface's name; its inherited sockets have the same name. */
   readonly name: string;
   /** This machine's IPv4 address there. */
   readonly serverAddress: string;
@@ -93,7 +93,7 @@ export function bootInterfaces(
 
 /** The sockets that were handed to this process, as far as interfaces are concerned. */
 export interface HandedOver {
-  /** How many interfaces have sockets. */
+  /** The number of interfaces that have sockets. */
   readonly interfaces: number;
   readonly names: readonly string[];
 }
@@ -116,7 +116,7 @@ export function closedWords(name: string): string {
   );
 }
 
-/** Divides the list; answers the words that say what to do when it and the sockets do not fit. */
+/** Divides the list; returns the text about what to do when it and the sockets do not fit. */
 export function divideInterfaces(
   { interfaces }: InterfaceSettings,
   handedOver: HandedOver,

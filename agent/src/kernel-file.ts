@@ -1,6 +1,6 @@
 /**
- * Which processors the kernel of the runner is for, as its file says: a host that is given another
- * one stops in its firmware, and nobody hears why.
+ * The processor architecture of the runner's kernel, by its file. A host with a kernel for another
+ * architecture stops in its firmware, without a report.
  */
 import type { LargeFiles } from '@rackwright/platform';
 import type { NamedFile } from './boot/index.ts';
@@ -17,7 +17,7 @@ interface RunnerFiles {
   readonly files: readonly NamedFile[];
 }
 
-/** Of the package, whose kernel and ramdisk are for amd64. */
+/** The folder of the package, whose kernel and ramdisk are for amd64. */
 const packagedFolder = '/usr/lib/rackwright/ramdisk/';
 const missing =
   'those for arm64 are of the package rackwright-ramdisk-arm64: name them under "files"';
@@ -32,7 +32,7 @@ export function architectureProblem({ runner, files }: RunnerFiles): string | un
   return `runner.architecture has to be amd64 with ${packaged.path}; ${missing}`;
 }
 
-/** The same of the file itself; undefined as well where there is none, or it does not tell. */
+/** The problem of the file itself; undefined as well when it is absent or inconclusive. */
 export async function kernelProblem(
   { runner, files }: RunnerFiles,
   disk: Pick<LargeFiles, 'find' | 'read'>,

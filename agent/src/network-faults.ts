@@ -89,7 +89,10 @@ export class NetworkFaults {
     this.#raise(BOOT_MAC_NOT_SEEN, { hostUid, mac }, this.#parts.limits.unseenMs);
   }
 
-  /** A machine asked for a boot; whose it is where no host is named, the control plane knows. */
+  /**
+   * A machine asked for a boot; where no host is named, the control plane knows whose machine it
+   * is.
+   */
   saw({ mac, hostUid }: { readonly mac: string; readonly hostUid?: HostUid | undefined }): void {
     if (hostUid === undefined) {
       this.#raise(MAC_OF_OTHER_RACK, { mac }, this.#parts.limits.strangerMs);

@@ -11,7 +11,7 @@
 import type { NamedFile } from './boot/index.ts';
 import type { AgentConfig } from './config.ts';
 
-/** Where nginx asks; no client gets there. */
+/** The location of nginx's question; no client can reach it. */
 const leave = '/rackwright-leave';
 
 /** What nginx reads in a quoted word as something else than itself, and what ends a line. */

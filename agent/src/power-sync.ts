@@ -96,7 +96,7 @@ interface Target {
   /** The round in which `power` was read; 0: it counts no more. */
   readInRound: number;
   power: boolean;
-  /** The round in which the BMC last said who it is; 0: not yet. */
+  /** The round in which the BMC was last identified; 0: not yet. */
   identifiedInRound: number;
   silence: { readonly sinceMs: number; readonly looks: number } | undefined;
   /** When it was last looked at outside its round. */
@@ -158,7 +158,10 @@ export class PowerSync implements PowerLooks {
     forgetTold(target);
   }
 
-  /** Somebody claims that the host boots: its BMC is asked now. Strangers may claim it often. */
+  /**
+   * A packet suggests that the host boots: its BMC is asked now. Strangers may send such packets
+   * often.
+   */
   lookNow(hostUid: HostUid): void {
     const { clock } = this.#parts;
     const target = this.#targets.get(hostUid);
@@ -259,7 +262,7 @@ export class PowerSync implements PowerLooks {
     return session.isBusy(hostUid) && !orders.isAway(hostUid);
   }
 
-  /** Undefined without a secret, or for a protocol that is not spoken here. */
+  /** Undefined without a secret, or for a protocol that is not supported here. */
   #driverOf(target: Target): BmcDriver | undefined {
     const { session, drivers } = this.#parts;
     const { bmc, expectedIdentity } = target.asked;

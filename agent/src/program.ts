@@ -58,7 +58,7 @@ export interface Platform {
   readonly crashPoint: CrashPoint;
   /** The client for the collector of spans; absent: no span is recorded. */
   readonly tracesWebClient?: WebClient;
-  /** Absent: figures say nothing of the process. */
+  /** Absent: there are no figures of the process. */
   readonly processFigures?: () => ProcessFigures;
   /** Its IPv4 addresses by their interface, now. */
   readonly ownAddresses: () => ReadonlyMap<string, readonly string[]>;
@@ -67,7 +67,7 @@ export interface Platform {
 export interface RunningAgent {
   /** The ports at which hosts reach it, for a caller that let the system choose them. */
   readonly ports: { readonly gateway: number; readonly http: number; readonly tftp: number };
-  /** Where figures are scraped; undefined while they cannot be. */
+  /** The port of the metrics; undefined while they cannot be scraped. */
   readonly metricsPort: number | undefined;
   /** Undefined when HTTP and runners are served. The control plane may be away meanwhile. */
   problem(timeoutMs: number): Promise<string | undefined>;
@@ -78,7 +78,7 @@ const ownerOnlyFolder = 0o700;
 
 /** The configuration, and what of it can be served now. */
 export interface ServedConfig extends AgentConfig {
-  /** Of the listed interfaces; all of them unless given. */
+  /** The served ones of the listed interfaces; all of them unless given. */
   readonly served?: readonly AgentInterface[];
 }
 
@@ -175,7 +175,7 @@ function serveFigures(
 /** What the core reports to the metrics. */
 type MeteredPlatform = Platform & Pick<CoreParts, 'onBmcCall' | 'onBootArrived' | 'recordSpan'>;
 
-/** Where spans go; undefined: nowhere. */
+/** The exporter of spans; undefined: spans are not exported. */
 function openTraces(
   { traces }: AgentConfig,
   { clock, log, tracesWebClient: web }: Platform,
@@ -213,7 +213,7 @@ function openAgentCore(
   });
 }
 
-/** Where it serves, as far as that is known. */
+/** Its addresses, as far as they are known. */
 interface Served {
   /** 0 until it is known. */
   port: number;

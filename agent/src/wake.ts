@@ -5,7 +5,7 @@
  */
 import { type Clock, pause, type Udp } from '@rackwright/platform';
 
-/** "Discard", which is where such packets usually go: no program has to hear them. */
+/** "Discard", the usual port of such packets: no program has to receive them. */
 const port = 9;
 /** A packet may be lost, and nobody tells. */
 const times = 3;

@@ -60,7 +60,9 @@ export interface BootTracerParts {
   /** The grant of an operation, of an earlier life of the agent as well. */
   readonly grantOf: (operationId: OperationId) => TracedGrant | undefined;
   readonly tell: (hostUid: HostUid, trace: BootTrace) => void;
-  /** The last lines of the host's console, of the boot of an operation; absent: none is heard. */
+  /**
+   * The last lines of the host's console in the boot of an operation; absent: no console is heard.
+   */
   readonly screenOf?: (operationId: OperationId) => readonly string[];
   /** The time of a boot is nearly over, and nothing at all was seen of its host. */
   readonly onUnseen: (grant: TracedGrant) => void;
@@ -90,7 +92,7 @@ export class BootTracer {
     this.#parts = parts;
   }
 
-  /** A grant has become durable. An earlier boot of the host is none any more. */
+  /** A grant has become durable. It ends the trace of an earlier boot of the host. */
   opened(grant: TracedGrant): void {
     this.forgetHost(grant.hostUid);
     this.#follow(grant);

@@ -18,7 +18,7 @@ export interface WaterfallStep {
   readonly count: number;
   /** When a file was sent whole last, or the runner was taken. */
   readonly endMs?: number;
-  /** Of all that was sent whole. */
+  /** The bytes of all files that were sent whole. */
   readonly bytes: number;
   readonly transport?: 'tftp' | 'http';
   /** Why the latest try did not complete; empty: it completed, or is still under way. */

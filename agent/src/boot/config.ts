@@ -12,10 +12,10 @@ export interface HttpLimits {
   readonly headerBytesMax: number;
   readonly targetBytesMax: number;
   readonly connectionsMax: number;
-  /** Before they have asked for a host that is known. */
+  /** Connections of one address before its first request about a known host. */
   readonly connectionsPerAddressMax: number;
   readonly connectionsPerHostMax: number;
-  /** Of files that are kept in memory while hosts ask for them; 0 keeps none. */
+  /** Bytes of files that are kept in memory while hosts request them; 0 keeps none. */
   readonly keptFileBytesMax: number;
   readonly idleTimeoutMs: number;
 }
@@ -34,9 +34,9 @@ export const httpLimitsDefault: HttpLimits = {
 
 /** A file under the only name by which it is served. */
 export interface NamedFile {
-  /** As clients ask for it by TFTP or HTTP. Letters, digits, dot, hyphen, underscore. */
+  /** The name in requests by TFTP or HTTP. Letters, digits, dot, hyphen, underscore. */
   readonly name: string;
-  /** Where it is on this machine. */
+  /** Its path on this machine. */
   readonly path: string;
 }
 
@@ -82,13 +82,18 @@ export interface BootConfig {
     readonly limits?: Partial<TftpLimits>;
     /** Absent: `own`. */
     readonly transferPorts?: TransferPorts;
-    /** Of kernels and ramdisks while they are sent; default {@link keptFileBytesMaxDefault}. */
+    /**
+     * Bytes of kernels and ramdisks in memory while they are sent; default
+     * {@link keptFileBytesMaxDefault}.
+     */
     readonly keptFileBytesMax?: number;
   };
   readonly http: {
     readonly address: string;
     readonly port: number;
-    /** Where hosts fetch their files, if from another server that asks us for leave; 0: here. */
+    /**
+     * The port of another server that serves boot files and asks us for permission; 0: this one.
+     */
     readonly filesPort?: number;
     readonly limits?: Partial<HttpLimits>;
   };
@@ -231,7 +236,7 @@ export function addressAsked(
   return others.length === 0 ? first : addresses.find((address) => address === localAddress);
 }
 
-/** Where HTTP listens: by IPv6 too if any interface has such an address. */
+/** The address of the HTTP listener: IPv6 too if any interface has such an address. */
 export function httpListen({ http, interfaces }: Pick<BootConfig, 'http' | 'interfaces'>) {
   const { port } = http;
   const by6 = interfaces.some(({ serverAddress6 }) => serverAddress6 !== undefined);
@@ -299,7 +304,7 @@ function meetingProblems(
   });
 }
 
-/** One socket hears both. */
+/** One socket receives both. */
 function listen6Problems({ interfaces, http }: BootSettings): string[] {
   const by6 = interfaces.map(({ serverAddress6 }) => serverAddress6).filter((one) => one);
   const areOwn = new Set(by6).size === by6.length;

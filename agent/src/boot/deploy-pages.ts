@@ -23,9 +23,9 @@ export type NetbootBoot =
       /** Hex of the SHA-256 of each. */
       readonly kernel: string;
       readonly initrds: readonly string[];
-      /** Words that may stand in a script. */
+      /** Words that are safe in a script. */
       readonly kernelArguments: readonly string[];
-      /** Where its first-boot data is, the path of a URL; absent: it needs none. */
+      /** The path of the URL of its first-boot data; absent: it needs none. */
       readonly seedPath?: string;
     }
   /** Not here yet; for a person at the host's console. */

@@ -1,4 +1,4 @@
-/** How DHCP is spoken: not at all, beside another server (proxy), or as the only server. */
+/** The mode of DHCP: off, beside another server (proxy), or as the only server. */
 import {
   type AddressPlan,
   type AddressRange,
@@ -55,7 +55,7 @@ export interface ReservationDhcpConfig extends DhcpListen {
     /** How often it asks whether there is one; 0 is never. */
     readonly probeMs: number;
   };
-  /** Where leases outlive a restart. */
+  /** The path of the leases, so that they survive a restart. */
   readonly leasesPath: string;
   /**
    * The former path of the leases. They are read from there as long as `leasesPath` does not exist.

@@ -68,7 +68,7 @@ export interface DhcpServerParts extends LeaseFileParts {
 
 const faultLinesPerMinuteMax = 30;
 
-/** Of known clients, which ask a few different things at each boot. */
+/** Questions of known clients; a client sends a few different ones at each boot. */
 const questionsMax = 2_048;
 
 /** A question that was decoded before, and the earlier grants for it. */
@@ -91,7 +91,7 @@ export class DhcpServer {
   readonly #questions = new QuestionMemory<Question>(questionsMax);
   #quiet: Quiet = serving;
   #probeTimer: Cancel | undefined;
-  /** The question that was asked last; its time is wall time, milliseconds. */
+  /** The last question that was sent; its time is wall time, milliseconds. */
   #asked: { readonly transactionId: number; readonly atMs: number } | undefined;
 
   /** Takes up the leases of the last life. */
@@ -215,7 +215,7 @@ export class DhcpServer {
     socket.send(encodeDhcp(packet), { address: dhcp.broadcastAddress, port: dhcp.relayPort });
   }
 
-  /** A client says that there is another server: that one is asked for, and not too often. */
+  /** A client names another server: asks whether it exists, but not too often. */
   #suspect(socket: UdpSocket, serverAddress: string): void {
     const sinceMs = this.#nowMs() - (this.#asked?.atMs ?? Number.NEGATIVE_INFINITY);
     if (sinceMs < suspicionPauseMs) return;
@@ -223,7 +223,7 @@ export class DhcpServer {
     this.#ask(socket);
   }
 
-  /** Only what answers our question counts, and no packet that nobody asked for. */
+  /** Only an answer to our question counts; other packets are ignored. */
   #hearOther({ packet, server, address }: OtherAnswer): void {
     const { plan, serverAddress } = this.#parts.settings;
     if (server === serverAddress || !subnetHas(plan.subnet, address)) return;

@@ -48,7 +48,7 @@ export interface DhcpShellOptions {
   readonly onFault: (fault: DhcpFault) => void;
   readonly onServerGone: (serverAddress: string) => void;
   readonly urls: BootUrls;
-  /** Of the host with this MAC; undefined: it boots nothing (profiles.ts, P1). */
+  /** The boot loaders of the host with this MAC; undefined: it boots nothing (profiles.ts, P1). */
   readonly loadersOf: (mac: Mac) => Loaders | undefined;
   /** Our address as hosts on this interface get it. */
   readonly serverAddress: string;

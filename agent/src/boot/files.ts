@@ -14,7 +14,7 @@ export type ServedFile =
       readonly kind: 'disk';
       readonly path: string;
       readonly sizeBytes: number;
-      /** Of a file that never changes under its name; of others it is asked for each time. */
+      /** Of a file that never changes under its name; for other files it is read each time. */
       readonly version?: string;
       /** Present for a file that is still being fetched. */
       readonly readable?: FileSlice['readable'];

@@ -16,7 +16,7 @@ import { attemptsMax, kernelWords, lines, plain, type RunnerScript, whoStarts } 
 
 /** Counts the failed scripts, one letter for each. */
 const tries = 'rackwright_tries';
-/** Where files come from, as GRUB names a server. */
+/** The server of the files, in GRUB's notation. */
 const from = 'rackwright_from';
 const pauseSeconds = 2;
 

@@ -146,7 +146,7 @@ class BootPages {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return refusal(405, { allow: 'GET, HEAD' });
     }
-    // Whether this program still answers is asked every few seconds: that is no line in the log.
+    // A health check comes every few seconds: it gets no line in the log.
     if (request.method === 'HEAD' && request.target === '/') return { status: 204, headers: {} };
     switch (target.kind) {
       case 'script':
@@ -293,7 +293,7 @@ class BootPages {
 interface WatchedFile {
   readonly mac: Mac;
   readonly name: string | typeof scriptName;
-  /** Where the file ends; absent: it is no file of the disk. */
+  /** The offset of the file's last byte; absent: it is no file of the disk. */
   readonly lastByte?: number;
 }
 

@@ -23,7 +23,7 @@ export interface KeptFilesOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  /** Of all together. */
+  /** Of all files together. */
   readonly bytesMax: number;
 }
 
@@ -38,7 +38,7 @@ interface Entry {
 
 /** After the last transfer of a file, for the hosts that boot a little later. */
 const keptMs = 60_000;
-/** How long a look at the disk counts: until the client that caused it asks again. */
+/** How long a check of the disk counts: until the client that caused it retries. */
 const freshMs = 5_000;
 
 export class KeptFiles {

@@ -71,7 +71,7 @@ async function readFrom(
 
 const nothingWritten: WrittenLeases = { records: { leases: [], setAside: [] }, writtenAtMs: 0 };
 
-/** How long the machine's wall clock is taken at its word. */
+/** How long the machine's wall clock is trusted between two reads of the other clock. */
 const wallTrustMs = 50;
 
 /**

@@ -22,7 +22,7 @@ export interface BootHost {
 export interface BootGrant {
   readonly hostUid: HostUid;
   readonly operationId: OperationId;
-  /** Consumed by the runner's Hello; the boot path hands it out as often as it is asked. */
+  /** The runner's Hello consumes it; the boot path hands it out at each request. */
   readonly bootToken: string;
   /** Wall time, milliseconds since the Unix epoch. The window ends just before `expiresAtMs`. */
   readonly openedAtMs: number;

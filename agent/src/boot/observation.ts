@@ -37,7 +37,7 @@ export interface GateOptions {
   openDiscovery?(mac: Mac): void;
 }
 
-/** Asks for permission and reports that it was asked: no stage can do one without the other. */
+/** Asks for permission and reports the request: no stage can do one without the other. */
 export type Gate = (mac: Mac, stage: NetbootStage) => BootDecision;
 
 const observationLinesPerSecondMax = 20;

@@ -13,11 +13,11 @@ export type Loaders = Readonly<Partial<Record<Exclude<BootPlatform, 'other'>, st
 
 export interface BootProfile {
   readonly name: string;
-  /** Of the platforms that it names; of others those of the rack. */
+  /** Loaders of the platforms that it names; other platforms get the rack's. */
   readonly loaders: Loaders;
-  /** Behind those of the rack. */
+  /** Added after the rack's. */
   readonly kernelArguments: readonly string[];
-  /** Whose flag a boot override carries. */
+  /** The firmware type whose flag a boot override carries. */
   readonly firmware: Firmware;
 }
 
@@ -31,7 +31,7 @@ export interface RackBoot extends BootChoice {
   readonly profiles: readonly BootProfile[];
 }
 
-/** By the name of a profile; undefined: there is none of that name (P1). */
+/** The profile of this name; undefined: there is none (P1). */
 export function chooseBoot(rack: RackBoot, name: string | undefined): BootChoice | undefined {
   if (name === undefined) return rack;
   const profile = rack.profiles.find((one) => one.name === name);

@@ -19,9 +19,9 @@ export interface RunnerScript {
   readonly mac: Mac;
   readonly decision: RunnerDecision;
   readonly runner: RunnerBootConfig;
-  /** Where the runner finds the agent, `IP:PORT`. */
+  /** The agent's address for the runner, `IP:PORT`. */
   readonly agentEndpoint: string;
-  /** Where a file of the boot is found. */
+  /** The URL of a file of the boot. */
   fileUrl(name: string): string;
   readonly nowMs: number;
 }

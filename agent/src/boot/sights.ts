@@ -27,21 +27,21 @@ export type BootProgram = 'firmware' | 'loader' | 'system';
 
 export interface BootSight {
   readonly hostUid: HostUid;
-  /** Whose boot it is. */
+  /** The operation of the boot. */
   readonly operationId: OperationId;
   /** Lower case, with colons. */
   readonly mac: Mac;
   readonly stage: BootStage;
   readonly program: BootProgram;
-  /** Of a file. */
+  /** How a file was sent. */
   readonly transport?: 'tftp' | 'http';
-  /** It was asked for, or said; a file was sent whole; it was not. */
+  /** came: a request or a DHCP message arrived. sent: a file was sent whole. failed: it was not. */
   readonly what: 'came' | 'sent' | 'failed';
-  /** Of a file that was sent. */
+  /** The bytes of a sent file. */
   readonly bytes: number;
   /** Why it was not answered or sent; empty: it was, or goes on. */
   readonly problem: string;
-  /** DHCP: addresses are given where it was asked. */
+  /** DHCP: whether this interface gives addresses. */
   readonly givesAddresses?: boolean;
 }
 
@@ -115,7 +115,7 @@ export class BootSights {
     this.#tell({ ...whose, stage: answer, what: 'came', bytes: 0, problem: '' });
   }
 
-  /** A file was asked for; undefined: it does not belong to a boot into the runner. */
+  /** A file was requested; undefined: it does not belong to a boot into the runner. */
   file(
     mac: Mac,
     name: string | typeof scriptName,

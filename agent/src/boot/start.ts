@@ -69,12 +69,12 @@ export interface BootDependencies {
 export interface BootServices {
   readonly httpPort: number;
   readonly tftpPort: number;
-  /** Of the first interface where DHCP is not off. */
+  /** The port of the first interface where DHCP is not off. */
   readonly dhcpPort?: number;
   readonly pxePort?: number;
-  /** Where BMCs fetch the CD for virtual media; undefined: none is served. */
+  /** The URL of the CD for virtual media; undefined: none is served. */
   readonly mediumUrl: string | undefined;
-  /** By TFTP, under way. */
+  /** TFTP transfers under way. */
   transfers(): number;
   /** Undefined when HTTP answers, else what is wrong. */
   problem(timeoutMs: number): Promise<string | undefined>;

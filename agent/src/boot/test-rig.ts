@@ -25,7 +25,7 @@ export interface BootRig {
   readonly asked: string[];
   readonly lines: string[];
   readonly contents: Readonly<Record<string, Uint8Array>>;
-  /** Where its files are. */
+  /** The folder of its files. */
   readonly folder: string;
   url(path: string): string;
   close(): Promise<void>;

@@ -93,7 +93,7 @@ export class ActiveTransfer {
   }
 
   #receive(datagram: Uint8Array, at: UdpConnection): void {
-    // Y0: it speaks to the address that it asked.
+    // Y0: the client addresses the address that it sent its request to.
     if (this.#sockets[0] !== at) {
       this.#sockets = [at, ...this.#sockets.filter((other) => other !== at)];
     }
@@ -112,7 +112,7 @@ export class ActiveTransfer {
       this.#apply(this.#transfer.start());
       return;
     }
-    // Y0: silence may mean that the client asked the next of our addresses.
+    // Y0: silence may mean that the client sent its request to the next of our addresses.
     const [first, ...others] = this.#sockets;
     if (first !== undefined && !this.#transfer.answered) this.#sockets = [...others, first];
     this.#apply(this.#transfer.timeout());

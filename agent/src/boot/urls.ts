@@ -1,4 +1,4 @@
-/** Where things are found: the one place that knows the shape of our URLs and TFTP names. */
+/** The shape of our URLs and TFTP names: no other module knows it. */
 import { canonicalMac, hyphenatedMac, type Mac } from '@rackwright/dhcp';
 
 export interface BootUrls {
@@ -62,7 +62,7 @@ export type BootTarget =
   | { readonly kind: 'malformed' }
   | { readonly kind: 'nothing' };
 
-/** Whose a target is: of us as it stands, or of the host that an absolute-form names. */
+/** The host of a target: ours, or the one that an absolute-form names. */
 export interface TargetForm {
   /** Path and query. */
   readonly path: string;
@@ -87,7 +87,7 @@ export function parseTarget(target: string): BootTarget {
   return targetsBelow.get(first)?.(rest) ?? { kind: 'nothing' };
 }
 
-/** By the first part of a path, what the parts behind it ask for; undefined: nothing. */
+/** The target of the remaining path, by its first part; undefined: none. */
 const targetsBelow: ReadonlyMap<string, (parts: readonly string[]) => BootTarget | undefined> =
   new Map([
     ['files', fileTarget],

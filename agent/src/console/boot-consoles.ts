@@ -61,7 +61,7 @@ export class BootConsoles {
     this.#parts = parts;
   }
 
-  /** The host has been switched on to boot. An earlier boot of it is none any more. */
+  /** The host has been switched on to boot. This ends an earlier boot of it. */
   follow(boot: ConsoleBoot, open: OpenConsole): void {
     const { clock, limits, log } = this.#parts;
     this.forgetHost(boot.hostUid);

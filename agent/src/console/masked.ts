@@ -1,7 +1,7 @@
 /** Removes a secret from a stream of bytes, however the stream is split. Pure but for itself. */
 export class Masked {
   readonly #secret: Uint8Array;
-  /** How many bytes of the secret the end of the stream may be. */
+  /** Bytes at the end of the stream that may be the beginning of the secret. */
   #matched = 0;
 
   /** `secret`: hexadecimal digits; empty: there is none. */

@@ -16,7 +16,7 @@ export interface ScreenSize {
 /** Serial consoles have 24 or 25 rows; a kernel writes long lines. */
 export const defaultScreenSize: ScreenSize = { rows: 40, columns: 132 };
 
-/** Of an escape sequence; longer ones are none. */
+/** The maximum length of an escape sequence; a longer one is none. */
 const parametersMax = 16;
 const parameterMax = 9_999;
 

@@ -14,7 +14,7 @@ export class Scrollback {
     return this.#bytes;
   }
 
-  /** How many were ever written. */
+  /** The number of bytes that were ever written. */
   get written(): number {
     return this.#written;
   }

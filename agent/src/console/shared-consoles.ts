@@ -50,7 +50,7 @@ export type BootTokenOf = (hostUid: HostUid) => string | undefined;
 export class SharedConsoles {
   readonly #bootTokenOf: BootTokenOf;
   readonly #limits: SharedConsoleLimits;
-  /** By the host's uid; the longest untouched first. */
+  /** By the host's uid; the least recently used first. */
   readonly #kept = new Map<string, Kept>();
   readonly #open = new Map<string, Open>();
 
@@ -116,7 +116,7 @@ export class SharedConsoles {
     hear: HearConsole,
     signal: AbortSignal,
   ): Promise<BmcResult<BmcConsole>> {
-    // A function of its own: the same one may hear twice.
+    // A new function each time: the same caller may hear twice.
     const own: HearConsole = (bytes) => hear(bytes);
     shared.listeners.add(own);
     const left = Promise.withResolvers<void>();

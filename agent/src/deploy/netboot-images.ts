@@ -45,9 +45,9 @@ export type NetbootImage =
 
 interface Wanted {
   readonly stop: AbortController;
-  /** How it is asked for now (N3). */
+  /** The present source of the fetch (N3). */
   from: agent.HostImage;
-  /** Ends a try that asks as it was said before. */
+  /** Ends a try that uses an earlier source. */
   changed: AbortController;
   /** Once it is here. */
   image?: NetbootSet | undefined;

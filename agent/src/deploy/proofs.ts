@@ -40,7 +40,7 @@ const seenHostsMax = 10_000;
 export class Proofs {
   readonly #parts: ProofsParts;
   readonly #waiters = new Set<() => void>();
-  /** By host uid, the one of which something was seen least lately first; the last of each kind. */
+  /** By host uid, the host with the oldest sight first; the last sight of each kind. */
   readonly #seen = new Map<string, Map<agent.HostSignKind, Sighting>>();
   /** By host uid: the proof that is being written. Never rejects. */
   readonly #writing = new Map<string, Promise<PhoneHomeAnswer>>();

@@ -62,7 +62,7 @@ export function idInUrl(id: DeploymentId): string {
   return `${read.hostUid}.${read.run}`;
 }
 
-/** The id that stands in a URL; undefined when none does. */
+/** The id in a URL; undefined when there is none. */
 export function idFromUrl(text: string): DeploymentId | undefined {
   const [, hostUid, run] = urlForm.exec(text) ?? [];
   return hostUid === undefined ? undefined : deploymentIdOf(hostUid, asRunNumber(BigInt(run ?? 0)));

@@ -65,7 +65,7 @@ export class Discovery {
   readonly #parts: DiscoveryParts;
   readonly #limits: DiscoveryLimits;
   #policy: agent.Discovery | undefined;
-  /** By MAC, the oldest first; replaced whole with each change. */
+  /** By MAC, the oldest first; replaced whole at each change. */
   #boots: ReadonlyMap<Mac, Boot> = new Map();
   /** By operation id: ends the stream of the boot's runner. */
   readonly #links = new Map<string, () => void>();

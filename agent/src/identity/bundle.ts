@@ -16,7 +16,7 @@ export function fingerprintsOf(certificates: readonly X509Certificate[]): string
   return certificates.map(({ raw }) => sha256Hex(raw));
 }
 
-/** The bundle as one PEM text. Throws when it is none that an agent could live with. */
+/** The bundle as one PEM text. Throws for a bundle that would lock the agent out. */
 export function readBundle(certificatePem: readonly string[], activeSha256: string): string {
   if (certificatePem.length === 0 || certificatePem.length > authoritiesMax) {
     throw new Error(

@@ -73,7 +73,7 @@ export function explainFace(
   return isFar(nowMs, timeMs) ? `${clocks}. ${remedy}` : undefined;
 }
 
-/** What to say of clocks that differ; undefined when they do not. */
+/** The warning about clocks that differ; undefined when they do not. */
 export function clockWarning(nowMs: number, serverMs: number): string | undefined {
   if (!isFar(nowMs, serverMs)) return undefined;
   return (

@@ -63,7 +63,7 @@ interface Issue {
   readonly certificatePem?: string;
 }
 
-/** What fails on the way to the control plane is said with what a look at it shows. */
+/** A failure on the way to the control plane is reported together with its visible state. */
 async function issue(parts: EnrolmentParts, key: AgentKey, wanted: Issue): Promise<AgentIdentity> {
   try {
     return await ask(parts, key, wanted);
@@ -96,7 +96,7 @@ async function ask(
     if (answer.expireTime === undefined || answer.agentEndpoint === '') {
       throw new Error('the control plane gave an incomplete certificate: are versions equal?');
     }
-    // By our own clock, however wrong it is: what counts is how long the certificate lives.
+    // By our own clock, also when it is wrong: only the length of the certificate's life counts.
     const issuedAtMs = clock.nowMs();
     const serverMs = answer.issueTime === undefined ? issuedAtMs : timestampMs(answer.issueTime);
     return {

@@ -80,7 +80,7 @@ export class Admission {
       return;
     }
     this.#remove(who, first);
-    // A1: the others of this one come after everybody else's.
+    // A1: further requests of this host come after those of all other hosts.
     const rest = this.#turns.get(who);
     if (rest !== undefined) {
       this.#turns.delete(who);

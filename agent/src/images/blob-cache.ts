@@ -63,7 +63,7 @@ type Wanted = Pick<Descriptor, 'digest' | 'sizeBytes'>;
 interface Entry {
   readonly sizeBytes: number;
   usedAtMs: number;
-  /** How its file looked when it was last found right (B2); undefined: that is not known. */
+  /** The file's size and time at its last verification (B2); undefined: unknown. */
   proved?: Look | undefined;
   /** Set while it is checked; every further reader waits for it. */
   proving?: Promise<boolean> | undefined;
@@ -82,7 +82,7 @@ interface Fetching {
 const partSuffix = '.part';
 /** However small they are. */
 const blobsMax = 10_000;
-/** What another registry may not say; all else may pass, or is of this machine. */
+/** Failures that another registry may not give; all others may pass, or are of this machine. */
 const refusals = [
   'unauthorized',
   'untrusted',
@@ -196,7 +196,7 @@ export class BlobCache {
       const joined = this.#fetching.get(digest);
       const fetching = joined ?? this.#begin(wanted, source, retryDelaysMs);
       try {
-        // One that the last who wanted it has left is not joined but waited out.
+        // A fetch that its last caller has left is not joined; this waits for its end.
         if (fetching.stop.signal.aborted) await fetching.done.catch(() => {});
         else await this.#follow(fetching, signal, onBytes);
       } catch (error) {
@@ -219,7 +219,7 @@ export class BlobCache {
     if (entry !== undefined) entry.proved = undefined;
   }
 
-  /** These go only when nothing else can; those of before go like any other. */
+  /** Preferred blobs go only when nothing else can; earlier preferred ones go like any other. */
   prefer(digests: Iterable<Digest>): void {
     this.#preferred = new Set(digests);
   }
@@ -265,7 +265,7 @@ export class BlobCache {
     }
   }
 
-  /** How it looks now that it is noted when it was used. */
+  /** The file's state now that its time of use is recorded. */
   async #touched(path: string, { usedAtMs }: Entry): Promise<Look> {
     const { files, log } = this.#parts;
     await files.touch(path, usedAtMs).catch((error: unknown) => {
@@ -410,7 +410,7 @@ export class BlobCache {
     });
   }
 
-  /** What our disk refuses, as those hear it who wait for an image (B6). */
+  /** A failure of our disk, as a failure for callers that wait for an image (B6). */
   #failureOf(error: unknown): unknown {
     if (!(error instanceof Error && 'errno' in error)) return error;
     const message = `the image cache in ${this.#parts.folder} cannot be used: ${error.message}`;

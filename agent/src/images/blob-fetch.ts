@@ -56,7 +56,7 @@ export interface BlobFetch {
   readonly retryDelaysMs: readonly number[];
 }
 
-/** A registry that wants to be left alone for longer is not waited for. */
+/** A registry that asks for a longer pause is not waited for. */
 const retryAfterMsMax = 120_000;
 /** The maximum number of tries in all. */
 const attemptsMax = 64;
@@ -154,7 +154,7 @@ async function emptied(part: PartFile, onBytes: BlobFetch['onBytes']): Promise<v
   onBytes(0);
 }
 
-/** Of one piece that is written and hashed. */
+/** The size of one piece that is written and hashed. */
 const gatherBytes = 1024 * 1024;
 /** One is filled while the others are written and hashed. */
 const gatherPieces = 4;
@@ -236,7 +236,7 @@ class GatheringWriter {
     this.#sinceSync += bytes.length;
     // A reader of these bytes does not wait for the disk.
     if (this.#sinceSync < syncBytes || this.#isSyncing) return;
-    // It is over: only what the disk has refused is heard here.
+    // The sync is over: this await only rejects with a failure of the disk.
     await this.#syncing;
     this.#sinceSync = 0;
     this.#isSyncing = true;
@@ -247,7 +247,7 @@ class GatheringWriter {
   }
 }
 
-/** F4, before anything is asked for. */
+/** F4, before the first request. */
 async function makeSpace(parts: BlobFetchParts, { wanted }: BlobFetch): Promise<void> {
   const { files, folder, path } = parts;
   const part = await files.openPart(path);

@@ -9,7 +9,7 @@ import type { DeploymentId, HostUid } from '@rackwright/messages';
 import { aborted } from './aborted.ts';
 import type { ComingHostImage } from './host-images.ts';
 
-/** Of which deployment it is, and for which machines. */
+/** The deployment of a fetch, and the architecture. */
 export interface CarriedKey {
   readonly hostUid: HostUid;
   readonly deploymentId: DeploymentId;

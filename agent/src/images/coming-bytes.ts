@@ -29,7 +29,7 @@ export class ComingBytes {
     this.sizeBytes = sizeBytes;
   }
 
-  /** How much of it is here. */
+  /** The number of bytes that are here. */
   get bytes(): number {
     return this.#bytes;
   }

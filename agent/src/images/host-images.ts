@@ -33,7 +33,7 @@ import { Admission, type AdmissionLimits } from './admission.ts';
 import type { BlobCache } from './blob-cache.ts';
 import { cachedManifest } from './cached-manifest.ts';
 
-/** Where an image comes from, and what of it is needed. */
+/** The source of an image, and its needed parts. */
 export interface WantedHostImage {
   readonly from: FromRegistry | FromWeb;
   readonly architecture: Architecture;
@@ -58,7 +58,7 @@ export interface FromWeb
     DeclaredDisk,
     Pick<DiskImage, 'contentBytes' | 'contentDigest'> {
   readonly kind: 'web';
-  /** Of the file as it is fetched. */
+  /** The digest of the file as it is fetched. */
   readonly digest: Digest;
 }
 

@@ -30,7 +30,7 @@ import { cachedManifest, readSmall } from './cached-manifest.ts';
 export interface ImagesParts {
   readonly cache: BlobCache;
   readonly web: WebClient;
-  /** Of the hosts that boot the runner here. */
+  /** The processor of the hosts that boot the runner here. */
   readonly architecture: Architecture;
 }
 
@@ -40,7 +40,7 @@ export interface WantedImage {
   readonly reference: string;
   readonly plainHttp: boolean;
   readonly credential: RegistryCredential | undefined;
-  /** As of `RegistryAccess`; empty: none. */
+  /** As in `RegistryAccess`; empty: none. */
   readonly tokenService?: string;
   readonly internal?: readonly string[];
 }

@@ -64,7 +64,7 @@ export class Prefetcher {
     this.#listed = new Map(
       taken.map((wanted) => {
         const key = keyOf(wanted);
-        // How it is asked for may be another: a mirror more, a newer credential.
+        // Its source may have changed: another mirror, a newer credential.
         return [key, { ...(before.get(key) ?? listed(wanted)), wanted }];
       }),
     );

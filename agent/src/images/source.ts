@@ -1,13 +1,13 @@
-/** Where an image of hosts comes from, from what an order says of it. */
+/** The source of a host's image, from the fields of an order. */
 import type { agent } from '@rackwright/messages';
 import { type Mirror, parseDigest, type RegistryCredential } from '@rackwright/oci';
 import type { Failed } from '@rackwright/results';
 import type { FromRegistry, FromWeb, WantedHostImage } from './host-images.ts';
 
-/** Of machines, as images name it. */
+/** The architecture of machines, as images name it. */
 export type Architecture = WantedHostImage['architecture'];
 
-/** Undefined when it is none that images are made for. */
+/** Undefined for an architecture without images. */
 export function architectureNamed(name: string): Architecture | undefined {
   return name === 'amd64' || name === 'arm64' ? name : undefined;
 }

@@ -32,7 +32,7 @@ export type JournalContents =
   /** Durable bytes are damaged or not ours to read: the journal must count as lost (R9). */
   | { readonly kind: 'damaged'; readonly problem: string };
 
-/** As few frames with `records` as hold them; one also for none. */
+/** The fewest frames that hold `records`; one also for none. */
 export function encodeFrames(
   records: readonly agent.JournalRecord[],
   payloadBytesMax: number,

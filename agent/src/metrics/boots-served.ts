@@ -14,7 +14,7 @@ export const arrivesWithinMs = 900_000;
 
 export interface BootsServedParts {
   readonly clock: Pick<Clock, 'after' | 'suspendAwareMs'>;
-  /** How long it took, seconds. */
+  /** The duration, seconds. */
   readonly onArrived: (seconds: number) => void;
   readonly onLost: () => void;
 }

@@ -21,7 +21,7 @@ export interface AgentFigures {
   readonly stop: () => void;
 }
 
-/** Of one process. */
+/** The figures of one process. */
 export function createAgentFigures(clock: Clock): AgentFigures {
   const registry = new Registry();
   const boots = countBoots(registry, clock);

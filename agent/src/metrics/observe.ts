@@ -12,7 +12,7 @@ export interface ObservedAgent {
   readonly transfers: () => number;
   /** When the agent's certificate ends, milliseconds since 1970. */
   readonly certificateEndMs: () => number;
-  /** Unset: nothing is said of the process. */
+  /** Unset: there are no figures of the process. */
   readonly processFigures?: () => ProcessFigures;
 }
 

@@ -17,7 +17,7 @@ export interface AwaitImageParts {
 }
 
 const waitsForCall = 'waits until the host phones home';
-/** How often it is looked whether something else has been seen of the host. */
+/** The interval of checks for new sights of the host. */
 const lookMs = 15_000;
 
 export async function awaitImage(

@@ -29,7 +29,7 @@ export interface BmcEndpoint {
   readonly cipherSuite: number | undefined;
   /** Redfish: the certificate to accept; undefined before the first verify. */
   readonly certificateSha256: string | undefined;
-  /** How a webhook is asked. */
+  /** The requests of a webhook. */
   readonly webhook?: PowerWebhook | undefined;
   /** Redfish: which of several systems is meant. */
   readonly expected: ExpectedSystem | undefined;
@@ -48,7 +48,7 @@ export interface BmcDrivers {
   readonly firmware: Firmware;
 }
 
-/** Where a BMC is, without its secret. */
+/** The address of a BMC, without its secret. */
 export interface BmcAddress {
   readonly address: string;
   readonly port: number;
@@ -83,7 +83,7 @@ export async function openBmc(
   return drivers.driver(endpointOf(access, protocol, credential, expected));
 }
 
-/** The BMC of a host that is only looked at; undefined when its protocol is not spoken here. */
+/** The BMC of a host that is only looked at; undefined when its protocol is not supported here. */
 export function bmcEndpoint(
   access: agent.BmcAccess,
   credential: Credential,
@@ -94,7 +94,7 @@ export function bmcEndpoint(
   return endpointOf(access, protocol, credential, expected);
 }
 
-/** A BMC that is asked beside all operations, as the control plane names it. */
+/** A BMC that is read beside all operations, as the control plane names it. */
 export interface AskedBmc {
   readonly kind: 'ok';
   readonly bmc: agent.BmcAccess;
@@ -102,7 +102,7 @@ export interface AskedBmc {
   readonly endpoint: BmcEndpoint;
 }
 
-/** The BMC with the secret that the session has of it, or why it cannot be asked. */
+/** The BMC with its secret from the session, or why it cannot be read. */
 export function bmcToAsk(
   session: { credential(name: string, version: bigint): Credential | undefined },
   bmc: agent.BmcAccess | undefined,

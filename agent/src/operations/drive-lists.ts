@@ -61,7 +61,7 @@ export class DriveLists {
     this.#clock = clock;
   }
 
-  /** Asks a BMC that has just said who it is. Undefined: its protocol has no such list. */
+  /** Asks a BMC whose identity was just verified. Undefined: its protocol has no such list. */
   async ask(driver: BmcDriver, context: Context): Promise<BmcDriveList | undefined> {
     if (driver.readInventory === undefined) return undefined;
     const limit = this.#limit(context);
@@ -72,7 +72,7 @@ export class DriveLists {
     }
   }
 
-  /** The lists for an inspection; never rejects. Undefined as above, or when nobody is asked. */
+  /** The lists for an inspection; never rejects. Undefined as above, or when no BMC is asked. */
   async during(
     hostUid: HostUid,
     request: agent.Inspect,

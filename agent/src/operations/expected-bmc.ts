@@ -12,11 +12,14 @@ import { bmcIdentityDifference } from './bmc-identity.ts';
 
 export interface ExpectedBmc {
   readonly driver: BmcDriver;
-  /** As it says it now. */
+  /** Its present identity. */
   readonly bmcIdentity: Omit<BmcIdentity, '$typeName'>;
 }
 
-/** Reads its identity live; how the attempt ends when it is another one, or does not say. */
+/**
+ * Reads its identity live. Returns the end of the attempt when the BMC is another one, or reports
+ * no identity.
+ */
 export async function openExpectedBmc(
   drivers: BmcDrivers,
   request: Expecting,

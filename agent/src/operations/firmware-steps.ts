@@ -147,7 +147,7 @@ function problemOf(parsed: BiosSettings | string): string | undefined {
   return typeof parsed === 'string' ? parsed : undefined;
 }
 
-/** Of a text that was checked. */
+/** The settings of a text that was checked. */
 function settingsIn(text: string): BiosSettings {
   const parsed = parseSettings(text);
   return typeof parsed === 'string' ? new Map() : parsed;

@@ -8,7 +8,7 @@ import { failure } from './bmc-access.ts';
 import { megabytes, registryLater, remedyOfForbidden } from './command-image.ts';
 import type { SlotLimit } from './time-limit.ts';
 
-/** How far an image is on its way into the cache. */
+/** The progress of an image on its way into the cache. */
 export function progressWords(progress: HostImageProgress): Omit<Progress, 'step'> {
   switch (progress.phase) {
     case 'queued':

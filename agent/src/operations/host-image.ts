@@ -41,9 +41,9 @@ export interface HostImageParts {
   /** What `deploy.fetch_image` has begun. */
   readonly carriedOn: CarriedOn;
   readonly clock: Clock;
-  /** Of the hosts that boot here, where the runner says nothing of its own. */
+  /** The processor of the hosts that boot here, unless the runner reports its own. */
   readonly architecture: Architecture;
-  /** Where the host of a deployment calls when it runs. */
+  /** The path that the host of a deployment calls when it runs. */
   readonly phoneHomePath: (deploymentId: DeploymentId) => string;
 }
 

@@ -27,7 +27,7 @@ export async function inspect(
   }
 }
 
-/** Takes up an inspection of before a restart. */
+/** Resumes an inspection from before a restart. */
 export async function resumeInspect(
   parts: InspectParts,
   operation: agent.Operation,

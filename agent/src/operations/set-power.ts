@@ -38,12 +38,15 @@ import { shutDown, shutdownLeftMs } from './shut-down.ts';
 /** When to ask again for a host that has to be switched off first. */
 const alreadyOnRetryMs = 10_000;
 
-/** Whose flag the boot override of a host carries; a problem: it boots nothing, and why. */
+/**
+ * The firmware type whose flag a host's boot override carries; a problem: it boots nothing, and
+ * why.
+ */
 export type BootFirmware = (
   hostUid: HostUid,
 ) => { readonly firmware: Firmware } | { readonly problem: string };
 
-/** Where BMCs fetch the medium that hosts boot from; undefined: none is served here. */
+/** The URL at which BMCs fetch the boot medium; undefined: none is served here. */
 export type BootMediumUrl = () => string | undefined;
 
 export async function setPower(
@@ -236,7 +239,7 @@ async function prepareGrant(request: agent.SetPower, context: OperationContext):
   await context.openGrant({ macs, expiresAtMs, rescue });
 }
 
-/** Undefined: no override was asked for. */
+/** Undefined: the order has no override. */
 function bootDevice({
   bootFrom,
   bootMethod,

@@ -41,8 +41,8 @@ export interface WentOff {
 
 /**
  * How long the system may still take, milliseconds; 0 or less: its time is over. Undefined: it is
- * forced off at once. Both deadlines are by one wall clock, and the time that is left until the
- * operation's own is known without it (S2).
+ * forced off at once. Both deadlines are of one wall clock, and the time until the operation's own
+ * deadline is known without that clock (S2).
  */
 export function shutdownLeftMs(
   { kind, deadline }: agent.Operation,
@@ -88,7 +88,7 @@ const forcedAtOnce: Readonly<Record<string, ShutdownOutcome>> = {
   rejected: ShutdownOutcome.FORCED_REFUSED,
 };
 
-/** Whether it had to be switched decides how it is said to have gone off (S3). */
+/** Whether it had to be switched decides how its power-off is reported (S3). */
 async function assertOff(
   { driver, context }: ShutDownParts,
   { forced, wasOff }: Readonly<Record<'forced' | 'wasOff', ShutdownOutcome>>,

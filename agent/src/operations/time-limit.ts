@@ -35,7 +35,7 @@ export interface SlotLimit extends TimeLimit {
   begin(): void;
   /** Without a time of its own nobody knows: true. */
   hadItsSlot(): boolean;
-  /** Of its own time; before it has its slot, of the wait for it. */
+  /** The rest of its own time; before it has its slot, of the wait for it. */
   remainingMs(): number;
 }
 

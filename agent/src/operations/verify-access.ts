@@ -12,7 +12,7 @@ export async function verifyAccess(
   request: agent.VerifyAccess,
   context: OperationContext,
 ): Promise<FinalResult> {
-  // Nothing is there to be asked: a person switches the host.
+  // There is no BMC to ask: a person switches the host.
   if (request.bmc?.protocol === byHand) return { kind: 'complete' };
   const driver = await openBmc(drivers, request.bmc, context);
   const identity = await driver.readIdentity(context.signal);

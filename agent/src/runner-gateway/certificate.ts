@@ -1,7 +1,7 @@
 /**
  * The agent's boot certificate: made by itself, once, and kept on the identity disk. Runners
- * recognize it by its SHA-256 on their kernel command line, so its dates say nothing: a ramdisk's
- * clock may be anywhere.
+ * recognize it by its SHA-256 on their kernel command line. Its dates are not checked, because a
+ * ramdisk's clock may be wrong.
  */
 import { X509Certificate } from 'node:crypto';
 import { sha256Hex } from '@rackwright/messages';

@@ -33,13 +33,13 @@ export interface DeskLimits {
   readonly runnerWaitMs: number;
   /** How long a resumed operation waits for its runner after a restart of ours. */
   readonly resumeWaitMs: number;
-  /** How long after the deadline the runner's answer to Cancel is waited for. */
+  /** How long after the deadline the desk waits for the runner's answer to Cancel. */
   readonly cancelGraceMs: number;
   /** How often a destructive order is offered again while there is no lease. */
   readonly leaseRetryMs: number;
   /** How long a hand-off that may act keeps its host from other work until its runner knows it. */
   readonly handOffWaitMs: number;
-  /** How long a runner may be away before its work says so. */
+  /** How long a runner may be away before its work reports that. */
   readonly awayToldAfterMs: number;
   /** Final reports kept for operations that the session has not resumed yet. */
   readonly unclaimedReportsMax: number;

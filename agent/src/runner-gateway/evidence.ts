@@ -2,7 +2,7 @@ import { type KeyObject, sign } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { agent, type HostUid } from '@rackwright/messages';
 
-/** Signs what a runner said of a step, with the agent's registered key. */
+/** Signs a runner's report of a step with the agent's registered key. */
 export interface EvidenceSigner {
   readonly privateKey: KeyObject;
   /** SPKI, DER. */

@@ -12,12 +12,12 @@ import type { OperationId, runner } from '@rackwright/messages';
 import { type Clock, pause, type Random } from '@rackwright/platform';
 
 export interface ExchangeLimits {
-  /** Of all runners. */
+  /** Exchanges of all runners. */
   readonly atOnceMax: number;
   /** Bytes each way: in one exchange, and for one order. */
   readonly bytesMax: number;
   readonly orderBytesMax: number;
-  /** Of one exchange, each way. */
+  /** The rate of one exchange, each way. */
   readonly bytesPerSecondMax: number;
   readonly silenceMs: number;
 }
@@ -38,8 +38,8 @@ export interface ExchangeParts {
   readonly random: Random;
   readonly limits: ExchangeLimits;
   /**
-   * The network burn-in that is ordered by this id of the boot of this token, the same object each
-   * time; undefined: there is none.
+   * The network burn-in with this id in the boot of this token, the same object each time;
+   * undefined: there is none.
    */
   readonly orderOf: (bootToken: string, operationId: OperationId) => object | undefined;
 }

@@ -50,7 +50,7 @@ export interface RunnerFacts {
 
 export interface GatewayLimits {
   readonly helloTimeoutMs: number;
-  /** Streams that have not said Hello yet. */
+  /** Streams before their Hello. */
   readonly strangersMax: number;
   /** Messages waiting for one runner. */
   readonly outgoingMessagesMax: number;
@@ -74,8 +74,8 @@ export interface GatewayParts {
   /** Takes what runners of machines that are no hosts find; without it there are none. */
   readonly strangers?: StrangerDesk;
   /**
-   * Where runners fetch images, "host:port", by the address of ours that they have dialled; absent
-   * or empty: nowhere.
+   * The agent's address for fetches of images, "host:port", by the local address that the runner
+   * has dialled; absent or empty: none.
    */
   readonly imageEndpoint?: (localAddress: string) => string;
   readonly limits: GatewayLimits;

@@ -16,13 +16,13 @@ export interface HandOffSession {
   ofHost(hostUid: HostUid): HandOff | undefined;
   /** Whether something destructive may begin at this moment (R11). */
   leaseValid(): boolean;
-  /** How long that stays so unless the lease is renewed, milliseconds. */
+  /** How long the lease is valid unless it is renewed, milliseconds. */
   leaseLeftMs(): number;
   /** This runner is on its way out: it takes nothing any more. */
   leaving(hostUid: HostUid, runnerSession: string): void;
 }
 
-/** Where there is nothing of the kind. */
+/** For programs without hand-offs. */
 export const noHandOffs: HandOffSession = {
   stateOf: () => 'none',
   ofBoot: () => undefined,
@@ -39,7 +39,7 @@ export interface HandOffParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly session: HandOffSession;
-  /** How often a destructive one is looked at again while there is no lease. */
+  /** The interval between two checks of a destructive one while there is no lease. */
   readonly leaseRetryMs: number;
   /** How long other work on the host waits until the runner knows that it may act. */
   readonly runnerWaitMs: number;
@@ -114,7 +114,10 @@ export class HandOffs {
     if (this.#told.size > toldMax && oldest !== undefined) this.#told.delete(oldest);
   }
 
-  /** The final report of this operation is durable here: says so, or that it may act, or waits. */
+  /**
+   * The final report of this operation is durable here. Tells the runner that, or that it may act,
+   * or waits.
+   */
   reportKept(link: RunnerLink, operationId: OperationId): void {
     switch (this.#parts.session.stateOf(operationId)) {
       case 'pending':
@@ -156,7 +159,9 @@ export class HandOffs {
     session.leaving(link.hostUid, link.runnerSession);
   }
 
-  /** H4. Its boot is over all the same: the journal says so, and nothing else may begin in it. */
+  /**
+   * H4. Its boot is over all the same: the journal holds that, and nothing else may begin in it.
+   */
   #neverActs({ operationId, bootOperationId }: HandOff, link: RunnerLink): void {
     const { log, session } = this.#parts;
     const fields = { operation: operationId, host: link.hostUid };

@@ -1,4 +1,6 @@
-/** Where runners dial in: recognizes them, hands them their orders and takes their reports. */
+/**
+ * The server that runners dial: recognizes them, gives them their orders and takes their reports.
+ */
 export { type BootCertificate, loadBootCertificate } from './certificate.ts';
 export { type DeskLimits, type DeskParts, defaultDeskLimits, RunnerDesk } from './desk.ts';
 export type { EvidenceSigner } from './evidence.ts';

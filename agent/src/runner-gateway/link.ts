@@ -1,4 +1,4 @@
-/** What operations, the desk and the streams say to each other about runners. */
+/** The interfaces between operations, the desk and the streams of runners. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { agent, HostUid, OperationId, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
@@ -21,13 +21,15 @@ export interface RunnerLink {
   readonly runnerSession: string;
   /** "interface.step" of every step that it offers. */
   readonly steps: readonly string[];
-  /** "amd64", "arm64"; empty: it does not say. */
+  /** "amd64", "arm64"; empty: unreported. */
   readonly architecture: string;
-  /** Where it fetches images and its host calls home, "host:port"; empty: nowhere. */
+  /**
+   * The address of its fetches of images and of its host's phone-home, "host:port"; empty: none.
+   */
   readonly imageEndpoint: string;
   /** Booted for a person, who alone touches the host: no step is ordered here. */
   readonly rescue: boolean;
-  /** Operations whose final report the runner will send again without being asked. */
+  /** Operations whose final report the runner will send again by itself. */
   readonly unreceived: Set<string>;
   send(message: ToRunner): void;
   /** Ends the stream. */
@@ -48,7 +50,7 @@ export interface RunnerOrder {
 
 export interface ImageOfOrder {
   readonly imageFile: MessageInitShape<typeof runner.ImageFileSchema>;
-  /** Where the host calls when it runs, as the path of a URL; empty: nowhere. */
+  /** The path of the URL that the host calls when it runs; empty: none. */
   readonly phoneHomePath: string;
 }
 
@@ -56,7 +58,7 @@ export interface ImageOfOrder {
 export interface RunnerOrders {
   /** Steps of the runner of this boot; undefined while none is connected. */
   stepsOf(bootOperationId: OperationId): readonly string[] | undefined;
-  /** "amd64", "arm64"; undefined while none is connected, or it does not say. */
+  /** "amd64", "arm64"; undefined while no runner is connected, or when it does not report it. */
   architectureOf(bootOperationId: OperationId): string | undefined;
   /** Orders the work and waits for its end. Rejects with AttemptEnd when it may not begin. */
   run(order: RunnerOrder, context: OperationContext): Promise<FinalResult>;

@@ -8,9 +8,9 @@ import { create } from '@bufbuild/protobuf';
 import { agent, type HostUid, type runner } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 
-/** Of one piece; a longer one is left out. */
+/** The size of one piece; a longer one is left out. */
 export const stepLogPieceBytesMax = 64 * 1024;
-/** Of all runners of this rack together. */
+/** The rate of all runners of this rack together. */
 export const stepLogBytesPerSecondMax = 512 * 1024;
 /** Bytes that may come at once after a pause. */
 const burstBytesMax = 1024 * 1024;

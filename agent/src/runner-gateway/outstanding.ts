@@ -19,10 +19,10 @@ export interface OutstandingParts {
   readonly onEnd: (result: FinalResult) => void;
 }
 
-/** How long after the end of Cancel the step's own end is still waited for. */
+/** How long after the end of Cancel the desk still waits for the step's own end. */
 const stragglerMs = 5_000;
 
-/** How often a connected runner is given the time to say that it is at work on an order. */
+/** How often a connected runner gets time to report that it is at work on an order. */
 const unheardMax = 15;
 
 const waitsForLease = 'waits for the work lease';
@@ -45,7 +45,7 @@ export function inItsTime(
   return { ...result, type: 'deadline', message: `its deadline has passed: ${result.message}` };
 }
 
-/** Longest timer that is asked for: later deadlines are looked at again. */
+/** Longest timer: a later deadline is checked again then. */
 const timerMsMax = 24 * 3_600_000;
 
 function onWire(
@@ -69,14 +69,14 @@ function onWire(
 export class Outstanding {
   readonly order: RunnerOrder;
   readonly #parts: OutstandingParts;
-  /** The runner has said something about it: it need not be offered again. */
+  /** The runner has reported something about it: it need not be offered again. */
   #known = false;
   /** The order has gone to a runner, which may be at work on it. */
   #offered = false;
   #cancelling = false;
   /** Why it ends as a conflict once the runner says that it has not got it; empty: it fails. */
   #frozen = '';
-  /** Times in a row that a runner was there under a freeze and said nothing of it. */
+  /** Times in a row that a runner was connected under a freeze and reported nothing about it. */
   #unheard = 0;
   #toldWaiting = false;
   #over = false;
@@ -181,7 +181,7 @@ export class Outstanding {
     return begun === true || this.order.image === undefined;
   }
 
-  /** Tells people that nothing is heard of it, and since when (wall time). */
+  /** Shows people that the runner is silent, and since when (wall time). */
   runnerAway(sinceMs: number): void {
     const since = new Date(sinceMs).toISOString();
     this.#parts.context.continuing({
@@ -200,7 +200,7 @@ export class Outstanding {
       if (this.#frozen !== '') return this.end(this.#frozenOut());
       const message = 'cancelled; the runner was not at work on it';
       const result: Failed = { kind: 'failed', type: 'cancelled', message };
-      // Nothing was ever heard of it; a runner that has begun keeps its end until it is received.
+      // No runner ever reported it; a runner that has begun keeps its end until it is received.
       this.end(this.#known ? result : this.#untouched(result));
     });
   }

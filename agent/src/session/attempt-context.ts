@@ -20,7 +20,7 @@ import type { WorkLease } from './work-lease.ts';
 /** A step that waits for the lease looks this often whether its deadline has come. */
 const leaseLookMs = 60_000;
 const waitsForLease = 'waits for the work lease';
-/** How long a freeze is waited out: a thaw is heard of with the next renewal of the lease. */
+/** How long it waits for the end of a freeze: the next renewal of the lease reports a thaw. */
 const thawWaitMs = 10_000;
 
 export interface ContextDependencies {

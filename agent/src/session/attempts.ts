@@ -213,7 +213,7 @@ export class Attempts {
     return undefined;
   }
 
-  /** A known id comes again (A1). */
+  /** The order of a known id arrived again (A1). */
   #again(attempt: Attempt): void {
     if (attempt.phase === 'ended') return this.outbox.flushAgain(attempt);
     if (attempt.phase === 'waiting') this.#start(attempt);

@@ -73,7 +73,7 @@ export class BootSnapshots {
     return this.#snapshot;
   }
 
-  /** How far the store had come that the list in force is of. */
+  /** The store's position of the snapshot in force. */
   get position(): { readonly incarnation: string; readonly revision: Revision } {
     const { incarnation, generation } = this.#current;
     return { incarnation, revision: asRevision(generation) };

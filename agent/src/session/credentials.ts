@@ -51,7 +51,7 @@ export class Credentials {
     }
   }
 
-  /** The control plane has been heard: secrets are kept from here on for `keptMs`. */
+  /** The control plane is connected: secrets are kept from here on for `keptMs`. */
   heard(): void {
     this.#heardMs = this.#clock.suspendAwareMs();
   }

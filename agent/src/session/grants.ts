@@ -32,7 +32,7 @@ type WantedGrant = Parameters<OperationContext['openGrant']>[0];
 
 export class Grants {
   readonly #deps: GrantDependencies;
-  /** By operation id; of grants that this life of the agent has opened and not closed. */
+  /** By operation id; for grants that this life of the agent has opened and not closed. */
   readonly #openedSuspendAwareMs = new Map<string, number>();
 
   constructor(deps: GrantDependencies) {

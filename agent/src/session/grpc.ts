@@ -10,7 +10,10 @@ import type { Connection, Transport, TransportHandlers } from './transport.ts';
 /** Messages that may wait for a slow stream; beyond, the stream is given up and dialled again. */
 const queuedMax = 10_000;
 
-/** Dials the agents' port. `options` is asked at each dial: certificates are renewed meanwhile. */
+/**
+ * Dials the agents' port. `options` is called at each dial, because certificates are renewed
+ * meanwhile.
+ */
 export function grpcTransport(options: () => ConnectOptions): Transport {
   return { connect: (handlers) => openStream(options, handlers) };
 }

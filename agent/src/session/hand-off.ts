@@ -25,8 +25,8 @@ export interface HandOff {
 }
 
 /**
- * pending: reported, and not answered. released: it may act. none: it is none, or it failed, or
- * the control plane has not applied its end: then it never acts.
+ * pending: reported, and not answered. released: it may act. none: the operation is no hand-off, or
+ * it failed, or the control plane has not applied its end: then it never acts.
  */
 export type HandOffState = 'none' | 'pending' | 'released';
 

@@ -15,7 +15,7 @@ export interface SessionLimits {
   /** How long an operation waits for a credential that it names. */
   readonly credentialWaitMs: number;
   readonly credentialsMax: number;
-  /** Secrets are dropped when no control plane has been heard for this long. */
+  /** Secrets are dropped when no control plane has been connected for this long. */
   readonly credentialsKeptMs: number;
   /** Operations kept at once, including ended ones that are not settled. */
   readonly operationsMax: number;

@@ -42,7 +42,7 @@ export interface LinkDependencies {
   readonly onHeartbeat: (sequence: bigint) => void;
 }
 
-/** How often the open session beats. */
+/** The interval of the open session's beats. */
 interface Pace {
   readonly workingMs: number;
   readonly idleMs: number;

@@ -78,7 +78,7 @@ function checkSetPower(setPower: agent.SetPower): OperationCheck {
 function checkRunStep(runStep: agent.RunStep): OperationCheck {
   const { step, mode, destructive, bootOperationId } = runStep;
   if (step === '') return missing('run_step.step');
-  // Out of band the BMC stands in for the runner of a boot.
+  // Out of band the BMC replaces the runner of a boot.
   const place = runStep.bmc === undefined ? undefined : badBmc('run_step', runStep.bmc);
   if (place !== undefined) return place;
   // A step of a deployment that is the agent's own needs neither.

@@ -21,9 +21,9 @@ import { type HandOff, handOffOf } from './hand-off.ts';
 import type { SessionLimits } from './limits.ts';
 import { tooLarge } from './results.ts';
 
-/** Where messages go. */
+/** The receiver of messages. */
 export interface Outlet {
-  /** Counts the sessions that were welcomed; 0 while there is none. */
+  /** The number of welcomed sessions; 0 while there is none. */
   readonly session: number;
   /** Sends into the present session; does nothing while there is none. */
   send(message: agent.SessionRequest['message']): void;
@@ -47,7 +47,7 @@ export interface OutboxDependencies {
 export class Outbox {
   readonly #deps: OutboxDependencies;
   #lastSequence: bigint;
-  /** By host uid: the hand-off of which it is being written down that it may act. */
+  /** By host uid: the hand-off whose permission to act is being recorded. */
   readonly #recording = new Map<string, string>();
 
   constructor(deps: OutboxDependencies) {
@@ -94,7 +94,7 @@ export class Outbox {
     return true;
   }
 
-  /** Answers an operation without keeping either: when it comes again, it is looked at again. */
+  /** Answers an operation without keeping either: when it arrives again, it is judged again. */
   refuse(operation: agent.Operation, result: FinalResult): void {
     const report = this.#finalReport(operation, result);
     this.#deps.outlet.send({ case: 'report', value: report });
@@ -116,7 +116,7 @@ export class Outbox {
     }
   }
 
-  /** Sends a final report once more: its operation has come again. */
+  /** Sends a final report once more: its operation has arrived again. */
   flushAgain(attempt: Attempt): void {
     attempt.sentInSession = 0;
     attempt.answered = false;

@@ -4,7 +4,7 @@ import { errorText } from '@rackwright/platform';
 import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
 import type { Attempt } from './attempt.ts';
 
-/** What a locked host or a missing lease or credential is asked to wait. */
+/** The delay after a locked host or a missing lease or credential. */
 const retryDelayMs = 10_000;
 const handOffDelayMs = 1_000;
 

@@ -33,7 +33,7 @@ export interface SessionOptions extends Ears {
   /** Open, with its generation raised. */
   readonly journal: Journal;
   readonly disk: Disk;
-  /** Where the copy of the boot snapshot is kept; its folder must exist. */
+  /** The path of the copy of the boot snapshot; its folder must exist. */
   readonly snapshotPath: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -62,7 +62,7 @@ interface Running {
 }
 
 export class AgentSession {
-  /** Boot grants: opened by operations, bound by the runner gateway, asked by the boot path. */
+  /** Boot grants: opened by operations, bound by the runner gateway, read by the boot path. */
   readonly grants: Grants;
   /** What the boot path knows. The same object until something changes. */
   readonly bootMemory: () => BootState;
@@ -74,7 +74,7 @@ export class AgentSession {
   readonly #snapshots: BootSnapshots;
   readonly #link: Link;
   readonly #forgetting = new Map<string, Promise<void>>();
-  /** Of the store behind the present session. */
+  /** The incarnation of the store behind the present session. */
   #incarnation = '';
   /** Why nothing destructive is done for the store; empty: it is. */
   #refused = '';
@@ -158,12 +158,12 @@ export class AgentSession {
     return this.#lease.valid();
   }
 
-  /** How long that stays so unless the lease is renewed, milliseconds. */
+  /** How long the lease is valid unless it is renewed, milliseconds. */
   leaseLeftMs(): number {
     return this.#lease.leftMs();
   }
 
-  /** How far an operation is; `unknown` when it was never received or is settled. */
+  /** The stage of an operation; `unknown` when it was never received or is settled. */
   operationState(operationId: OperationId): 'unknown' | 'received' | 'begun' | 'ended' {
     const attempts = this.#running?.attempts;
     if (attempts !== undefined) return attempts.stateOf(operationId);
@@ -224,7 +224,7 @@ export class AgentSession {
     return this.#credentials.now(name, version);
   }
 
-  /** How far a step that takes its runner away is. */
+  /** The stage of a step that takes its runner away. */
   handOffState(operationId: OperationId): HandOffState {
     const released = this.grants.all().some(({ handedOff }) => {
       return handedOff?.operationId === operationId;
@@ -387,7 +387,7 @@ export class AgentSession {
     return isLater ? { ...store, revision } : store;
   }
 
-  /** From here on this store is worked for; the next Hello says so and is answered anew. */
+  /** From here on the agent works for this store; the next Hello says so and is answered anew. */
   async #acceptStore(store: agent.StoreAccepted): Promise<void> {
     const { incarnation, revision, lostRevisions, by } = store;
     const { journal, log } = this.#options;
@@ -445,7 +445,7 @@ export class AgentSession {
     this.#started().looks?.replace(sync);
   }
 
-  /** Drops everything of a host, once, and says so when nothing of it is left. */
+  /** Drops everything of a host, once, and reports it when nothing of it is left. */
   #forget(hostUid: HostUid): void {
     if (this.#forgetting.has(hostUid)) return;
     const forgetting = this.#forgetNow(hostUid)

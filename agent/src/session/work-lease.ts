@@ -26,7 +26,7 @@ export class WorkLease {
   #renewedBy = 0n;
   #endMs = Number.NEGATIVE_INFINITY;
   #withheld = false;
-  /** What the last renewal said; empty: nothing is frozen. */
+  /** The freeze in the last renewal; empty: nothing is frozen. */
   #frozen = '';
 
   constructor(clock: Clock, log: Log, longestMs: number) {
@@ -69,7 +69,7 @@ export class WorkLease {
     return this.#frozen === '' && this.#runs();
   }
 
-  /** How long it goes on permitting, milliseconds; 0 when it permits nothing now. */
+  /** How long it still permits, milliseconds; 0 when it permits nothing now. */
   leftMs(): number {
     return this.valid() ? this.#endMs - this.#clock.suspendAwareMs() : 0;
   }

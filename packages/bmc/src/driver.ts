@@ -30,9 +30,9 @@ export type PowerState = 'on' | 'off';
 export type Firmware = 'bios' | 'uefi';
 
 /**
- * Where the next boot comes from. `network` is what starts the runner, a rescue system or a
- * network image: which of them is the boot snapshot's decision, not the BMC's. `cd`: the drive for
- * CDs, which virtual media feed.
+ * The source of the next boot. `network` is what starts the runner, a rescue system or a network
+ * image: which of them is the boot snapshot's decision, not the BMC's. `cd`: the drive for CDs,
+ * which virtual media feed.
  */
 export type BootDevice = 'network' | 'disk' | 'cd' | 'none';
 
@@ -64,7 +64,7 @@ export interface BmcIdentity {
 
 /** Why a call is refused for good: repeating it unchanged would fail in the same way. */
 export type BmcFailureType =
-  /** User or password is wrong, or the lock-out guard keeps it from being tried again. */
+  /** User or password is wrong, or the lock-out guard prevents another try. */
   | 'authentication'
   /** The BMC has locked the account. */
   | 'lockedOut'
@@ -76,7 +76,7 @@ export type BmcFailureType =
   | 'address'
   /** The credential cannot be expressed in this protocol (too long, control characters). */
   | 'invalidCredential'
-  /** The BMC said yes and the state did not follow within the read-back window. */
+  /** The BMC accepted and the state did not follow within the read-back window. */
   | 'notApplied'
   /** The BMC does not know the command. */
   | 'unsupported'
@@ -113,7 +113,7 @@ export type BmcFailureType =
 export type BmcTransientReason =
   /** No answer in time. */
   | 'unreachable'
-  /** The BMC says that it is busy or out of sessions: it may be asked again later. */
+  /** The BMC reports that it is busy or out of sessions: it may be asked again later. */
   | 'busy'
   /** The BMC answers that it failed: whether it has carried out the request is open. */
   | 'trouble'
@@ -129,7 +129,7 @@ export type BmcFailed = {
   readonly type: BmcFailureType;
   /** What is wrong and what would be right, for a person. */
   readonly message: string;
-  /** What the BMC or the tool said, verbatim, without secrets; bounded. */
+  /** The words of the BMC or the tool, verbatim, without secrets; bounded. */
   readonly backendWords: string;
   /** Of `certificate`: SHA-256 of the shown certificate, 64 lower-case hexadecimal digits. */
   readonly shownCertificateSha256?: string;
@@ -140,7 +140,7 @@ export type BmcTransient = {
   readonly reason: BmcTransientReason;
   readonly message: string;
   readonly backendWords: string;
-  /** When the BMC asks to be asked again, milliseconds from now. */
+  /** The delay that the BMC asks for, milliseconds from now. */
   readonly askAgainMs?: number;
 };
 
@@ -149,7 +149,7 @@ export type BmcResult<T> = { readonly kind: 'ok'; readonly value: T } | BmcFaile
 /** The result of one look. */
 export interface BmcSight {
   readonly power: PowerState;
-  /** Undefined: the BMC does not say. */
+  /** Undefined: unreported. */
   readonly health?: HardwareHealth;
 }
 
@@ -176,7 +176,7 @@ export interface BmcProcessor {
 export interface BmcMemoryModule {
   readonly capacityMiB: number;
   readonly serial?: string;
-  /** As the BMC calls its slot: "DIMM A1". */
+  /** The BMC's name of its slot: "DIMM A1". */
   readonly slot?: string;
   readonly manufacturer?: string;
   /** Part number. */
@@ -184,9 +184,9 @@ export interface BmcMemoryModule {
 }
 
 export interface BmcInterface {
-  /** As the BMC calls it: "NIC.Slot.1". */
+  /** The BMC's name: "NIC.Slot.1". */
   readonly name?: string;
-  /** As the BMC writes it. */
+  /** In the BMC's notation. */
   readonly mac: string;
   readonly speedMbps?: number;
   readonly linkUp?: boolean;
@@ -199,7 +199,7 @@ export interface BmcFirmwareVersion {
 }
 
 export interface BmcDrive {
-  /** As the BMC calls it: "Disk Bay 3". */
+  /** The BMC's name: "Disk Bay 3". */
   readonly name?: string;
   readonly manufacturer?: string;
   readonly model?: string;
@@ -253,17 +253,20 @@ export type HearConsole = (bytes: Uint8Array) => void;
 export type BiosSettings = ReadonlyMap<string, string>;
 
 export interface FirmwareOrder {
-  /** As the list of firmware calls it. */
+  /** The name in the list of firmware. */
   readonly component: string;
   /** The version that has to be read afterwards. */
   readonly version: string;
-  /** Where the BMC fetches the image. */
+  /** The URI at which the BMC fetches the image. */
   readonly uri: string;
   /** It was ordered before: wait for the version, and order nothing. */
   readonly checkOnly: boolean;
 }
 
-/** RAID types that are asked for (DSP0268, Volume, `RAIDType`), and the least drives of each. */
+/**
+ * RAID types that can be requested (DSP0268, Volume, `RAIDType`), and the minimum number of drives
+ * of each.
+ */
 export const raidTypes = {
   RAID0: 1,
   RAID1: 2,
@@ -278,12 +281,12 @@ export type RaidType = keyof typeof raidTypes;
 /** A volume over the whole of its drives, which belong to no other one. */
 export interface WantedVolume {
   readonly raidType: RaidType;
-  /** As the BMC calls them (`Id`): "Disk.Bay.0:Enclosure.Internal.0-1:RAID.Integrated.1-1". */
+  /** The BMC's names (`Id`): "Disk.Bay.0:Enclosure.Internal.0-1:RAID.Integrated.1-1". */
   readonly drives: readonly string[];
 }
 
 export interface VolumeOrder {
-  /** As the BMC calls it (`Id` of its storage). */
+  /** The BMC's name (`Id` of its storage). */
   readonly controller: string;
   /** All that it is to hold; empty: none. */
   readonly volumes: readonly WantedVolume[];

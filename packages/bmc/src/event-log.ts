@@ -11,7 +11,7 @@ import {
 import { type ReadBackTimings, readUntil } from './read-back.ts';
 
 export interface LogCalls {
-  /** How many entries it has. */
+  /** The number of its entries. */
   entries(): Promise<BmcResult<number>>;
   clear(): Promise<BmcResult<unknown>>;
   /** After such an answer to `clear` only the read-back can tell. */

@@ -1,4 +1,4 @@
-/** What drivers over HTTP share: where a device is, and with which credential it is asked. */
+/** Shared by drivers over HTTP: the address of a device, and its credential. */
 
 /** One device and the credential to reach it with. Lives in memory only. */
 export interface HttpTarget {
@@ -14,7 +14,7 @@ export interface HttpTarget {
   readonly credential: string;
 }
 
-/** Whether the address can stand in a URL: nothing of it is cut short or misread. */
+/** Whether the address is valid in a URL: nothing of it is cut short or misread. */
 export function isAddress(text: string): boolean {
   return /^[0-9a-z.:_-]{1,253}$/i.test(text);
 }

@@ -1,7 +1,7 @@
 import { type Clock, pause } from '@rackwright/platform';
 import { type BmcResult, transient } from './driver.ts';
 
-/** How long and how often an asserted state is looked for. */
+/** How long and how often an asserted state is read back. */
 export interface ReadBackTimings {
   /**
    * BMCs show a switched power state up to 11 s late (measured with an emulator that imitates
@@ -13,7 +13,7 @@ export interface ReadBackTimings {
 
 export const defaultReadBackTimings: ReadBackTimings = { windowMs: 16_000, pollMs: 1_000 };
 
-/** How long a machine that was just switched on may take to take settings of its firmware. */
+/** How long a machine that was just switched on may take to apply settings of its firmware. */
 export const defaultSettleTimings: ReadBackTimings = { windowMs: 900_000, pollMs: 10_000 };
 
 /**

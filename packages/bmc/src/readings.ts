@@ -1,6 +1,6 @@
 /**
- * What a BMC can be asked beside power, boot and identity. Everything is as the BMC says it:
- * nothing here is a decision, and every list is bounded.
+ * Reads of a BMC beside power, boot and identity. Every value is the BMC's: nothing here is a
+ * decision, and every list is bounded.
  */
 
 /** DSP0268 `Health`, worst last. */
@@ -27,14 +27,14 @@ export interface BmcSensor {
   readonly kind: SensorKind;
   /** Undefined: it measures nothing now, or is no number. */
   readonly reading?: number;
-  /** As the BMC calls it: "degrees C", "RPM", "Cel"; empty: it does not say. */
+  /** The BMC's unit: "degrees C", "RPM", "Cel"; empty: unreported. */
   readonly unit: string;
   /** Undefined: the BMC does not judge it. */
   readonly health?: HealthLevel;
 }
 
 export interface BmcSensors {
-  /** Of the machine; undefined: the BMC does not say. */
+  /** The machine's health; undefined: unreported. */
   readonly health?: HardwareHealth;
   readonly sensors: readonly BmcSensor[];
   /** False: there were more than we ask for, or some could not be read. */
@@ -43,7 +43,7 @@ export interface BmcSensors {
 
 export interface BmcLogEntry {
   readonly id: string;
-  /** As the BMC writes it, in its own clock; empty: it does not say. */
+  /** The BMC's text, by its own clock; empty: unreported. */
   readonly time: string;
   readonly severity?: HealthLevel;
   readonly message: string;
@@ -57,11 +57,11 @@ export interface BmcLog {
 }
 
 export interface FirmwareComponent {
-  /** As the BMC calls it, and as an update names it: "BIOS". */
+  /** The BMC's name, which an update uses as well: "BIOS". */
   readonly id: string;
   readonly name: string;
   readonly version: string;
-  /** Undefined: it does not say. */
+  /** Undefined: unreported. */
   readonly updateable?: boolean;
 }
 
@@ -86,7 +86,7 @@ export interface BmcBios {
 
 /** What a machine may boot from by itself. */
 export interface BootOption {
-  /** As the order names it: "Boot0003". */
+  /** The name in the order: "Boot0003". */
   readonly id: string;
   readonly name: string;
 }

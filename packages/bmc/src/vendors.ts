@@ -86,7 +86,7 @@ interface Way<T> {
   readonly source: string;
 }
 
-/** In which order ways are tried. Each is safe with a service that wants another one. */
+/** The order in which ways are tried. Each is safe with a service that wants another one. */
 export const ways = {
   /** Form of the ETag that goes along with a PATCH, until one is not answered 412 or 428. */
   etag: [
@@ -129,12 +129,12 @@ export const ways = {
     { way: 'HealthRollup', source: 'DSP0268, Status' },
     { way: 'HealthRollUp', source: 'sushy-tools of 2026-03' },
   ],
-  /** Where a list says that it goes on. */
+  /** The property by which a list names its next page. */
   nextPage: [
     { way: 'Members@odata.nextLink', source: 'DSP0266 §7.5' },
     { way: '@odata.nextLink', source: 'DMTF’s public-rackmount1 mockup' },
   ],
-  /** Whose the virtual drives are. */
+  /** The resource that has the virtual drives. */
   virtualMedia: [
     { way: 'system', source: 'DSP0268 since 2020.4' },
     { way: 'manager', source: 'DSP0268 until 2020.4; iLO 5, iDRAC 9, DMTF’s public-rackmount1' },
@@ -164,7 +164,7 @@ export const ways = {
       source: 'DSP0268, Volume; HPE iLO 6, HewlettPackard/python-redfish-utility#115',
     },
   ],
-  /** Where a system's network adapters are found, until there are some. */
+  /** The places of a system's network adapters, tried until one has any. */
   networkAdapters: [
     { way: 'system', source: 'DSP0268, ComputerSystem.NetworkInterfaces' },
     { way: 'chassis', source: 'DSP0268, Chassis.NetworkAdapters' },

@@ -19,7 +19,7 @@ import { isMap, parse, parseDocument } from 'yaml';
 import type { CommandIo } from './command-io.ts';
 import { UsageError } from './failure.ts';
 
-/** How a person signs in at an identity provider. */
+/** The sign-in at an identity provider. */
 export interface LoginSettings {
   /** "https://idp.example", as its tokens have it. */
   readonly issuer: string;
@@ -53,7 +53,7 @@ const configVariable = 'RACKWRIGHT_CONFIG';
 const contextName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const contextsMax = 256;
 
-/** Where the file is, and whether it was named or is where it usually is. */
+/** The path of the file, and whether it was named or is the usual one. */
 export function configPath(
   io: CommandIo,
   flags: { readonly config?: string },

@@ -55,7 +55,7 @@ export function exitCodeOf(error: unknown): number {
 /** The text on standard error, several lines without the last line break. */
 export function describeFailure(error: unknown): string {
   if (error instanceof ApiFailure) return describeApi(error.error);
-  // What a command has thrown on purpose says all of it; of anything else the causes say more.
+  // An error that a command throws on purpose is complete; for any other its causes add to it.
   const isOwn = error instanceof Error && exitCodeOf(error) !== exitCodes.internal;
   return `rackwright: ${clean(isOwn ? error.message : errorText(error))}`;
 }

@@ -11,7 +11,7 @@ import type { Output } from './command-io.ts';
 import { exitCodes } from './failure.ts';
 import { typeSecret } from './secret-line.ts';
 
-/** Of a terminal, VT100. */
+/** The size of a VT100 terminal. */
 const usualSize = { columns: 80, rows: 24 } as const;
 
 const interrupt = new AbortController();

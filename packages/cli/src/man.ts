@@ -157,7 +157,7 @@ function paragraphs(text: string): string[] {
   return text.split(/\n\n+/).flatMap((part) => ['.PP', escaped(part.replaceAll('\n', ' '))]);
 }
 
-/** Text for roff: a backslash is none of its own, "-" is a hyphen that can be typed. */
+/** Escapes text for roff: a backslash stays literal, "-" is a hyphen that can be typed. */
 function escaped(text: string): string {
   const plain = text
     .replaceAll('\\', '\\e')

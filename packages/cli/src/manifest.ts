@@ -289,7 +289,7 @@ function rowOf(map: YAMLMap, yaml: YamlText): Row {
     else if (name === 'labels') {
       if (isMap(value)) labels = textsOf(value, key, yaml);
       else yaml.wrong(key, 'labels must be names with values');
-      // As it is written: a serial of digits is no number.
+      // The source text: a serial of digits is no number.
     } else if (isScalar(value)) values[name] = writtenAs(value);
     else yaml.wrong(key, `${name} must be a text`);
   }

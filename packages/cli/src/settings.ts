@@ -1,6 +1,6 @@
 /**
- * Where the control plane is and how to prove who we are: flags before environment before the
- * context in use before the rest of the file.
+ * The address of the control plane and the credential: flags before environment before the context
+ * in use before the rest of the file.
  */
 import { type CallOptions, type Channel, connect, type Repeats } from '@rackwright/rpc';
 import type { CommandIo } from './command-io.ts';
@@ -16,7 +16,7 @@ export interface ConnectionFlags {
   readonly context?: string;
 }
 
-/** Where it is, and what shows who we are: a file with a token, or a sign-in of this context. */
+/** The server's address, and the credential: a file with a token, or a sign-in of this context. */
 export interface Settings {
   readonly server: string;
   readonly caFile: string;

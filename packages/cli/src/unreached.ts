@@ -78,7 +78,7 @@ export function whyNotBelieved(
   );
 }
 
-/** Of "host:port" or "[::1]:port". */
+/** The parts of "host:port" or "[::1]:port". */
 function partsOf(server: string): { readonly host: string; readonly port: number } {
   const at = server.lastIndexOf(':');
   return { host: server.slice(0, at).replace(/^\[|\]$/g, ''), port: Number(server.slice(at + 1)) };

@@ -10,7 +10,7 @@ const outputBytesMax = 64 * 1024 * 1024;
 
 export const referencePath = join(import.meta.dirname, '../REFERENCE.md');
 
-/** The reference as the definitions say it now. */
+/** The reference that follows from the present definitions. */
 export function referenceText(): string {
   const buf = join(root, 'node_modules/.bin/buf');
   const args = ['build', '-o', '-', '--as-file-descriptor-set'];

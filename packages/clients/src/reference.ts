@@ -117,7 +117,7 @@ class FilePage {
     return text === '' ? [] : [text, ''];
   }
 
-  /** As it may stand in a table. */
+  /** The text in a form that is valid in a table. */
   #cell(path: readonly number[]): string {
     return this.#comment(path).replaceAll('|', '\\|').replaceAll('<', '&lt;');
   }

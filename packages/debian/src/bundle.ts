@@ -22,7 +22,7 @@ export interface Chunk {
 export interface BundledPart {
   readonly name: string;
   readonly version: string;
-  /** As its package.json names it. */
+  /** The name in its package.json. */
   readonly licence: string;
   /** The text that it comes with; empty when it has none. */
   readonly text: string;

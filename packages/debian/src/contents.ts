@@ -67,7 +67,7 @@ const generator = 'rackwright-agent-generator';
 /** The shared parts of all packages of one build. */
 export interface Release {
   readonly version: string;
-  /** Of the commit that is packed. */
+  /** The time of the packed commit. */
   readonly timeSeconds: number;
 }
 
@@ -126,7 +126,7 @@ export function programPackage(
   };
 }
 
-/** By the processors of the hosts that boot it; an agent of either architecture serves both. */
+/** By the processors of the hosts that boot them; an agent of either architecture serves both. */
 const ramdisks = {
   amd64: { suffix: '', processors: 'x86-64' },
   arm64: { suffix: '-arm64', processors: 'arm64' },

@@ -88,7 +88,7 @@ function padding(length: number): Uint8Array {
   return new Uint8Array(-length & (blockBytes - 1));
 }
 
-/** As dpkg wants names: from "./", folders with a slash at the end. */
+/** Names in dpkg's form: from "./", folders with a slash at the end. */
 function nameOf({ kind, path }: TarEntry): string {
   if (path === '') return './';
   return `./${path}${kind === 'folder' ? '/' : ''}`;

@@ -6,7 +6,7 @@ const zero = 48;
 
 /**
  * The address as an unsigned number; undefined when it is not dotted IPv4, or a part of it begins
- * with a zero. One pass and no patterns: it is asked several times for each packet.
+ * with a zero. One pass and no patterns, because it is called several times for each packet.
  */
 export function addressNumber(dotted: string): number | undefined {
   let [number, parts, digits, part] = [0, 1, 0, 0];

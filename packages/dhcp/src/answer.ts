@@ -47,9 +47,11 @@ export interface Silence {
   readonly reason: string;
 }
 
-/** Where answers go. */
+/** The destinations of answers. */
 export interface AnswerPaths {
-  /** Where limited broadcasts go: 255.255.255.255; EDK2 ignores a subnet's own broadcast. */
+  /**
+   * The destination of limited broadcasts: 255.255.255.255; EDK2 ignores a subnet's own broadcast.
+   */
   readonly broadcastAddress: string;
   /** 68, where clients listen, and 67, where relays do. */
   readonly clientPort: number;

@@ -25,9 +25,9 @@ export interface BootSettings {
    * the host's profile is unknown.
    */
   loadersOf(mac: string): Readonly<Partial<Record<BootPlatform, string>>> | undefined;
-  /** Where iPXE finds its script. */
+  /** The URL of iPXE's script. */
   scriptUrl(mac: Mac): string;
-  /** Where UEFI HTTP boot finds a loader. */
+  /** The URL of a loader for UEFI HTTP boot. */
   loaderUrl(mac: Mac, loader: string): string;
   /** The name by which TFTP serves a loader. */
   loaderPath(mac: Mac, loader: string): string;

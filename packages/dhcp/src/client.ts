@@ -8,7 +8,7 @@ import type { SideOptions } from './side-options.ts';
 /** What a boot loader must be built for. `other` has none of ours. */
 export type BootPlatform = 'bios' | 'uefiX64' | 'uefiIa32' | 'uefiArm64' | 'other';
 
-/** How a client boots. `pxe` loads by TFTP, `httpBoot` by HTTP, `ipxe` runs scripts. */
+/** The boot method of a client. `pxe` loads by TFTP, `httpBoot` by HTTP, `ipxe` runs scripts. */
 export type BootClientKind = 'pxe' | 'httpBoot' | 'ipxe';
 
 export interface BootClient {
@@ -33,7 +33,7 @@ const platforms: ReadonlyMap<number, BootPlatform> = new Map([
 export function bootClient(side: SideOptions): BootClient | undefined {
   const vendorClass = side.read(dhcpOption.vendorClass) ?? '';
   const platform = platformOf(side, vendorClass);
-  // iPXE keeps the vendor class of the firmware that it replaces, so it is asked first.
+  // iPXE keeps the vendor class of the firmware that it replaces, so it is checked first.
   if (isIpxe(side)) return { kind: 'ipxe', platform };
   if (vendorClass.startsWith('PXEClient')) return { kind: 'pxe', platform };
   if (vendorClass.startsWith('HTTPClient')) return { kind: 'httpBoot', platform };

@@ -14,14 +14,14 @@ export function canonicalMac(text: string): Mac | undefined {
   return anySpelling.test(text) ? (text.toLowerCase().replaceAll('-', ':') as Mac) : undefined;
 }
 
-/** Of a text that must be an address. Throws a RangeError for anything else. */
+/** The MAC of a text that must be an address. Throws a RangeError for anything else. */
 export function asMac(text: string): Mac {
   const mac = canonicalMac(text);
   if (mac === undefined) throw new RangeError(`"${text}" is no Ethernet address`);
   return mac;
 }
 
-/** Of the six bytes on the wire. */
+/** The MAC of the six bytes on the wire. */
 export function macOfBytes(bytes: Uint8Array): Mac {
   let text = '';
   for (const byte of bytes) {

@@ -7,7 +7,7 @@ import { type DhcpPacket, encodeDhcp } from './packet.ts';
 /** By the identity of the answer: an entry goes when its answer is collected. */
 const encoded = new WeakMap<DhcpPacket, Uint8Array>();
 
-/** Where a packet has its transaction id (RFC 951). */
+/** The offset of a packet's transaction id (RFC 951). */
 const transactionIdAt = 4;
 
 /** The bytes of an answer to the question of this transaction; the caller's. Throws EncodeError. */

@@ -1,10 +1,10 @@
 /**
  * Boot entries of UEFI (specification 3.1, 10.3): an entry that starts a loader from a partition,
- * and which variables have to be written so that it comes first. Pure.
+ * and the variables to write so that it comes first. Pure.
  *
- * 1. An entry that we made before, known by its description, is used again: a host that is imaged
- *    every day does not fill its variable store.
- * 2. The order keeps everything else that stands in it.
+ * 1. An earlier entry of ours, known by its description, is used again: a host that is imaged every
+ *    day does not fill its variable store.
+ * 2. The order keeps all its other entries.
  */
 import { ImageError } from './failure.ts';
 import type { FittedPartition } from './table/fit.ts';
@@ -22,7 +22,7 @@ export interface BootEntry {
   readonly loader: string;
 }
 
-/** Where firmware looks for a loader that no entry names. */
+/** The path at which firmware looks for a loader that no entry names. */
 export const removableLoader = {
   amd64: '\\EFI\\BOOT\\BOOTX64.EFI',
   arm64: '\\EFI\\BOOT\\BOOTAA64.EFI',

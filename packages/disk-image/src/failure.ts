@@ -21,7 +21,7 @@ export type ImageFault =
   | 'notReadBack'
   /** The firmware of this host would find nothing to boot. */
   | 'notBootable'
-  /** No disk, or more than one, is what the hints say. */
+  /** The hints fit no disk, or more than one. */
   | 'noRootDisk'
   /** First-boot data that cannot be carried. */
   | 'badSeed';

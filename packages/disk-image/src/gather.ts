@@ -25,8 +25,8 @@ export function pieceMemory(): PieceMemory {
 const nothing: Uint8Array = new Uint8Array();
 
 /**
- * Pieces as large as each half of `memory`, in which they stand; only the last one is smaller. Each
- * is valid until the next is asked for.
+ * Pieces as large as each half of `memory`, which holds them; only the last one is smaller. Each is
+ * valid until the next is requested.
  */
 export async function* gathered(
   chunks: AsyncIterable<Uint8Array>,

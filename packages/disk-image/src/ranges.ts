@@ -90,7 +90,7 @@ class PieceReader implements Ranges {
   readonly #source: ByteSource;
   readonly #digests: readonly Uint8Array[] | undefined;
   readonly #reading: Reading;
-  /** By number; the one used last stands last. */
+  /** By number; the most recently used is last. */
   readonly #kept = new Map<number, Uint8Array>();
   #stream: AsyncGenerator<Uint8Array, void, undefined> | undefined;
   /** The number of the next piece of the stream, and its bytes so far. */

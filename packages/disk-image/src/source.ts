@@ -9,7 +9,7 @@ import { ImageError } from './failure.ts';
 export interface OpenBytes {
   /** Where it begins: the requested offset, or 0 when the server knows no ranges. */
   readonly start: number;
-  /** Of the whole file; undefined: the server does not say. */
+  /** The size of the whole file; undefined: the server does not report it. */
   readonly sizeBytes?: number;
   /**
    * The reader owns each chunk: it may be empty when the next is requested. Throws `SourceBroken`
@@ -72,7 +72,7 @@ export async function* readFrom(
 
 interface Reading {
   at: number;
-  /** Where the file ends, once it is known. */
+  /** The end of the file, once it is known. */
   ends: number | undefined;
 }
 
@@ -121,7 +121,7 @@ function checkSize(reading: Reading, sizeBytes: number | undefined): void {
 
 function endProblem({ at, ends }: Reading, served: number | undefined): string | undefined {
   if (ends === undefined || at >= ends) return undefined;
-  // A server that said so itself was cut off on the way.
+  // The connection was cut although the server had reported the size.
   if (served !== undefined) return `only ${at} of ${ends} bytes came`;
   throw new ImageError('truncated', `the image ends after ${at} of ${ends} bytes`);
 }

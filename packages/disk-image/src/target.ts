@@ -28,7 +28,7 @@ export type TargetChoice<Disk> =
       readonly message: string;
     };
 
-/** Hints as they are kept: empty texts and zeros say nothing. */
+/** The stored form of hints: empty texts and zeros count as unset. */
 export interface KeptHints {
   readonly serial: string;
   readonly wwn: string;

@@ -29,8 +29,8 @@ const decodedBytesMax = 4 * outputBytes;
 const zstdWindowLogMax = 27;
 
 /**
- * The bytes decompressed. `chunks`: best in large pieces (`gathered`); each is used no more when
- * the next is asked for. `unxz`: for xz, which Node cannot read.
+ * Decompresses the bytes. `chunks`: best in large pieces (`gathered`); a chunk is not used after
+ * the next is requested. `unxz`: for xz, which Node cannot read.
  */
 export function unpack(
   compression: Compression,
@@ -104,7 +104,7 @@ async function* unpackFrame(
       const taken = new Promise<void>((resolve) => {
         decoder.write(last, () => resolve());
       });
-      // A decoder that has reached the end of its frame leaves the rest, and may say nothing.
+      // A decoder at the end of its frame leaves the rest, and may emit no event.
       await Promise.race([taken, over]);
       if (decoder.bytesWritten < fedBytes) return;
       piece = await nextOf(input);

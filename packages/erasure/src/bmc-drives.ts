@@ -12,9 +12,9 @@ import type { StorageSign } from '@rackwright/messages';
 import { type DeviceFacts, deviceIdentity, type Transport } from './facts.ts';
 import { meaningfulSerial } from './identity.ts';
 
-/** A drive as its BMC lists it; what the BMC does not say is empty or 0. */
+/** A drive in its BMC's list; an unreported value is empty or 0. */
 export interface ListedDrive {
-  /** As the BMC calls it: "Disk Bay 3". */
+  /** The BMC's name: "Disk Bay 3". */
   readonly name: string;
   readonly model: string;
   readonly serial: string;
@@ -64,7 +64,7 @@ export function listedDriveOf({
   return { name, model, serial, sizeBytes: Number(sizeBytes), detail };
 }
 
-/** Devices that stand for no drive of the machine. */
+/** Transports of devices that are no drive of the machine. */
 const notOfTheMachine: ReadonlySet<Transport> = new Set([
   'virtualMedia',
   'optical',
@@ -162,7 +162,7 @@ function plain(text: string): string {
   return text.toUpperCase().replaceAll(/[^0-9A-Z]/g, '');
 }
 
-/** A size that is not said agrees with every other. */
+/** An unreported size agrees with every other. */
 function sizesAgree(drive: ListedDrive, device: DeviceFacts): boolean {
   if (drive.sizeBytes === 0 || device.sizeBytes === 0) return true;
   const difference = Math.abs(drive.sizeBytes - device.sizeBytes);

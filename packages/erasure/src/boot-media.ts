@@ -2,7 +2,7 @@
 import type { BootMedium as Wire } from '@rackwright/messages';
 import type { DeviceFacts, Transport } from './facts.ts';
 
-/** As an order and a policy name it. */
+/** A boot medium in the form of an order and a policy. */
 export interface BootMedium {
   /** SHA-256 of all of it: 64 lower-case hex digits. */
   readonly sha256: string;

@@ -26,13 +26,13 @@ export interface StatementContext {
   readonly host: { readonly name: string; readonly uid: string };
   readonly operationId: OperationId;
   readonly useEpoch: number;
-  /** As the agent reported it. */
+  /** In the form of the agent's report. */
   readonly evidence: Pick<agent.Evidence, 'payload' | 'signature' | 'publicKey'>;
   /** Which of the evidence's devices the statement is about, from 0. */
   readonly deviceIndex: number;
   /** The policy by which an unproven identity was accepted; unset when guard 0 was passed. */
   readonly identityWaivedBy?: string;
-  /** Of the store that keeps the statement. */
+  /** The store that keeps the statement. */
   readonly storeIncarnation?: string;
   /** Lower-case hex; unset for the first statement of a chain. */
   readonly previousSha256?: string;
@@ -107,7 +107,7 @@ export interface SeparatedStatement {
   readonly evidenceSha256: string;
 }
 
-// In canonical form each field stands on a line of its own, and no text holds a raw line feed.
+// In canonical form each field has a line of its own, and no text holds a raw line feed.
 const evidenceLine = /^ {2}"evidence": "([A-Za-z0-9+/=]*)",$/m;
 const referenceLine = /^ {2}"evidence": "sha256:([0-9a-f]{64})",$/m;
 

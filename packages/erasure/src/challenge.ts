@@ -34,7 +34,7 @@ export interface Span {
   readonly length: number;
 }
 
-/** How a device, or one region of it, is read back. */
+/** The reading of a device, or of one region of it. */
 export type Verification =
   | { readonly level: 'full' }
   /** So many blocks of 4 KiB are drawn over all of it, beside the challenge. */
@@ -112,8 +112,8 @@ export function planChallenge(
 }
 
 /**
- * How many challenges a plan has. Any seed gives as many, so where there is room for all of them
- * nothing is drawn.
+ * The number of challenges of a plan. Any seed gives as many, so where there is room for all of
+ * them nothing is drawn.
  */
 export function challengeCount(seed: Uint8Array, spans: readonly Span[]): number {
   const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
@@ -123,7 +123,7 @@ export function challengeCount(seed: Uint8Array, spans: readonly Span[]): number
 
 /**
  * The 4,096 bytes of the challenge at `offset`: no two offsets or seeds share a sector. One call of
- * SHAKE256 (FIPS 202), which gives as many bytes as are asked for.
+ * SHAKE256 (FIPS 202), which gives any number of bytes.
  */
 export function challengeContent(seed: Uint8Array, offset: number): Uint8Array {
   return createHash('shake256', { outputLength: blockBytes })

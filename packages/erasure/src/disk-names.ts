@@ -1,9 +1,9 @@
 /**
- * Names by which one disk is known from all others: to notice that two hosts are said to have it.
+ * Names that identify one disk among all others, so that two hosts with the same disk are noticed.
  * Pure.
  *
  * Bad firmware gives many disks one name. A name that firmware, emulators or blank memory make up
- * is no name, and two disks that bear it are never taken for one.
+ * counts as none, and two disks that have it are never taken for one.
  */
 import type { DeviceFacts } from './facts.ts';
 import { meaningfulSerial } from './identity.ts';

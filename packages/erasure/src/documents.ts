@@ -78,7 +78,7 @@ const manifestShape = object({
       model: nameText,
       serial: nameText,
       wwn: nameText,
-      /** 0: its source does not say. */
+      /** 0: unreported. */
       sizeBytes: integer(),
       decision: decisionShape,
     }),
@@ -146,7 +146,7 @@ export function buildManifest(manifest: Omit<ErasureManifest, 'format' | 'comple
 export interface AddendumContext {
   readonly host: { readonly name: string; readonly uid: string };
   readonly useEpoch: number;
-  /** As the agent reported it. */
+  /** In the form of the agent's report. */
   readonly evidence: Pick<agent.Evidence, 'payload' | 'signature' | 'publicKey'>;
   readonly deviceIndex: number;
   /** Lower-case hex, of the certificate that the evidence names. */
@@ -224,7 +224,7 @@ const kindsByFormat: Readonly<Record<string, ErasureDocumentContent['kind']>> = 
   [revocationFormat]: 'revocation',
 };
 
-/** What kind of document bytes say they are; undefined for certificates and all else. */
+/** The document kind in the bytes; undefined for certificates and all else. */
 export function kindOfDocument(bytes: Uint8Array): ErasureDocumentContent['kind'] | undefined {
   if (bytes.length > documentBytesMax) return undefined;
   try {

@@ -3,7 +3,7 @@
  * (sysfs, nvme-cli) or written by hand for file disks; this package only judges them.
  */
 
-/** How the device is reached. Everything but `local` transports is listed and never touched. */
+/** The device's connection. Everything but `local` transports is listed and never touched. */
 export type Transport =
   | 'sata'
   | 'nvme'
@@ -70,7 +70,7 @@ export interface NvmeFacts {
   readonly deallocatedByte?: 0x00 | 0xff;
   /** Ids of namespaces without a block device here: detached, or of a kind the kernel skips. */
   readonly hiddenNamespaces?: readonly number[];
-  /** True when it manages namespaces (OACS bit 3) and does not say which ones there are. */
+  /** True when it manages namespaces (OACS bit 3) and does not list them. */
   readonly namespacesUnlisted?: boolean;
   /** UNVMCAP: capacity of no namespace; it cannot be addressed, so nothing reads or erases it. */
   readonly unallocatedBytes?: number;
@@ -92,9 +92,9 @@ export const mediaTypes: readonly MediaType[] = [
 export type CapacityFacts =
   | {
       readonly kind: 'examined';
-      /** By the device's own answer: READ NATIVE MAX ADDRESS EXT, READ CAPACITY(16), TNVMCAP. */
+      /** The device's own answer: READ NATIVE MAX ADDRESS EXT, READ CAPACITY(16), TNVMCAP. */
       readonly nativeBytes: number;
-      /** Behind a host protected area or an accessible max address. */
+      /** The part behind a host protected area or an accessible max address. */
       readonly hostProtectedBytes: number;
       /** Hidden by a device configuration overlay. */
       readonly overlayBytes: number;
@@ -143,11 +143,11 @@ export interface DeviceFacts {
   /** Kernel name of the disk or of the NVMe controller, like `sda` or `nvme0`. */
   readonly name: string;
   readonly transport: Transport;
-  /** Empty when the device does not say. */
+  /** Empty when unreported. */
   readonly model: string;
-  /** Empty when the device does not say. */
+  /** Empty when unreported. */
   readonly serial: string;
-  /** World wide name or NVMe unique identifier; empty when the device does not say. */
+  /** World wide name or NVMe unique identifier; empty when unreported. */
   readonly wwn: string;
   readonly firmware: string;
   /** Sum over all regions. */
@@ -158,7 +158,7 @@ export interface DeviceFacts {
   readonly discardSupported: boolean;
   /**
    * Whether the device declares that discarded blocks read as zero (ATA: DZAT, SCSI: LBPRZ, NVMe:
-   * DLFEAT). Undefined when nothing says so either way, as for virtio: then the verdict tells.
+   * DLFEAT). Undefined when it declares neither, as for virtio: then the verdict decides.
    */
   readonly discardZeroes?: boolean;
   /** A logical volume of a RAID controller: the disks behind it are not seen. */
@@ -171,9 +171,9 @@ export interface DeviceFacts {
   readonly manufacturer?: string;
   /** Absent: nothing tells. */
   readonly mediaType?: MediaType;
-  /** Absent: by a runner of the previous release, which asked no device. */
+  /** Absent: in evidence of a runner of the previous release, which did not ask devices. */
   readonly capacity?: CapacityFacts;
-  /** Absent: the device does not say. */
+  /** Absent: unreported. */
   readonly writeCache?: WriteCache;
   readonly health?: HealthFacts;
   readonly sanitize?: SanitizeFacts;

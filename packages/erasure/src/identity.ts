@@ -151,7 +151,7 @@ export function meaningfulSerial(serial: string | undefined): string | undefined
   return uniform || counting ? undefined : text.toUpperCase();
 }
 
-/** As given; with the first three fields turned (SMBIOS 2.6 §7.2.1); with all bytes turned. */
+/** Unchanged; with the first three fields reversed (SMBIOS 2.6 §7.2.1); with all bytes reversed. */
 function byteOrders(uuid: Uint8Array): Uint8Array[] {
   const at = (positions: readonly number[]) => Uint8Array.from(positions, (i) => uuid[i] ?? 0);
   return [

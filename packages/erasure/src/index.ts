@@ -1,7 +1,7 @@
 /**
- * Erasure, as far as it can be decided without touching a device: what to erase, how, where to
- * look afterwards, what the reading proves, and the certificate that says so. Pure; the only
- * `node:` module is `node:crypto`.
+ * The part of erasure that needs no access to a device: which devices to erase, the method, the
+ * places to read afterwards, the verdict, and the certificate about it. Pure; the only `node:`
+ * module is `node:crypto`.
  */
 
 export {

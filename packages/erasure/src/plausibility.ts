@@ -28,10 +28,10 @@ export const speedMax: Readonly<Record<MediaType | 'unknown', number>> = {
   unknown: 400e9,
 };
 
-/** How far clocks and rounding may be off, in milliseconds. */
+/** The tolerance for clocks and rounding, in milliseconds. */
 const slackMs = 1000;
 
-/** How far clocks of two replicas may be apart, and how much faster than another one may run. */
+/** The tolerance for clocks of two replicas, and for one that runs faster than another. */
 const orderSlackMs = 60_000;
 const clockRate = 0.01;
 
@@ -255,7 +255,7 @@ function timeProblems(
     const found = Math.round((bytes * 1000) / (Math.min(milliseconds, oldestMs) + slackMs));
     if (found > most) problems.push({ kind: 'speed', what, found, most });
   };
-  // A runner that does not say how long its parts took has had the whole time for each.
+  // A runner that does not report the duration of its parts has had the whole time for each.
   const allRead = Math.max(Number(outcome.bytesRead), Number(outcome.bytesOfReadings));
   check('read', allRead, verifyMs === 0 ? wholeMs : verifyMs);
   if (method === 'overwrite' || method === 'metadataOnly') {

@@ -98,7 +98,7 @@ export function decideScope(
   });
 }
 
-/** Two paths to one disk, or two disks: both say the same of themselves. */
+/** Two paths to one disk, or two disks: both report the same identity. */
 function reasonOfTwins({ name }: DeviceFacts, names: readonly string[]): string {
   const others = names.filter((other) => other !== name).slice(0, twinsNamedMax);
   return `(${name}) says of itself what ${others.join(', ')} says too`;
@@ -188,7 +188,7 @@ export function hiddenBytes({ capacity }: Pick<DeviceFacts, 'capacity'>): number
   return capacity?.kind === 'examined' ? capacity.hostProtectedBytes + capacity.overlayBytes : 0;
 }
 
-/** Where commands of ATA make it visible; elsewhere a person has to. */
+/** Transports whose hidden areas ATA commands can remove; elsewhere a person has to. */
 const removableHiddenAreas: ReadonlySet<Transport> = new Set(['sata', 'sas', 'usb']);
 
 function reasonOfHiddenArea(
@@ -231,7 +231,7 @@ const neverOurs: Partial<Record<Transport, Outside>> = {
   kernel: ['kernelDevice', 'made by the kernel, without a medium of its own'],
 };
 
-/** How BMCs call the disks that they make on USB: "Virtual Floppy", "Virtual HDisk0". */
+/** BMCs' names of their virtual disks on USB: "Virtual Floppy", "Virtual HDisk0". */
 const virtualOnUsb = /\bvirtual (?:floppy|cd|disk|hdisk|media)/iu;
 
 /** Why a device is none of the host's own storage, or undefined when it is. */
@@ -325,8 +325,8 @@ export function chooseMethod(device: DeviceFacts, wanted: ScopePolicy['method'])
 }
 
 /**
- * What the device offers, strongest first; `metadataOnly` last: it is never chosen unasked. A
- * discard after which blocks may read as anything cannot be verified and is none of them.
+ * The device's methods, strongest first; `metadataOnly` last: it is never chosen without a request.
+ * A discard after which blocks may read as anything cannot be verified and is left out.
  */
 export function methodsOffered(device: DeviceFacts): ErasureMethod[] {
   const offered: ErasureMethod[] = [];

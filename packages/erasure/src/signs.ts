@@ -25,12 +25,12 @@ export type SignKind =
 export interface StorageSign {
   readonly source: SignSource;
   readonly kind: SignKind;
-  /** As its source names it: "0000:00:17.0 (8086:2822)", "nmem0", "Drive 3". */
+  /** The name from its source: "0000:00:17.0 (8086:2822)", "nmem0", "Drive 3". */
   readonly name: string;
-  /** Empty when its source does not say; so is `serial`. */
+  /** Empty when unreported; so is `serial`. */
   readonly model: string;
   readonly serial: string;
-  /** 0 when its source does not say. */
+  /** 0 when unreported. */
   readonly sizeBytes: number;
   /** What a person needs to know to find or remove it. */
   readonly detail: string;
@@ -141,8 +141,8 @@ const kindNames: Readonly<Record<SignKind, string>> = {
 };
 
 /**
- * By the kernel names that the sign gives; a drive of the BMC's list by a serial number that
- * exactly one device has. A part without a driver is none of what the other parts show.
+ * By the kernel names that the sign gives; for a drive of the BMC's list by a serial number that
+ * exactly one device has. A part without a driver is shown by no other part.
  */
 function devicesBehind(sign: StorageSign, devices: readonly DeviceFacts[]): string[] {
   const named = devices.filter(({ name }) => sign.devices.includes(name));

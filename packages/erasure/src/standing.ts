@@ -72,7 +72,7 @@ interface Known {
   /** Those that another store wrote into the place of a certificate, or of one before it. */
   readonly beside: ReadonlyMap<string, readonly Follower[]>;
   readonly latestEpoch: ReadonlyMap<string, number>;
-  /** By the SHA-256 of the certificate that they are about. */
+  /** By the SHA-256 of their certificate. */
   readonly addenda: ReadonlyMap<string, ErasureAddendum>;
   readonly revocations: ReadonlyMap<string, string>;
 }
@@ -236,8 +236,8 @@ function chainProblem(statement: ErasureStatement, known: Known): string | undef
 }
 
 /**
- * What another store wrote into the place of each certificate, or of the last one before it where
- * there is such: all that follows stands beside that. By digest; each certificate is visited once.
+ * Certificates that another store wrote in place of each certificate, or of the last one before it:
+ * all later ones are beside those. By digest; each certificate is visited once.
  */
 function findBeside(
   digests: readonly string[],

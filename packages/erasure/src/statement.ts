@@ -47,7 +47,7 @@ const count = nullable(integer());
 const hostShape = object({
   name: nameText,
   uid: nameText,
-  /** What the host says of itself (SMBIOS); empty when it does not say. */
+  /** The host's own description (SMBIOS); empty when unreported. */
   manufacturer: nameText,
   product: nameText,
   serial: nameText,
@@ -137,7 +137,7 @@ export type Disposition = (typeof dispositions)[number];
 const statementShape = object({
   format: oneOf([statementFormat]),
   host: hostShape,
-  /** As the site configured it; empty: not configured. */
+  /** The site's configuration; empty: not configured. */
   report: object({ organisation: nameText, customer: nameText, technician: nameText }),
   device: deviceShape,
   capacity: capacityShape,
@@ -175,7 +175,7 @@ const statementShape = object({
   dismantled: list(reasonText, 64),
   /** `check` only read: the erasure itself belongs to an earlier attempt. */
   mode: oneOf(['run', 'check']),
-  /** How guard 0 was passed: by witnesses, or by a policy that waives it. */
+  /** The way in which guard 0 was passed: by witnesses, or by a policy that waives it. */
   identity: identityShape,
   deviceLog: list(text(deviceLogLineCharactersMax), deviceLogLinesMax),
   startedAt: timestamp,

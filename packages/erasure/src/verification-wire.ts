@@ -13,7 +13,7 @@ const shareUnits = 100_000_000;
 /** `confidence_bp` counts hundredths of a percent. */
 const confidenceUnits = 10_000;
 
-/** How evidence says a device was read back; undefined when it does not say in words we know. */
+/** A device's reading according to the evidence; undefined for an unknown form. */
 export function verificationOf(message: agent.Verification | undefined): Verification | undefined {
   if (message?.level === agent.VerificationLevel.FULL) return { level: 'full' };
   if (message?.level !== agent.VerificationLevel.SAMPLED) return undefined;
@@ -21,7 +21,7 @@ export function verificationOf(message: agent.Verification | undefined): Verific
   return places > 0 ? { level: 'sampled', places } : undefined;
 }
 
-/** How an order wants a device read back: whole, unless it says otherwise. */
+/** The reading that an order wants of a device: whole, unless it says otherwise. */
 export function orderedVerification(plan: Pick<agent.DevicePlan, 'verification'>): Verification {
   return verificationOf(plan.verification) ?? { level: 'full' };
 }

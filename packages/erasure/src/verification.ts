@@ -26,7 +26,7 @@ export interface VerificationPolicy {
   readonly share: number;
   /** The smallest single hole that must be found; goes before the share. */
   readonly holeBytes?: number;
-  /** How surely, above 0 and at most 1. */
+  /** The confidence, above 0 and at most 1. */
   readonly confidence: number;
   /** Sample overwritten devices as well; by default they are read whole. */
   readonly sampleOverwritten: boolean;
@@ -119,7 +119,7 @@ export function regionVerification(
   return { level: 'sampled', places: Math.ceil((whole.places * regionBytes) / deviceBytes) };
 }
 
-/** How fast a device answers. */
+/** The speed of a device's answers. */
 export interface ReadSpeed {
   readonly bytesPerSecond: number;
   /** Reads of 4 KiB at scattered places. */

@@ -145,7 +145,7 @@ function checkAgentSignature(signed: SignedEvidence, payload: Uint8Array): Certi
   return [{ kind: 'evidenceSignature', message }];
 }
 
-/** E3: every field that follows from the evidence must say what the evidence says. */
+/** E3: every field that follows from the evidence must equal the evidence. */
 function compareWithEvidence(
   statement: ErasureStatement,
   payload: Uint8Array,

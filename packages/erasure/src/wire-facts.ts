@@ -94,7 +94,7 @@ export function addedFactsOf(device: StorageDevice): AddedFacts {
   };
 }
 
-/** SHA-256, hex: an agent can say anything here. */
+/** SHA-256, hex: an agent can send any text here. */
 function isDigest(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }

@@ -15,16 +15,16 @@ const ids = {
   [BmcProtocol.MANUAL]: 'manual',
 } as const satisfies Readonly<Record<Known, string>>;
 
-/** As `agent.v1.BmcAccess.protocol` and flags name it. */
+/** The id in `agent.v1.BmcAccess.protocol` and in flags. */
 export type BmcProtocolId = (typeof ids)[keyof typeof ids];
 
-/** A person stands in for the BMC: nothing is spoken, and there is no driver. */
+/** A person replaces the BMC: there is no protocol and no driver. */
 export const byHand = 'manual' satisfies BmcProtocolId;
 
 /** The protocols in which agents speak to a device. */
 export type SpokenProtocolId = Exclude<BmcProtocolId, typeof byHand>;
 
-/** Where a BMC listens unless its endpoint says otherwise: RMCP+ (IPMI 2.0 §13.1), HTTPS. */
+/** The default port of a BMC: RMCP+ (IPMI 2.0 §13.1), HTTPS. */
 export const bmcPorts: Readonly<Record<SpokenProtocolId, number>> = {
   ipmi: 623,
   redfish: 443,

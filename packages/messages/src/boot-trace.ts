@@ -41,7 +41,7 @@ export function bootStageText(kind: BootStepKind): string {
   return stages[kind] ?? stages[BootStepKind.UNSPECIFIED];
 }
 
-/** A file that was sent whole, a runner that was taken, or a word of DHCP that was said. */
+/** A file that was sent whole, a runner that was accepted, or a DHCP message that was sent. */
 function isDone({ kind, endTime, count }: BootStep): boolean {
   return kind >= BootStepKind.LOADER ? endTime !== undefined : count > 0;
 }

@@ -17,7 +17,7 @@ import {
 type Description = MessageInitShape<typeof StepDescriptionSchema>;
 type Argument = MessageInitShape<typeof StepArgumentSchema>;
 
-/** Longest that a burn-in may be asked to work, seconds. */
+/** The maximum duration of a burn-in, seconds. */
 const burnInSecondsMax = 72n * 3_600n;
 
 function durationOf(defaultValue: string, description: string): Argument {

@@ -72,7 +72,7 @@ export function failureTypeOf(name: FailureName): FailureType {
 
 export const hostRefusalNames: readonly HostRefusalName[] = hostRefusals.names;
 
-/** As it stands in the metadata of an ErrorInfo: "NOTHING_TO_DO". */
+/** The word in the metadata of an ErrorInfo: "NOTHING_TO_DO". */
 export function hostRefusalWord(name: HostRefusalName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }

@@ -60,7 +60,7 @@ export function cablesOf(interfaces: readonly NetworkInterface[]): readonly Cabl
   );
 }
 
-/** "leaf-1"; "not heard in 12 s": a switch speaks every 30 s; empty: nobody has listened. */
+/** "leaf-1"; "not heard in 12 s": a switch sends every 30 s; empty: nobody has listened. */
 export function switchText({ card, neighbor }: Cable): string {
   if (neighbor !== undefined) return neighbor.systemName || neighbor.chassisId;
   return card.listenedSeconds === 0 ? '' : `not heard in ${card.listenedSeconds} s`;

@@ -34,7 +34,7 @@ export function deploymentIdOf(hostUid: HostUid, run: RunNumber): DeploymentId {
   return `${hostUid}/${run}` as DeploymentId;
 }
 
-/** No deployment, as messages and records say it. */
+/** No deployment, in messages and records. */
 export const noDeployment = '' as DeploymentId;
 
 /** Counts the runs of one host from 1; 0: none. */
@@ -45,7 +45,7 @@ export function asRunNumber(count: number | bigint): RunNumber {
   return notNegative(BigInt(count)) as RunNumber;
 }
 
-/** No run, as messages and records say it. */
+/** No run, in messages and records. */
 export const noRun: RunNumber = asRunNumber(0);
 
 /** Counts the runs of one workflow of a host from 1; 0: none. */
@@ -64,7 +64,7 @@ export function asRevision(count: number | bigint): Revision {
   return notNegative(BigInt(count)) as Revision;
 }
 
-/** Of a history that has not begun, or of which nothing is lost. */
+/** The revision of an empty history, or of one without a loss. */
 export const noRevision: Revision = asRevision(0);
 
 function notNegative(count: bigint): bigint {

@@ -70,7 +70,7 @@ export class Masking {
     return best;
   }
 
-  /** How many bytes at the end may be the beginning of a secret. */
+  /** The number of bytes at the end that may be the beginning of a secret. */
   #beginningAt(bytes: Buffer, from: number): number {
     const most = Math.min(this.#longest - 1, bytes.length - from);
     for (let length = most; length > 0; length -= 1) {

@@ -7,7 +7,7 @@
 export const fetchImageStep = 'deploy.fetch_image';
 /** The runner writes an image; never a step of a list that people write. */
 export const writeImageStep = 'deploy.write_image';
-/** The agent waits until the host has said that it runs its image. */
+/** The agent waits until the host has reported that it runs its image. */
 export const awaitImageStep = 'deploy.await_image';
 
 /** The runner erases the devices of the plan, or, the weaker level, their metadata only. */
@@ -39,9 +39,9 @@ export function isBurnIn(stepName: string): boolean {
   return burnIns.has(stepName);
 }
 
-/** What names of the site's own programs begin with in lists of steps; nobody else's do. */
+/** The prefix of the site's own programs in lists of steps; no other names have it. */
 export const ownPrefix = 'own.';
-/** Priority of such a program of which none is said. */
+/** The default priority of such a program. */
 export const ownPriorityUsual = 100;
 
 /** The runner reads the certified devices again, after a power cycle; it writes nothing. */

@@ -16,7 +16,7 @@ export const otherValue = 'other';
 /** Longest value of an open label, in UTF-16 units; a longer one is `otherValue`. */
 const valueUnitsMax = 128;
 
-/** How many combinations of values there can be, `otherValue` of each label included. */
+/** The number of possible combinations of values, `otherValue` of each label included. */
 export function combinationsMax(spec: LabelSpec): number {
   return Object.values(spec).reduce((product, values) => product * (sizeOf(values) + 1), 1);
 }

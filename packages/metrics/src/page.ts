@@ -21,7 +21,7 @@ import type {
 import { contentTypes, expose, type Format, formatFor } from './expose.ts';
 import type { Registry } from './registry.ts';
 
-/** Where it listens; port 0 lets the system choose. */
+/** The listener's address; port 0 lets the system choose. */
 export interface MetricsListen {
   readonly address: string;
   readonly port: number;
@@ -46,7 +46,7 @@ const limits = {
   connectionsPerAddressMax: 8,
   idleTimeoutMs: 10_000,
 } as const;
-/** How old an answer may be that is given again. */
+/** The maximum age of an answer that is sent again. */
 const keptMs = 1_000;
 const retryMs = 30_000;
 
@@ -107,7 +107,7 @@ export function answers({
       return { status: 405, headers: { allow: 'GET, HEAD' } };
     }
     const path = target.replace(/\?.*$/, '');
-    // Whether this still answers is asked so.
+    // The health check asks for this.
     if (path === '/') return { status: 200, headers: plain, body: 'metrics are at /metrics\n' };
     if (path !== '/metrics')
       return { status: 404, headers: plain, body: 'only /metrics is here\n' };

@@ -39,9 +39,9 @@ export interface Sample<S extends LabelSpec> {
 export interface Series {
   /** In the order of the family's `labelNames`. */
   readonly values: readonly string[];
-  /** Of a histogram: how many were at most each bound, then all of them. */
+  /** For a histogram: the number of values up to each bound, then of all. */
   readonly buckets?: readonly number[];
-  /** Of a histogram: the sum of seconds. */
+  /** For a histogram: the sum of seconds. */
   readonly value: number;
 }
 
@@ -64,7 +64,7 @@ interface Declared {
   readonly read: () => Family;
 }
 
-/** Series of a closed family that stand there from the start, as 0: an increase is then seen. */
+/** Series of a closed family that exist from the start, as 0: then a first increase is seen. */
 const zeroSeriesMax = 64;
 /** A histogram's series are long: fewer of them. */
 const zeroDurationsMax = 8;

@@ -11,7 +11,7 @@ export function parseDigest(text: string): Digest | undefined {
   return form.test(text) ? (text as Digest) : undefined;
 }
 
-/** Of a SHA-256 as hex, as a hash gives it. Throws a RangeError for anything else. */
+/** The digest of a SHA-256 as hex, as a hash gives it. Throws a RangeError for anything else. */
 export function digestOfHex(hex: string): Digest {
   const digest = parseDigest(`sha256:${hex}`);
   if (digest === undefined) throw new RangeError(`"${hex}" is no SHA-256 in lower-case hex`);
@@ -32,7 +32,7 @@ export class RunningDigest {
   readonly #hash = createHash('sha256');
   #bytes = 0;
 
-  /** How much has come. */
+  /** The number of bytes so far. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -42,7 +42,7 @@ export class RunningDigest {
     this.#bytes += bytes.length;
   }
 
-  /** To be asked once, at the end. */
+  /** To be called once, at the end. */
   digest(): Digest {
     return `sha256:${this.#hash.digest('hex')}` as Digest;
   }

@@ -9,7 +9,7 @@ export const ociFailures = [
   'forbidden',
   /** It has no such repository, manifest or blob. */
   'notFound',
-  /** The image is not there for the platform that is wanted. */
+  /** The image does not exist for the wanted platform. */
   'noPlatform',
   /** The received bytes do not match their digest. */
   'digestMismatch',
@@ -17,13 +17,13 @@ export const ociFailures = [
   'truncated',
   /** More than a limit allows. */
   'tooLarge',
-  /** It is asked too often (429): it may pass, at `retryAfterMs` when it says so. */
+  /** Too many requests (429): it may pass, at `retryAfterMs` when the registry gives it. */
   'tooMany',
   /** It does not answer, or has trouble of its own: it may pass. */
   'unreachable',
   /**
-   * It does not answer as a registry does: no TLS, a proxy, a redirect to nowhere. The image may be
-   * as it should; how it is asked for is to be looked at.
+   * Its answers are not those of a registry: no TLS, a proxy, a redirect to nowhere. The image may
+   * be fine; the access has to be checked.
    */
   'refused',
   /** The disk of this machine takes no more. */
@@ -37,7 +37,7 @@ export type OciFailureKind = (typeof ociFailures)[number];
 export class OciError extends Error {
   override readonly name = 'OciError';
   readonly kind: OciFailureKind;
-  /** How long the other side wants to be left alone, when it says so: milliseconds. */
+  /** The pause that the other side asks for, when it does: milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(kind: OciFailureKind, message: string, retryAfterMs?: number) {

@@ -10,7 +10,7 @@ import { type Digest, parseDigest } from './digest.ts';
 import { OciError } from './failure.ts';
 import { asObject, type JsonObject, listAt, parseJson, textAt, textsAt } from './json.ts';
 
-/** As image-spec and Go call them. */
+/** The names of image-spec and Go. */
 export type Architecture = 'amd64' | 'arm64';
 
 export type Annotations = Readonly<Record<string, string>>;
@@ -53,7 +53,7 @@ export interface ImageConfig {
   readonly entrypoint: readonly string[];
   readonly command: readonly string[];
   readonly directory: string;
-  /** Of the layers when they are unpacked, the lowest first. */
+  /** The digests of the layers when they are unpacked, the lowest first. */
   readonly diffIds: readonly Digest[];
 }
 
@@ -171,7 +171,7 @@ export function noPlatform(architecture: Architecture, there: readonly string[])
   return new OciError('noPlatform', message);
 }
 
-/** What the kernel and some builders say instead. */
+/** Names that the kernel and some builders use instead. */
 const aliases: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };
 
 /** arm64 has one variant, v8; some builders name it and some do not. */

@@ -1,4 +1,4 @@
-/** How much is worked on, and how much waits for that. */
+/** The maximum number of entries at work, and of those that wait. */
 export interface QueueLimits {
   readonly atOnceMax: number;
   readonly waitingMax: number;

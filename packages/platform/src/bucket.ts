@@ -36,7 +36,7 @@ export class Bucket {
     return waitMs;
   }
 
-  /** How long until it is full again. */
+  /** The time until it is full again. */
   fullInMs(nowMs: number): number {
     this.#fill(nowMs);
     return this.#waitMs(this.#most);

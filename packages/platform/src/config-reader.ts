@@ -127,7 +127,7 @@ export class ConfigReader {
     if (this.#has(key)) this.#fail(new ConfigError(`${this.#at(key)} ${instead}`), undefined);
   }
 
-  /** Refuses every key that nobody asked for, here and in the sections below. */
+  /** Refuses every key that was not read, here and in the sections below. */
   end(): void {
     for (const key of Object.keys(this.#values)) {
       if (this.#asked.has(key)) continue;

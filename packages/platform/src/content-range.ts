@@ -7,7 +7,7 @@ export interface ContentRange {
   readonly sizeBytes: number | undefined;
 }
 
-/** Of the header Content-Range; undefined when it says nothing that can be used. */
+/** Parses the header Content-Range; undefined when it is unusable. */
 export function parseContentRange(text: string | undefined): ContentRange | undefined {
   const found = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)$/.exec(text ?? '');
   if (found === null) return undefined;

@@ -38,7 +38,7 @@ function messageOf(caught: unknown): string {
   }
 }
 
-/** As Node gives it (ECONNREFUSED), else the error's name. */
+/** Node's code (ECONNREFUSED), else the error's name. */
 function codeOf(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }

@@ -3,7 +3,7 @@ export interface HttpRequest {
   readonly method: string;
   /** Path and query exactly as sent. */
   readonly target: string;
-  /** As dotted IPv4 or IPv6; so is our own. */
+  /** As dotted IPv4 or IPv6; our own address has the same form. */
   readonly remoteAddress: string;
   /** Which of this machine's addresses it was sent to. */
   readonly localAddress: string;
@@ -68,7 +68,7 @@ export interface HttpListen {
   readonly connectionsPerHostMax?: number;
   /** The host that a target is of; undefined: of none that is known. Returns at once. */
   hostOf?(target: string): string | undefined;
-  /** Bytes of files that are kept in memory while they are asked for; 0 or absent keeps none. */
+  /** Bytes of files that are kept in memory while they are requested; 0 or absent keeps none. */
   readonly keptFileBytesMax?: number;
   /** A connection silent for this long is closed. */
   readonly idleTimeoutMs: number;

@@ -3,7 +3,7 @@
  * because a BMC signs its own.
  */
 
-/** Where a device is, and which certificate it has to show. */
+/** The address of a device, and the certificate that it has to show. */
 export interface HttpsTarget {
   /** IPv4 or IPv6 address, or a name. */
   readonly address: string;
@@ -43,7 +43,7 @@ export type HttpsOutcome =
       /** Lower-case names; repeated headers joined with ", ". */
       readonly headers: Readonly<Record<string, string>>;
       readonly body: Uint8Array;
-      /** Of the certificate that was shown. */
+      /** The fingerprint of the shown certificate. */
       readonly certificateSha256: string;
     }
   /** Another certificate than the pinned one; nothing was sent. */

@@ -93,7 +93,7 @@ const internalNetworks = table({
   'fd00:c1::a9fe:a9fe/128': metadata,
 });
 
-/** IPv6 networks in which an IPv4 address stands, and how many bits stand behind it. */
+/** IPv6 networks with an embedded IPv4 address, and the number of bits behind it. */
 const carriers = table({
   '::ffff:0:0/96': { behind: 0n },
   '::/96': { behind: 0n },
@@ -142,7 +142,7 @@ function plain(network: Network): Network {
   return { ...found, prefix: found.bits };
 }
 
-/** Why this is no entry of a list of internal addresses; undefined when it is one. */
+/** Why the text is no entry of a list of internal addresses; undefined when it is one. */
 export function internalEntryProblem(text: string): string | undefined {
   const entry = entryOf(text);
   const forms = '"127.0.0.1:5000", "[::1]:5000", "169.254.10.1" or "127.0.0.0/8"';

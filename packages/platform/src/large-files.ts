@@ -12,7 +12,7 @@ export interface LargeFiles {
   list(folder: string): Promise<readonly LargeFile[]>;
   /** The names of all that is in a folder; empty when the folder does not exist. */
   names(folder: string): Promise<readonly string[]>;
-  /** One that is there; undefined: there is none. */
+  /** The file at this path; undefined: there is none. */
   find(path: string): Promise<Omit<LargeFile, 'name'> | undefined>;
   /** Creates a file (mode 0600); throws when anything of that name exists. */
   createPart(path: string): Promise<PartFile>;
@@ -20,7 +20,7 @@ export interface LargeFiles {
   openPart(path: string): Promise<PartFile>;
   /** The contents from the start; throws when the file cannot be read. */
   read(path: string): AsyncIterable<Uint8Array>;
-  /** How many bytes the file system of an existing folder still takes from this program. */
+  /** The bytes that this program can still write to the file system of an existing folder. */
   freeBytes(folder: string): Promise<number>;
   /** Gives a file that was synced its final name, durably; one of that name is replaced. */
   rename(from: string, to: string): Promise<void>;
@@ -35,7 +35,7 @@ export interface LargeFiles {
   touch(path: string, atMs: number): Promise<void>;
   /** Does nothing when there is none. */
   remove(path: string): Promise<void>;
-  /** With all that is in it, durably; does nothing when there is none. */
+  /** Removes its content as well, durably; does nothing when there is none. */
   removeFolder(path: string): Promise<void>;
 }
 

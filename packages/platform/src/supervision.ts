@@ -2,11 +2,11 @@
 export interface Supervision {
   /** Everything is open: work may come. */
   ready(): Promise<void>;
-  /** The end was asked for and is under way. */
+  /** The program is stopping on request. */
   stopping(): Promise<void>;
   /**
-   * Says again and again that the program is well, each time after `problem` has answered
-   * undefined; a text is logged and nothing is said. Answers how to end that.
+   * Reports at intervals that the program is well, each time after `problem` has returned
+   * undefined. A problem is logged, and nothing is reported. Returns the function that ends it.
    */
   watch(problem: () => Promise<string | undefined>): () => void;
 }

@@ -13,6 +13,6 @@ export type TreeEntry =
 
 export interface TreeBounds {
   readonly entriesMax: number;
-  /** Of all files together. */
+  /** The size of all files together. */
   readonly bytesMax: number;
 }

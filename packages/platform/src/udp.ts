@@ -1,4 +1,4 @@
-/** Where a datagram came from or goes to. `port` 1–65535, `address` dotted IPv4 or IPv6. */
+/** The source or destination of a datagram. `port` 1–65535, `address` dotted IPv4 or IPv6. */
 export interface UdpPeer {
   readonly address: string;
   readonly port: number;
@@ -51,7 +51,7 @@ export interface UdpBind {
 /** One datagram, as the parts that it is made of, in their order. */
 export type UdpParts = readonly Uint8Array[];
 
-/** A socket for one peer: it hears nobody else. */
+/** A socket for one peer: it receives from no other. */
 export interface UdpConnection {
   /** The address and port the socket is bound to. */
   readonly local: UdpPeer;

@@ -1,4 +1,4 @@
-/** How long to wait before trying again. All delays in milliseconds, whole, ≥ 0. */
+/** Delays before retries. All in milliseconds, whole, ≥ 0. */
 import { hashFraction } from './hash.ts';
 
 export interface BackOff {

@@ -11,10 +11,10 @@ import type { Failed, Result } from './result.ts';
 /** UTF-8 bytes. */
 export const messageBytesMax = 1024;
 export const detailBytesMax = 4 * 1024;
-/** Progress is read by programs: a longer one is dropped, for a cut one would say nothing. */
+/** Programs read the progress: a longer one is dropped, because a cut one would be useless. */
 export const lastProgressBytesMax = 8 * 1024;
 export const progressTextBytesMax = 512;
-/** Of a program's output, besides those texts; its end is kept. */
+/** The size of a program's output, besides those texts; its end is kept. */
 export const outputTailBytesMax = 64 * 1024;
 export const lastOutputBytesMax = 1024;
 const signalBytesMax = 16;

@@ -36,7 +36,7 @@ export interface Continuing {
   readonly signs?: readonly agent.HostSign[];
 }
 
-/** A conflict: nothing was done, it may be asked again after the delay. */
+/** A conflict: nothing was done, and it may be retried after the delay. */
 export interface RetryAfter {
   readonly kind: 'retryAfter';
   readonly reason: ConflictReason;
@@ -67,7 +67,7 @@ export interface Failed {
   readonly evidence?: agent.Evidence;
   /** What a step's program wrote, and how it ended. */
   readonly output?: agent.StepOutput;
-  /** Of an image that was to be written: this attempt has changed nothing on any disk. */
+  /** For an image that was to be written: this attempt has changed nothing on any disk. */
   readonly disksUntouched?: true;
 }
 

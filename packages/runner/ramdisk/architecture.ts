@@ -3,7 +3,7 @@
 /** Debian's name of a processor. */
 export type Architecture = 'amd64' | 'arm64';
 
-/** Where an architecture has its files. */
+/** The names of an architecture's files. */
 export interface ArchitectureNames {
   /** Debian's generic kernel: the cloud one lacks the drivers of real hardware. */
   readonly kernelPackage: string;

@@ -22,7 +22,7 @@ const execFileAsync = promisify(execFile);
 const PROGRAM_FOLDERS = ['usr/sbin', 'sbin', 'usr/bin', 'bin'];
 const TOOL_TIMEOUT_MS = 120_000;
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
-/** Of the build machine, whose tools are run. */
+/** The architecture of the build machine, whose tools are run. */
 const OWN = namesOf.amd64;
 
 export interface Base {

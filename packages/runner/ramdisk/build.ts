@@ -97,12 +97,12 @@ export async function buildRamdisk(options: {
   return { ...outputs(outputFolder, await assemble(outputFolder, whole)), rebuilt: true };
 }
 
-/** Where the repository keeps the ramdisk for an architecture. */
+/** The folder of an architecture's ramdisk in the repository. */
 export function ramdiskFolder(root: string, architecture: Architecture): string {
   return join(root, '.cache', architecture === 'amd64' ? 'ramdisk' : `ramdisk-${architecture}`);
 }
 
-/** Where the packages of Debian for an architecture are kept. */
+/** The folder of an architecture's Debian packages. */
 export function archiveFolder(root: string, architecture: Architecture): string {
   return join(root, '.cache/apt', architecture === 'amd64' ? 'own' : architecture);
 }

@@ -284,7 +284,7 @@ export const MODULES_AT_BOOT = [
   'crc32c_generic', // ext4 and xfs ask for it by its name when they are mounted
   'ipmi_si',
   'ipmi_devintf',
-  // By their aliases too; first, so that no device of these buses waits for a second look.
+  // By their aliases too; first, so that no device of these buses waits for a second pass.
   'sd_mod',
   'sr_mod',
   'sg',

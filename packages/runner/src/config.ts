@@ -48,7 +48,7 @@ const options = ['--cmdline', '--state-dir', '--file-disks', '--dmi'];
 /** A misspelt word of the laboratory would silently test something else. */
 const labWords = ['lab.verdict', 'lab.crash', 'lab.without'];
 
-/** Reads arguments and the kernel's command line; `--cmdline` stands in for the latter. */
+/** Reads arguments and the kernel's command line; `--cmdline` replaces the latter. */
 export function readConfig(args: readonly string[], kernelCommandLine: string): ConfigResult {
   const problems: string[] = [];
   const given = readOptions(args, problems);

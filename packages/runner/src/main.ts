@@ -48,7 +48,7 @@ const stateFolderMode = 0o700;
 const exitInvalid = 64;
 /** Oldest Node that the runner was tested on. */
 const nodeMajorLeast = 24;
-/** Where programs of steps are looked for. */
+/** The search path for programs of steps. */
 const programPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 /** Below the file system that the first process of the ramdisk mounts. */
 const stepControlGroup = '/sys/fs/cgroup/rackwright-step';
@@ -177,7 +177,7 @@ async function makeSteps(
   ];
 }
 
-/** Where commands run, or why they do not. */
+/** The place where commands run, or why they do not. */
 function commandPlace(
   software: RunnerConfig['software'],
   programs: Programs,

@@ -19,7 +19,7 @@ import type { EntryLog } from './entry-log.ts';
 import { StoreError } from './errors.ts';
 import { checkKey } from './key.ts';
 
-/** Position in the store's one order of writes: 1 … 2^53 − 1. 0 stands for "before everything". */
+/** Position in the store's one order of writes: 1 … 2^53 − 1. 0 means "before everything". */
 export type Revision = number;
 
 /**
@@ -79,8 +79,8 @@ export interface Past {
   /** Newest first. */
   readonly changes: readonly Change[];
   /**
-   * What the key had before them: `nothing`; `more`, to be asked for from that revision on; or
-   * changes that are `gone`.
+   * The key's earlier history: `nothing`; `more`, to be read from that revision on; or changes that
+   * are `gone`.
    */
   readonly before:
     | { readonly kind: 'nothing' }
@@ -198,7 +198,9 @@ export interface StateStore {
 
 /** A message beside the keys. */
 export interface Published {
-  /** Where it is consumed, from the general to the special, each in the alphabet of segments. */
+  /**
+   * The words of its subject, from the general to the special, each in the alphabet of segments.
+   */
   readonly words: readonly string[];
   readonly id: string;
   readonly value: Uint8Array;
@@ -263,8 +265,8 @@ export function checkListPage(page: ListPage | undefined): void {
 /** How long a store keeps data that it does not need for its own work. */
 export interface Retention {
   /**
-   * Of keys under these prefixes a change stays for `historyAgeMs`, however many follow it; of all
-   * others the last `HISTORY_PER_KEY` stay.
+   * A change of a key under these prefixes stays for `historyAgeMs`, however many follow it; of all
+   * other keys the last `HISTORY_PER_KEY` changes stay.
    */
   readonly historyPrefixes: readonly string[];
   readonly historyAgeMs: number;

@@ -59,7 +59,7 @@ export function checkKey(key: string): void {
   }
 }
 
-/** A prefix is a key or the empty string, which stands for all keys. Throws `invalidPrefix`. */
+/** A prefix is a key or the empty string, which means all keys. Throws `invalidPrefix`. */
 export function checkPrefix(prefix: string): void {
   if (prefix === '') return;
   const wrong = wrongInKey(prefix);

@@ -60,7 +60,10 @@ export function publicChange(change: StoredChange): Change {
   return rest;
 }
 
-/** A page of `past` out of changes of one key, newest first, read up to one more than asked for. */
+/**
+ * A page of `past` from changes of one key, newest first; the input has up to one more than
+ * requested.
+ */
 export function pastOf(
   changes: readonly StoredChange[],
   limit: number,

@@ -46,7 +46,7 @@ import { type SecretValue, secretNameProblem, secretValue } from './secret-value
 import { type TextCheck, type TextTemplate } from './text.ts';
 import type { Action, ParsedArgument } from './types.ts';
 
-/** Where an action is read. */
+/** The place of an action in the source. */
 export interface ActionPlace {
   readonly reading: Reading;
   readonly around: Surroundings;
@@ -60,7 +60,7 @@ export interface ReadAction {
   /** What the engine calls it. */
   readonly step: string;
   readonly arguments: readonly ParsedArgument[];
-  /** Whether data may be lost when the step does not say. */
+  /** Whether data may be lost, unless the step says otherwise. */
   readonly destructive: boolean;
 }
 

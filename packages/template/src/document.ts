@@ -24,7 +24,7 @@ export interface MapNode {
 
 export interface MapEntry {
   readonly key: string;
-  /** Where the key stands. */
+  /** The position of the key. */
   readonly at: number;
   readonly value: Node;
 }
@@ -92,7 +92,7 @@ function mayBeComposed(tokens: readonly CST.Token[], source: string, problems: P
   return problems.count === before;
 }
 
-/** Where the first collection begins that stands too deep; no recursion (invariant 1). */
+/** The position of the first collection that is nested too deep; no recursion (invariant 1). */
 function firstTooDeep(documents: readonly CST.Document[]): number | undefined {
   const ahead: { token: CST.Token; depth: number }[] = documents.flatMap(({ value }) =>
     value === undefined ? [] : [{ token: value, depth: 1 }],

@@ -12,7 +12,7 @@ export interface Reading {
 
 export interface Field {
   readonly node: Node;
-  /** Where its name stands, or the list item begins. */
+  /** The position of its name, or of the list item. */
   readonly at: number;
   readonly path: string;
 }

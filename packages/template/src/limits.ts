@@ -1,4 +1,4 @@
-/** How much a template may be; REFERENCE.md repeats these numbers, and a test compares them. */
+/** The limits of a template; REFERENCE.md repeats these numbers, and a test compares them. */
 
 export const sourceBytesMax = 64 * 1024;
 /** All arguments of all rendered steps together. */

@@ -30,7 +30,7 @@ function bodyStart(source: string, { at, end, style }: ScalarNode): number {
   return lineEnd < 0 || lineEnd >= end ? at : lineEnd + 1;
 }
 
-/** The next place that stands for `character`. */
+/** The next position whose source means `character`. */
 function find(
   source: string,
   { style, end }: ScalarNode,

@@ -118,7 +118,7 @@ export interface Problem {
   readonly line: number;
   /** From 1, in UTF-16 units. */
   readonly column: number;
-  /** As "steps[2].command.image"; empty for the document as a whole. */
+  /** For example "steps[2].command.image"; empty for the document as a whole. */
   readonly path: string;
   /** What is wrong and what would be right. */
   readonly message: string;

@@ -17,11 +17,11 @@ export interface TextTemplate {
   readonly pieces: readonly Piece[];
   /** The whole text when nothing in it depends on anything. */
   readonly constant: string | undefined;
-  /** As it was written. */
+  /** The source text. */
   readonly written: string;
   readonly check: TextCheck;
   readonly path: string;
-  /** Where it begins in the source. */
+  /** Its position in the source. */
   readonly at: number;
 }
 
@@ -29,7 +29,7 @@ type Piece =
   | string
   | {
       readonly expression: Expression;
-      /** Where an offset of the expression's text stands in the source. */
+      /** The position in the source of an offset of the expression's text. */
       readonly at: (offset: number) => number;
     };
 
@@ -70,7 +70,7 @@ export function textTemplate(place: TextPlace, check: TextCheck): TextTemplate {
   return template;
 }
 
-/** Where the "}}" stands; one inside quotes is none, unless these stay open. */
+/** The position of the "}}"; one inside quotes does not count, unless these stay open. */
 function closing(text: string, from: number): number | undefined {
   let quote = '';
   const end = Math.min(text.length, from + expressionCharsMax);

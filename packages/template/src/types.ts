@@ -30,7 +30,7 @@ export interface ParsedVariable {
   readonly default: TextTemplate | undefined;
   /** For a choice: the allowed values. */
   readonly values: readonly string[];
-  /** Where it is declared, in the source. */
+  /** The position of its declaration in the source. */
   readonly at: number;
 }
 
@@ -54,15 +54,15 @@ export interface ParsedStep {
   readonly rerunClass: RerunClass;
   readonly handler: boolean;
   readonly path: string;
-  /** Where it begins in the source. */
+  /** Its position in the source. */
   readonly at: number;
 }
 
 export interface Condition {
-  /** As it was written. */
+  /** The source text. */
   readonly text: string;
   readonly expression: Expression;
-  /** Where an offset of the text stands in the source. */
+  /** The position in the source of an offset of the text. */
   readonly at: (offset: number) => number;
   readonly path: string;
 }
@@ -99,7 +99,7 @@ export interface TemplateDisk {
   readonly wwn: string | undefined;
   readonly model: string | undefined;
   readonly sizeBytes: bigint | undefined;
-  /** As "sda"; it may change between boots. */
+  /** For example "sda"; it may change between boots. */
   readonly kernelName: string;
 }
 
@@ -143,7 +143,7 @@ export interface RenderedStep {
   readonly handler: boolean;
 }
 
-/** How a step of the run has ended so far. */
+/** The end of a step of the run, so far. */
 export interface StepOutcome {
   readonly state: StepState;
   readonly exitCode: number | undefined;

@@ -34,7 +34,7 @@ export const tftpError = {
   optionsRefused: 8,
 } as const;
 
-/** An option's name and value as they stand in the packet. */
+/** An option's name and value in the packet. */
 export type TftpOption = readonly [name: string, value: string];
 
 export interface TftpRequest {

@@ -43,8 +43,8 @@ export interface TransferLoad {
 }
 
 /**
- * What a name stands for. `refused` carries a {@link tftpError} code; `later`: nothing is said, and
- * the client asks again.
+ * The result of a look-up of a name. `refused` carries a {@link tftpError} code; `later`: no answer
+ * is sent, and the client asks again.
  */
 export type Lookup =
   | { readonly kind: 'later' }

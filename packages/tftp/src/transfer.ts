@@ -37,8 +37,8 @@ export interface RetryLimits {
   /** Times that the same packets are sent without progress before giving up. */
   readonly attemptsMax: number;
   /**
-   * The same for the first packets, of which no word has come back (T5). Each address of ours that
-   * the client may have asked, but for the first, has one more, up to `attemptsMax` in all.
+   * The same for the first packets, before any answer of the client (T5). Each further address of
+   * ours that the client may have sent its request to adds one, up to `attemptsMax` in all.
    */
   readonly openingAttemptsMax: number;
   /** From the first sign that the client has gone until it is asked once more (T6). */
@@ -47,7 +47,7 @@ export interface RetryLimits {
 
 export type TransferEnd =
   | { readonly kind: 'complete' }
-  /** The client wanted no more: EDK2 asks for the size first and then says "User aborted". */
+  /** The client ended it: EDK2 first asks for the size and then sends "User aborted". */
   | { readonly kind: 'aborted'; readonly message: string }
   /** The client reports an error of its own. */
   | { readonly kind: 'clientError'; readonly code: number; readonly message: string }
@@ -95,7 +95,7 @@ export class Transfer {
     this.#awaitsOptionAck = negotiated.answer.length > 0;
   }
 
-  /** Whether the client has acknowledged anything, be it only the options. */
+  /** Whether the client has acknowledged anything, even only the options. */
   get answered(): boolean {
     return this.#answered;
   }

@@ -16,7 +16,7 @@ export interface UsedPortLimits {
   readonly lateMs: number;
   /** From the last word of a port until it counts as never used. */
   readonly rememberedMs: number;
-  /** Ports in memory; beyond it, the one heard longest ago goes. */
+  /** Ports in memory; beyond it, the least recently heard one goes. */
   readonly portsMax: number;
 }
 
@@ -26,7 +26,7 @@ export const usedPortLimitsDefault: UsedPortLimits = {
   portsMax: 4_096,
 };
 
-/** How a request is to be taken. */
+/** The judgement of a request. */
 export type PortUse =
   | { readonly kind: 'first' }
   /** After this long, in which nothing of its port counts. */
@@ -40,12 +40,12 @@ interface UsedPort {
   heardAtMs: number;
 }
 
-/** Of each port, its last requests are compared. */
+/** The number of last requests of each port that are compared. */
 const requestsMax = 3;
 
 export class UsedPorts {
   readonly #limits: UsedPortLimits;
-  /** By the client's address and port, heard longest ago first. */
+  /** By the client's address and port, the least recently heard first. */
   readonly #ports = new Map<string, UsedPort>();
 
   constructor(limits: UsedPortLimits = usedPortLimitsDefault) {

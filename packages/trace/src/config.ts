@@ -2,7 +2,7 @@
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 
 export interface TracesConfig {
-  /** Where spans go by OTLP: "http://collector.example:4318/v1/traces". */
+  /** The URL of the collector by OTLP: "http://collector.example:4318/v1/traces". */
   readonly url: string;
 }
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 export interface TraceContext {
   /** 32 lower-case hexadecimal digits, not all 0. */
   readonly traceId: string;
-  /** Of the span that is under way: 16 such digits, not all 0. */
+  /** The id of the span under way: 16 such digits, not all 0. */
   readonly spanId: string;
   /** Whether spans of this trace are recorded. */
   readonly sampled: boolean;
@@ -38,16 +38,16 @@ function derived(name: string, digits: 16 | 32): string {
 export interface RunTrace {
   readonly traceId: string;
   readonly sampled: boolean;
-  /** Of the call that asked for the run; undefined: nobody called. */
+  /** The span of the call that requested the run; undefined: there was none. */
   readonly callSpanId: string | undefined;
   readonly spanId: string;
-  /** Of the step at this place in the run's list. */
+  /** The span of the step at this place in the run's list. */
   step(index: number): string;
 }
 
 /**
- * `traceparent`: of the call that asked for it; empty: nobody did. Each id is a hash, made when it
- * is asked for: a line of a log needs one of them.
+ * `traceparent`: that of the call that requested it; empty: none. Each id is a hash, made on
+ * demand: a line of a log needs one of them.
  */
 export function runTrace(hostUid: string, run: bigint | string, traceparent: string): RunTrace {
   const name = `${hostUid}/${run}`;
@@ -71,8 +71,8 @@ export interface OperationTrace extends TraceContext {
 }
 
 /**
- * By "HOST-UID/RUN/STEP/ATTEMPT". `traceparent`: of the call that asked for the run; empty: nobody.
- * Undefined for an id of another form.
+ * By "HOST-UID/RUN/STEP/ATTEMPT". `traceparent`: that of the call that requested the run; empty:
+ * none. Undefined for an id of another form.
  */
 export function operationTrace(id: string, traceparent: string): OperationTrace | undefined {
   const [hostUid, run, step, attempt, ...more] = id.split('/');

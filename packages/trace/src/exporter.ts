@@ -28,7 +28,7 @@ export interface Span {
 /** Takes a span that is over. Returns at once, never throws. */
 export type RecordSpan = (span: Span) => void;
 
-/** How many spans the collector took so far, and how many were dropped. */
+/** The number of spans that the collector accepted so far, and of dropped ones. */
 export interface SpanCounts {
   readonly sent: number;
   readonly dropped: number;
@@ -38,7 +38,7 @@ export interface SpanCounts {
 export interface ExporterParts {
   /** "http://collector.example:4318/v1/traces" */
   readonly url: string;
-  /** As collectors show it: "rackwright-agent". */
+  /** The name in collectors: "rackwright-agent". */
   readonly service: string;
   readonly version: string;
   readonly web: WebClient;
@@ -59,7 +59,7 @@ export class SpanExporter {
   #dropped = 0;
   #cancel: Cancel | undefined;
   #isSending = false;
-  /** The last request was not taken: said once, and once when it is over. */
+  /** The last request was not accepted: logged once, and once when it is over. */
   #isRefused = false;
   readonly #stopping = new AbortController();
 

@@ -90,7 +90,7 @@ export function refusalOf(result: ExecResult, secret: string): Refusal {
   }
 }
 
-/** Lines that `-v` prints on every call and that say nothing about this one. */
+/** Lines that `-v` prints on every call, without information about this one. */
 const chatter =
   /^(Loading IANA|Running Get VSO|Discovered IPMB|RAW R|Invalid completion code| ?[0-9a-f ]+$|$)/;
 

@@ -1,6 +1,6 @@
 /**
- * Reads what ipmitool prints of sensors and of the event log, in its comma-separated form with `-v`
- * (ipmitool 1.8.19). Pure. A line that is not understood is left out, and the list says so.
+ * Reads ipmitool's output of sensors and of the event log, in its comma-separated form with `-v`
+ * (ipmitool 1.8.19). Pure. An unknown line is left out, and the list says so.
  */
 import {
   type BmcLog,

@@ -80,7 +80,9 @@ export async function openSol(
   return refusalOf(first, target.password);
 }
 
-/** Calls `stands` at ipmitool's word that it does, and `hear` with all that comes behind it. */
+/**
+ * Calls `stands` when ipmitool reports the session, and `hear` with all output behind that report.
+ */
 function behindStanding(stands: () => void, hear: HearConsole): HearConsole {
   let words: string | undefined = '';
   return (bytes) => {

@@ -32,7 +32,7 @@ export async function readBios(system: Resource, get: Get): Promise<BmcResult<Bm
   return ok({ settings, complete: settings.length === Object.keys(current).length });
 }
 
-/** Has the next boot take `wanted`. Not `changed`: it holds, and nothing else waits. */
+/** Has the next boot apply `wanted`. Not `changed`: it holds, and nothing else waits. */
 export async function stageBios(
   system: Resource,
   wanted: BiosSettings,

@@ -1,4 +1,4 @@
-/** What to ask for, out of what the BMC offers, and whether it did as it was asked. */
+/** Chooses requests out of the BMC's offers, and judges whether the BMC has carried them out. */
 import { type BmcResult, type BootOverride, failed, ok, type PowerState } from '../driver.ts';
 import { vendorDifference, waysOf } from '../vendors.ts';
 import type { JsonObject } from './json.ts';
@@ -16,7 +16,7 @@ export interface BootPreferences {
 
 /** What a boot override is to read as. */
 export interface WantedBoot {
-  /** `None` stands for no override at all. */
+  /** `None` means no override at all. */
   readonly target: string;
   readonly mode: string | undefined;
 }
@@ -108,7 +108,7 @@ const cannot: Readonly<Record<PowerState | 'softOff', string>> = {
   softOff: 'ask the system to shut down',
 };
 
-/** `offered` undefined: the BMC does not say, and the usual one has to do. */
+/** `offered` undefined: the BMC does not list its types, and the usual one has to do. */
 export function resetTypeFor(
   state: PowerState | 'softOff',
   offered: readonly string[] | undefined,

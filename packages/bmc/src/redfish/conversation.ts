@@ -39,11 +39,11 @@ export interface Resource {
   readonly etag: string | undefined;
 }
 
-/** How a service answered an order that it carries out later. */
+/** A service's answer to an order that it carries out later. */
 export interface Taken {
-  /** Empty: it said nothing. */
+  /** Empty: it had no body. */
   readonly body: JsonObject;
-  /** Where it says what becomes of it. */
+  /** The path of the task that reports the outcome. */
   readonly location: string | undefined;
 }
 
@@ -178,7 +178,7 @@ export class Conversation {
   }
 
   /**
-   * Without signing in, as the standard wants it (DSP0266 §9.2). A service that guards its root,
+   * Without signing in, as the standard requires (DSP0266 §9.2). A service that guards its root,
    * too, knows no sessions (seen: sushy-tools): it gets basic authentication.
    */
   async #readRoot(signal: AbortSignal | undefined): Promise<BmcResult<JsonObject>> {

@@ -10,7 +10,7 @@ import { levelNamed } from './health.ts';
 import { type JsonObject, objectAt, pathOf, pathsAt, textAt } from './json.ts';
 import { listedIn } from './pages.ts';
 
-/** Where a log is cleared, and where its entries are. */
+/** The path that clears a log, and the path of its entries. */
 export interface EventLog {
   /** Undefined: it cannot be cleared. */
   readonly clearPath: string | undefined;
@@ -72,7 +72,7 @@ function logAt({ body }: Resource): EventLog | undefined {
   return entriesPath === undefined ? undefined : { clearPath, entriesPath };
 }
 
-/** How many entries a log has. */
+/** The number of entries of a log. */
 export function entriesIn({ path, body }: Resource): BmcResult<number> {
   const count = body['Members@odata.count'];
   if (typeof count === 'number' && Number.isInteger(count) && count >= 0) return ok(count);
@@ -146,7 +146,7 @@ function entryOf(body: JsonObject): BmcLogEntry {
   };
 }
 
-/** By their times; entries without any, or of one time, by their numbers. */
+/** By their times; entries without a time, or of one time, by their numbers. */
 function newerFirst(one: BmcLogEntry, other: BmcLogEntry): number {
   return timeMs(other.time) - timeMs(one.time) || numberOf(other.id) - numberOf(one.id);
 }

@@ -24,8 +24,8 @@ const storagesMax = 16;
 const adapterRequestsMax = 128;
 
 /**
- * Reads the wanted parts, one after another; the lists of others stay empty. Only a BMC that falls
- * silent ends it early.
+ * Reads the wanted parts, one after another; the lists of other parts stay empty. Only a BMC that
+ * falls silent ends it early.
  */
 export async function readInventory(
   system: Resource,

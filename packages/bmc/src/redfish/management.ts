@@ -13,7 +13,7 @@ import { type JsonObject, objectAt, pathOf, pathsAt, textAt, textsAt } from './j
 import { mayHaveHappened } from './refusal.ts';
 import { chassisPathOf } from './system.ts';
 
-/** Where the lamp of a machine is: of its chassis, or of its system. */
+/** The resource of a machine's lamp: its chassis, or its system. */
 interface Indicator {
   readonly resource: Resource;
   readonly property: 'LocationIndicatorActive' | 'IndicatorLED';
@@ -77,7 +77,7 @@ function indicatorBodies(property: Indicator['property'], lit: boolean): readonl
   return (lit ? ['Lit', 'Blinking'] : ['Off']).map((IndicatorLED) => ({ IndicatorLED }));
 }
 
-/** How the BMC itself is restarted: in order where it can. */
+/** The reset type for the BMC itself: graceful where it can. */
 export function bmcReset({ body }: Resource): BmcResult<{ path: string; type: string }> {
   const action = objectAt(objectAt(body, 'Actions'), '#Manager.Reset');
   const path = pathOf(action, 'target');

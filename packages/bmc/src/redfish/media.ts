@@ -93,7 +93,7 @@ async function firstDrive(path: string, get: Get): Promise<BmcResult<Resource> |
   return undefined;
 }
 
-/** Some never say `Inserted`: what names an image holds it. */
+/** Some services never report `Inserted`: a drive that names an image holds it. */
 function mediumIn({ body }: Resource): Medium {
   const image = textAt(body, 'Image') ?? '';
   const inserted = body['Inserted'];
@@ -121,7 +121,7 @@ interface Order {
   readonly action: string;
   /** Tried in this order while the one before was refused. */
   readonly bodies: readonly JsonObject[];
-  /** Where there is no action; absent: the first of the bodies. */
+  /** Set where there is no action; absent: the first of the bodies. */
   readonly patch?: JsonObject;
   readonly what: string;
 }

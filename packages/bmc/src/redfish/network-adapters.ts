@@ -95,7 +95,7 @@ async function interfacesOf(
   return found;
 }
 
-/** Where an adapter has no functions to read, its ports say which addresses they have. */
+/** For an adapter without readable functions, its ports give the addresses. */
 async function interfacesOfPorts(
   adapter: JsonObject,
   reader: PartReader,

@@ -37,7 +37,7 @@ export interface RedfishDriverParts {
   readonly readBack: ReadBackTimings;
   /** Unset: `defaultRestartTimings`. */
   readonly restart?: RestartTimings;
-  /** How long a boot may take to take settings. Unset: `defaultSettleTimings`. */
+  /** How long a boot may take to apply settings. Unset: `defaultSettleTimings`. */
   readonly settle?: ReadBackTimings;
   /** Unset: `defaultUpdateTimings`. */
   readonly update?: UpdateTimings;

@@ -15,10 +15,10 @@ export type Answered = Extract<HttpsOutcome, { kind: 'answered' }>;
 const wordsCharactersMax = 512;
 const excerptCharactersMax = 80;
 const messagesMax = 4;
-/** A BMC that asks for longer is asked sooner all the same. */
+/** A BMC that asks for a longer pause is asked after this one all the same. */
 const askAgainSecondsMax = 300;
 
-/** Where a request went: for messages. */
+/** The target of a request: for messages. */
 export interface Asked {
   readonly method: string;
   readonly path: string;
@@ -72,7 +72,7 @@ function askAgainIn({ headers }: Answered): number | undefined {
   return seconds === null ? undefined : Math.min(Number(seconds[0]), askAgainSecondsMax) * 1_000;
 }
 
-/** Redfish has no code for a locked account: services say it in their own words. */
+/** Redfish has no code for a locked account: services report it in their own words. */
 function refusedSignIn(words: string): BmcFailed {
   if (!/lock(ed|out)/i.test(words)) {
     const message = 'the BMC does not accept user and password: correct the credential';
@@ -84,7 +84,7 @@ function refusedSignIn(words: string): BmcFailed {
   return failed('lockedOut', message, words);
 }
 
-/** A success that says nothing that a Redfish service would say. */
+/** A success whose content no Redfish service would send. */
 export function refusalOfNonsense(answer: Answered, asked: Asked): BmcFailed {
   const what = `${answer.status}: ${excerpt(answer)}`;
   const message = 'what answers is no Redfish service: correct the address, or restart the BMC';

@@ -13,7 +13,7 @@ export interface BootFacts {
 }
 
 export interface ResetFacts {
-  /** Where the action is called. */
+  /** The path of the action. */
   readonly path: string;
   readonly types: readonly string[] | undefined;
   /** The path that lists the types instead. */

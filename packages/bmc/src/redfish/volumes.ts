@@ -60,7 +60,7 @@ const volumesMax = 128;
 const namesShownMax = 16;
 const wordsCharactersMax = 512;
 
-/** A volume as it is wanted, its drives by their paths. */
+/** A wanted volume, its drives by their paths. */
 interface Target extends WantedVolume {
   readonly paths: readonly string[];
 }
@@ -71,7 +71,7 @@ interface Volume {
   readonly paths: readonly string[];
 }
 
-/** Where the volumes of a controller are listed, and how they are changed. */
+/** The paths of a controller's volumes, and of their changes. */
 interface Controller {
   readonly listPath: string;
   /** Goes along with what creates a volume. */
@@ -182,7 +182,7 @@ async function controllerOf(
   return failed('unsupported', message, bounded(`it offers ${shown(times)}`));
 }
 
-/** RAID types that the controller makes; undefined: it does not say. */
+/** RAID types that the controller makes; undefined: unreported. */
 async function raidTypesOf(
   storage: JsonObject,
   list: JsonObject,
@@ -287,7 +287,7 @@ function creationOf(target: Target): Change {
 interface Watch {
   readonly endMs: number;
   readonly tell: TellUpdate;
-  /** How many changes were ordered before this one. */
+  /** The number of changes that were ordered before this one. */
   readonly at: number;
 }
 
@@ -325,7 +325,7 @@ async function makeChange(
 }
 
 interface Ordered {
-  /** Where it says what becomes of it. */
+  /** The path of the task that reports the outcome. */
   readonly task: string | undefined;
   /** Nobody knows whether it was taken: the answer was lost, or was of trouble. */
   readonly isOpen: boolean;

@@ -1,4 +1,4 @@
-/** How a device that switches a socket is asked, and what its answer says of its state. Pure. */
+/** The requests to a device that switches a socket, and the state in its answer. Pure. */
 import type { PowerState } from '../driver.ts';
 
 /** The requests of one socket. */
@@ -7,7 +7,7 @@ export interface PowerCalls {
   readonly onPath: string;
   readonly offPath: string;
   readonly statePath: string;
-  /** Of the requests on and off; empty means POST. */
+  /** The method of the requests on and off; empty means POST. */
   readonly method: string;
   /** JSON; empty: none. */
   readonly onBody: string;

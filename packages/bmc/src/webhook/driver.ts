@@ -36,7 +36,7 @@ export interface WebhookDriverParts {
   readonly target: WebhookTarget;
   readonly governor: GovernedCalls;
   readonly client: HttpClient;
-  /** For plain HTTP; absent: it is not spoken here. */
+  /** For plain HTTP; absent: it is not supported here. */
   readonly web?: WebClient | undefined;
   readonly clock: Clock;
   readonly limits?: WebhookLimits;
@@ -50,7 +50,7 @@ export const defaultWebhookLimits: WebhookLimits = {
   headerBytesMax: 16_384,
 };
 
-/** How long the device is left alone after each request: it may have many sockets to serve. */
+/** The pause after each request: the device may have many sockets to serve. */
 const restMs = { look: 50, act: 500 } as const;
 
 export class WebhookDriver implements BmcDriver {

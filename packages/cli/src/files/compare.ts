@@ -18,7 +18,7 @@ export function differences(
   const [a, b] = [membersOf(before), membersOf(after)];
   const names = [...new Set([...a.keys(), ...b.keys()])];
   const lines = names.flatMap((name) => differences(a.get(name), b.get(name), below(path, name)));
-  // An object without anything in it came or went; of the whole, the action says so already.
+  // An empty object was added or removed; for the whole object the action already says so.
   const cameOrWent = path !== '' && (before === undefined) !== (after === undefined);
   return lines.length > 0 || !cameOrWent ? lines : [`${path}: ${shown(before)} → ${shown(after)}`];
 }

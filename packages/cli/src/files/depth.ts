@@ -1,7 +1,7 @@
 /** How deeply YAML is nested, measured without recursion before anything recursive reads it. */
 import type { CST } from 'yaml';
 
-/** Where the first map or list begins that stands deeper than `depthMax`. */
+/** The position of the first map or list that is nested deeper than `depthMax`. */
 export function firstTooDeep(tokens: readonly CST.Token[], depthMax: number): number | undefined {
   const ahead = tokens.flatMap((token) =>
     token.type === 'document' && token.value ? [{ token: token.value, depth: 1 }] : [],

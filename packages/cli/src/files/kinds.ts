@@ -41,7 +41,7 @@ export interface Existing {
 export interface WantedResource {
   readonly name: string;
   readonly value: PlainObject;
-  /** Of a credential, when it is to be set. */
+  /** The password of a credential, when it is to be set. */
   readonly password?: string;
 }
 
@@ -58,7 +58,9 @@ export interface Reference {
 
 export interface Kind {
   readonly name: KindName;
-  /** As in `get hosts`, and the first segment of names; the fleet has no other than "fleet". */
+  /**
+   * The word in `get hosts`, and the first segment of names; the fleet has no other than "fleet".
+   */
   readonly collection: string;
   readonly schema: DescMessage;
   /** Fields that a person gives, by their names in JSON. */

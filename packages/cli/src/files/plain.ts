@@ -17,8 +17,8 @@ export type Plain =
 export type PlainObject = Readonly<Record<string, Plain>>;
 
 /**
- * The fields of a message that are named, as far as they are set. A labels or spec with nothing in
- * it is none: the control plane may put an empty one where a file has nothing.
+ * The named fields of a message, as far as they are set. Empty labels or an empty spec count as
+ * unset: the control plane may add an empty one where a file has nothing.
  */
 export function plainOf<D extends DescMessage>(
   schema: D,

@@ -119,8 +119,8 @@ async function requestIdOf(clients: FileClients, step: Step): Promise<string> {
 }
 
 /**
- * What a refusal says that will still hold when the file is applied: what names an object that the
- * file makes itself is none.
+ * Problems in a refusal that will still hold when the file is applied: a problem about an object
+ * that the file makes itself is none.
  */
 function problemsOf(error: unknown, step: Step, made: ReadonlySet<string>): readonly Problem[] {
   const { object } = step;

@@ -21,7 +21,7 @@ import { listed, type Place, type Problem, writtenAs, YamlText } from './yaml.ts
 export const fileBytesMax = 16 * 1024 * 1024;
 const objectsMax = 10_000;
 
-/** Where a password stands. */
+/** The source of a password. */
 export type PasswordSource =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'env'; readonly variable: string };
@@ -34,7 +34,7 @@ export interface FileObject extends Place {
   readonly password?: PasswordSource;
   /** Fields that are left out (invariant 2). */
   readonly ignored: readonly string[];
-  /** Where each field stands, by names as in the file: "spec.windows[0].cron". */
+  /** The position of each field, by names as in the file: "spec.windows[0].cron". */
   readonly places: ReadonlyMap<string, Place>;
 }
 
@@ -70,9 +70,9 @@ const madeByServer = ['uid', 'etag', 'createTime', 'updateTime', 'status'];
 
 class Reader {
   readonly yaml: YamlText;
-  /** Of the object that is being read. */
+  /** The positions of the object that is being read. */
   #places = new Map<string, Place>();
-  /** Fields that stand beside its spec. */
+  /** Fields beside its spec. */
   #topFields: readonly string[] = [];
 
   constructor(text: string) {
@@ -243,7 +243,7 @@ class Reader {
         .filter(({ number }) => number !== 0)
         .map(({ localName }) => enumWord(localName));
       if (typeof value === 'string' && words.includes(value)) return value;
-      // As JSON has it, where it is not left out either when nothing is said.
+      // JSON has this value as well, where it is not left out by default.
       const full = field.enum.values.find(({ name }) => name === value);
       if (full !== undefined) return full.number === 0 ? undefined : enumWord(full.localName);
       const hint = nearest(String(value), words);

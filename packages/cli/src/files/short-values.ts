@@ -33,7 +33,7 @@ function readDuration(value: unknown): ReadShort {
   const text = typeof value === 'string' ? value : '';
   const ms = parseDuration(text);
   if (ms !== undefined) return { kind: 'ok', plain: toJson(DurationSchema, durationFromMs(ms)) };
-  // As `get` prints it.
+  // The form that `get` prints.
   if (durationShape.test(text)) return { kind: 'ok', plain: text };
   return { kind: 'bad', right: 'text as 90s, 30m, 2h or 3d' };
 }

@@ -20,7 +20,7 @@ import {
 import { firstTooDeep } from './depth.ts';
 
 const problemsMax = 50;
-/** Maps and lists that may stand in each other; no object needs half of it. */
+/** The nesting depth of maps and lists; no object needs half of it. */
 const depthMax = 32;
 
 export interface Place {
@@ -125,7 +125,7 @@ export function listed(node: Node): Node[] {
   return isSeq(node) ? (node.items as Node[]) : [node];
 }
 
-/** A text as it is; of all else what the file says: "0012", not the number that it stands for. */
+/** The text of a text value; for all others the source text: "0012", not its number. */
 export function writtenAs({ value, source }: Scalar): string {
   return typeof value === 'string' ? value : (source ?? String(value));
 }

@@ -22,7 +22,7 @@ export interface Provider {
   readonly signal: AbortSignal;
 }
 
-/** Where it takes what. */
+/** The provider's endpoints. */
 export interface Endpoints {
   readonly device: string;
   readonly token: string;
@@ -44,7 +44,7 @@ export interface Tokens {
   readonly idToken: string | undefined;
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
-  /** Of the access token; undefined: it does not say. */
+  /** The life of the access token; undefined: unreported. */
   readonly expiresInMs: number | undefined;
 }
 
@@ -89,7 +89,7 @@ export async function beginDevice(provider: Provider, at: Endpoints): Promise<De
   const { status, body } = await ask(provider, 'POST', at.device, { client_id: clientId, scope });
   const deviceCode = textOf(body, 'device_code');
   const userCode = textOf(body, 'user_code');
-  // Some providers of before the RFC say "verification_url".
+  // Some providers from before the RFC use "verification_url".
   const verificationUri = textOf(body, 'verification_uri') || textOf(body, 'verification_url');
   if (status !== 200 || deviceCode === '' || userCode === '' || verificationUri === '') {
     throw new UsageError(`${at.device} begins no sign-in: ${errorOf(status, body)}`);

@@ -22,11 +22,11 @@ export interface Session {
   /** What the control plane is shown. */
   readonly token: string;
   readonly refreshToken: string | undefined;
-  /** Wall time; undefined: it does not end, or does not say. */
+  /** Wall time; undefined: it does not end, or its end is unreported. */
   readonly expiresAtMs: number | undefined;
 }
 
-/** Where the sign-in of a context is kept. */
+/** The path of the sign-in of a context. */
 export function sessionPath(io: CommandIo, context: string): string {
   return `${configFolder(io)}/sessions/${context}.json`;
 }

@@ -1,4 +1,4 @@
-/** What a destructive command takes away, in numbers, before it is asked for. Pure. */
+/** The loss that a destructive command causes, in numbers, before the request is sent. Pure. */
 
 import { sizeText } from '@rackwright/disk-image/size';
 import { counted, type Host, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
@@ -69,7 +69,7 @@ function bulkEffectLines(what: Destruction, hosts: readonly Host[]): readonly st
   }
 }
 
-/** The question before many hosts are asked; where data is lost, the answer is their number. */
+/** The question before a request for many hosts; where data is lost, the answer is their number. */
 export function bulkQuestion(
   word: string,
   what: Destruction | undefined,

@@ -38,7 +38,7 @@ export function planLines(plan: Plan, clock: Clock, columns: number | undefined)
   ];
 }
 
-/** Without the columns that have nothing to say. */
+/** Without columns that are empty. */
 function tableOf<T>(
   columnsOfTable: readonly Column<T>[],
   rows: readonly T[],

@@ -1,4 +1,4 @@
-/** How work is shown while it is waited for: a bar on a terminal, lines elsewhere. Pure. */
+/** The display of work during a wait: a bar on a terminal, lines elsewhere. Pure. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Host, type Run, RunPhase, StepState } from '@rackwright/messages';
 import { runText, stateText } from './host.ts';
@@ -42,7 +42,7 @@ export function workOf(host: Host, nowMs: number, usualMs: number | undefined): 
 
 const nothingKnown = { percent: undefined, elapsedMs: undefined, leftMs: undefined } as const;
 
-/** Of the steps that are done, and of the one under way as far as it tells. */
+/** The share of completed steps, plus that of the step under way as far as it reports it. */
 function percentOf({ status }: Host, { steps, currentStep }: Run): number | undefined {
   if (steps.length === 0) return undefined;
   const within = (status?.progress?.percent ?? 0) / 100;

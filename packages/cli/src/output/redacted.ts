@@ -40,7 +40,7 @@ function isEmpty(value: JsonValue): boolean {
   return value instanceof Object && Object.keys(value).length === 0;
 }
 
-/** The checksum of an image, "#sha256=…", is none; all else after "?" or "#" may be one. */
+/** The checksum of an image, "#sha256=…", is no secret; all else after "?" or "#" may be one. */
 function withoutUrlSecrets(text: string): string {
   return text.replaceAll(
     /\b([a-z][a-z0-9+.-]*:\/\/)([^\s/"'<>@]*@)?([^\s"'<>?#]*)([?#][^\s"'<>]*)?/gi,

@@ -15,7 +15,7 @@ import type { Column } from './table.ts';
 import { labelText } from './text.ts';
 import { instant } from './time.ts';
 
-/** How much a template has that is right. */
+/** A summary of a valid template. */
 export function summary(template: Template | undefined): string {
   if (template === undefined) return 'no problem';
   const { steps, variables } = template;

@@ -10,7 +10,7 @@ const widths = [
 ];
 /** Bold is about so much wider. */
 const boldFactor = 1.12;
-/** Of characters that the table lacks: the widest letter. */
+/** The width of characters that the table lacks: that of the widest letter. */
 const otherWidth = 944;
 
 /** Width of a text in points. */

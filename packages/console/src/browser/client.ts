@@ -1,4 +1,4 @@
-/** Clients of the services, by Connect over the page's own origin, and what their failures say. */
+/** Clients of the services, by Connect over the page's own origin, and their failures. */
 import { type Client, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import {
@@ -19,7 +19,7 @@ import {
 } from '@rackwright/messages';
 import type { Failure } from '../logic/failure.ts';
 
-/** Of calls that name no limit of their own; streams have none. */
+/** The timeout of calls without one of their own; streams have none. */
 const callTimeoutMs = 30_000;
 
 export interface Clients {

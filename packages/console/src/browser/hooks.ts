@@ -67,7 +67,7 @@ export function useEvents(listener: (event: LinkEvent) => void): void {
 export interface Live<T> {
   /** The last answer, also while a later one is awaited or has failed. */
   readonly value: T | undefined;
-  /** Why there is no answer to this; what passes by itself stands in the link's state instead. */
+  /** Why there is no answer; a passing failure is shown by the link's state instead. */
   readonly failure: Failure | undefined;
   readonly isLoading: boolean;
   readonly reload: () => void;
@@ -82,8 +82,8 @@ export interface LiveOptions {
 }
 
 /**
- * What `load` answers for `key`: loaded again when events say so, in intervals, and when the
- * connection has come back. At most one load is under way, and at most one waits.
+ * The result of `load` for `key`: loaded again after events, in intervals, and when the connection
+ * has come back. At most one load is under way, and at most one waits.
  */
 export function useLive<T>(
   key: string,

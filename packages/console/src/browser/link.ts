@@ -112,7 +112,7 @@ export class Link {
     if (this.#state.kind === 'live') this.#failed();
   }
 
-  /** Tries at once, as a person has asked for. */
+  /** Tries at once, on a person's request. */
   retryNow(): void {
     if (this.#state.kind === 'lost') this.#open();
   }
@@ -223,7 +223,7 @@ export class Link {
     }
   }
 
-  /** It was heard, and knows the caller no more. */
+  /** The control plane answered, and no longer knows the caller. */
   #refused(failure: Failure): void {
     this.close();
     this.#become('heard');

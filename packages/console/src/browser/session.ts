@@ -5,7 +5,7 @@ import type { Failure } from '../logic/failure.ts';
 import { signInFailure } from '../logic/sign-in-failure.ts';
 import { type Clients, failureOf } from './client.ts';
 
-/** How one may sign in here. */
+/** The ways to sign in here. */
 export interface Options {
   /** The identity provider; undefined: none is configured. */
   readonly issuer: string | undefined;
@@ -36,7 +36,7 @@ export async function signIn(token: string): Promise<Failure | undefined> {
   }
 }
 
-/** Ends the session. It is over for this page whether or not the control plane hears of it. */
+/** Ends the session. It is over for this page whether or not the control plane is reached. */
 export async function signOut(): Promise<void> {
   await ask('/auth/sign-out', 'POST').catch(() => undefined);
 }
@@ -51,7 +51,7 @@ export async function optionsOf(): Promise<Options> {
   }
 }
 
-/** Where the identity provider is asked, and which page follows. */
+/** The address of the sign-in at the identity provider, with the page that follows. */
 export function providerAddress(returnTo: string): string {
   return `/auth/sign-in?${new URLSearchParams({ return: returnTo }).toString()}`;
 }

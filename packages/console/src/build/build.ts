@@ -12,15 +12,15 @@ import { build } from 'vite';
 
 const root = join(import.meta.dirname, '../..');
 
-/** Where a control plane that runs from this tree reads them. */
+/** The folder of these files for a control plane that runs from this tree. */
 export const consoleFolder = join(root, 'dist');
 
-/** Where a bundled control plane reads them: beside its program. */
+/** The folder of these files for a bundled control plane: beside its program. */
 export const consoleFolderName = 'console';
 
 /** The console as it is served. */
 export interface BuiltConsole {
-  /** By their paths, as "index.html" and "assets/index-B1x9aQzK.js". */
+  /** By their paths, for example "index.html" and "assets/index-B1x9aQzK.js". */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** Folders of the packages of npm whose code is in them. */
   readonly packageFolders: readonly string[];

@@ -16,7 +16,7 @@ export interface BootRow {
   /** Milliseconds from the beginning of the boot; undefined: it never came. */
   readonly fromMs: number | undefined;
   readonly toMs: number | undefined;
-  /** Where its bar begins and how long it is, per cent of the whole boot. */
+  /** The beginning and length of its bar, per cent of the whole boot. */
   readonly fromPercent: number;
   readonly percent: number;
   readonly bytes: bigint;

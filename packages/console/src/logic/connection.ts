@@ -1,32 +1,32 @@
 /**
- * Whether what the page shows is live: the state of its one connection. Pure.
+ * Whether the shown data is live: the state of the page's one connection. Pure.
  *
  * Invariants:
- * 1. Data is stale from the moment at which the control plane was heard last, not from when its
+ * 1. Data is stale from the control plane's last message on, not from the moment at which its
  *    silence was noticed.
- * 2. Attempts never end, and never come closer together than the table of pauses says.
+ * 2. Attempts never end, and are never closer together than the table of pauses says.
  */
 
 /** Pauses before attempts, milliseconds; the last one repeats. */
 export const pausesMs = [500, 1_000, 2_000, 4_000, 8_000] as const;
-/** Silence after which the control plane is asked whether it is there. */
+/** Silence after which the page checks whether the control plane is reachable. */
 export const quietMs = 8_000;
-/** How long it may take to answer that. */
+/** The timeout of that check. */
 export const answerMs = 5_000;
 
 export type Connection =
-  /** Nothing has been heard yet. */
+  /** No message has arrived yet. */
   | { readonly kind: 'opening' }
   | { readonly kind: 'live'; readonly heardMs: number }
   | {
       readonly kind: 'lost';
-      /** When it was heard last; undefined: never. */
+      /** The time of the last message; undefined: none so far. */
       readonly heardMs: number | undefined;
       /** Attempts that have failed. */
       readonly attempts: number;
       readonly retryAtMs: number;
     }
-  /** The page is not seen: nothing is asked until it is. */
+  /** The page is hidden: it sends no request until it is visible. */
   | { readonly kind: 'resting'; readonly heardMs: number | undefined };
 
 export type ConnectionEvent = 'heard' | 'failed' | 'hidden' | 'shown';

@@ -51,7 +51,7 @@ const refusalAdvice: Readonly<Record<string, string>> = {
   NOT_NOW: 'Wait, and try again once the host takes workflows.',
 };
 
-/** By the reason of ErrorInfo, where it says more than the code. */
+/** By the reason of ErrorInfo, where it is more specific than the code. */
 const reasonAdvice: Readonly<Record<string, string>> = {
   ETAG_MISMATCH: 'Somebody else was first. Load the page again, and decide again.',
   PLAN_GONE: 'Make a new plan.',

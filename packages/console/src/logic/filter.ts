@@ -22,7 +22,7 @@ export function isWord(text: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9._:-]*$/.test(text) && !/^(AND|OR|NOT)$/.test(text);
 }
 
-/** What a word is looked for in: hosts' names, or addresses where it is one. */
+/** Fields that a word is searched in: hosts' names, or addresses where it is one. */
 function wordClause(word: string): string {
   if (/^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/i.test(word)) {
     return `boot_macs:${quoted(word.replaceAll('-', ':').toLowerCase())}`;
@@ -31,7 +31,7 @@ function wordClause(word: string): string {
   return `(name = ${quoted(`*${word}*`)} OR serial:${quoted(word)})`;
 }
 
-/** The filter that the server is asked with; empty: every host. */
+/** The filter of the request; empty: every host. */
 export function filterOf({ text, chosen }: Search): string {
   const typed = text.trim();
   const own = typed === '' ? [] : [isWord(typed) ? wordClause(typed) : `(${typed})`];
@@ -54,7 +54,7 @@ export interface Sorting {
   readonly descending: boolean;
 }
 
-/** As `order_by` takes it; by name it needs none, which costs the server least. */
+/** In the form of `order_by`; by name none is needed, which costs the server least. */
 export function orderByOf({ field, descending }: Sorting): string {
   if (field === 'name' && !descending) return '';
   return descending ? `${field} desc` : field;

@@ -1,4 +1,4 @@
-/** How the console colours states. A tone goes with a word and a shape, never alone. Pure. */
+/** The console's colours of states. A tone goes with a word and a shape, never alone. Pure. */
 import {
   enumWord,
   FaultSeverity,
@@ -32,12 +32,12 @@ export function stateTone(state: HostState): Tone {
   return hostStates.find(([each]) => each === state)?.[1] ?? 'calm';
 }
 
-/** Of the state as a filter and a count have it: "available". */
+/** The tone of a state in the form of filters and counts: "available". */
 export function toneOfWord(word: string): Tone {
   return hostStates.find(([state]) => stateWord(state) === word)?.[1] ?? 'calm';
 }
 
-/** How a host as a whole stands. */
+/** The tone of a host as a whole. */
 export function hostTone({ status }: Host): Tone {
   if (status === undefined) return 'calm';
   if (status.faults.some(({ severity }) => severity !== FaultSeverity.WARNING)) return 'bad';
@@ -92,7 +92,7 @@ export function workflowTone(state: WorkflowRunState): Tone {
   return workflowTones[state] ?? 'calm';
 }
 
-/** Of a host in a pool, by the server's word for it. */
+/** The tone of a host in a pool, by the server's word for it. */
 const poolTones: Readonly<Record<string, Tone>> = {
   current: 'good',
   waiting: 'calm',

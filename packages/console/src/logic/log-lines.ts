@@ -7,7 +7,7 @@ export interface LogText {
   readonly text: string;
   /** Something before it is not shown: it was not kept, here or there. */
   readonly isCut: boolean;
-  /** Where the next piece should begin. */
+  /** The offset of the next piece. */
   readonly nextOffset: bigint;
 }
 

@@ -17,7 +17,7 @@ export interface KeptPage<T> {
 
 export type Pages<T> = ReadonlyMap<number, KeptPage<T>>;
 
-/** Those that have to be asked for: not at hand, or of an earlier version. */
+/** The pages to request: absent ones, and those of an earlier version. */
 export function missing<T>(pages: Pages<T>, wanted: readonly number[], version: number): number[] {
   return wanted.filter((number) => pages.get(number)?.version !== version);
 }

@@ -1,10 +1,10 @@
-/** How far a run is. Pure. */
+/** The progress of a run. Pure. */
 import { type Run, RunPhase, type RunStep, StepState } from '@rackwright/messages';
 
 export interface RunProgress {
   readonly done: number;
   readonly all: number;
-  /** Of the whole run: steps count alike, the present one by its percent. */
+  /** Per cent of the whole run: steps count alike, the present one by its percent. */
   readonly percent: number;
 }
 

@@ -22,9 +22,9 @@ export interface Viewport {
 export interface ListWindow {
   /** The first row that is drawn. */
   readonly first: number;
-  /** Behind the last one. */
+  /** The row behind the last one. */
   readonly end: number;
-  /** Where the first one begins, from the top of the spacer. */
+  /** The position of the first one, from the top of the spacer. */
   readonly topPx: number;
   /** The height of the whole list, as far as it can be drawn. */
   readonly spacerPx: number;
@@ -45,7 +45,7 @@ export function windowOf({ scrollPx, heightPx, rowPx, rows }: Viewport): ListWin
   return { first, end: Math.max(first, end), topPx: first * rowPx - offsetPx + atPx, spacerPx };
 }
 
-/** Where to scroll so that the row is seen; the same where it is already. */
+/** The scroll position at which the row is visible; unchanged where it is already. */
 export function scrollTo(row: number, viewport: Viewport): number {
   const { scrollPx, heightPx, rowPx, rows } = viewport;
   const { spacerPx } = windowOf(viewport);

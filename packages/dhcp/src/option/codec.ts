@@ -1,4 +1,4 @@
-/** How the value of one option stands on the wire. */
+/** The wire form of one option's value. */
 export interface OptionCodec<Value> {
   /** Throws DecodeError, and nothing else, when the bytes are no such value. */
   decode(bytes: Uint8Array): Value;

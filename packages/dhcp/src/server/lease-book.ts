@@ -48,7 +48,7 @@ export interface LeaseView {
   leaseOf(mac: Mac): Lease | undefined;
   holderOf(address: string): Lease | undefined;
   isSetAside(address: string, nowMs: number): boolean;
-  /** How many addresses are set aside on the word of this MAC. */
+  /** The number of addresses that are set aside because this MAC declined them. */
   setAsideBy(mac: Mac, nowMs: number): number;
 }
 

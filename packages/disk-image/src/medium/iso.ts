@@ -21,7 +21,7 @@ const names: Readonly<Record<keyof BootMediumLoaders, string>> = {
 
 const sectorBytes = 2048;
 const blockBytes = 512;
-/** Of the FAT image: with fewer bytes it could fall between FAT12 and FAT16. */
+/** The minimum size of the FAT image: with fewer bytes it could fall between FAT12 and FAT16. */
 const fatBytesMin = 4 * 1024 * 1024;
 /** Its clusters are one block each; El Torito counts its blocks in 16 bits. */
 const fatBytesMax = 31 * 1024 * 1024;

@@ -14,7 +14,7 @@ export interface SeedFile {
 
 export interface FatRequest {
   readonly sizeBytes: number;
-  /** Of the disk; the kernel mounts no FAT with smaller ones. */
+  /** The block size of the disk; the kernel mounts no FAT with smaller ones. */
   readonly blockBytes: number;
   /** At most 11 characters. */
   readonly label: string;
@@ -32,7 +32,7 @@ interface Layout {
   readonly fatBlocks: number;
   readonly rootEntries: number;
   readonly clusters: number;
-  /** Of one entry of the table. */
+  /** The size of one entry of the table. */
   readonly bits: 12 | 16;
   readonly firstBlock: number;
 }

@@ -10,7 +10,7 @@ export interface NoCloudFirstBoot {
   readonly userData: string;
   /** Empty: as cloud-init finds it. */
   readonly networkConfig: string;
-  /** Where the image has to say that it runs; undefined: nowhere. */
+  /** The URL of the image's phone-home; undefined: none. */
   readonly phoneHomeUrl: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export function noCloudSeed(boot: NoCloudFirstBoot): Extract<Seed, { kind: 'noCl
   };
 }
 
-/** cloud-init's own way to say that the first boot is over. */
+/** cloud-init's own module that reports the end of the first boot. */
 export function cloudConfigToCall(url: string): string {
   const call = { url, post: ['instance_id', 'hostname', 'fqdn'], tries: callsMax };
   return `#cloud-config\n${JSON.stringify({ phone_home: call })}\n`;

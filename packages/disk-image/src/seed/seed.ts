@@ -31,7 +31,7 @@ export type Seed =
 
 /** Size of the partition, bytes. */
 export const seedPartitionBytes = 8 * 1024 * 1024;
-/** Of all files together, UTF-8 bytes. */
+/** The size of all files together, UTF-8 bytes. */
 export const seedFilesBytesMax = 4 * 1024 * 1024;
 
 const labels = { noCloud: 'CIDATA', configDrive: 'config-2' } as const;

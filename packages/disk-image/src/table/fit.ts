@@ -88,7 +88,7 @@ export function fitTable(request: FitRequest): Fitted {
   return { kind: 'none', head: new Uint8Array(head), writes: [], partitions: [], notGrown };
 }
 
-/** Where the last partition may end, and the place of the seed behind it; in blocks. */
+/** The maximum end of the last partition, and the place of the seed behind it; in blocks. */
 interface Room {
   readonly lastBlock: number;
   readonly seed?: { readonly firstBlock: number; readonly lastBlock: number };
@@ -178,7 +178,7 @@ function derivedGuid(text: string): string {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** The MBR in front of a GUID table covers the whole disk, as far as it can say. */
+/** The MBR in front of a GUID table covers the whole disk, as far as its fields allow. */
 function spanProtective(head: Uint8Array, diskBlocks: number): void {
   const protective = parseMbr(head).find(({ type }) => type === mbrTypes.protective);
   if (protective === undefined) return;

@@ -63,7 +63,7 @@ const at = {
   entriesCrc: 88,
 } as const;
 
-/** Whether the header of such a table stands in the second block. */
+/** Whether the second block holds the header of such a table. */
 export function hasGpt(head: Uint8Array, blockBytes: number): boolean {
   const place = head.subarray(blockBytes, blockBytes + signature.length);
   return Buffer.from(place).toString('latin1') === signature;

@@ -1,6 +1,6 @@
 /**
- * How a service is written: once, as plain functions `(request, context) → response or async
- * iterable`, without any transport in sight.
+ * The form of a service: written once, as plain functions `(request, context) → response or async
+ * iterable`, independent of any transport.
  */
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 
@@ -42,8 +42,7 @@ export interface CallContext {
    */
   readonly vouch?: () => void;
   /**
-   * Ends the call now, and discards requests that were sent and not read yet. Unset where there is
-   * no wire.
+   * Ends the call now, and discards data that is still in transit. Unset where there is no wire.
    */
   readonly cut?: () => void;
 }

@@ -5,7 +5,7 @@ import type { CallContext } from './handlers.ts';
 export interface PageRequest {
   /** "GET" */
   readonly method: string;
-  /** As it was sent, from the first "/" to the query: nothing of it is decoded. */
+  /** As received, from the first "/" to the query: nothing of it is decoded. */
   readonly path: string;
   readonly query: URLSearchParams;
   /** Its headers, whose it is, and the signal that ends it. */
@@ -22,5 +22,5 @@ export interface PageResponse {
   readonly body?: Uint8Array;
 }
 
-/** Answers everything that is asked for; an `ApiFailure` that it throws is answered as JSON. */
+/** Answers all these requests; an `ApiFailure` that it throws is answered as JSON. */
 export type Respond = (request: PageRequest) => PageResponse | Promise<PageResponse>;

@@ -14,7 +14,7 @@ import type { Annotations, Architecture, Descriptor } from '../manifest.ts';
 import type { Artifact, ArtifactLayer } from './artifact.ts';
 import { type DeclaredDisk, declaredBy, type LayerRole, roleOf } from './media-type.ts';
 
-/** A disk as a file, with all that is said of it. */
+/** A disk as a file, with all its declared properties. */
 export interface DiskImage extends DeclaredDisk {
   /** The file as it is fetched. */
   readonly blob: Descriptor;
@@ -37,7 +37,7 @@ export interface NetbootSet {
 export interface HostImage {
   readonly disk?: DiskImage;
   readonly netboot?: NetbootSet;
-  /** As its builder calls it; empty when nobody does. */
+  /** The builder's version; empty when there is none. */
   readonly version: string;
 }
 

@@ -18,7 +18,7 @@ import { parseArtifact } from './artifact.ts';
 import { annotationKeys, type HostImage, readHostImage } from './disk-image.ts';
 
 export interface FoundImage {
-  /** Of the artifact itself. */
+  /** The digest of the artifact itself. */
   readonly digest: Digest;
   readonly image: HostImage;
 }

@@ -1,8 +1,8 @@
 /**
- * What a layer is, by its media type or its file name. Pure.
+ * The kind of a layer, by its media type or its file name. Pure.
  *
  * Ours: "application/vnd.rackwright.disk.v1.raw+zstd", "….disk.v1.qcow2", "….kernel.v1",
- * "….initrd.v1". Others say it by the name of the file, as "machine.x86_64.qcow2.zst".
+ * "….initrd.v1". Others use the name of the file, for example "machine.x86_64.qcow2.zst".
  */
 
 export const diskFormats = ['raw', 'qcow2'] as const;

@@ -14,7 +14,7 @@ export type LayerPlace =
   | { readonly kind: 'whiteout'; readonly folder: readonly string[]; readonly name: string }
   /** Everything of the layers below is to be removed from `folder`. */
   | { readonly kind: 'opaque'; readonly folder: readonly string[] }
-  /** Of the file system that the layer was made with, and of no use to others. */
+  /** Specific to the file system that the layer was made with, and of no use to others. */
   | { readonly kind: 'ignored' };
 
 const partBytesMax = 255;

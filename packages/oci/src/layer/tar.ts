@@ -13,7 +13,7 @@ import { blockBytes, decode, parseHeader, parsePax, sparse, type TarHeader } fro
 export type TarEntry = TarPlace & TarKind;
 
 interface TarPlace {
-  /** As it was written: nobody has looked at where it leads. */
+  /** The name as written: its target was not checked. */
   readonly name: string;
   readonly mode: number;
   readonly uid: number;
@@ -37,7 +37,7 @@ export interface TarLimits {
   readonly entriesMax: number;
   /** Sum of the sizes of all files. */
   readonly contentBytesMax: number;
-  /** Of one name, and of one extended header. */
+  /** Bytes of one name, and of one extended header. */
   readonly headerBytesMax: number;
 }
 
@@ -93,7 +93,7 @@ function kindOf(header: TarHeader, content: Content): TarKind {
   switch (header.type) {
     case '0':
     case '7':
-      // Archives of before 1988 mark folders so.
+      // Archives from before 1988 mark folders so.
       if (header.name.endsWith('/') && content.bytes === 0) return { kind: 'folder' };
       return { kind: 'file', sizeBytes: content.bytes, content };
     case '1':
@@ -115,7 +115,7 @@ function kindOf(header: TarHeader, content: Content): TarKind {
   }
 }
 
-/** The next real header, with what extended headers before it say. */
+/** The next real header, completed by the extended headers before it. */
 async function nextHeader(pieces: Pieces, limits: TarLimits): Promise<TarHeader | undefined> {
   let changes: Partial<TarHeader> = {};
   for (let extensions = 0; extensions <= extensionsMax; extensions += 1) {

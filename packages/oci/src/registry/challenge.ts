@@ -1,6 +1,6 @@
 /**
- * WWW-Authenticate (RFC 9110 §11.6.1): how a registry wants to be asked. Several challenges may
- * stand in one header, and quoted texts may hold commas.
+ * WWW-Authenticate (RFC 9110 §11.6.1): the authentication that a registry requires. One header may
+ * hold several challenges, and quoted texts may hold commas.
  */
 
 export interface Challenge {

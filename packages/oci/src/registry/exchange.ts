@@ -84,7 +84,7 @@ export class RegistryExchange {
     this.#origin = `${access.plainHttp ? 'http' : 'https'}://${server}`;
   }
 
-  /** As references call it. */
+  /** The name in references. */
   get registry(): string {
     return this.#access.registry;
   }

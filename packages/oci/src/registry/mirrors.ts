@@ -77,7 +77,7 @@ export class MirroredRegistry implements Pulling {
     const sources = this.#places.map(({ name, client, prefix }) => {
       return { name, blobs: client.blobs(at(prefix, repository)) };
     });
-    /** Digest → from which place on it is asked for. */
+    /** Digest → the first place that is asked for it. */
     const from = new Map<Digest, number>();
     const first = (digest: Digest): number => from.get(digest) ?? 0;
     return {

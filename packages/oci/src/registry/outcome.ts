@@ -3,10 +3,10 @@ import type { WebAnswer, WebOutcome } from '@rackwright/platform';
 import { OciError } from '../failure.ts';
 import { retryAfterMs } from './retry-after.ts';
 
-/** Of one request. */
+/** Redirects of one request. */
 export const redirectsMax = 5;
 
-/** The answer, or the error that there is none. */
+/** The answer, or the error in its place. */
 export function answerOf(outcome: WebOutcome, host: string): WebAnswer {
   switch (outcome.kind) {
     case 'answered':
@@ -38,7 +38,7 @@ export function refusedFor(
   return new OciError('refused', message);
 }
 
-/** Where a redirect leads. Throws when it must not be followed. */
+/** The target of a redirect. Throws when it must not be followed. */
 export function redirected(from: URL, location: string): URL {
   const to = URL.parse(location, from.href);
   const isWeb = to?.protocol === 'https:' || to?.protocol === 'http:';

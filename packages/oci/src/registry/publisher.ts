@@ -30,7 +30,7 @@ const pieceBytes = 8 * 1024 * 1024;
 export interface PushedBlob extends Pick<Descriptor, 'digest' | 'sizeBytes'> {
   readonly repository: string;
   readonly signal?: AbortSignal;
-  /** How many bytes have been sent. */
+  /** The number of sent bytes. */
   readonly onBytes?: (bytes: number) => void;
 }
 
@@ -65,7 +65,7 @@ export class RegistryPublisher {
     throw new OciError('truncated', `${registry} ${problem}, whatever is pushed: delete it there`);
   }
 
-  /** How long the registry says that the blob is; undefined: it is not there, or nobody knows. */
+  /** The blob's length according to the registry; undefined: it is not there, or unknown. */
   async #keptBytes(blob: PushedBlob): Promise<number | undefined> {
     const there = await this.#ask(blob, 'HEAD', `blobs/${blob.digest}`);
     there.close();

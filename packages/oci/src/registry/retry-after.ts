@@ -1,6 +1,6 @@
 /** Retry-After (RFC 9110 §10.2.3): seconds, or a date. */
 
-/** However long a server wants to be left alone, it is taken for this. */
+/** The upper bound of a pause that a server asks for. */
 export const retryAfterMsMax = 3_600_000;
 
 /**

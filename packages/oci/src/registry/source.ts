@@ -34,7 +34,7 @@ export interface BlobSource {
 export interface ReadersHash {
   /** A piece of the content that was there already. */
   already(bytes: Uint8Array): Promise<unknown>;
-  /** Of that and of all that was handed on; asked once, at the end. */
+  /** The digest of that and of all that was handed on; called once, at the end. */
   digest(): Promise<Digest>;
 }
 
@@ -87,7 +87,7 @@ export async function* verifiedBlob(
   }
 }
 
-/** How much has come, and its hash. */
+/** The bytes so far, and their hash. */
 class RunningBlob {
   readonly #own = new RunningDigest();
   readonly #readers: ReadersHash | undefined;

@@ -18,7 +18,7 @@ export interface RegistryCredential {
 const tokenBodyBytesMax = 64 * 1024;
 const tokenForm = /^[\x21-\x7e]{1,32768}$/;
 
-/** The token service's URL for a scope of `repository`. Throws when it may not be asked. */
+/** The token service's URL for a scope of `repository`. Throws when it must not be used. */
 export function tokenUrl(
   { parameters }: Challenge,
   repository: string,
@@ -39,11 +39,11 @@ export function tokenUrl(
   return url.href;
 }
 
-/** How a token is asked for. */
+/** The request for a token. */
 export interface TokenAsk {
   readonly url: string;
   readonly credential: RegistryCredential | undefined;
-  /** As of the registry. */
+  /** As for the registry. */
   readonly caPem: string | undefined;
   readonly internal: readonly string[] | undefined;
   readonly limits: WebLimits;

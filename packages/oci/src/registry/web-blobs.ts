@@ -54,10 +54,10 @@ export class WebFile implements BlobSource {
   readonly #web: WebClient;
   readonly #access: WebFileAccess;
   readonly #limits: WebLimits;
-  /** As the server has called it the last time; only a strong one names its bytes. */
+  /** The server's latest ETag; only a strong one identifies its bytes. */
   #etag: string | undefined;
 
-  /** Throws when the URL cannot be asked. */
+  /** Throws when the URL is not usable. */
   constructor(web: WebClient, access: WebFileAccess, limits: WebLimits = defaultWebLimits) {
     const url = URL.parse(access.url);
     if (url === null || !['http:', 'https:'].includes(url.protocol)) {
@@ -71,7 +71,7 @@ export class WebFile implements BlobSource {
     this.#limits = limits;
   }
 
-  /** How long the file is. */
+  /** The length of the file. */
   async sizeBytes(signal?: AbortSignal): Promise<number> {
     let answer = await this.#ask('HEAD', {}, signal);
     answer.close();

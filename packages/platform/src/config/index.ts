@@ -52,7 +52,7 @@ function place(text: string, { problems }: ConfigError): PlacedProblem[] {
   });
 }
 
-/** Where the key of this path stands; of a missing one, the nearest section above it. */
+/** The position of the key of this path; of a missing one, the nearest section above it. */
 function offsetOf(root: unknown, path: string): number {
   let node = root;
   let offset = 0;

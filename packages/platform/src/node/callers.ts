@@ -12,16 +12,16 @@ import { networkOf } from '../caller-network.ts';
 
 export interface CallerLimits {
   readonly connectionsMax: number;
-  /** Of one address, before they have asked for a host. */
+  /** Connections of one address, before they have asked for a host. */
   readonly connectionsPerAddressMax: number;
-  /** Of one host at one address. */
+  /** Connections of one host at one address. */
   readonly connectionsPerHostMax: number;
 }
 
 /** One connection. */
 export interface Caller {
   readonly address: string;
-  /** Of the host that it has asked for first. */
+  /** The host of its first request. */
   host?: string;
 }
 

@@ -22,7 +22,7 @@ const uptimeGrainMs = 20;
  */
 const uptimeKeptMs = 1;
 
-/** What the machine's clocks say; replaced in tests of C1. Both in milliseconds. */
+/** The machine's clocks; replaced in tests of C1. Both in milliseconds. */
 export interface ClockSources {
   /** CLOCK_MONOTONIC: fine, but stands still while the machine is suspended. */
   readonly monotonicMs: () => number;

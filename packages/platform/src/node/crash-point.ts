@@ -9,7 +9,7 @@ export interface ArmedCrash {
   readonly name: string;
   /** 1 for the first time that the place is passed. */
   readonly occurrence: number;
-  /** Kills the process whose pid stands in this file instead of ourselves, and goes on. */
+  /** Kills the process whose pid is in this file instead of ourselves, and goes on. */
   readonly pidFile?: string;
 }
 

@@ -34,8 +34,8 @@ export function nodeExec(path: string = defaultPath, group: ExecGroup = 'own'): 
 }
 
 /**
- * Aborting kills the process group; the result is then `exited` with code 137, as for anyone
- * else's SIGKILL.
+ * Aborting kills the process group; the result is then `exited` with code 137, as after any other
+ * SIGKILL.
  */
 async function run(
   request: ExecRequest,
@@ -52,7 +52,7 @@ async function run(
       detached: group === 'own',
       stdio: ['pipe', 'pipe', 'pipe', ...(request.descriptors ?? [])],
     });
-    // Its outputs are pipes, as just said; the types of Node do not follow that.
+    // Its outputs are pipes, by the options above; Node's types do not express that.
     child = spawned as PipedChild;
   } catch (error) {
     return { kind: 'notStarted', message: errorText(error) };
@@ -155,7 +155,7 @@ function signalCode(name: NodeJS.Signals | null): number {
   return signalCodeBase + (name === null ? 0 : constants.signals[name]);
 }
 
-/** Keeps the first `bytesMax` bytes of a stream and answers them, decoded, when asked. */
+/** Keeps the first `bytesMax` bytes of a stream; the returned function decodes them. */
 function collect(stream: Readable, bytesMax: number): () => string {
   const kept: Buffer[] = [];
   let keptBytes = 0;

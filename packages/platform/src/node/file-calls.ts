@@ -13,7 +13,7 @@ export interface FileCallsHandle {
   close(): Promise<void>;
 }
 
-/** Of `node:fs/promises` what durability depends on. */
+/** The functions of `node:fs/promises` that durability depends on. */
 export interface FileCalls {
   open(path: string, flags: string, mode?: number): Promise<FileCallsHandle>;
   rename(from: string, to: string): Promise<void>;

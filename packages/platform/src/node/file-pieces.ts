@@ -13,7 +13,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { versionOf } from './file-version.ts';
 
-/** How much is kept, and for how long. */
+/** The bounds of the kept pieces, in bytes and time. */
 export interface FilePiecesLimits {
   readonly keptBytesMax: number;
   /** Since the last request for it. */

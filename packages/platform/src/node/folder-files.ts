@@ -9,7 +9,7 @@ export interface FolderBounds {
 
 /**
  * By their paths below the folder, with "/" between names; empty when there is no such folder.
- * Rejects when there are more or larger ones than the bounds say. Links are left out.
+ * Rejects when there are more or larger files than the bounds allow. Links are left out.
  */
 export async function nodeFolderFiles(
   folder: string,

@@ -50,11 +50,13 @@ type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
 /** How long a file is kept after the last request for it. */
 const keptMs = 60_000;
-/** Of a request: the keys of a host and its names are some thousand. */
+/** The body of a request: the keys of a host and its names are some thousand bytes. */
 const bodyBytesMax = 64 * 1024;
-/** Of one connection, behind the request that is being answered; others stay unread meanwhile. */
+/**
+ * Requests of one connection, behind the one that is being answered; others stay unread meanwhile.
+ */
 const waitingRequestsMax = 8;
-/** How often Node looks for requests that take too long, milliseconds. */
+/** The interval of Node's check for slow requests, milliseconds. */
 const timeoutCheckMs = 1_000;
 
 /** The HTTP servers of this machine. */
@@ -178,7 +180,7 @@ const reasons: Readonly<Record<number, string>> = {
   431: 'Request Header Fields Too Large',
 };
 
-/** What a connection has asked for (H6). */
+/** The requests of a connection (H6). */
 interface Pipeline {
   unanswered: number;
   /** Resolves when all of it is answered, or the client is gone. */
@@ -196,7 +198,7 @@ function serve(exchange: Exchange, handle: Handle): void {
   const { socket } = exchange.request;
   const pipeline = pipelines.get(socket) ?? { unanswered: 0, answered: Promise.resolve() };
   pipelines.set(socket, pipeline);
-  // A connection that was closed after an answer may have asked for more.
+  // A connection that was closed after an answer may have sent more requests.
   const answered = pipeline.answered.then(() =>
     socket.writable ? answerWhole(exchange, handle) : undefined,
   );

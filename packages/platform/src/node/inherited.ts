@@ -18,7 +18,7 @@ const descriptorsMax = 96;
 /** A socket that was handed over. */
 export interface InheritedDescriptor {
   readonly fd: number;
-  /** As the supervisor has named it, here by its interface; empty when it has not. */
+  /** The supervisor's name, here that of its interface; empty when it gave none. */
   readonly name: string;
 }
 
@@ -40,7 +40,7 @@ export function inheritedDescriptors(
 
 /** Sockets that were handed to this process and that nobody has asked for yet. */
 export interface InheritedSockets {
-  /** How many there were of the port that had most: that many interfaces are served. */
+  /** The largest number of sockets of one port: that many interfaces are served. */
   readonly interfaces: number;
   /** The names that they have, each once. */
   readonly names: readonly string[];
@@ -50,7 +50,7 @@ export interface InheritedSockets {
   closeRest(): readonly number[];
 }
 
-/** Opens datagram sockets by their descriptors; rejects when one is none. */
+/** Opens datagram sockets by their descriptors; rejects for a descriptor that is none. */
 export async function openInherited(
   descriptors: readonly InheritedDescriptor[],
 ): Promise<InheritedSockets> {

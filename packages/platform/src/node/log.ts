@@ -56,7 +56,7 @@ const causesMax = 8;
 interface Described {
   readonly kind: string;
   readonly message: string;
-  /** As Node gives it: ECONNREFUSED and the like. */
+  /** Node's code: ECONNREFUSED and the like. */
   readonly code?: string;
   readonly stack?: string;
   readonly cause?: Described;

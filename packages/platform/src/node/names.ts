@@ -1,10 +1,10 @@
 import type { NameAnswer, Names } from '../names.ts';
 import { AddressRefused, guardedLookup } from './guarded-lookup.ts';
 
-/** Of an address that is reached by no port of TCP: no entry of a list names it. */
+/** The port for an address that is reached by no port of TCP: no entry of a list names it. */
 const noPort = 0;
 
-/** By the resolver of this machine. */
+/** Resolves by the resolver of this machine. */
 export function nodeNames(): Names {
   const lookUp = guardedLookup(noPort, []);
   return {

@@ -1,7 +1,7 @@
 /** The IPv4 addresses of this machine, by the interface that has them. */
 import { networkInterfaces } from 'node:os';
 
-/** As they are now; of interfaces that have none, nothing. */
+/** The present addresses; interfaces without one are left out. */
 export function nodeOwnAddresses(): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>();
   for (const [label, addresses = []] of Object.entries(networkInterfaces())) {

@@ -4,7 +4,7 @@ import type { Random } from '../random.ts';
 
 /** Bytes in one fraction; 48 bits fit exactly into a number. */
 const fractionBytes = 6;
-/** Bytes that are asked of the kernel at once, for calls that need `pooledMax` at most. */
+/** Bytes per request to the kernel, for calls that need `pooledMax` at most. */
 const poolBytes = 4_096;
 const pooledMax = 64;
 

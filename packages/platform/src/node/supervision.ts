@@ -45,7 +45,7 @@ export function nodeSupervision(
   };
 }
 
-/** How often a sign of life is due, milliseconds; undefined when nobody waits for one. */
+/** The interval of signs of life, milliseconds; undefined when nobody waits for one. */
 export function watchdogIntervalMs(environment: Environment, pid: number): number | undefined {
   const { WATCHDOG_USEC: microseconds, WATCHDOG_PID: whose } = environment;
   if (microseconds === undefined || (whose !== undefined && Number(whose) !== pid))
@@ -84,7 +84,7 @@ async function within(
   }
 }
 
-/** Never rejects: a word that is not heard is the supervisor's to miss. */
+/** Never rejects: the supervisor notices a lost message by itself. */
 function send(
   program: string,
   socket: string,

@@ -114,7 +114,7 @@ function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
 }
 
-/** Where the connection goes: an address without brackets, or a name. */
+/** The target of the connection: an address without brackets, or a name. */
 function placeOf({ hostname, port, protocol }: URL): { readonly host: string; port: number } {
   const usual = protocol === 'https:' ? 443 : 80;
   return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
@@ -243,7 +243,7 @@ function outcomeOf(
   return { kind: 'unreachable', message: words, mayHaveArrived: mayHaveArrived && !refused };
 }
 
-/** What TLS says to an answer that is none of its own. */
+/** TLS errors for an answer that is no TLS. */
 const noTls = /^(wrong version number|packet length too long|http request)$/;
 
 /** OpenSSL's reason alone, out of a line with the places of its sources. */

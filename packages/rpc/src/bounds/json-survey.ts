@@ -1,10 +1,10 @@
 /**
- * How much stands in a JSON text, found by walking its bytes before any object is made of them: the
- * counterpart of `survey.ts` for JSON.
+ * The number of values in a JSON text, found by walking its bytes before any object is made of
+ * them: the counterpart of `survey.ts` for JSON.
  *
  * J1 Nothing is allocated per value; the walk ends at the first limit that is passed.
- * J2 A text that passes may still be no JSON. One that is JSON is never counted for less than it
- *    holds: each value but the first stands behind a comma or an opening bracket.
+ * J2 A text that passes may still be no JSON. A JSON text is never counted for less than it holds:
+ *    each value but the first follows a comma or an opening bracket.
  */
 import type { SurveyLimits } from './survey.ts';
 

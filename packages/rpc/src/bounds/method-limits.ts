@@ -265,7 +265,7 @@ const tables: ReadonlyMap<string, Rows> = new Map([
   }),
 ]);
 
-/** Of a method's first message and of those behind it. */
+/** The limits of a method's first message and of later ones. */
 export interface MethodLimits {
   readonly first: MessageLimits;
   readonly later: MessageLimits;

@@ -10,7 +10,7 @@
  */
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 
-/** How much may stand in one message. */
+/** The limits of one message. */
 export interface SurveyLimits {
   /** Largest size, in bytes. */
   readonly bytesMax: number;
@@ -128,7 +128,7 @@ class Walk {
     let count = 0;
     if (size !== undefined) count = length / size;
     else {
-      // As many as bytes that end a varint.
+      // One varint for each byte that ends one.
       for (let at = this.#at; at < stop; at += 1) {
         if ((this.#bytes[at] as number) < 0x80) count += 1;
       }
@@ -227,7 +227,7 @@ function scalarWireType(scalar: ScalarType | undefined): number {
   return scalar === undefined ? 0 : (scalarWireTypes.get(scalar) ?? 0);
 }
 
-/** Of one value, not packed. Undefined: of a kind that our schemas do not use. */
+/** The wire type of one value, not packed. Undefined: a kind that our schemas do not use. */
 function wireTypeOf(field: DescField): number | undefined {
   switch (field.fieldKind) {
     case 'scalar':
@@ -245,7 +245,7 @@ function wireTypeOf(field: DescField): number | undefined {
   }
 }
 
-/** Of one element of a list that is not packed. */
+/** The wire type of one element of a list that is not packed. */
 function elementWireType(field: DescField): number {
   return messageOf(field) === undefined ? scalarWireType(field.scalar) : lengthDelimited;
 }

@@ -19,7 +19,7 @@ export interface ConnectOptions {
   readonly target: string;
   /** The only roots, PEM (invariant 1). */
   readonly caPem: string;
-  /** Our own certificate, for servers that want one. */
+  /** Our own certificate, for servers that require one. */
   readonly own?: KeyAndChain;
   /** Name that the server's certificate must carry instead of the target's host. */
   readonly serverName?: string;

@@ -51,7 +51,7 @@ export type Client<S extends DescService> = {
   readonly [K in keyof S['method']]: ClientMethod<S['method'][K]>;
 };
 
-/** A client of `service`; `defaults` apply to every call that does not say otherwise. */
+/** A client of `service`; `defaults` apply to every call without options of its own. */
 export function createClient<S extends DescService>(
   service: S,
   channel: Channel,

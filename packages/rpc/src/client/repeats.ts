@@ -53,7 +53,7 @@ export async function repeated<T>(
   }
 }
 
-/** How long to wait after so many failures; undefined: that was the last try. Pure. */
+/** The delay after so many failures; undefined: that was the last try. Pure. */
 export function pauseBefore(
   error: unknown,
   failures: number,
@@ -62,7 +62,7 @@ export function pauseBefore(
   if (!(error instanceof ApiFailure) || error.error.kind !== 'unavailable') return undefined;
   if (failures >= triesMax) return undefined;
   const { retryAfterMs = 0 } = error.error;
-  // A server that wants more time than this has too much to do: a person decides.
+  // A server that asks for a longer pause is overloaded: a person decides.
   if (retryAfterMs > longestPauseMs) return undefined;
   const most = Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs);
   return Math.max(retryAfterMs, Math.round((most * (1 + fraction)) / 2));

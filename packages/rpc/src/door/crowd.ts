@@ -29,7 +29,7 @@ export class Crowd<Member> {
     return true;
   }
 
-  /** Of each network the member that came first; networks with most come first. */
+  /** The oldest member of each network; networks with most members first. */
   *firstOfGreediest(): Iterable<Member> {
     for (let level = this.#levels.length - 1; level > 0; level -= 1) {
       for (const network of this.#levels[level] ?? []) {

@@ -66,7 +66,7 @@ export async function openGuardedListener(
   const { clock, limits, handOver } = options;
   let { tls } = options;
   const turns = new HandshakeSlots(limits, clock);
-  /** By their other ends. */
+  /** By the address and port of their peer. */
   const present = new Map<string, Arrived>();
   const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs, options.protocols));
   speaker.on('secureConnection', (socket) => {
@@ -111,7 +111,7 @@ export async function openGuardedListener(
   };
 }
 
-/** Invariant 5. Nothing is said over it: whose certificate it is matters to others. */
+/** Invariant 5. No data is sent over it, so its certificate is not checked. */
 function handshakeProblem(
   speaker: Speaker,
   clock: Clock,

@@ -137,7 +137,7 @@ const bodyHeaders: ReadonlySet<string> = new Set([
   ...['content-encoding', 'connect-content-encoding', 'grpc-encoding'],
 ]);
 
-/** Of a path that is a call, asked for in a way that is none. */
+/** The answer for a request to the path of a call that is no valid call. */
 function noCall({ method }: Exchange['request']) {
   if (method !== 'POST') return { status: 405, headers: { allow: 'POST' } };
   const types =

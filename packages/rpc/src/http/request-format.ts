@@ -1,6 +1,6 @@
 /**
- * How the one message of a request is written, by its content type: Connect has it bare for unary
- * calls and in an envelope for streams, gRPC-Web in an envelope always.
+ * The encoding of a request's one message, by its content type: Connect has it bare for unary calls
+ * and in an envelope for streams, gRPC-Web in an envelope always.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { ApiFailure } from '@rackwright/messages';
@@ -10,7 +10,10 @@ export interface RequestFormat {
   readonly isEnveloped: boolean;
 }
 
-/** Of an envelope: one byte of flags, four of the length (Connect protocol, gRPC over HTTP2). */
+/**
+ * The head of an envelope: one byte of flags, four of the length (Connect protocol, gRPC over
+ * HTTP2).
+ */
 export const envelopeBytes = 5;
 
 const bare = /^application\/(json|proto)(?:; ?charset=utf-?8)?$/i;

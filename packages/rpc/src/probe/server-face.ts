@@ -21,7 +21,7 @@ export interface FaceProbe {
 export interface ServerFace {
   /** The certificates, its own first. */
   readonly chain: readonly X509Certificate[];
-  /** Wall time by its own clock, to the second; undefined when it does not say. */
+  /** Wall time by its own clock, to the second; undefined when unreported. */
   readonly timeMs: number | undefined;
 }
 

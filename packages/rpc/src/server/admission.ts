@@ -17,7 +17,7 @@ import type { RefusedCalls } from './refused-calls.ts';
 
 /** A call whose headers are here and whose body is not read. */
 export interface Arrival {
-  /** Under which its entrance was added. */
+  /** The name under which its entrance was added. */
   readonly entrance: string;
   readonly peerAddress: string;
   /** Tells this call from every other. */
@@ -122,7 +122,7 @@ export class Admissions {
       leave();
       throw error;
     }
-    // Without a guard the handler may find out who calls, and then says so.
+    // Without a guard the handler may authenticate the caller, and then calls `vouch`.
     if (guard !== undefined) vouch();
     const isUnknown = entrance.handlerRefuses ?? (guard === undefined && openTo === undefined);
     const refusal = (error: unknown) =>

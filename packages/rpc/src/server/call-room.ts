@@ -144,7 +144,7 @@ export class CallRoom {
   }
 }
 
-/** Whose it is before its guard has said so. */
+/** The caller before the guard has named one. */
 function firstCallerOf(
   context: CallContext,
   openTo: string | undefined,
@@ -156,7 +156,7 @@ function firstCallerOf(
   return key === undefined ? `address ${network}` : `key ${key}`;
 }
 
-/** As the room counts whom a guard has named. */
+/** The room's key of a caller that a guard has named. */
 export function callerNamed(name: string): string {
   return `known ${name}`;
 }

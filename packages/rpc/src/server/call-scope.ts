@@ -19,7 +19,7 @@ export interface SurfaceCall {
   getConnectionInfo?(): { readonly localAddress?: string | undefined };
   getAuthContext(): { readonly sslPeerCertificate?: { readonly raw: Buffer } | undefined };
   on(event: 'cancelled', listener: () => void): unknown;
-  /** Of the innermost call only. */
+  /** Present on the innermost call only. */
   readonly stream?: Partial<Pick<Writable, 'destroy'>>;
 }
 
@@ -64,10 +64,10 @@ export function openCall(call: SurfaceCall, method: string, vouch: () => void): 
 }
 
 interface Layer {
-  /** Of the calls of callers and interceptors: the one below. */
+  /** Present on the calls of callers and interceptors: the one below. */
   readonly call?: Layer;
   readonly nextCall?: Layer;
-  /** Of the one at the bottom. */
+  /** Present on the innermost one. */
   readonly stream?: Partial<Pick<Writable, 'destroy'>>;
 }
 

@@ -14,7 +14,7 @@ export interface SlotOptions {
   readonly waitMs: number;
 }
 
-/** Of one network, at once; of all together. */
+/** Waiting requests of one network; of all together. */
 const waitingPerNetworkMax = 4;
 const waitingMax = 4_096;
 

@@ -140,7 +140,7 @@ export type Admit = (
   metadata: Metadata,
 ) => Promise<Refusal | undefined>;
 
-/** Of a method: how large a first message may be, and how a larger one ends its call. */
+/** The first message of a method: its maximum size, and how a larger one ends its call. */
 export interface FirstSize {
   readonly bytesMax: number;
   refuse(bytes: number): Refusal;

@@ -25,7 +25,7 @@ export function grpcArrival(call: StreamCall, path: string, metadata: Metadata):
   };
 }
 
-/** Behind the refusal, which is sent as soon as this is answered. */
+/** Ends it behind the refusal, which is sent as soon as this returns. */
 function endSession({ session }: ServerHttp2Stream, refused: RefusedCalls): void {
   if (session !== undefined) setImmediate(() => refused.end(session));
 }

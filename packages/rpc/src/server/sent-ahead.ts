@@ -15,7 +15,7 @@
 /** Some dozens of orders or answers. */
 export const aheadBytesMax = 16 * 1_024;
 
-/** Of one call. */
+/** The messages of one call. */
 export class SentAhead {
   #bytes = 0;
   #hasBegun = false;

@@ -69,7 +69,7 @@ export interface ServeOptions {
   readonly guard?: Guard;
   /** Services, by full name, that the guard does not apply to (health). */
   readonly openServices?: readonly string[];
-  /** How fast the messages of a caller's stream are read; unset: as they come. */
+  /** The read rate of a caller's stream; unset: unlimited. */
   readonly pace?: (context: CallContext) => Pace;
   readonly log: Log;
   readonly clock: Clock;
@@ -197,7 +197,7 @@ function grpcServer(limits: RpcLimits, interceptors: ServerInterceptor[]): Serve
   });
 }
 
-/** By path: how large the first message may be, and how a call with a larger one ends. */
+/** By path: the maximum size of the first message, and how a larger one ends its call. */
 function sizesOf(services: readonly BoundService[]): ReadonlyMap<string, FirstSize> {
   const sizes = new Map<string, FirstSize>();
   for (const { service } of services) {
@@ -320,7 +320,7 @@ async function inScope(
   } catch (error) {
     refuse(errorStatus(refusal(error), path, shared));
   } finally {
-    // A unary or failed call is over once answered; grpc-js says so too, but only later.
+    // A unary or failed call is over once answered; grpc-js reports that too, but only later.
     leave();
   }
 }

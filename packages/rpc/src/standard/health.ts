@@ -11,7 +11,7 @@ import {
 } from '@rackwright/messages';
 import { networkOfPeer } from '../wire/caller-address.ts';
 
-/** The name that stands for the server as a whole. */
+/** The name of the server as a whole. */
 const wholeServer = '';
 
 /** Streams of health at once, in all and to one address: clients need no token for one. */

@@ -32,7 +32,7 @@ export async function unlessAborted<T>(
  */
 export class Waits {
   readonly #signal: AbortSignal | undefined;
-  /** Of the wait under way. */
+  /** Ends the wait under way. */
   #abort: (() => void) | undefined;
   #reject: ((error: Error) => void) | undefined;
   #failure: Error | undefined;
@@ -43,7 +43,7 @@ export class Waits {
     signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** As `unlessAborted`; the wait before has ended. Rejects also as `fail` says. */
+  /** As `unlessAborted`; the earlier wait has ended. Rejects also when `fail` is called. */
   on<T>(promise: Promise<T>): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       this.#abort = () => resolve(undefined);
@@ -127,12 +127,12 @@ export async function* untilAborted<T>(
   }
 }
 
-/** Where a message stands in its stream; the first has bounds of its own. */
+/** The place of a message in its stream; the first has bounds of its own. */
 interface MessagePlace {
   readonly isFirst: boolean;
 }
 
-/** How the messages of a stream are read; `isFirst`: nobody has heard of the caller so far. */
+/** The reader of a stream's messages; `isFirst`: no handler knows of the call so far. */
 export interface MessageReader<T> {
   /** The cost of decoding it; throws when it is more than is taken. */
   weigh(bytes: Buffer, place: MessagePlace): number;

@@ -161,7 +161,7 @@ function judge(
   return { part, problem, loss };
 }
 
-/** What a disk says of its health that it did not say before. */
+/** A disk's health reports that are new since the beginning. */
 export function worse(before: HealthFacts | undefined, after: HealthFacts | undefined): string[] {
   const grown = (
     [

@@ -1,4 +1,4 @@
-/** How hot the machine is while it is worked. */
+/** The machine's temperature during a burn-in. */
 import type { BurnInMachine } from '../machine/burn-in-machine.ts';
 import type { StepContext } from '../steps/step.ts';
 

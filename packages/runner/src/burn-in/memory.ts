@@ -13,7 +13,7 @@ import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
 import { endOf, failedEnd, perSecond, speedWords, stateWords } from './result.ts';
 
 const pageBytes = 4_096;
-/** Memory that is asked for at once, bytes. */
+/** The size of one allocation, bytes. */
 const blockBytes = 64 * pieceBytesMax;
 /** Left to everything else, for every share, bytes. */
 const leftBytesMin = 256 * pieceBytesMax;
@@ -91,7 +91,7 @@ async function workMemory(
   return endOf(context, { kind: BurnInKind.MEMORY, startMs, parts: [part], heat, problems });
 }
 
-/** As much as there is, at most so many bytes, in blocks. */
+/** All available memory up to so many bytes, in blocks. */
 function takeMemory(machine: BurnInMachine, bytesMax: number): Uint8Array[] {
   const blocks: Uint8Array[] = [];
   while ((blocks.length + 1) * blockBytes <= bytesMax) {

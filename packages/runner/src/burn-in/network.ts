@@ -102,7 +102,7 @@ class Work {
     );
   }
 
-  /** Why it has to wait before the next exchange; undefined: no wait. */
+  /** Counts an exchange. Returns why it has to wait before the next one; undefined: no wait. */
   #take(end: Exchanged): string | undefined {
     switch (end.kind) {
       case 'done': {
@@ -153,7 +153,7 @@ interface Carrier {
   readonly name: string;
   readonly linkMbps: number;
   readonly errors: number;
-  /** How often the link came or went. */
+  /** How often the link changed. */
   readonly linkChanges: number;
 }
 

@@ -10,7 +10,7 @@ export const pieceBytesMax = 1024 * 1024;
 export interface Difference {
   /** Units that differ. */
   readonly units: number;
-  /** Where in the piece the first of them begins, and its first byte that differs. */
+  /** The beginning of the first one in the piece, and its first byte that differs. */
   readonly unitOffset: number;
   readonly byteOffset: number;
   /** Bits in which that byte differs. */
@@ -61,7 +61,7 @@ export class Pattern {
     return { units, unitOffset: first, byteOffset: byte, bits, belongsAt };
   }
 
-  /** Where a unit belongs that is whole but for its stamp. */
+  /** The right place of a unit that is whole but for its stamp. */
   #placeIn(wanted: Uint8Array, read: Uint8Array, first: number): number | undefined {
     const end = Math.min(read.length, first + this.#unitBytes);
     const rest = [wanted.subarray(first + 8, end), read.subarray(first + 8, end)] as const;

@@ -19,7 +19,7 @@ export interface Ended {
   readonly startMs: number;
   readonly parts: readonly Part[];
   readonly heat: Heat;
-  /** Each that alone keeps it from passing, the worst first. */
+  /** Each of them alone fails the burn-in; the worst first. */
   readonly problems: readonly string[];
   /** Why it failed, where that is no defect. */
   readonly type?: Failed['type'];

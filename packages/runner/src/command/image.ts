@@ -98,7 +98,7 @@ export function configProblem({ user, entrypoint, command }: ImageConfig): strin
   return undefined;
 }
 
-/** The program and its arguments: given ones stand in the place of the image's own. */
+/** The program and its arguments: given ones replace the image's own. */
 export function commandLine(
   { entrypoint, command }: ImageConfig,
   given: readonly string[],

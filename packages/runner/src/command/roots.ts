@@ -28,7 +28,7 @@ export interface CommandRoot {
   apply(archive: AsyncIterable<Uint8Array>): Promise<void>;
   /** Devices and pipes that were left out: how many, and the first few names. */
   readonly leftOut: { readonly count: number; readonly names: readonly string[] };
-  /** How to start a program in it, with /dev, /proc and /sys of this machine. */
+  /** The request that starts a program in it, with /dev, /proc and /sys of this machine. */
   enter(program: EnteredProgram): Promise<ProgramRequest>;
   /** Removes all of it. */
   remove(): Promise<void>;

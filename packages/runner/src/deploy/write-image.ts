@@ -45,7 +45,7 @@ import { writtenImage } from './written.ts';
 
 /** What the menu of UEFI firmware shows, and what our entries are known by. */
 const entryDescription = 'Rackwright image';
-/** How long the agent is asked to wait before an image that it did not serve is tried again. */
+/** The delay before another try of an image that the agent did not serve. */
 const retryDelayMs = 10_000;
 
 type ProvisionFailed = Extract<ProvisionEnd, { readonly kind: 'failed' }>;
@@ -126,7 +126,7 @@ async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
   return end.kind === 'failed' ? failureOf(work, end) : await completed(work, end.installed);
 }
 
-/** Of a disk that came after the host was inspected nobody knows whose it is. */
+/** The owner of a disk that came after the host was inspected is unknown. */
 function strangerTo({ devices }: agent.RunStep, device: DeviceFacts): string | undefined {
   const known = devices.flatMap((plan) =>
     plan.device === undefined ? [] : [deviceIdentity(plan.device)],

@@ -8,7 +8,7 @@ import { gateOf, stopIfCancelled, teller, tellProgress, type Work } from './work
 /** Discarded at once, bytes: between two such pieces it can be stopped. */
 const discardBytesMax = 64 * 1024 ** 3;
 
-/** As whole units as fit into one piece: a unit that two pieces share keeps its content. */
+/** The whole units that fit into one piece: a unit that two pieces share would keep its content. */
 export function discardPieceBytes({ discardGranularityBytes = 1 }: Region): number {
   const units = Math.max(1, Math.floor(discardBytesMax / discardGranularityBytes));
   return units * discardGranularityBytes;

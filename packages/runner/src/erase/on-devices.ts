@@ -125,7 +125,7 @@ interface Health {
   readonly healthAfter?: MessageInitShape<typeof DeviceHealthSchema>;
 }
 
-/** What a device said of its health when it was listed, before and after the step. */
+/** A device's health in its listing, before and after the step. */
 function healthOf(
   identity: string,
   targets: readonly Target[],

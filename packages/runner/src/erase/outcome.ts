@@ -18,7 +18,7 @@ import type { Target } from './targets.ts';
 import { type RegionChallenge, wordsOf } from './verify.ts';
 import type { Work } from './work.ts';
 
-/** Of a verdict's reason, in evidence. */
+/** The size of a verdict's reason, in evidence. */
 const reasonBytesMax = 512;
 
 export type OutcomeInit = MessageInitShape<typeof agent.DeviceOutcomeSchema>;
@@ -40,7 +40,7 @@ export interface DeviceEnd {
   readonly verdict: RecordedVerdict;
   readonly erasingFailed?: boolean;
   readonly returned?: boolean;
-  /** Of a device that could not be held; else `Work.loss` says it. */
+  /** The loss of a device that could not be held; else it is `Work.loss`. */
   readonly loss?: DeviceLoss | undefined;
 }
 

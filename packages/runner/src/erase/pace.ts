@@ -1,4 +1,4 @@
-/** How fast work on a device goes and how long it still takes, in words. Pure but for the clock. */
+/** The speed of work on a device and its remaining time, as text. Pure but for the clock. */
 import type { Clock } from '@rackwright/platform';
 
 /** Before that the speed says nothing, milliseconds. */
@@ -7,7 +7,7 @@ const settleMs = 2_000;
 export class Pace {
   readonly #clock: Pick<Clock, 'suspendAwareMs'>;
   readonly #totalBytes: number;
-  /** Of the first transfer: work before it says nothing of the speed. */
+  /** The time of the first transfer: work before it says nothing of the speed. */
   #startMs: number | undefined;
   #bytes = 0;
 

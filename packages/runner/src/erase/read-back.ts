@@ -29,7 +29,7 @@ export async function readAgain(work: Work, when: string): Promise<Verdict> {
     : verdict;
 }
 
-/** Of a device that is read whole there are no other places. Nothing was marked in them. */
+/** A device that is read whole has no other places. They hold no marks. */
 export function newPlaces(challenges: readonly RegionChallenge[]): readonly RegionChallenge[] {
   if (!challenges.every(({ plan }) => plan.reading.level === 'sampled')) return [];
   return challenges.map((challenge) => ({ ...challenge, marks: [] }));

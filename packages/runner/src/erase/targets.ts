@@ -25,11 +25,11 @@ import type * as agent from '@rackwright/messages/agent';
 import type { DeviceListing } from '../machine/block-devices.ts';
 
 export interface Target {
-  /** As it is now: kernel names are those of this boot. */
+  /** The device at present: kernel names are those of this boot. */
   readonly device: DeviceFacts;
   readonly identity: string;
   readonly plan: { readonly kind: 'erase'; readonly method: ErasureMethod } | RefusedPlan;
-  /** How it is read back. */
+  /** The kind of its reading. */
   readonly verification: Verification;
   /** What the order says of it. */
   readonly asked: agent.DevicePlan;

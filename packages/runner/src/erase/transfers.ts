@@ -74,7 +74,7 @@ export type ReadMemory = readonly Uint8Array[];
 /** Not in use, for the next one: making such memory takes address space for a while. */
 const spare: ReadMemory[] = [];
 
-/** As much memory as `readPieces` uses; it is given back when nothing reads into it any more. */
+/** The memory that `readPieces` uses; it is given back when nothing reads into it any more. */
 export function borrowTransfers(): { readonly transfers: ReadMemory; giveBack(): void } {
   const transfers = spare.pop() ?? transferMemory(transfersInFlight, readBytesMax);
   return { transfers, giveBack: () => void spare.push(transfers) };

@@ -33,7 +33,7 @@ export interface RegionChallenge {
   readonly spans: readonly Span[];
   readonly seed: Uint8Array;
   readonly plan: ChallengePlan;
-  /** Where marks are written after the method; none where zeros are expected. */
+  /** The places of marks that are written after the method; none where zeros are expected. */
   readonly marks: readonly number[];
 }
 
@@ -100,7 +100,7 @@ export async function writeMarks(
   await open.flush();
 }
 
-/** How the planned places are read. */
+/** The reading of the planned places. */
 export interface Reading {
   readonly method: ErasureMethod;
   /** The challenge was read back as written before the erasure began. */

@@ -21,14 +21,14 @@ export interface Work {
   readonly progress: DeviceProgress;
   /** Errors by kind, as evidence names kinds. */
   readonly errors: Record<string, bigint>;
-  /** By the method; challenges are not counted. */
+  /** Bytes that the method wrote; challenges are not counted. */
   bytesWritten: number;
   /** The challenge has been read back as written, by this attempt or the one that is checked. */
   challenged: boolean;
   loss: DeviceLoss | undefined;
   methodMs: number;
   verifyMs: number;
-  /** How often it was read, and the bytes of all readings. */
+  /** The number of readings, and the bytes of all readings. */
   readings: number;
   bytesOfReadings: number;
 }
@@ -51,8 +51,8 @@ export function gateOf({ context, held }: Work): Gate {
 }
 
 /**
- * True once in so many milliseconds. By wall time, which is cheap enough to be asked for each
- * transfer; a clock that is set makes it due at once.
+ * True once in so many milliseconds. It uses wall time, which is cheap enough for a read at each
+ * transfer; a step of the clock makes it due at once.
  */
 function every({ clock }: StepContext, intervalMs: number): () => boolean {
   let lastMs = clock.nowMs();

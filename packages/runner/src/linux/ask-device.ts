@@ -19,7 +19,7 @@ import type { SysRoots } from './sys-roots.ts';
 import { sayTool } from './tool.ts';
 import { readWriteCache } from './write-cache.ts';
 
-/** Devices that are asked at the same time; a broken one takes until its timeouts. */
+/** Devices that are queried at the same time; a broken one takes until its timeouts. */
 const askedAtOnceMax = 8;
 const identityTimeoutMs = 20_000;
 
@@ -76,7 +76,7 @@ async function askDevice(exec: Exec, roots: SysRoots, device: DeviceFacts): Prom
     case 'optical':
     case 'kernel':
     case 'unknown':
-      // Never erased, so nothing of it is wanted.
+      // It is never erased, so no facts of it are needed.
       return {};
   }
 }

@@ -20,7 +20,7 @@ export interface AtaIdentity {
   readonly sanitize: SanitizeFacts;
   /** Word 217: revolutions per minute; 1 is solid state, 0 says nothing. */
   readonly rotation: number;
-  /** Words 89 and 90: minutes that SECURITY ERASE UNIT takes, 0 when it does not say. */
+  /** Words 89 and 90: minutes that SECURITY ERASE UNIT takes, 0 when unreported. */
   readonly eraseMinutes: number;
   readonly enhancedEraseMinutes: number;
 }

@@ -1,10 +1,9 @@
 /**
- * What a device says of its native size, compared with the size that can be addressed. Reads only;
- * the parsers are pure.
+ * A device's native size, compared with its addressable size. Reads only; the parsers are pure.
  *
  * Invariants:
- * C1 A device that cannot be asked, or whose answer is not understood, is `notExamined` with the
- *    reason: silence never means "nothing is hidden".
+ * C1 A device that cannot be queried, or whose answer is unknown, is `notExamined` with the reason:
+ *    silence never means "nothing is hidden".
  */
 import type { CapacityFacts } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
@@ -74,7 +73,9 @@ async function readRealMax(exec: Exec, path: string): Promise<number | undefined
   return parseRealMaxSectors(await sayTool(exec, 'hdparm', ['--dco-identify', path], askTimeoutMs));
 }
 
-/** `realSectors`: without any overlay; undefined when the device has overlays and does not say. */
+/**
+ * `realSectors`: without any overlay; undefined when the device has overlays of unreported size.
+ */
 export function compareSizes(sizes: {
   readonly sizeBytes: number;
   readonly sectorBytes: number;

@@ -1,10 +1,10 @@
 /**
  * Folders that commands take for "/", in a folder of this runner.
  *
- * M1 /dev, /proc and /sys are mounted in a mount namespace of the program alone: they are gone when
- *    its last process is, however it ends, and no removal of the folder can reach them.
- * M2 The program sees its own environment and nothing of ours; secrets stand in no list of
- *    arguments, where it would be easier for others to see them.
+ * M1 /dev, /proc and /sys are mounted in a mount namespace of the program alone: they are gone with
+ *    its last process, at each end, and no removal of the folder can reach them.
+ * M2 The program sees its own environment and nothing of ours. No list of arguments holds a secret,
+ *    because others could see it there more easily.
  */
 import { access, mkdir, readdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -23,7 +23,7 @@ import { inheritedPath, longestWorkMs, runTool } from './tool.ts';
 
 /** One open device or file. */
 export interface DirectRegion extends OpenRegion {
-  /** Of this process; open until `close`. */
+  /** A descriptor of this process; open until `close`. */
   readonly descriptor: number;
   /** Device number as the kernel writes it ("8:0"); empty for a plain file. */
   readonly deviceNumber: string;

@@ -9,7 +9,7 @@ import { type Exec, errorText } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import { runTool } from './tool.ts';
 
-/** Where they are mounted; nothing there: the host was not started by UEFI. */
+/** The place of their mount; nothing there: the host was not started by UEFI. */
 export const efiVariablesFolder = '/sys/firmware/efi/efivars';
 
 const globalVendor = '8be4df61-93ca-11d2-aa0d-00e098032b8c';

@@ -40,14 +40,14 @@ export type Lie =
   | { readonly kind: 'leaves'; readonly operation: MediumOperation; readonly byte: number }
   /** The operation affects only the first bytes of its range. */
   | { readonly kind: 'stopsAt'; readonly operation: MediumOperation; readonly bytes: number }
-  /** After so many changes none is made any more; it says so, or not. */
+  /** After so many changes no further one is made; it reports that, or not. */
   | {
       readonly kind: 'writeProtects';
       readonly afterChanges: number;
       readonly silently: boolean;
     }
   | { readonly kind: 'flushFails' }
-  /** Reads of the range answer fewer bytes than were asked for. */
+  /** Reads of the range return fewer bytes than requested. */
   | (Extent & { readonly kind: 'shortReads'; readonly bytes: number })
   /** Before its n-th operation it is pulled; the spare of that name takes its place. */
   | {
@@ -66,8 +66,8 @@ export type Lie =
   /** Before its n-th operation the spare of that name is plugged in. */
   | { readonly kind: 'brings'; readonly afterOperations: number; readonly disk: string }
   /**
-   * Asked who it is for the n-th time, and later, it says something else; so it does only between
-   * these of its operations.
+   * From the n-th query of its identity on it reports another one; but only between these of its
+   * operations.
    */
   | {
       readonly kind: 'says';

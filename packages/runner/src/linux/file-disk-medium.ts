@@ -13,7 +13,9 @@ import { DeviceError, transferBytesMax } from '../machine/block-devices.ts';
 import { type Extent, type Lie, type MediumOperation, meeting } from './file-disk-lies.ts';
 import { addKept, type Kept, readKept, restore, writeKept } from './file-disk-undo.ts';
 
-/** What a disk has been asked since its description was read first; shared by its regions. */
+/**
+ * The number of a disk's operations since its description was first read; shared by its regions.
+ */
 export interface DiskCounts {
   looks: number;
   listings: number;
@@ -126,7 +128,7 @@ export class Medium {
     return pieces;
   }
 
-  /** Where the bytes stand, one transfer each; `from` counts from the first of them. */
+  /** The places of the bytes, one transfer each; `from` counts from the first of them. */
   #wrapped(offset: number, length: number): (Extent & { readonly from: number })[] {
     const wraps = this.#parts.lies.find((lie) => lie.kind === 'wraps');
     const everyBytes = wraps?.everyBytes ?? Number.MAX_SAFE_INTEGER;

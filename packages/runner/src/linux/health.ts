@@ -43,7 +43,7 @@ function rawAttribute(answer: Fields, id: number): number | undefined {
   return countOf(fieldsOf(row?.['raw'])?.['value']);
 }
 
-/** smartctl may say something before and after the object. */
+/** smartctl may print text before and after the object. */
 function jsonIn(text: string): Fields | undefined {
   const from = text.indexOf('{');
   const to = text.lastIndexOf('}');

@@ -43,7 +43,7 @@ interface RegionIdentity {
 interface HeldRegion {
   readonly region: Region;
   readonly open: DirectRegion;
-  /** As it was when it was opened. */
+  /** The identity at its opening. */
   readonly identity: RegionIdentity;
 }
 

@@ -36,7 +36,7 @@ export async function dismantle(
     const holders = await holdersOf(roots, name);
     const kept = holders.filter((holder) => !isDismantlable(holder));
     if (kept.length > 0) throw new DeviceError(`${name} is in use by ${kept.join(', ')}`);
-    // In the order in which they were found each stands on one before it.
+    // Each is on top of one that was found before it, so they go in reverse order.
     for (const holder of holders.reverse()) done.push(await takeDown(exec, roots, holder));
     const left = await holdersOf(roots, name);
     if (left.length > 0) throw new DeviceError(`${name} is still held by ${left.join(', ')}`);

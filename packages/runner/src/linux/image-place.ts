@@ -1,4 +1,4 @@
-/** Where images are put onto disks: a real machine, or one made of software. */
+/** The places where images are put onto disks: a real machine, or a simulated one. */
 import { access } from 'node:fs/promises';
 import { bootEntryWrites } from '@rackwright/disk-image';
 import type { Clock, Exec, Hashes, WebClient } from '@rackwright/platform';
@@ -35,7 +35,7 @@ export function linuxImagePlace(
   };
 }
 
-/** Nothing boots from its disks, so that no image is asked whether it could. */
+/** Nothing boots from its disks, so images are not checked for booting. */
 export function softwareImagePlace(web: WebClient, clock: Clock, hashes: Hashes): ImagePlace {
   return {
     architecture: ownArchitecture,

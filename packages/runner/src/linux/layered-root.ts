@@ -35,7 +35,7 @@ import {
 } from '@rackwright/oci';
 import type { UnpackLimits } from '../command/roots.ts';
 
-/** As the kernel follows (path_resolution(7)). */
+/** The kernel's bound (path_resolution(7)). */
 const linksFollowedMax = 40;
 const targetBytesMax = 4_095;
 const folderMode = 0o755;

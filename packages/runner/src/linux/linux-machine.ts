@@ -119,7 +119,7 @@ async function readFirmware({ sys }: SysRoots): Promise<MachineHardware['firmwar
   return all.filter(({ version }) => version !== '');
 }
 
-/** One entry per socket. A machine that does not say its sockets has one. */
+/** One entry per socket. A machine that does not report its sockets has one. */
 export function readCpus(cpuinfo: string): MachineHardware['cpus'] {
   const sockets = new Map<string, { model: string; cores: Set<string>; threads: number }>();
   for (const paragraph of cpuinfo.split('\n\n')) {

@@ -1,6 +1,7 @@
 /**
- * What the ramdisk's first process has heard on the network cards: `lldp.sh` writes a capture for
- * each, and since when it listens. Nothing waits for more: a switch speaks every 30 s.
+ * The frames that the ramdisk's first process has received on the network cards: `lldp.sh` writes a
+ * capture for each card, and the time since when it listens. Nothing waits for more: a switch sends
+ * every 30 s.
  */
 import { type Neighbor, neighborsIn } from '../lldp/capture.ts';
 import { readBytes, readNumber, readText } from './sys-files.ts';

@@ -25,7 +25,7 @@ const toolTimeoutMs = 60_000;
 const toolOutputBytesMax = 4096;
 const toolWordsBytesMax = 512;
 
-/** Kernel modules by file system; those of names in vfat are asked for by nobody else. */
+/** Kernel modules by file system; no other module depends on those for names in vfat. */
 const modules: Readonly<Record<Filesystem, readonly string[]>> = {
   ext4: ['ext4'],
   xfs: ['xfs'],

@@ -15,7 +15,7 @@ const formatBit = 1 << 1;
 const managementBit = 1 << 3;
 const eraseReachesAllBit = 1 << 1;
 const cryptoBit = 1 << 2;
-/** Identify Namespace: DLFEAT bits 2:0 say what deallocated blocks read as. */
+/** Identify Namespace: DLFEAT bits 2:0 give the content of deallocated blocks. */
 const deallocatedBits = 0b111;
 /** Identify Namespace: FPI bit 7 says that bits 6:0, the percentage left to format, count. */
 const formatProgressSupported = 1 << 7;
@@ -112,7 +112,7 @@ export async function formatNamespaces(
   return lines;
 }
 
-/** What a controller is still doing by itself; undefined when it is idle or cannot say. */
+/** A controller's work in progress; undefined when it is idle or does not report it. */
 export async function nvmeBusyWith(
   exec: Exec,
   namespaces: readonly OpenNamespace[],

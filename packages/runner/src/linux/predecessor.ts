@@ -28,7 +28,7 @@ export interface PredecessorParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly bootId: string;
-  /** Where this runner and its predecessors leave their mark. */
+  /** The file with the mark of this runner and its predecessors. */
   readonly path: string;
   readonly procRoot: string;
   readonly ownPid: number;

@@ -26,7 +26,7 @@ export async function readProcess(
   return { state, group: Number(group), startTicks };
 }
 
-/** The living processes that `wanted` says yes to. */
+/** The living processes that satisfy `wanted`. */
 export async function processesWhere(
   procRoot: string,
   wanted: (pid: number, facts: ProcessFacts) => boolean | Promise<boolean>,

@@ -29,7 +29,7 @@ export interface ProgramParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly bootId: string;
-  /** Where the mark of the program at work is left. */
+  /** The file with the mark of the program at work. */
   readonly markPath: string;
   readonly procRoot: string;
   /** The control group of the program at work, this runner's alone; absent: there is none. */
@@ -55,7 +55,7 @@ exec "$@" 3<&- 2>&1`;
 interface ProgramMark {
   readonly bootId: string;
   readonly operationId: OperationId;
-  /** Of the process that leads the group. */
+  /** The pid of the process that leads the group. */
   readonly pid: number;
   readonly startTicks: string;
 }
@@ -175,7 +175,7 @@ async function whenEnded(
   return { kind: 'stuck', message };
 }
 
-/** By what the processes of one program are known; beside its control group. */
+/** The marks by which the processes of one program are recognized; beside its control group. */
 interface Marks {
   readonly group?: number | undefined;
   readonly operationId?: OperationId;

@@ -34,7 +34,7 @@ const sure = '--yes-i-know-what-i-am-doing';
  */
 const erasePassword = 'rackwright';
 
-/** Runs one method to its end. Rejects with `DeviceError`. Answers what the tools said. */
+/** Runs one method to its end. Rejects with `DeviceError`. Returns the tools' output. */
 export async function eraseItself(
   exec: Exec,
   device: DeviceFacts,
@@ -57,7 +57,7 @@ export async function eraseItself(
   }
 }
 
-/** Why a disk that is no NVMe device is at work on its own; undefined: idle, or it cannot say. */
+/** Why a disk that is no NVMe device is at work on its own; undefined: idle, or unreported. */
 export async function selfBusyWith(
   exec: Exec,
   { sanitize }: DeviceFacts,

@@ -85,7 +85,7 @@ function structuresIn(table: Uint8Array): readonly Structure[] {
   return found;
 }
 
-/** Behind the two zero bytes that end them; undefined: there are none. */
+/** The offset behind the two zero bytes that end them; undefined: there are none. */
 function endOfStrings(table: Uint8Array, start: number): number | undefined {
   for (let index = start; index + 1 < table.length; index += 1) {
     if (table[index] === 0 && table[index + 1] === 0) return index + 2;

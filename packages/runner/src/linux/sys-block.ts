@@ -65,7 +65,7 @@ export async function readNames(
   name: string,
 ): Promise<Pick<DeviceFacts, 'serial' | 'wwn'>> {
   return {
-    // A boot partition answers with the serial of its device, and is none.
+    // A boot partition reports the serial of its device, and is no device.
     serial: isMmcBoot(name) ? '' : cleanText(await readSerial(folder, name)),
     wwn: isMmcBoot(name) ? '' : await readWwn(folder),
   };
@@ -79,7 +79,7 @@ export async function readAttachment(folder: string): Promise<number | undefined
   return (await readNumber(folder, 'diskseq')) || undefined;
 }
 
-/** SCSI and ATA say vendor and model; cards have a name. */
+/** SCSI and ATA report vendor and model; cards have a name. */
 async function readModel(folder: string): Promise<string> {
   const model = [await readText(folder, 'device/vendor'), await readText(folder, 'device/model')];
   const words = cleanText(model.join(' '));
@@ -93,7 +93,7 @@ async function readWwn(folder: string): Promise<string> {
   return worldWideName(wwid) || (/^[\da-f]{32}$/.test(cid) ? `cid.${cid}` : '');
 }
 
-/** `ATA` stands for the maker where a bridge speaks for an ATA disk; virtio says an id. */
+/** Behind a bridge an ATA disk reports `ATA` as its maker; virtio reports an id. */
 async function readManufacturer(folder: string): Promise<Pick<DeviceFacts, 'manufacturer'>> {
   const vendor = cleanText(await readText(folder, 'device/vendor'));
   const card = await readText(folder, 'device/manfid');
@@ -228,7 +228,7 @@ export function isReplayProtected(name: string): boolean {
   return /^mmcblk\d+rpmb$/.test(name);
 }
 
-/** By the kernel name, the resolved place in /sys/devices, and what device mapper calls it. */
+/** By the kernel name, the resolved place in /sys/devices, and the UUID from device mapper. */
 export function transportOf(name: string, place: string, mapperUuid: string): Transport {
   if (mapperUuid.startsWith('mpath-')) return 'multipath';
   if (/^(loop|ram|zram|nbd|md|drbd|dm-)/.test(name)) return 'kernel';
@@ -267,7 +267,9 @@ async function readRaidVolume(folder: string, place: string): Promise<boolean> {
   return raidVendors.test(await readText(folder, 'device/vendor'));
 }
 
-/** virtio and NVMe say it in `serial`; SCSI and ATA in vital product page 0x80; else its bridge. */
+/**
+ * virtio and NVMe report it in `serial`; SCSI and ATA in vital product page 0x80; else its bridge.
+ */
 async function readSerial(folder: string, name: string): Promise<string> {
   const place = await resolvePath(folder);
   if (isMemoryBlock(name)) return await readMemorySerial(place);

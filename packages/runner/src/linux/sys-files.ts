@@ -30,7 +30,7 @@ export async function namesIn(...path: readonly string[]): Promise<string[]> {
   }
 }
 
-/** Where a link leads; empty when it does not exist. */
+/** The target of a link; empty when it does not exist. */
 export async function resolvePath(...path: readonly string[]): Promise<string> {
   try {
     return await realpath(join(...path));

@@ -1,10 +1,10 @@
 /**
  * Persistent memory: the NVDIMM bus in /sys (drivers/nvdimm), CXL memory devices, and the tables
- * and address ranges that speak of it when no driver does. Reads only.
+ * and address ranges that show it when no driver does. Reads only.
  *
  * Invariants:
- * P1 A module, a namespace and unallocated space that no block device stands for are signs.
- * P2 A block device that is smaller than its namespace hides what its mode keeps for itself.
+ * P1 A module, a namespace and unallocated space without a block device are signs.
+ * P2 A block device that is smaller than its namespace hides the part that its mode uses itself.
  */
 import { join } from 'node:path';
 import type { CapacityFacts, StorageSign } from '@rackwright/erasure';
@@ -143,7 +143,7 @@ async function unallocatedSigns(bus: NdBus): Promise<StorageSign[]> {
   for (const name of regionsOf(bus)) {
     const folder = join(bus.roots.sys, 'bus/nd/devices', name);
     const sizeBytes = await readNumber(folder, 'available_size');
-    // Regions without labels (nstype 4) are one namespace as they are, and say all is available.
+    // Regions without labels (nstype 4) are one namespace, and report all space as available.
     if (sizeBytes === 0 || (await readText(folder, 'nstype')) === '4') continue;
     signs.push(
       makeSign('persistentMemory', name, { sizeBytes, detail: 'space that is in no namespace' }),
@@ -156,7 +156,7 @@ function regionsOf({ names }: NdBus): string[] {
   return names.filter((each) => /^region\d+$/.test(each));
 }
 
-/** CXL memory devices that say they keep part of their memory without power. */
+/** CXL memory devices that report memory which keeps its content without power. */
 async function cxlSigns({ sys }: SysRoots): Promise<StorageSign[]> {
   const signs: StorageSign[] = [];
   for (const name of await namesIn(sys, 'bus/cxl/devices')) {

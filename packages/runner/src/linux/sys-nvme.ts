@@ -129,7 +129,7 @@ async function readController(
   };
 }
 
-/** Older kernels do not say it; their names end with it. */
+/** Older kernels do not report it; their names end with it. */
 async function readNamespaceId(place: string, name: string): Promise<number> {
   return (await readNumber(place, 'nsid')) || Number(/n(\d+)$/.exec(name)?.[1] ?? 0);
 }

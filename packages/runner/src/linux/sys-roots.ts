@@ -1,4 +1,4 @@
-/** Where the kernel's files are; other places in tests. */
+/** The roots of the kernel's files; other places in tests. */
 export interface SysRoots {
   readonly sys: string;
   readonly proc: string;

@@ -3,7 +3,9 @@ import { type Exec, firstInheritedDescriptor } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
 import { DeviceError } from '../machine/block-devices.ts';
 
-/** How a tool names the descriptor that it gets as number `index` of `descriptors`. */
+/**
+ * The path by which a tool opens the descriptor that it gets as number `index` of `descriptors`.
+ */
 export function inheritedPath(index: number): string {
   return `/dev/fd/${firstInheritedDescriptor + index}`;
 }
@@ -22,12 +24,12 @@ export function longestWorkMs(bytes: number): number {
 
 /** Output kept of one tool, bytes. */
 export const toolOutputBytesMax = 256 * 1024;
-/** Of what a failed tool said, in the words of its failure; outcomes and certificates hold them. */
+/** The size of a failed tool's output in its failure; outcomes and certificates hold it. */
 const wordsBytesMax = 768;
 
 /**
- * What the tool said, line by line. Rejects with `DeviceError` unless it ended with 0. The tool
- * gets `descriptors` as its `/dev/fd/3` and so on.
+ * The tool's output, line by line. Rejects with `DeviceError` unless it ended with 0. The tool gets
+ * `descriptors` as its `/dev/fd/3` and so on.
  */
 export async function runTool(
   exec: Exec,
@@ -55,7 +57,7 @@ export async function runTool(
   }
 }
 
-/** The tool's output as JSON, or undefined when it failed or said none. */
+/** The tool's output as JSON, or undefined when it failed or gave none. */
 export async function askTool(
   exec: Exec,
   file: string,

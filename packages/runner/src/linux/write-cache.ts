@@ -23,8 +23,8 @@ export function parseCachingPage(text: string): WriteCache | undefined {
 }
 
 /**
- * Undefined when nothing says so. `folder`: in /sys/block. What the kernel flushes has a cache
- * ("write back"); which devices let it be switched off, each kind of device says in its own way.
+ * Undefined when nothing reports it. `folder`: in /sys/block. A device that the kernel flushes has
+ * a cache ("write back"); whether it can be switched off is read in a way of each kind of device.
  */
 export async function readWriteCache(
   exec: Exec,

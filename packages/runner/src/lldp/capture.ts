@@ -13,9 +13,9 @@ import type { LldpNeighborSchema } from '@rackwright/messages';
 import { boundText } from '@rackwright/results';
 import { decodeLldp, type LldpFrame } from './frame.ts';
 
-/** Neighbours of one interface that are kept: the ones that were heard last. */
+/** Neighbours of one interface that are kept: the most recently heard ones. */
 export const neighborsMax = 4;
-/** Of each text of a neighbour that is kept: inventories are one bounded record. */
+/** The size of each kept text of a neighbour: inventories are one bounded record. */
 const textBytesMax = 128;
 /** A capture has few frames: the ramdisk stops after 16. */
 const framesMax = 64;

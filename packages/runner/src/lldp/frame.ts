@@ -9,18 +9,18 @@
  */
 import { ByteReader, DecodeError } from '@rackwright/bytes';
 
-/** What a neighbour says; texts that it does not say are empty. */
+/** The content of a neighbour's frame; absent texts are empty. */
 export interface LldpFrame {
   readonly chassisId: string;
   readonly portId: string;
-  /** How long it counts; 0: the neighbour takes its leave (§9.1.2.2). */
+  /** How long it counts; 0: the neighbour signs off (§9.1.2.2). */
   readonly ttlSeconds: number;
   readonly systemName: string;
   readonly portDescription: string;
   readonly systemDescription: string;
   /** In the order of the frame; at most `managementAddressesMax`. */
   readonly managementAddresses: readonly string[];
-  /** The VLAN of untagged frames (IEEE 802.1Q §D.2.1); undefined: it does not say. */
+  /** The VLAN of untagged frames (IEEE 802.1Q §D.2.1); undefined: unreported. */
   readonly portVlan: number | undefined;
 }
 
@@ -150,7 +150,7 @@ const chassisKinds: IdKinds = {
   ...{ 1: plain, 2: plain, 3: plain, 6: plain, 7: plain },
   ...{ 4: colons, 5: networkAddress },
 };
-/** §8.5.3.2, table 8-3; an agent circuit id (6) is of bytes that say nothing to people. */
+/** §8.5.3.2, table 8-3; an agent circuit id (6) has bytes that are no text. */
 const portKinds: IdKinds = {
   ...{ 1: plain, 2: plain, 5: plain, 7: plain },
   ...{ 3: colons, 4: networkAddress },

@@ -50,7 +50,7 @@ export interface DeviceListing {
   readonly signs: readonly StorageSign[];
 }
 
-/** How NVMe format treats user data: Secure Erase Settings 1 and 2. */
+/** The treatment of user data by NVMe format: Secure Erase Settings 1 and 2. */
 export type NvmeEraseMode = 'userData' | 'crypto';
 
 /** `read`: opened so that nothing can be written. */
@@ -91,13 +91,13 @@ export interface HeldDevice {
    */
   present(): Promise<void>;
   /**
-   * Formats all namespaces of an NVMe controller. Cannot be stopped. Resolves with what the tool
-   * said, line by line.
+   * Formats all namespaces of an NVMe controller. Cannot be stopped. Resolves with the tool's
+   * output, line by line.
    */
   nvmeFormat(mode: NvmeEraseMode): Promise<string[]>;
   /**
-   * Has the device erase itself by a method that it offers, and waits for its end. Cannot be
-   * stopped. Resolves with what the tool said, line by line.
+   * Has the device erase itself by one of its methods, and waits for its end. Cannot be stopped.
+   * Resolves with the tool's output, line by line.
    */
   eraseItself(method: SelfErasure): Promise<string[]>;
   /** Why the device is still at work on its own (a format, a sanitize); undefined when idle. */
@@ -112,8 +112,8 @@ export interface OpenRegion {
   /** The bytes are valid until the next call. At most `transferBytesMax`. One at a time. */
   read(offset: number, length: number): Promise<Uint8Array>;
   /**
-   * Fills `target`, which stands in transfer memory. Several may be under way, each with memory of
-   * its own. At most `streamBytesMax`.
+   * Fills `target`, which is in transfer memory. Several may be under way, each with memory of its
+   * own. At most `streamBytesMax`.
    */
   readInto(offset: number, target: Uint8Array): Promise<void>;
   /**
@@ -123,18 +123,18 @@ export interface OpenRegion {
   write(offset: number, bytes: Uint8Array): Promise<void>;
   /** Writes zeros as ordinary data. At most `streamBytesMax`. Several may be under way. */
   writeZeros(offset: number, length: number): Promise<void>;
-  /** Resolves with what the tool said, line by line. */
+  /** Resolves with the tool's output, line by line. */
   discard(offset: number, length: number): Promise<string[]>;
   /**
-   * Has the device make zeros as it does best, of any length. Absent: it is not asked. That it
-   * resolves proves nothing.
+   * Has the device make zeros in its best way, of any length. Absent: the device has none. Its
+   * success proves nothing.
    */
   zeroOut?(offset: number, length: number): Promise<string[]>;
   /** Durable on the device when it resolves. */
   flush(): Promise<void>;
 }
 
-/** Largest read or write that stands for itself, bytes. */
+/** Largest single read or write, bytes. */
 export const transferBytesMax = 1024 * 1024;
 /** Largest transfer of a whole disk that is overwritten or read back, bytes. */
 export const streamBytesMax = 4 * transferBytesMax;

@@ -36,12 +36,12 @@ export interface MemoryErrors {
 /** Counters since the boot (Documentation/ABI/testing/sysfs-class-net-statistics). */
 export interface NetworkCard {
   readonly name: string;
-  /** 0: it has no link, or does not say. */
+  /** 0: it has no link, or does not report it. */
   readonly linkMbps: number;
   readonly receivedBytes: number;
   readonly sentBytes: number;
   readonly receiveErrors: number;
   readonly sendErrors: number;
-  /** How often the link came or went. */
+  /** How often the link changed. */
   readonly linkChanges: number;
 }

@@ -10,7 +10,7 @@ import type { Machine } from './machine.ts';
 
 /** Entries of each list of an inventory. */
 export const inventoryEntriesMax = 256;
-/** Of the whole inventory: it is stored as one record. */
+/** The size of the whole inventory: it is stored as one record. */
 export const inventoryBytesMax = 160 * 1024;
 
 /** The machine has more than an inventory holds; nothing is left out silently. */

@@ -13,7 +13,7 @@ import type { BurnInMachine } from './burn-in-machine.ts';
 export interface Machine {
   /** SMBIOS identity, raw, and the BMC's GUID as seen in band. */
   identity(): Promise<SystemIdentity>;
-  /** What an image has to be for. Absent: the machine does not say. */
+  /** The architecture that an image has to be for. Absent: unreported. */
   readonly architecture?: Architecture;
   hardware(): Promise<MachineHardware>;
   /** The BMC's address on the network as it says in band; empty: none, or it cannot be read. */
@@ -32,7 +32,7 @@ export interface MachineHardware {
   readonly cpus: MessageInitShape<typeof CpuSchema>[];
   readonly memoryBytes: bigint;
   readonly interfaces: MessageInitShape<typeof NetworkInterfaceSchema>[];
-  /** Unset, as the next: the machine does not say. */
+  /** Unset, like the next: unreported. */
   readonly memoryModules?: MessageInitShape<typeof MemoryModuleSchema>[];
   readonly firmware?: MessageInitShape<typeof FirmwareVersionSchema>[];
 }

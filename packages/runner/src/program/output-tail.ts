@@ -4,7 +4,7 @@ export const outputTailBytesMax = 64 * 1024;
 /** The last lines of it that are shown everywhere. */
 export const lastOutputCharactersMax = 512;
 const lastLinesMax = 5;
-/** Of the last line in the message of a failure. */
+/** The length of the last line in the message of a failure. */
 export const lastLineCharactersMax = 200;
 
 /** Bytes go in, the last `bytesMax` of them stay. */
@@ -46,7 +46,7 @@ export function lastLines(tail: Uint8Array): string {
   return cutFront(lines.join('\n'), lastOutputCharactersMax);
 }
 
-/** The last line that says something; empty when there is none. */
+/** The last line that is not empty; empty when there is none. */
 export function lastLine(tail: Uint8Array): string {
   return cutFront(linesOf(tail).at(-1) ?? '', lastLineCharactersMax);
 }

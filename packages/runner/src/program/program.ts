@@ -23,7 +23,7 @@ export interface ProgramRequest {
   readonly args: readonly string[];
   /** All of it, but for the mark of the operation (`operationVariable`). */
   readonly environment: Readonly<Record<string, string>>;
-  /** Where it works; an absolute path as seen below `root`. */
+  /** Its working folder; an absolute path as seen below `root`. */
   readonly folder: string;
   /** The folder that it takes for "/"; absent: the one of the runner. */
   readonly root?: string;
@@ -32,13 +32,13 @@ export interface ProgramRequest {
 /** The variable that every process of an operation has in its environment. */
 export const operationVariable = 'RACKWRIGHT_OPERATION';
 
-/** How a program ended. */
+/** The end of a program. */
 export type ProgramEnd =
   | { readonly kind: 'exited'; readonly code: number }
   /** "SIGKILL" */
   | { readonly kind: 'signalled'; readonly signal: string }
   | { readonly kind: 'notStarted'; readonly message: string }
-  /** It has ended, but not all of its group, for all that it was killed: a dead disk, say. */
+  /** It has ended, but not all of its group, although it was killed: for example on a dead disk. */
   | { readonly kind: 'stuck'; readonly message: string };
 
 /** A program at work. */

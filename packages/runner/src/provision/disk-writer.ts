@@ -104,7 +104,7 @@ export class DiskWriter {
       : { kind: 'zeros', length: length - taken };
   }
 
-  /** Behind the head. Rejects with `DeviceError` or `ImageError`. */
+  /** Adds content behind the head. Rejects with `DeviceError` or `ImageError`. */
   async add(content: Content): Promise<void> {
     const length = lengthOf(content);
     this.#account(length);
@@ -156,7 +156,7 @@ export class DiskWriter {
     }
   }
 
-  /** Waits for those before, so that no more is asked of the hash than it does (W4). */
+  /** Waits for the earlier ones, so that the hash's queue does not grow (W4). */
   async #passZeros(): Promise<void> {
     await this.#zerosHashed;
     this.#throwIfStopped();

@@ -32,7 +32,7 @@ import type { Hashes } from '@rackwright/platform';
 
 /** The file, as it was declared. Digests: lower-case SHA-256. */
 export interface ImageFile extends DeclaredFormat {
-  /** Of the file as it is served. */
+  /** The digest of the file as it is served. */
   readonly sha256: string;
   readonly sizeBytes?: number;
   /** Of the disk's content: decompressed, read through qcow2. */
@@ -55,7 +55,7 @@ export interface ImagePreparationOptions {
   readonly unxz: Filter;
   readonly hashes: Hashes;
   readonly limits?: ReadingLimits | undefined;
-  /** How much of a file has been read that is read twice, 0 to 1. */
+  /** Progress of the first reading of a file that is read twice, 0 to 1. */
   readonly checking: (fraction: number) => void;
 }
 
@@ -150,7 +150,7 @@ async function* streamed(
     }
   })();
   const checkWhole = async (): Promise<void> => {
-    // What the decoder did not want, or did not reach.
+    // The part that the decoder did not use or reach.
     while ((await hashed.next()).done !== true);
     checkDigest(await hash.digest(), file.sha256);
   };
@@ -214,7 +214,7 @@ async function prepareQcow2(
   };
 }
 
-/** A generator that was never asked for anything runs no clean-up: its source is closed as well. */
+/** A generator that was never started runs no clean-up: its source is closed as well. */
 async function closeBoth(
   content: AsyncGenerator<Content, void, undefined>,
   closeSource: () => Promise<unknown>,

@@ -14,7 +14,7 @@ export interface Probe {
   readonly bytes: Uint8Array | undefined;
 }
 
-/** Of a probe; no disk has larger logical blocks. */
+/** The size of a probe; no disk has larger logical blocks. */
 export const probeBytes = 4096;
 /** Together two mebibytes; ten seconds of a slow disk's seeks. */
 const probesMax = 512;
@@ -28,13 +28,13 @@ export class Probes {
   /** One of so many transfers has a probe. */
   #stride = 1;
 
-  /** Of a whole transfer at `offset`, a multiple of its size; its bytes are copied. */
+  /** Notes a whole transfer at `offset`, a multiple of its size; its bytes are copied. */
   note(offset: number, bytes: Uint8Array): void {
     const number = offset / transferBytesMax;
     if (number % this.#stride === 0) this.#keep(number, bytes);
   }
 
-  /** Of whole transfers of zeros. */
+  /** Notes whole transfers of zeros. */
   noteZeros(offset: number, length: number): void {
     const end = (offset + length) / transferBytesMax;
     for (let number = this.#nextFrom(offset / transferBytesMax); number < end; ) {

@@ -229,7 +229,7 @@ async function wipeEnds(disk: ImageDisk): Promise<void> {
   await checkZeros(disk, endOf(disk), sizeBytes);
 }
 
-/** Where the last bytes begin that are zeros before anything else is written. */
+/** The offset of the last bytes, which are zeroed before anything else is written. */
 function endOf({ sizeBytes }: ImageDisk): number {
   return sizeBytes - headBytes;
 }

@@ -1,7 +1,7 @@
 /**
- * The connection to the agent: gRPC over TLS to exactly the certificate whose SHA-256 stands on the
+ * The connection to the agent: gRPC over TLS to exactly the certificate whose SHA-256 is on the
  * kernel command line. A plain probe fetches the certificate; it is then the only root of the real
- * connection, and the name asked for is the one it carries.
+ * connection, and the verified name is the one that it carries.
  */
 import { X509Certificate } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';

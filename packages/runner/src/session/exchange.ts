@@ -9,7 +9,7 @@ import { type Clock, errorText } from '@rackwright/platform';
 export const exchangeBytesMax = 64 * 1024 * 1024;
 const pieceBytesMax = 64 * 1024;
 
-/** How long something took, and how many bytes it was. */
+/** The duration and the bytes of a transfer. */
 export interface Moved {
   readonly bytes: number;
   readonly ms: number;
@@ -100,7 +100,7 @@ class Sender {
     this.#ready.resolve();
   }
 
-  /** Of all that was sent; asked for once. */
+  /** The digest of all sent bytes; called once. */
   digest(): Buffer {
     return this.#hash.digest();
   }

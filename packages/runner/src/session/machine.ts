@@ -38,7 +38,7 @@ export type SessionEvent =
   | {
       readonly kind: 'reportReceived';
       readonly operationId: OperationId;
-      /** Of a hand-off: it may act. */
+      /** True for a hand-off: it may act. */
       readonly handOff: boolean;
     }
   | { readonly kind: 'stageReached'; readonly operationId: OperationId; readonly progress: string }

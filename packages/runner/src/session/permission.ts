@@ -19,12 +19,12 @@ export type Permission =
   | { readonly kind: 'wait'; readonly reason: string }
   | { readonly kind: 'over'; readonly reason: string };
 
-/** How the asking ended. */
+/** The end of a question. */
 export type PermissionEnd =
   | { readonly kind: 'granted' | 'aborted' }
   | { readonly kind: 'over'; readonly reason: string };
 
-/** How long a yes counts at most, from its asking, milliseconds. */
+/** The maximum validity of a yes, from its question on, milliseconds. */
 export const freshMs = 5_000;
 /** Between two askings, milliseconds. */
 export const askAgainMs = 2_000;

@@ -47,7 +47,7 @@ export interface TestAgent {
   send(message: runner.SessionResponse['message']): Promise<void>;
   /** Ends the runner's stream. */
   hangUp(): void;
-  /** Waits until something that was heard satisfies the test. */
+  /** Waits until a received message satisfies the test. */
   until<T>(found: (heard: Heard) => T | undefined): Promise<T>;
   close(): Promise<void>;
 }

@@ -7,7 +7,7 @@ export type Read<T> =
 
 /** Variables of one program. */
 export const environmentVariablesMax = 100;
-/** Of all values together; the kernel allows far more. */
+/** The size of all values together; the kernel allows far more. */
 export const environmentBytesMax = 64 * 1024;
 /** Names of our own, which nobody else sets. */
 const reservedPrefix = 'RACKWRIGHT_';

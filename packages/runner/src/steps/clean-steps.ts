@@ -1,4 +1,4 @@
-/** How the runner carries out each step of a clean. One without a row does not compile. */
+/** The runner's code for each step of a clean. A step without a row does not compile. */
 import {
   burnInCpuStep,
   burnInDiskStep,

@@ -40,7 +40,7 @@ import { guardIdentity } from './guard.ts';
 import { environmentOf, secretEnvironmentText } from './script.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 
-/** Where commands run on this machine. */
+/** The place where commands run on this machine. */
 export interface CommandPlace {
   readonly programs: Programs;
   readonly roots: CommandRoots;
@@ -51,16 +51,16 @@ export interface CommandPlace {
 
 /** Arguments of one command. */
 const argumentsMax = 100;
-/** Of all of them together, UTF-8 bytes. */
+/** The size of all of them together, UTF-8 bytes. */
 const argumentBytesMax = 64 * 1024;
 const directoryCharactersMax = 1_024;
 const knownArguments = ['image', 'arguments', 'environment', 'secretEnvironment', 'directory'];
-/** Where an image says nothing of PATH and HOME. */
+/** For an image that sets no PATH and HOME. */
 const usualEnvironment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: '/root',
 };
-/** How long the agent is asked to wait before an image that it did not serve is tried again. */
+/** The delay before another try of an image that the agent did not serve. */
 const retryDelayMs = 10_000;
 
 const notStarted = 'It was cancelled before its program was started.';

@@ -25,13 +25,13 @@ import {
 import { guardIdentity } from './guard.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 
-/** Where programs of steps work on this machine. */
+/** The place where programs of steps run on this machine. */
 export interface ProgramPlace {
   readonly programs: Programs;
   readonly disk: Disk;
   /** A private folder for files that a step needs while it runs; exists. */
   readonly privateFolder: string;
-  /** Where programs start. */
+  /** The folder in which programs start. */
   readonly workingFolder: string;
   /** PATH of programs. */
   readonly path: string;
@@ -128,7 +128,7 @@ export function environmentOf(
     LC_ALL: 'C',
     RACKWRIGHT_HOST: hostName,
     RACKWRIGHT_RUN: `${hostUid}/${run}`,
-    // As OpenTelemetry hands it to programs.
+    // The variable that OpenTelemetry uses for programs.
     ...(traceParent === undefined ? {} : { TRACEPARENT: traceParent }),
   };
 }

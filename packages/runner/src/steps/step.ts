@@ -10,7 +10,7 @@ import type { Machine } from '../machine/machine.ts';
 import type { Exchanged, ExchangeWanted } from '../session/exchange.ts';
 import type { PermissionEnd } from '../session/permission.ts';
 
-/** How far one device is; what an interrupted step's `last_progress` tells. */
+/** The stage of one device, as in an interrupted step's `last_progress`. */
 export type DeviceStage = 'begun' | 'challenged' | 'erased' | 'verified';
 
 export interface StepContext {
@@ -30,7 +30,7 @@ export interface StepContext {
   /** Resolves when the stage is recorded where a restarted runner finds it. */
   stage(deviceIdentity: string, stage: DeviceStage): Promise<void>;
   /**
-   * For what took time after it was ordered: asked right before anything begins that may destroy
+   * For a step that took time after its order: called right before any destructive work begins
    * (R11). Settles when it may begin, or never will.
    */
   mayBegin(): Promise<PermissionEnd>;
@@ -47,7 +47,7 @@ export interface StepContext {
   readonly imageFile?: runner.ImageFile | undefined;
   /** Bytes to the agent and back; never rejects. Absent: there is no agent for that. */
   readonly exchange?: (wanted: ExchangeWanted) => Promise<Exchanged>;
-  /** The traceparent (W3C Trace Context) for what the step calls; unset: there is none. */
+  /** The traceparent (W3C Trace Context) for the step's own calls; unset: there is none. */
   readonly traceParent?: string;
   /** The URL for the image's phone-home; empty: none. It is a credential, and is shown nowhere. */
   readonly phoneHomeUrl?: string;

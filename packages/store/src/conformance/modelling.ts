@@ -13,7 +13,9 @@ const RUNS = 12;
 interface Call {
   readonly kind: 'put' | 'delete';
   readonly key: (typeof KEYS)[number];
-  /** How many changes of the key ago its last one was, as the caller believes; −1: absent. */
+  /**
+   * The caller's belief about the key's last change, in changes before the true one; −1: absent.
+   */
   readonly behind: number;
   /** Which of the writes before is repeated, counted back; beyond them it is a new one. */
   readonly askedBack: number;

@@ -4,7 +4,7 @@ import { type Entry, LIST_PAGE_MAX, type Listing, type StateStore } from '../con
 import { StoreError } from '../errors.ts';
 import { bytes, type ConformanceCase, eventsUntil, revisionOf, text } from './subject.ts';
 
-/** Keys of which some lie below others, some were deleted, and some stand beside the prefix. */
+/** Keys of which some are below others, some were deleted, and some are beside the prefix. */
 async function fill(store: StateStore): Promise<void> {
   const ids = Array.from({ length: 60 }, (_, at) => `h${(at * 37) % 100}`);
   const keys = ids.flatMap((id) => [`hosts.${id}`, `hosts.${id}.runs.1`, `hosts.${id}-b`]);

@@ -53,7 +53,7 @@ export interface MemoryStoreOptions {
   readonly random: Random;
   /** Shared by handles and by lives of one store; without it a new one. */
   readonly disk?: MemoryDisk;
-  /** By which changes and entries grow old; without it nothing goes by age. */
+  /** The clock of the age limits; without it nothing is removed by age. */
   readonly clock?: Pick<Clock, 'nowMs'>;
   readonly retention?: Retention;
   /** Asked once per call. A promise delays the call. */
@@ -62,7 +62,7 @@ export interface MemoryStoreOptions {
   readonly restored?: boolean;
 }
 
-/** Opens a handle; several may stand on one disk. */
+/** Opens a handle; several may share one disk. */
 export async function openMemoryStore(options: MemoryStoreOptions): Promise<StateStore> {
   const disk = options.disk ?? new MemoryDisk();
   if (disk.incarnation === '' || options.restored === true) {

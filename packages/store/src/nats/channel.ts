@@ -103,7 +103,7 @@ export class Channel {
     return isSourced ? this.#sourced(name, revision) : this.#message({ seq: revision }, name);
   }
 
-  /** By halving: what the stream sourced is in the order of the revisions. */
+  /** By binary search: the stream's sourced messages are in the order of the revisions. */
   async #sourced(stream: string, revision: Revision): Promise<StoredChange | undefined> {
     const { state } = await this.#manager.streams.info(stream);
     let low = state.first_seq;

@@ -11,7 +11,7 @@ import { connectionOptions } from './connect.ts';
 import type { NatsStoreOptions } from './options.ts';
 import { checkServerVersion } from './server-version.ts';
 
-/** A follower that lives is heard of every second. */
+/** A living follower is seen every second. */
 const UNHEARD_MS = 5_000;
 /** How long monitors and servers may take to answer. */
 const PROOF_TIMEOUT_MS = 3_000;
@@ -33,7 +33,7 @@ export function holderOf(peer: Pick<PeerInfo, 'name' | 'offline' | 'active'>): H
 /** A server that holds a replica, as the leader sees it. */
 export interface Holder {
   readonly name: string;
-  /** The leader does not hear of it: until it is back it acknowledges nothing. */
+  /** The leader does not see it: until it is back it acknowledges nothing. */
   readonly isOffline: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface DurabilityVerdict {
   readonly survivesPowerLoss: StateStore['survivesPowerLoss'];
   /** For the refusal, and for a person: the missing setting. */
   readonly reason: string;
-  /** Holders that sync before they acknowledge, as they say or have said. */
+  /** Holders that sync before they acknowledge, by a present or earlier answer. */
   readonly proven: readonly string[];
   /** Holders that did not answer now: they must be asked again. */
   readonly silent: readonly string[];

@@ -21,7 +21,7 @@ import { nanos, openAgingStream } from './timeline.ts';
 
 const DUPLICATES_MS = 120_000;
 const ID_HEADER = 'Nats-Msg-Id';
-/** Entries that are asked for at the same time. */
+/** Entries that are read at the same time. */
 const READS_MAX = 64;
 
 export function logName(bucket: string): string {

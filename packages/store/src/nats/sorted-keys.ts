@@ -62,7 +62,7 @@ export class SortedKeys {
     this.#added = [];
   }
 
-  /** Of the first key behind `after`. */
+  /** The index of the first key behind `after`. */
   #placeBehind(after: string): number {
     let low = 0;
     let high = this.#sorted.length;

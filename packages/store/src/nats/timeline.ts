@@ -33,7 +33,7 @@ import { streamName, subjectOf } from './message.ts';
 const NANOS_PER_MS = 1_000_000;
 /** Characters of the incarnation in the mirror's name. */
 const INCARNATION_CHARS = 16;
-/** Of the time since a mirror heard of its origin, as servers say it. */
+/** The servers' value for the time since a mirror last heard from its origin, when it never did. */
 const never = -1;
 
 /** The mirror of a bucket's incarnation. */
@@ -46,7 +46,7 @@ export function nanos(durationMs: number): number {
   return durationMs * NANOS_PER_MS;
 }
 
-/** Finds or makes a stream, with the age that is wanted now. Throws what the server says. */
+/** Finds or makes a stream, with the age that is wanted now. Throws the server's error. */
 export async function openAgingStream(
   manager: JetStreamManager,
   wanted: Partial<StreamConfig> & { readonly name: string; readonly max_age: number },
@@ -73,7 +73,7 @@ async function findOrAdd(
   }
 }
 
-/** Where changes are once they have left the bucket. */
+/** The changes that have left the bucket. */
 export interface Timeline {
   readonly name: string;
   /** T3: its sequence numbers are its own. */

@@ -23,7 +23,7 @@ const MESSAGES_AHEAD_MAX = 256;
 const PULL_EXPIRES_MS = 5_000;
 /** Two of these without a sign, and the consumer is given up for a new one. */
 const HEARTBEAT_MS = 1_000;
-/** How long nothing may come before the leader is asked for the latest revision. */
+/** How long nothing may come before the leader is asked for missed changes. */
 export const SILENCE_MS = 5_000;
 
 /** How often the store is asked before a revision counts as never reached: about 2.5 s. */
@@ -33,7 +33,7 @@ export interface WatchPath {
   readonly client: JetStreamClient;
   readonly bucket: string;
   /**
-   * The store's last revision as its leader knows it, asked for until it answers. Throws when the
+   * The store's last revision as its leader knows it, requested until it answers. Throws when the
    * store is another one now.
    */
   look(): Promise<Revision>;
@@ -83,7 +83,7 @@ export async function* watchStream(
   }
 }
 
-/** The last change of a key that a follower has heard of; not its value. */
+/** The last change of a key that a follower has received; not its value. */
 export type KeyChange = Pick<StoredChange, 'kind' | 'key' | 'revision'> & {
   /** True once a change of every key that is live at its revision has been yielded. */
   readonly isWhole: boolean;
@@ -175,7 +175,7 @@ async function* messagesOf(
   }
 }
 
-/** How far a watch has come, and whether it waits for a message now. */
+/** The position of a watch, and whether it waits for a message now. */
 interface Progress {
   readonly position: Revision;
   readonly isWaiting: boolean;
@@ -221,7 +221,7 @@ async function isOwed(
 async function endWhenReplaced(messages: ConsumerMessages): Promise<void> {
   for await (const status of messages.status()) {
     switch (status.type) {
-      // The server that held the consumer may be gone for good, and nobody would say so.
+      // The server that held the consumer may be gone for good, without any report.
       case 'heartbeats_missed':
       case 'reset':
       case 'ordered_consumer_recreated':

@@ -61,7 +61,7 @@ export class SqliteDatabase implements ChangeLog {
   /** Undefined: only the file knows. */
   #latestRevision: Revision | undefined;
 
-  /** Of keys that are not kept by age only the last changes stay. */
+  /** Keys that are not kept by age have only their last changes. */
   constructor(
     database: DatabaseSync,
     values: Values,

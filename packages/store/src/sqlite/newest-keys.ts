@@ -13,7 +13,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Revision } from '../contract.ts';
 import { WaitingKeys } from './waiting-keys.ts';
 
-/** How much waits before it begins to be written. */
+/** How much may wait before it begins to be written. */
 export interface WaitingLimits {
   readonly keysMax: number;
   /** Read at opening, and not trimmed before. */
@@ -30,7 +30,7 @@ const WRITTEN_AT_ONCE = 128;
 /** The known state of a key. */
 export interface NewestChange {
   readonly revision: Revision;
-  /** How many changes of the key there are. */
+  /** The number of changes of the key. */
   readonly kept: number;
 }
 
@@ -77,7 +77,7 @@ export class NewestKeys {
     this.#isStale = true;
   }
 
-  /** Reads from the file what the table does not say yet. */
+  /** Reads from the file the part that the table lacks. */
   #read(): void {
     if (!this.#isStale) return;
     this.#waiting.clear();

@@ -57,7 +57,7 @@ export interface SqliteStoreOptions {
   /** The database file; its folder must exist. Beside it SQLite keeps `-wal`. */
   readonly path: string;
   readonly random: Random;
-  /** By which changes and entries grow old. */
+  /** The clock of the age limits. */
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly retention?: Retention;
   /**

@@ -1,5 +1,5 @@
 /**
- * Values as they stand in the file: packed with the dictionary of their time, or as they are. The
+ * The form of values in the file: packed with the dictionary of their time, or unpacked. The
  * dictionaries are in the file too, so that a program with another one reads them.
  */
 import type { DatabaseSync } from 'node:sqlite';

@@ -75,7 +75,7 @@ export class WaitingKeys {
     return found;
   }
 
-  /** Where those between the two are: within one collection, or anywhere. */
+  /** The sets that hold the keys between the two: one collection's, or all. */
   #around(after: string, end: string): Iterable<string> {
     const at = after.indexOf(BEHIND_COLLECTION);
     const collection = after.slice(0, at);

@@ -11,7 +11,7 @@ import { functions } from './functions.ts';
 import type { Comparison, Expression } from './syntax.ts';
 import { comparable, isList, type Value } from './values.ts';
 
-/** What a reference stands for; "open": it is not the time to ask. */
+/** The value of a reference; "open": it is not known yet. */
 export type Lookup = (path: readonly (string | number)[]) => Known | 'open';
 
 export interface Known {

@@ -1,7 +1,7 @@
 /** Expressions as texts that are read back as the same expressions. */
 import { type Expression, pathText } from './syntax.ts';
 
-/** How strongly each kind binds; what binds weaker stands in parentheses. */
+/** The binding strength of each kind; a weaker operand is in parentheses. */
 const strength = { or: 0, and: 1, not: 2, compare: 3 } as const;
 
 export function printed(expression: Expression): string {

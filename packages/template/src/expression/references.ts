@@ -47,13 +47,13 @@ export const stepStates = ['pending', 'running', 'succeeded', 'failed', 'skipped
 /** What a place in a template may refer to. */
 export interface Surroundings {
   readonly variables: ReadonlyMap<string, ValueType>;
-  /** Steps that may be asked about; undefined where none may. */
+  /** Steps that may be referred to; undefined where none may. */
   readonly steps: StepsInSight | undefined;
 }
 
 export interface StepsInSight {
   readonly before: readonly string[];
-  /** Others of the template, with why they cannot be asked. */
+  /** Other steps of the template, and why they cannot be referred to. */
   readonly others: ReadonlyMap<string, OutOfSight>;
 }
 

@@ -12,11 +12,11 @@ export type ValueType =
 
 export interface Duration {
   readonly seconds: bigint;
-  /** As it was given: "90s". */
+  /** The source text: "90s". */
   readonly text: string;
 }
 
-/** Undefined: nothing is known, a label that a host has not, say. It equals nothing. */
+/** Undefined: an unknown value, for example a label that a host lacks. It equals nothing. */
 export type Value =
   | string
   | bigint
@@ -26,7 +26,7 @@ export type Value =
   | { readonly [field: string]: Value }
   | undefined;
 
-/** As messages name a type. */
+/** The names of types in messages. */
 export const typeNames: Readonly<Record<ValueType, string>> = {
   text: 'a text',
   integer: 'a whole number',

@@ -37,7 +37,7 @@ const passwordFile = {
   placeholder: 'file',
 } as const;
 
-/** Where a credential may go. */
+/** The networks and racks to which a credential may be sent. */
 const boundFlags = {
   bmcNetwork: {
     kind: 'parsed',

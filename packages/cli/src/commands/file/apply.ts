@@ -1,5 +1,5 @@
 /**
- * rackwright apply: makes what a file says so.
+ * rackwright apply: makes the resources equal to those of a file.
  *
  * Must not: print a password, or write anything that was not shown before.
  */

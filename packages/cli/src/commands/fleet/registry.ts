@@ -1,4 +1,4 @@
-/** rackwright fleet registry …: how registries are asked for images of hosts. */
+/** rackwright fleet registry …: the access to registries for images of hosts. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
   type ImageMirror,

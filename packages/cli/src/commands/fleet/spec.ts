@@ -92,7 +92,7 @@ interface Several {
   readonly change: Change;
 }
 
-/** How texts are called in full, and shown in short. */
+/** The full names of texts, and their short form. */
 interface Naming {
   readonly full: (text: string) => string;
   readonly short: (name: string) => string;
@@ -197,9 +197,9 @@ export type FleetFlags = ValuesOf<typeof values> & {
   readonly [Name in keyof typeof priorityFlags | keyof SeveralFlags]?: readonly string[];
 };
 
-/** A change that was asked for. */
+/** A requested change. */
 export interface FleetChange {
-  /** Of an update; never empty. */
+  /** The paths of an update; never empty. */
   readonly paths: string[];
   /**
    * Whether it depends on the present value: the update then names the etag of the fleet that was

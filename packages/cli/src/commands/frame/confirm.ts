@@ -1,8 +1,8 @@
 /**
- * Asking before something is destroyed.
+ * Confirmation before a loss of data.
  *
- * Invariant: what a person has not agreed to is not asked of the control plane. Where nobody can be
- * asked, only --yes agrees.
+ * Invariant: no request is sent that a person has not agreed to. Where nobody can be asked, only
+ * --yes agrees.
  */
 
 import type { CommandIo } from '../../command-io.ts';

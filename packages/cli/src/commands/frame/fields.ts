@@ -71,7 +71,7 @@ export interface SaidFields {
   readonly paths: string[];
 }
 
-/** What the flags say, in the order of the table. */
+/** The fields that the flags set, in the order of the table. */
 export function saidBy<T extends Table>(table: T, flags: ValuesOf<T>): SaidFields {
   const spec: Record<string, unknown> = {};
   const paths: string[] = [];

@@ -34,7 +34,7 @@ type Ask = (
 
 const pageSize = proposedMost;
 
-/** How the names of each collection are asked for. */
+/** The requests for the names of each collection. */
 const asks = {
   hosts: async ({ channel, defaults }, filter, options) => {
     const client = createClient(HostService, channel, defaults);

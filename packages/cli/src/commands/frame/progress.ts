@@ -11,9 +11,9 @@ import { barLine, plainLine, type WorkSeen } from '../../output/progress.ts';
 /** How often a bar is drawn again, milliseconds: its times move though nothing else does. */
 const drawEveryMs = 1_000;
 
-/** Where progress is shown. */
+/** The place where progress is shown. */
 export interface ProgressView {
-  /** Shows what `see` returns from now on; on a terminal it is asked again every second. */
+  /** Shows the result of `see` from now on; on a terminal it is called again every second. */
   show(see: () => WorkSeen): void;
   /** Ends it; nothing of a bar stays. */
   end(): void;

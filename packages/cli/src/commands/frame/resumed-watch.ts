@@ -32,9 +32,9 @@ interface Patience {
 }
 
 /**
- * Shows each event until `isOver` says so, the person stops, or `timeoutSeconds` are over. Rejects
- * with `WaitedTooLong` then, and with what repeating cannot mend. A server that has said nothing at
- * all by then was not reached.
+ * Shows each event until `isOver` is true, the person stops, or `timeoutSeconds` are over. Rejects
+ * with `WaitedTooLong` then, and with an error that a retry cannot fix. A server that has sent
+ * nothing at all by then was not reached.
  */
 export async function watchResumed<Event extends WatchEvent>(
   { clock, signal }: CommandIo,

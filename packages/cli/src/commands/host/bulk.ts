@@ -37,7 +37,7 @@ export interface BulkWork {
   readonly waits: boolean;
   /** The loss of data; unset: none. */
   readonly loss?: Destruction;
-  /** Asks one host, and waits for it where that is wanted. */
+  /** Sends the request for one host, and waits for it where that is wanted. */
   ask(host: Host): Promise<Host>;
 }
 

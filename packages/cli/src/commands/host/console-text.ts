@@ -11,9 +11,9 @@ const escape = '\x1b';
 /** The maximum length of a control sequence; a longer one is none. */
 const sequenceCharactersMax = 64;
 /**
- * What draws, behind the ESC (ECMA-48, xterm): functions that move, erase, insert, scroll and
- * colour, and the modes that say how; of private modes those of the cursor and of the other screen.
- * A terminal answers by those of mouse and focus.
+ * Sequences that draw, behind the ESC (ECMA-48, xterm): functions that move, erase, insert, scroll
+ * and colour, and the modes that control them; of private modes those of the cursor and of the
+ * other screen. The modes of mouse and focus are left out, because a terminal answers by them.
  */
 const draws = [
   /^\[[\d;:]*[@A-MPSTXZ`abd-hlmrsu]$/,
@@ -127,7 +127,7 @@ export class ConsoleText {
   }
 }
 
-/** As ssh has it: `~.` at the beginning of a line ends; and Ctrl-C, since nothing is written. */
+/** Like ssh: `~.` at the beginning of a line ends; and Ctrl-C, since nothing is written. */
 export class EndKeys {
   #at: 'lineStart' | 'tilde' | 'line' = 'lineStart';
 

@@ -1,4 +1,4 @@
-/** Flags that say how an image comes onto a host, for hosts, their plans and pools. */
+/** Flags of an image's deployment, for hosts, their plans and pools. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -55,7 +55,7 @@ export interface DeployFlags {
   readonly grow?: boolean;
 }
 
-/** What the flags say. */
+/** The deployment that the flags set. */
 export interface WantedDeploy {
   readonly deploy: DeploySpec;
   /** The fields that the flags set, below the deployment's own field; empty: none. */

@@ -24,7 +24,7 @@ import { hostAliases as aliases, hostArgument, hostFlags, withHosts } from './cl
 
 const withHistory = callsOf(HistoryService);
 
-/** Runs that are shown unless more are asked for. */
+/** The default number of runs that are shown. */
 const runsShown = 20;
 
 export const listRuns = buildCommand({

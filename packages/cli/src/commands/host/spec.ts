@@ -250,7 +250,7 @@ export interface SpecFlags extends ValuesOf<typeof fields> {
 
 type SpecInit = MessageInitShape<typeof HostSpecSchema>;
 
-/** What flags say of a host: the fields of an update, and the paths that it replaces. */
+/** A host's fields in the flags: the fields of an update, and the paths that it replaces. */
 interface SpecSaid {
   readonly spec: SpecInit & object;
   readonly labels: Readonly<Record<string, string>>;

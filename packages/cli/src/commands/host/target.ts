@@ -29,7 +29,7 @@ export type HostTarget =
   | { readonly kind: 'run'; readonly number: bigint; readonly name: string }
   | { readonly kind: 'state'; readonly until: UntilWord };
 
-/** How far a host is on its way to a target. */
+/** The progress of a host on its way to a target. */
 export type Verdict =
   | { readonly kind: 'open' }
   | { readonly kind: 'reached' }
@@ -66,7 +66,7 @@ export function targetAfter(
   }
 }
 
-/** Where the host's goal leads: a retired host ends in manageable. */
+/** The end of the host's goal: a retired host ends in manageable. */
 function goalOf({ spec }: Host): UntilWord {
   const goal = enumName('HostGoal', spec?.goal ?? 0);
   return spec?.retired === true || goal === 'manageable' ? 'manageable' : 'available';
@@ -100,7 +100,7 @@ export function verdictOf(
   return why === undefined ? open : { kind: 'stuck', why };
 }
 
-/** How a run that has ended came out. */
+/** The outcome of a run that has ended. */
 export function verdictOfEnded({ outcome, error }: Run): Verdict {
   if (outcome === RunOutcome.SUCCEEDED) return reached;
   const word = enumName('RunOutcome', outcome) || 'ended';

@@ -48,9 +48,9 @@ export interface VerbFlags extends SharedFlags, SelectionFlags, Partial<WaitFlag
   readonly requestId: string;
 }
 
-/** How one verb differs from the others. */
+/** The differences of one verb. */
 export interface HostVerb<Own extends object> {
-  /** As it is typed after `host`: "power off". */
+  /** The words after `host`: "power off". */
   readonly word: string;
   readonly docs: { readonly brief: string; readonly fullDescription?: string };
   readonly flags: FlagParametersForType<Own, CliContext>;
@@ -58,7 +58,7 @@ export interface HostVerb<Own extends object> {
   readonly hasReason: boolean;
   /** The end of its work; unset: it starts none. */
   readonly waitsFor?: 'run' | 'goal' | 'deleted';
-  /** What the second argument is; unset: there is none. */
+  /** The second argument; unset: there is none. */
   readonly second?: { readonly placeholder: string; readonly brief: string };
   prepare(io: CommandIo, flags: VerbFlags & Own, second: string): Prepared | Promise<Prepared>;
 }
@@ -83,7 +83,7 @@ export function hostVerb<Own extends object>(verb: HostVerb<Own>) {
   return buildCommand<AllFlags<Own>, (string | undefined)[], CliContext>({
     docs,
     parameters: {
-      // What the parts say one by one, no type can put together.
+      // No type can combine the types of the single parts.
       flags: flags as never,
       positional: { kind: 'tuple', parameters } as never,
       aliases: hostAliases,

@@ -27,7 +27,7 @@ import {
   verdictOfEnded,
 } from './target.ts';
 
-/** What a command's flags say of its wait. */
+/** The flags of a command's wait. */
 interface WorkFlags extends Partial<WaitFlags> {
   readonly requestId: string;
 }
@@ -51,7 +51,7 @@ export async function workDone(
   return waitForHost(io, connection, answered, target, { timeoutSeconds: timeout, ...shown });
 }
 
-/** How long, and where it is shown. */
+/** The timeout, and the place of the output. */
 interface HostWait {
   readonly timeoutSeconds: number | undefined;
   /** Unset: on standard error. */

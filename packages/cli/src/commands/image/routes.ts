@@ -110,7 +110,7 @@ function inRack(name = '', image: PrefetchedImage): PrefetchedImage {
   return image.rack === '' ? { ...image, rack: name } : image;
 }
 
-/** As JSON one document, with the rack of each. */
+/** One document as JSON, with the rack of each. */
 function show(io: CommandIo, { output }: SharedFlags, images: PrefetchedImage[]): void {
   if (!isForPrograms(output)) printTable(io, output, prefetchedColumns(io.clock), images);
   else {

@@ -48,7 +48,7 @@ export const planRollout = buildCommand({
   },
 });
 
-/** Shows the plan that is asked for. */
+/** Shows the requested plan. */
 export async function showDraft(io: CommandIo, flags: SharedFlags, asked: Asked): Promise<void> {
   showPlan(io, flags, await withPools(io, flags, (pools) => pools.planRollout(asked)));
 }

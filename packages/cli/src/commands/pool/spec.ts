@@ -1,4 +1,4 @@
-/** What flags, or a file, say of a pool. */
+/** A pool's fields in flags or in a file. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -99,7 +99,7 @@ const fields = {
   ),
 } as const;
 
-/** Flags that say what a pool shall be. */
+/** Flags of a pool's fields. */
 export const poolFlags = {
   ...flagsOf(fields),
   label: texts(
@@ -166,7 +166,7 @@ function withoutGate(flags: PoolFlags): PoolFlags {
     const right = 'it must be approval or none; a webhook is given by --gate-webhook URL';
     throw new UsageError(`--gate is "${gate}"; ${right}`);
   }
-  // A webhook that is named at once is asked in place of the person.
+  // A webhook that is named in the same command is asked in place of the person.
   if (gate !== 'none' || (gateWebhook ?? 'none') !== 'none') return flags;
   if (flags.gateDeadline !== undefined) {
     throw new UsageError('--gate none leaves nothing that --gate-deadline is for');

@@ -10,7 +10,7 @@ import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
 import type { PoolClient } from './client.ts';
 import { isCurrent } from './watch.ts';
 
-/** Reasons for which nothing goes on before a person has said something. */
+/** Reasons that wait for a decision of a person. */
 const waitsForPerson: ReadonlySet<string> = new Set(['WaitingForApproval', 'Paused']);
 
 /**

@@ -1,4 +1,4 @@
-/** How rack commands reach RackService, and how they show a rack. */
+/** The client of rack commands, and their output. */
 import {
   counted,
   type Rack,

@@ -38,7 +38,7 @@ interface LoginFlags extends ContextFlags {
   readonly accessToken?: boolean;
 }
 
-/** Flags that say at which provider a person signs in. */
+/** Flags of the identity provider. */
 export const loginFlags = {
   issuer: textFlag('Identity provider, as https://idp.example', 'url'),
   clientId: textFlag('What it calls this program', 'id'),
@@ -104,7 +104,7 @@ function isSaid({ issuer, clientId, scope, issuerCaFile, accessToken }: LoginFla
   return [issuer, clientId, scope, issuerCaFile, accessToken].some((each) => each !== undefined);
 }
 
-/** What flags say before what the context says. Throws `UsageError`. */
+/** Flags take precedence over the context. Throws `UsageError`. */
 export function loginFrom(flags: LoginFlags, before: LoginSettings | undefined): LoginSettings {
   const issuer = flags.issuer ?? before?.issuer;
   const clientId = flags.clientId ?? before?.clientId;

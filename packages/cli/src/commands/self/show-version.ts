@@ -7,7 +7,9 @@ import { connectionFlags } from '../../flags.ts';
 import type { ConnectionFlags } from '../../settings.ts';
 import { version } from '../../version.ts';
 
-/** How long the control plane is waited for, milliseconds: a version is asked in passing. */
+/**
+ * How long it waits for the control plane, milliseconds: the server's version is secondary here.
+ */
 const patienceMs = 3_000;
 
 export const showVersion = buildCommand({

@@ -40,7 +40,7 @@ const idAndFile = {
 const labelFlag = {
   label: { kind: 'parsed', parse: String, variadic: true, optional: true, brief: 'NAME=VALUE' },
 } as const;
-/** Under this id a text is only looked at. */
+/** The id for a text that is only validated. */
 const checkId = 'only-checked';
 
 interface ChangeFlags extends SharedFlags {

@@ -1,4 +1,4 @@
-/** `--wait` of workflows: until the run that was asked for has ended. */
+/** `--wait` of workflows: until the requested run has ended. */
 import { type Workflow, type WorkflowRun, WorkflowRunState } from '@rackwright/messages';
 import type { CommandIo } from '../../command-io.ts';
 import { NeverReached, WaitedTooLong, WorkFailed } from '../../failure.ts';
@@ -16,8 +16,8 @@ const lookEveryMs = 1_000;
 const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored', 'disabled']);
 
 /**
- * The workflow once the run that was asked for has ended well, where `--wait` asks for it; else as
- * it was answered. Rejects with `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
+ * With `--wait` the workflow once the requested run has succeeded; else the answer. Rejects with
+ * `WorkFailed`, `NeverReached`, `WaitedTooLong` or `Interrupted`.
  */
 export async function workflowDone(
   io: CommandIo,
