@@ -93,7 +93,7 @@ export class ActiveTransfer {
   }
 
   #receive(datagram: Uint8Array, at: UdpConnection): void {
-    // Y0: the client addresses the address that it sent its request to.
+    // Y0: the address of ours at which its datagram arrived comes first.
     if (this.#sockets[0] !== at) {
       this.#sockets = [at, ...this.#sockets.filter((other) => other !== at)];
     }

@@ -7,7 +7,7 @@ import type { FromRegistry, FromWeb, WantedHostImage } from './host-images.ts';
 /** The architecture of machines, as images name it. */
 export type Architecture = WantedHostImage['architecture'];
 
-/** Undefined for an architecture without images. */
+/** Undefined for an architecture that images are not made for. */
 export function architectureNamed(name: string): Architecture | undefined {
   return name === 'amd64' || name === 'arm64' ? name : undefined;
 }

@@ -6,7 +6,7 @@ export interface ProcessFigures {
   readonly heapUsedBytes: number;
   /** Seconds since 1970. */
   readonly startSeconds: number;
-  /** The delay of timers, over the last two scrapes; 0 when nothing was measured. */
+  /** The delay of timers since the read before the last one; 0 when nothing was measured. */
   readonly eventLoopLagSeconds: {
     readonly mean: number;
     readonly p99: number;

@@ -243,7 +243,7 @@ class Reader {
         .filter(({ number }) => number !== 0)
         .map(({ localName }) => enumWord(localName));
       if (typeof value === 'string' && words.includes(value)) return value;
-      // JSON has this value as well, where it is not left out by default.
+      // The full name, as in JSON; the unspecified value counts as unset.
       const full = field.enum.values.find(({ name }) => name === value);
       if (full !== undefined) return full.number === 0 ? undefined : enumWord(full.localName);
       const hint = nearest(String(value), words);

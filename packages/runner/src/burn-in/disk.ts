@@ -161,7 +161,7 @@ function judge(
   return { part, problem, loss };
 }
 
-/** A disk's health reports that are new since the beginning. */
+/** A disk's health values that got worse during the burn-in. */
 export function worse(before: HealthFacts | undefined, after: HealthFacts | undefined): string[] {
   const grown = (
     [

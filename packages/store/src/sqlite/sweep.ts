@@ -56,7 +56,7 @@ export class Sweeper {
   /** Whether the round has ended with it. */
   #stepThroughChanges(beforeMs: number): boolean {
     const rows = this.#oldest.all(this.#position);
-    /** For each key, the changes that stay by number: looked up once. */
+    /** For each key, the oldest change that stays by number: looked up once. */
     const lasting = new Map<string, Revision>();
     for (const { revision, key: text, time_ms: atMs } of rows) {
       if (Number(atMs) >= beforeMs) {
