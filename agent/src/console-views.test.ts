@@ -27,7 +27,7 @@ let told: agent.ConsoleOutput[];
 let machine: HearConsole;
 let closes: number;
 let giveWay: () => void;
-/** How the BMC answers who wants its console; undefined: it gives it. */
+/** The BMC's answer to a request for its console; undefined: it opens it. */
 let refusal: BmcResult<never> | undefined;
 let endIt: () => void;
 let isConnected: boolean;

@@ -35,7 +35,7 @@ describe('a list of interfaces', () => {
     const told = bootInterfaces(parseConfig(two), '/state');
     expect(told[1]).toMatchObject({ name: 'eth2.7', serverAddress: '10.78.0.1' });
     expect(told[1]?.dhcp).toHaveProperty('leasesPath', '/state/dhcp-leases-eth2.7');
-    // Of the configuration without a list.
+    // The path of the leases in a configuration without a list.
     expect(told[1]?.dhcp).toHaveProperty('formerLeasesPath', '/state/dhcp-leases');
   });
 

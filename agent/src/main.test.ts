@@ -94,7 +94,7 @@ test('starts without an interface that is not there yet, and says so', async () 
   const { said } = await run('one', both);
   expect(said).toMatch(/"interface":"two".*is not there yet/);
   expect(said).toContain('join');
-  // The error also says that no interface "one" has the address.
+  // It also says that the interface "one" does not have the address.
   expect(said).toContain('hosts on one are told 127.0.0.1, which is no address of it but of lo');
 });
 

@@ -8,7 +8,7 @@ import { access, startBmc, startExecutor } from './redfish.fixture.ts';
 
 const url = 'http://127.0.0.1:8080/files/boot-medium-0123456789abcdef.iso';
 
-/** A host, and what happened to its grants, its power and its drive, in order. */
+/** A host, and the changes of its grants, its power and its drive, in order. */
 async function setUp({
   firmware = 'uefi',
   mediumUrl = url,

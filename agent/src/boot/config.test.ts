@@ -175,7 +175,7 @@ describe('of several interfaces', () => {
     const addresses = ['10.77.0.1', '10.78.0.1'];
     expect(addressAsked(addresses, '10.78.0.1')).toBe('10.78.0.1');
     expect(addressAsked(addresses, '192.0.2.1')).toBeUndefined();
-    // Behind another machine's address, for example.
+    // For example behind the address of another machine.
     expect(addressAsked(['10.77.0.1'], '192.0.2.1')).toBe('10.77.0.1');
   });
 });

@@ -2,7 +2,7 @@ import type { Clock } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { Deadlines } from './deadlines.ts';
 
-/** Ticks pass when the test says so. */
+/** The test moves the ticks. */
 function ticking() {
   const timers = new Set<() => void>();
   const clock: Clock = {

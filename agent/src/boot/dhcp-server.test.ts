@@ -199,7 +199,7 @@ test('a question heard before is answered with its own number, and observed agai
 });
 
 describe('beside another server', () => {
-  /** The other server's answer to the question that was asked last. */
+  /** The other server's answer to our last question. */
   function answerOf(rig: Rig): DhcpPacket {
     const probe = rig.sent.findLast(({ packet }) => packet.relayAddress === serverAddress)?.packet;
     if (probe === undefined) throw new Error('nothing was asked');

@@ -35,9 +35,9 @@ function scriptFor(hostName: HostName, bootToken: string): string {
 }
 
 /**
- * The words of a line as GRUB's shell reads them (GRUB manual, "Quoting"): what stands in single
- * quotes is as it is, a backslash outside of quotes takes the next character as it is. What is
- * expanded stands as `$NAME`; a separator of commands as a word of its own.
+ * The words of a line as GRUB's shell reads them (GRUB manual, "Quoting"): text in single quotes is
+ * literal, a backslash outside of quotes makes the next character literal. An expansion is shown as
+ * `$NAME`; a separator of commands is a word of its own.
  */
 function grubWords(line: string): string[] {
   const words: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Names that nobody means well with, sent as bytes to the real servers: no client that tidies a
- * path stands between. A secret lies beside what is served, under a name that is easy to guess.
+ * Hostile names, sent as bytes to the real servers: no client normalises the path. A secret is
+ * beside the served files, under a name that is easy to guess.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -175,7 +175,7 @@ describe('by TFTP', () => {
     const mailbox = await openMailbox();
     const name = 'loader.efi\0../../identity.json';
     const packet = await firstAnswer(mailbox, request(readOpcode, name));
-    // What stands behind the name is its mode, and that one does not exist.
+    // The word behind the name is the mode, and this mode does not exist.
     expect(packet?.kind ?? 'error').toBe('error');
     mailbox.close();
   });

@@ -14,7 +14,7 @@ const noIpv6 = 'this machine has no IPv6 on loopback';
 const http = { address: '0.0.0.0', port: 0 };
 /** The second address of loopback stands for an address that hosts are given. */
 const other = '127.0.0.2';
-/** Of an interface, a socket of any address. */
+/** The address of an interface's socket: any. */
 const udp: Udp = {
   bind: ({ interface: _name, ...rest }, handlers) => nodeUdp().bind(rest, handlers),
   connect: nodeUdp().connect,
@@ -30,7 +30,7 @@ test('a host is given its boot over IPv6 by the same grant', async (context) => 
     const files = `${root}/boot/${grantedMac.replaceAll(':', '-')}/files`;
     expect(script).toContain(`kernel ${files}/vmlinuz `);
     expect(script).toContain(`initrd --name initrd ${files}/initrd`);
-    // The runner dials by IPv4, as ever.
+    // The runner dials by IPv4 as before.
     expect(script).toContain('rackwright.agent=127.0.0.1:7443');
     const initrd = await (await fetch(`${files}/initrd`)).bytes();
     expect(Buffer.compare(initrd, rig.contents['initrd'] ?? new Uint8Array())).toBe(0);

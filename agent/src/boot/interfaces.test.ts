@@ -27,7 +27,7 @@ function interfacesOfLoopback() {
   return { udp, sockets };
 }
 
-/** A relay on loopback, which asks at one address and hears at a port of its own. */
+/** A relay on loopback, which sends from one address and receives at a port of its own. */
 async function openRelay() {
   const socket = createSocket('udp4');
   socket.bind(0, '127.0.0.1');

@@ -39,7 +39,7 @@ function keeper(bytesMax: number, contents: Record<string, string>) {
       timer.run();
     }
   };
-  /** As a client asks: again, once what it caused has been done. */
+  /** Like a client: asks again after the read that its first request caused. */
   const ask = async (path: string): Promise<FoundFile> => {
     const first = files.find(path);
     if (first.kind !== 'later') return first;

@@ -185,7 +185,7 @@ test.each([
     tooks.push(performance.now() - before);
     expect(response.status).toBe(status);
   }
-  // The best of five: what we decide, and not what else this machine was busy with.
+  // The best of five: our own time, without other work of this machine.
   expect(Math.min(...tooks)).toBeLessThan(50);
 });
 

@@ -1,4 +1,7 @@
-/** All transfers from the port that is asked: whose a packet is, and what is none's any more. */
+/**
+ * All transfers from the port of the requests: which transfer a packet belongs to, and which
+ * packets belong to none.
+ */
 import { nodeClock } from '@rackwright/platform/node';
 import {
   decodePacket,
@@ -167,7 +170,7 @@ test('many addresses, each with few transfers, have so many together and no more
   const request = { kind: 'readRequest', fileName: 'long', mode: 'octet', options: [] } as const;
   for (const each of all) say(request, each);
   expect(await hear(5_000, all[2])).toEqual(data('long', 1));
-  // Those beyond hear nothing: a forged request is not worth an answer.
+  // Requests beyond the bound get no answer: a forged request is not worth one.
   for (const each of all.slice(3)) expect(await hear(silenceMs, each)).toBeUndefined();
   expect(rig.services.transfers()).toBe(3);
   if (all[0] !== undefined) say({ kind: 'error', code: 0, message: 'aborted' }, all[0]);

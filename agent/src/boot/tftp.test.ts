@@ -1,4 +1,4 @@
-/** The TFTP server on loopback: what it says to whom, and from which of its addresses. */
+/** The TFTP server on loopback: its answers, and from which of its addresses they come. */
 import type { Udp } from '@rackwright/platform';
 import { nodeUdp } from '@rackwright/platform/node';
 import { decodePacket, encodePacket } from '@rackwright/tftp';
@@ -55,7 +55,7 @@ test.each(['127.0.0.1', '127.0.0.2'])('what asks %s is answered from there', asy
 });
 
 test('an address that came later, and one without sockets of its own, are served too', async () => {
-  // As with sockets that were handed over, beside which nobody may open the port.
+  // As with inherited sockets, beside which nobody may open the port.
   const udp: Udp = {
     bind: (options, handlers) => {
       if (options.share === 'join') return Promise.reject(new Error('EACCES'));
@@ -71,7 +71,7 @@ test('an address that came later, and one without sockets of its own, are served
     const client = await openMailbox();
     client.send(readRequest(loader), rig.services.tftpPort, asked);
     const answer = await client.next(2_000);
-    // tftp-hpa takes the port of the answer and goes on speaking to the address that it asked.
+    // tftp-hpa takes the port of the answer and keeps sending to the address of its request.
     client.send(encodePacket({ kind: 'ack', block: 1 }), answer?.from.port ?? 0, asked);
     const second = await client.next(2_000);
     expect(decodePacket(second?.datagram ?? new Uint8Array())).toMatchObject({ block: 2 });

@@ -1,4 +1,4 @@
-/** One console for all who hear it. */
+/** One console for all its viewers. */
 import { type BmcResult, failed, type HearConsole } from '@rackwright/bmc';
 import fc from 'fast-check';
 import { beforeEach, expect, test } from 'vitest';

@@ -26,7 +26,7 @@ function setUp() {
     const name = from.kind === 'registry' ? from.reference : from.url;
     const caPem = (from.kind === 'registry' && from.caPem) || '';
     if (caPem !== world.caNeeded) {
-      // As long as its tries go on.
+      // For as long as its tries go on.
       await new Promise<void>((resolve) => {
         clock.after(300_000, resolve);
         signal.addEventListener('abort', () => resolve());

@@ -25,7 +25,7 @@ import { IdentityRenewal, renewAtMs } from './renewal.ts';
 const clock = nodeClock();
 const random = nodeRandom();
 const parts = { clock, random };
-/** Of a virtual clock: more than any test takes. */
+/** Rounds of a virtual clock: more than any test takes. */
 const roundsMax = 10_000;
 const closers: (() => Promise<void>)[] = [];
 

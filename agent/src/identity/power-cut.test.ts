@@ -1,4 +1,4 @@
-/** The agent's identity on a disk that forgets what was not synced. */
+/** The agent's identity on a disk that forgets unsynced writes. */
 import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { type AgentIdentity, type AgentKey, IdentityFiles } from './identity.ts';

@@ -220,7 +220,7 @@ describe('a disk that is full', () => {
     });
     expect(source.asked).toEqual([]);
     cache.release(otherWanted.digest);
-    // Nothing goes for what does not fit all the same.
+    // Nothing is dropped for a blob that would not fit even then.
     const larger = { ...wanted, sizeBytes: 4_000_000 };
     await expect(cache.hold(larger, source, never, () => {})).rejects.toThrow('needs 4000000');
     expect(cache.find(otherWanted.digest)).toBeDefined();

@@ -5,7 +5,7 @@ const never = new AbortController().signal;
 const withheld = 4096;
 const sizeBytes = 100_000;
 
-/** The reader's bytes, once it has them. */
+/** The answer to the reader, once there is one. */
 function asked(promise: Promise<number>): () => number | string | undefined {
   let told: number | string | undefined;
   promise.then(

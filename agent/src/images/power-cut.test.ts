@@ -1,4 +1,4 @@
-/** B1 on a disk that forgets what was not synced, whose power goes at any call. */
+/** B1 on a disk that forgets unsynced writes, with a power cut at any call. */
 import { type BlobSource, digestOf, hexOf } from '@rackwright/oci';
 import type { Clock } from '@rackwright/platform';
 import { callersHashes } from '@rackwright/platform/node';

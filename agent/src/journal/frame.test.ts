@@ -1,4 +1,4 @@
-/** Where frames begin and end, and what a broken one among whole ones says. */
+/** The boundaries of frames, and the report about a broken one among whole ones. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -19,7 +19,7 @@ const idsOf = (file: Uint8Array): readonly string[] => {
 };
 const frameOf = (id: string): Uint8Array =>
   Buffer.concat(encodeFrames([record(id)], framePayloadBytesMax));
-/** What one record takes of a frame. */
+/** The size of one record in a frame. */
 const bytesOf = (id: string): number => toBinary(agent.JournalRecordSchema, record(id)).length + 4;
 
 test('a frame holds as many records as fit, and one that fits into none by itself', () => {

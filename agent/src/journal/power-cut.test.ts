@@ -1,4 +1,4 @@
-/** J1 and J2 on a disk that forgets what was not synced, whose power goes at any call. */
+/** J1 and J2 on a disk that forgets unsynced writes, with a power cut at any call. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -24,7 +24,10 @@ function received(id: string): RecordInit {
   return { case: 'received', value: { operation: create(agent.OperationSchema, { id }) } };
 }
 
-/** Appends one after the other until the power goes; answers what was said to be durable. */
+/**
+ * Appends one record after the other until the power goes; returns those that were reported
+ * durable.
+ */
 async function appendMany(journal: Journal, life: number, count: number): Promise<string[]> {
   const durable: string[] = [];
   for (let at = 0; at < count; at += 1) {

@@ -1,4 +1,4 @@
-/** What each record does to the state, and that a rewrite keeps all of it (J4). */
+/** The effect of each record on the state, and that a rewrite keeps all of it (J4). */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {

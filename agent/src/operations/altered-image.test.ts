@@ -42,7 +42,7 @@ const manifest = writeHostManifest({
   layers: [{ digest, sizeBytes: disk.length, role }],
 });
 
-/** Sends nearly all of the disk, and the end when it is let go. */
+/** Sends nearly all of the disk, and the end when the test allows it. */
 async function startRegistry(end: (response: ServerResponse) => void) {
   const letGo = Promise.withResolvers<void>();
   const server = createServer((request, response) => {
@@ -58,7 +58,7 @@ async function startRegistry(end: (response: ServerResponse) => void) {
 
 interface Deployed {
   readonly result: FinalResult;
-  /** What a runner could have read, each time that it asked; empty: none was ordered. */
+  /** The bytes that a runner could have read at each of its requests; empty: none was ordered. */
   readonly shown: readonly number[];
   /** Whether the cache has it now. */
   readonly isKept: boolean;

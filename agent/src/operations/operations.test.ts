@@ -33,7 +33,7 @@ const access = {
   protocol: 'ipmi',
 };
 
-/** An executor with one BMC; `calls` is what it asked of the session, in order. */
+/** An executor with one BMC; `calls` lists its calls of the session, in order. */
 function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bios') {
   const clock = new VirtualClock();
   const bmc = imitatedBmc({ fru, ...changes });

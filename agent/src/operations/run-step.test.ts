@@ -1,4 +1,4 @@
-/** What is ordered of a runner that it does not offer (R8); the agent goes on. */
+/** Orders for a runner that does not offer the step (R8); the agent goes on. */
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent } from '@rackwright/messages';

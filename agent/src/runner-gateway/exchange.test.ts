@@ -27,7 +27,7 @@ function exchanges(limits: Partial<ExchangeLimits> = {}): Exchanges {
   });
 }
 
-/** What is said, and behind it nothing, for ever. */
+/** These messages, and then silence for ever. */
 async function* saying(messages: readonly Said[]) {
   for (const message of messages) yield create(runner.ExchangeRequestSchema, { message });
   await new Promise(() => {});

@@ -18,7 +18,7 @@ function sendCredential(world: World, version: bigint, text = password): void {
 }
 
 describe('credentials', () => {
-  /** Work that fetches the secret and notes what it got. */
+  /** Work that fetches the secret and notes the result. */
   function asking(world: World, version: bigint): string[] {
     const got: string[] = [];
     world.work = async (_operation, context) => {

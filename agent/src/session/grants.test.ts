@@ -1,4 +1,4 @@
-/** Boot grants on a clock that is put back: what has expired never opens again. */
+/** Boot grants on a clock that is set back: an expired grant never opens again. */
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';

@@ -1,4 +1,6 @@
-/** R8, from the control plane's side: what it gets for operations that cannot be understood. */
+/**
+ * R8, from the control plane's side: the answers to operations that this agent does not understand.
+ */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';

@@ -15,7 +15,7 @@ async function connected(): Promise<World> {
   return world;
 }
 
-/** Work that begins, and ends when the test says so or when it is stopped. */
+/** Work that begins, and ends when the test ends it or when it is stopped. */
 function workUntilReleased(world: World): { release: () => void; aborted: string[] } {
   const aborted: string[] = [];
   const released = Promise.withResolvers<void>();

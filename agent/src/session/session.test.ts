@@ -1,4 +1,4 @@
-/** R6, R7, R9, R10, R11: what holds between the agent and the control plane, session by session. */
+/** R6, R7, R9, R10, R11: the rules between the agent and the control plane, session by session. */
 import { create } from '@bufbuild/protobuf';
 import { agent, asRevision, failureWord } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';

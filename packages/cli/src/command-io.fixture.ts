@@ -15,9 +15,9 @@ export interface GivenWorld {
   readonly input?: string;
   /** Lines typed on the terminal without being shown; then the person gives up. */
   readonly typed?: readonly string[];
-  /** Answers to questions; then nobody can be asked. */
+  /** Answers to questions; after the last one nobody can be asked. */
   readonly answers?: readonly string[];
-  /** Takes the questions that were asked there. */
+  /** Receives the questions that were asked. */
   readonly asked?: string[];
   readonly environment?: Record<string, string>;
   readonly columns?: number;
@@ -39,7 +39,7 @@ export async function runOver(args: readonly string[], given: GivenWorld = {}): 
   return { code, ...written };
 }
 
-/** One over these files, and what is written there. */
+/** One over these files, and its output. */
 export function ioOver(given: GivenWorld = {}): {
   readonly io: CommandIo;
   readonly written: { out: string; err: string };

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Somebody else's clone: the packages of this tree, and what others wrote in the program. */
+/** Another clone: the packages of this tree, and the program's parts of other authors. */
 function cloneInto(to: string, { parts }: Bundle): string {
   const own = readdirSync(join(root, 'packages'));
   cpSync(join(root, 'tsconfig.json'), join(to, 'tsconfig.json'));

@@ -1,6 +1,6 @@
 /**
- * The demo from its first line to its last: builds the machine room, shows it, tells the story or
- * runs a script, stays up when wanted, and takes everything down again.
+ * The demo from its first line to its last: builds the machine room, shows it, plays the story or
+ * runs a script, stays up when wanted, and removes everything again.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

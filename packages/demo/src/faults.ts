@@ -1,4 +1,4 @@
-/** What can be wrong with a machine on demand, by the names that the command line takes. */
+/** Faults of a machine on demand, by their names on the command line. */
 import type { RedfishFault } from '@rackwright/sim/redfish';
 
 /** A fault of the BMC, of the password that the control plane was given, of a disk, of the boot. */

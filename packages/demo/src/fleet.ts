@@ -1,6 +1,6 @@
 /**
- * What the demo is made of, decided from the options alone: racks, machines, their disks and what
- * is wrong with them.
+ * The parts of the demo, decided from the options alone: racks, machines, their disks and their
+ * faults.
  *
  * F1 The same options make the same fleet.
  */
@@ -24,14 +24,14 @@ export interface PlannedMachine {
   readonly rack: string;
   readonly form: FirmwareForm;
   readonly mac: string;
-  /** As a BMC says it: canonical form. */
+  /** In the form of a BMC's answer: canonical. */
   readonly uuid: string;
   readonly serial: string;
   readonly disks: readonly DiskPlan[];
   /** Whether its second disk has room for an image; the story deploys onto such machines. */
   readonly takesImages: boolean;
   readonly fault: FaultName | undefined;
-  /** Whether it is one of those whose trouble the story explains. */
+  /** Whether the story explains its trouble. */
   readonly isExample: boolean;
   readonly seed: number;
 }
@@ -53,7 +53,7 @@ const imageDiskBytes = 16 * 1024 * 1024;
 /** The model of the disk that images come onto, as hints name it. */
 export const imageDiskModel = 'Flash 16';
 
-/** How long each write to a disk takes, so that a person can see it happen. */
+/** The delay of each write to a disk, so that a person can see it happen. */
 const writeDelayMs = 60;
 
 export function planFleet(options: DemoOptions): Fleet {

@@ -1,4 +1,4 @@
-/** The demo as a program; what it takes stands in options.ts. */
+/** The demo as a program; its options are in options.ts. */
 import { nodeVersionProblem } from '@rackwright/platform';
 import { Demo } from './demo.ts';
 import { parseOptions, usage } from './options.ts';

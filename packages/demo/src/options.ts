@@ -17,7 +17,7 @@ export interface DemoOptions {
   readonly programs: string | undefined;
   /** Keep the state in NATS servers of the demo's own. */
   readonly nats: boolean;
-  /** Where no picture can be painted, a line for each step and not only for each state. */
+  /** Where no picture can be painted, prints a line for each step and not only for each state. */
   readonly verbose: boolean;
 }
 
@@ -34,7 +34,7 @@ export type ParsedOptions =
 
 const hostsMax = 64;
 const racksMax = 8;
-/** Of racks when none are asked for; no rack stays empty. */
+/** The default number of racks; no rack stays empty. */
 const racksUsual = 2;
 
 export const usage = `npm run demo -- [options]

@@ -1,4 +1,4 @@
-/** A server that remembers questions says, byte for byte, what one says that remembers nothing. */
+/** A server that remembers questions answers, byte for byte, like one that remembers nothing. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { dhcpOption, writeOption } from './options.ts';

@@ -1,4 +1,4 @@
-/** What lies on a limit, and right behind it. */
+/** Values on a limit, and right behind it. */
 import { create } from '@bufbuild/protobuf';
 import { VerificationPolicySchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';

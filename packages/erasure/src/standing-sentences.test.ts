@@ -1,4 +1,4 @@
-/** Each sentence that is said of a certificate: what it proves, what it does not, and why. */
+/** Each sentence about a certificate: what it proves, what it does not, and why. */
 import { create } from '@bufbuild/protobuf';
 import { StorageDeviceSchema, Transport } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';

@@ -29,7 +29,7 @@ const revocation = certify(
   }),
 );
 
-/** Places of the seed of `plain` are read again, unless it is said otherwise. */
+/** By default the places of the seed of `plain` are read again. */
 function addendum(bootId: string, change: Partial<agent.DeviceOutcome> = {}): Certificate {
   const erasedSeed = new Uint8Array(32).fill(1);
   const challengeSeed = new Uint8Array(32).fill(2);

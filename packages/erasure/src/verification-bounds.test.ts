@@ -10,7 +10,7 @@ test.each([0.5, 0.9, 0.99, 0.999_9])('with a confidence of %d more places find l
       const hole = holeFound(places, sizeBytes, sure);
       expect(hole).toBeGreaterThan(0);
       expect(hole).toBeLessThan(before);
-      // As many places as that hole needs find it, and no larger one is promised.
+      // The computed number of places finds a hole of that size, and no larger hole is promised.
       const needed = placesForHole(hole, sizeBytes, sure);
       expect(needed).toBeLessThanOrEqual(places);
       expect(holeFound(needed, sizeBytes, sure)).toBeLessThanOrEqual(hole);

@@ -53,7 +53,7 @@ test('reads small and overwritten disks and metadata whole, and what a policy wa
   expect(() => planned({}, { share: 0 })).toThrow('the share is above 0');
 });
 
-/** How often a hole is missed, over many seeds, at a position. */
+/** The share of seeds with which a hole at a position is missed. */
 function missRate(sizeBytes: number, places: number, hole: { from: number; length: number }) {
   const spans = [{ offset: 0, length: sizeBytes }];
   const runs = 400;

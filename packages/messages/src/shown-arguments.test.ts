@@ -1,4 +1,4 @@
-/** What is shown of the arguments of steps. */
+/** The shown arguments of steps. */
 import { expect, test } from 'vitest';
 import { shownArguments } from './shown-arguments.ts';
 

@@ -10,7 +10,7 @@ const layer = (mediaType: string) => ({ mediaType, digest, size: 32 });
 const config = { mediaType: 'application/vnd.oci.image.config.v1+json', digest, size: 7 };
 const gzip = 'application/vnd.oci.image.layer.v1.tar+gzip';
 
-/** As image-spec 1.1 shows it, with a layer of each kind. */
+/** The example of image-spec 1.1, with a layer of each kind. */
 const manifest = {
   schemaVersion: 2,
   mediaType: 'application/vnd.oci.image.manifest.v1+json',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { atWallTime } from './wall-time.ts';
 
-/** Wall time that is set by hand, and the timers that were asked for. */
+/** Wall time that is set by hand, and the scheduled timers. */
 function byHand() {
   const clock = { nowMs: 0 };
   const timers: { delayMs: number; run: () => void; isCancelled: boolean }[] = [];

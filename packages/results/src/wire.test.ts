@@ -83,7 +83,7 @@ const results: fc.Arbitrary<Result> = fc.oneof(
   ),
 );
 
-/** As the other side sees it. */
+/** The message as the other side decodes it. */
 function overTheWire(result: WireResult): agent.Report {
   const bytes = toBinary(agent.ReportSchema, create(agent.ReportSchema, { result }));
   return fromBinary(agent.ReportSchema, bytes);

@@ -1,6 +1,6 @@
 /**
- * The runner as a process on file disks, killed at each of its named points. The judge is the
- * disks' own log and content; what the runner says is compared with that.
+ * The runner as a process on file disks, killed at each of its named points. The disks' own log and
+ * content decide; the runner's reports are compared with them.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -12,14 +12,14 @@ export interface RunnerProcess {
   readonly ended: Promise<{ readonly signal: string | null; readonly code: number | null }>;
 }
 
-/** As releases bundle it: to load the sources takes three times as long. */
+/** Bundled as for a release: to load the sources takes three times as long. */
 export function runnerProgram(): string {
   return join(inject('programs'), 'runner.mjs');
 }
 
 /**
  * Starts it in a process group of its own, as the ramdisk's init does. `folder` holds the disks,
- * the file `dmi` and what the runner keeps; `words` go to the kernel's command line.
+ * the file `dmi` and the runner's own files; `words` go to the kernel's command line.
  */
 export function startRunner(folder: string, testAgent: TestAgent, words: string): RunnerProcess {
   const { port, fingerprint } = testAgent;

@@ -1,6 +1,6 @@
 /**
- * Scripts in the runner as a process, killed in the middle and around a hand-off. What a script did
- * is judged by what it wrote itself; what the runner says is compared with that.
+ * Scripts in the runner as a process, killed in the middle and around a hand-off. A script is
+ * judged by its own written files; the runner's reports are compared with them.
  */
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * A simulated disk for programs' own files. What was acknowledged as durable survives the death of
- * the process; what was still being written may be there, partly there (torn) or missing.
+ * A simulated disk for programs' own files. Acknowledged durable data survives the death of the
+ * process; a write under way may be there, partly there (torn) or missing.
  */
 import type { AppendFile, Disk } from '@rackwright/platform';
 import type { SimProcess } from './process.ts';
@@ -8,7 +8,7 @@ import type { SimProcess } from './process.ts';
 export interface DiskFaults {
   /** Milliseconds that one durable write takes. */
   latencyMs(): number;
-  /** How many bytes of a write that was cut by a crash reached the disk. */
+  /** The number of bytes of a write cut by a crash that reached the disk. */
   tornBytes(length: number): number;
   /** True for a write that is acknowledged and never made: a disk that lies about its cache. */
   losesAcknowledged?(): boolean;

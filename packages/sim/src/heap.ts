@@ -40,7 +40,7 @@ export class EventHeap {
     };
   }
 
-  /** Takes events until none is left before `untilMs` or `stop` says so after one of them. */
+  /** Takes events until none is left before `untilMs` or `stop` returns true after one of them. */
   async run(untilMs: number, stop: () => boolean): Promise<void> {
     await settle();
     for (let event = this.#pop(); event !== undefined; event = this.#pop()) {

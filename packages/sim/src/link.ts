@@ -28,9 +28,9 @@ export interface Link<A, B> {
   readonly near: LinkEnd<A>;
   /** Sends to the near side. */
   readonly far: LinkEnd<B>;
-  /** Ends the stream for both sides now; what is under way is lost. */
+  /** Ends the stream for both sides now; messages under way are lost. */
   cut(): void;
-  /** Ends the stream; the side that is named hears of it only after `noticedMs`. */
+  /** Ends the stream; the named side notices it only after `noticedMs`. */
   halfOpen(unaware: 'near' | 'far', noticedMs: number): void;
   /** Holds messages of one direction back, or lets them go on in their order. */
   block(direction: Direction, blocked: boolean): void;

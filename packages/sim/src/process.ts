@@ -1,9 +1,9 @@
 /**
- * A simulated process: once killed, nothing of it runs any more. Its timers are dropped, what it
- * asked the platform for is never answered, and what it still says goes nowhere.
+ * A simulated process: once killed, nothing of it runs any more. Its timers are dropped, its calls
+ * of the platform are never answered, and its messages go nowhere.
  *
  * Invariants:
- * 1. While it is suspended nothing of it runs; what would have run happens right after, in order.
+ * 1. While it is suspended nothing of it runs; pending callbacks run right after, in order.
  * 2. Its wall clock may step; `suspendAwareMs` only grows and counts suspended time.
  */
 import type { Clock, CrashPoint } from '@rackwright/platform';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseTemplate } from './parse.ts';
 
-/** What is wrong with a text, as "line:column path: message". */
+/** The problems of a text, as "line:column path: message". */
 function problemsOf(source: string): string[] {
   const parsed = parseTemplate(source);
   if (parsed.kind === 'ok') return [];
@@ -377,7 +377,7 @@ describe('what would cost much is refused before it does', () => {
   ])(
     '%s',
     (_, source, message) => {
-      // Of this thread alone: what a busy machine takes meanwhile does not count.
+      // The time of this thread alone: other work of a busy machine does not count.
       const began = process.threadCpuUsage();
       expect(problemsOf(source).join('\n')).toContain(message);
       expect(process.threadCpuUsage(began).user).toBeLessThan(8_000_000);

@@ -4,7 +4,7 @@ import { host, scopeOf } from './hosts.fixture.ts';
 import { conditionHolds, parseTemplate, renderTemplate } from './index.ts';
 import type { RenderedStep, RenderScope } from './types.ts';
 
-/** Of the thread; far above what it takes, far below what it would if it grew with the square. */
+/** The time of the thread; far above the usual one, far below that of quadratic growth. */
 const boundedCpuMicros = 5_000_000;
 const digest = 'ab'.repeat(32);
 
@@ -17,7 +17,7 @@ function rendered(source: string, scope: RenderScope = scopeOf()): readonly Rend
   return result.rendered.steps;
 }
 
-/** What is wrong when it is rendered, as "line:column path: message". */
+/** The problems of a rendering, as "line:column path: message". */
 function problemsOf(source: string, scope: RenderScope = scopeOf()): string[] {
   const parsed = parseTemplate(source);
   if (parsed.kind === 'bad') throw new Error(JSON.stringify(parsed.problems));

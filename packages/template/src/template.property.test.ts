@@ -64,7 +64,7 @@ const damaged = fc
     ),
   );
 
-/** Every problem stands in the text, and says something. */
+/** Every problem has a place in the text, and a message. */
 function checkPlaces(source: string, problems: readonly Problem[]): void {
   const lines = source.split('\n');
   expect(problems.length).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { decodePacket, encodePacket, type TftpPacket } from './packet.ts';
 
-/** Bytes from annotated lines: quoted text stands for itself, everything else is hex. */
+/** Bytes from annotated lines: quoted text is literal, everything else is hex. */
 function bytesOf(...fields: string[]): Uint8Array {
   return Uint8Array.from(
     fields.flatMap((field) => {
@@ -88,7 +88,7 @@ describe.each(Object.entries(golden))('%s', (_name, { bytes, packet }) => {
 
 /** Data may end anywhere, and options are absent without a trace when cut between two of them. */
 function isWhole(packet: TftpPacket, length: number): boolean {
-  // An error says what it has to say even without the byte that ends its text.
+  // An error's text is complete even without the byte that ends it.
   if (packet.kind === 'data' || packet.kind === 'error') return length >= 4;
   if (packet.kind !== 'readRequest' && packet.kind !== 'optionAck') return false;
   for (let kept = 0; kept < packet.options.length; kept += 1) {

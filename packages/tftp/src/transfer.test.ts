@@ -14,7 +14,7 @@ function content(length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, index) => (index * 7 + (index >> 9)) & 0xff);
 }
 
-/** Of a client that would wait for ever. */
+/** A client that would wait for ever. */
 const patient = { ...retry, attemptsMax: 100, openingAttemptsMax: 100 };
 
 function transferOf(file: Uint8Array, ...asked: TftpOption[]): Transfer {

@@ -1,6 +1,6 @@
 /**
- * A disk in memory for tests: it outlives the program that uses it, tears what was being written
- * when the program dies, and fails on demand.
+ * A disk in memory for tests: it outlives the program that uses it, tears the write under way when
+ * the program dies, and fails on demand.
  */
 import type { AppendFile, Disk } from '@rackwright/platform';
 
@@ -13,9 +13,9 @@ export class MemoryDisk {
   readonly #files = new Map<string, File>();
   /** Every write fails while this is set: nothing is promised, part of it may be there. */
   failing = false;
-  /** How much of a write is there after a failure or a crash, 0–1. */
+  /** The share of a write that is on the disk after a failure or a crash, 0–1. */
   keptFraction = 0.5;
-  /** How long a write takes: resolves when the write may take effect. */
+  /** The duration of a write: resolves when the write may take effect. */
   delay: () => Promise<void> = () => Promise.resolve();
 
   bytes(path: string): Uint8Array | undefined {
@@ -83,7 +83,7 @@ export class MemoryDisk {
     return { append, close: () => this.#during(life, () => undefined) };
   }
 
-  /** Acts after the delay; a program that has died never hears of it. */
+  /** Acts after the delay; a program that has died gets no result. */
   async #during<T>(life: { readonly alive: boolean }, act: () => T): Promise<T> {
     if (!life.alive) return new Promise<never>(() => undefined);
     await this.delay();

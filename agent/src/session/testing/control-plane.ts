@@ -12,7 +12,7 @@ import type { TestClock } from './clock.ts';
 export interface Issued {
   readonly operation: agent.Operation;
   sentTo?: agent.Journal;
-  /** What the first report that was applied said. */
+  /** The first report that was applied. */
   outcome?: Result | Unsupported;
 }
 
@@ -34,7 +34,7 @@ export class ControlPlane {
   readonly hellos: agent.Hello[] = [];
   readonly others: agent.SessionRequest['message'][] = [];
   reachable = true;
-  /** A stream that was cut still delivers what is under way. */
+  /** A cut stream still delivers messages under way. */
   lateMessages = false;
   latencyMs = 2;
   heartbeatIntervalMs = 1000;
@@ -51,7 +51,7 @@ export class ControlPlane {
   settles = true;
   forgetHostUids: HostUid[] = [];
   refusal: agent.Refused | undefined;
-  /** What to say to an operation that Hello lists; undefined leaves it out. */
+  /** The directive for an operation that Hello lists; undefined leaves it out. */
   direct = (line: agent.JournalledOperation): agent.Directive_Action | undefined => {
     const issued = this.issued.get(line.operationId);
     if (issued === undefined || issued.outcome !== undefined) return agent.Directive_Action.FORGET;
@@ -83,7 +83,7 @@ export class ControlPlane {
     return { transport: { connect }, kill };
   }
 
-  /** Cuts the stream: what is under way in either direction is lost. */
+  /** Cuts the stream: messages under way in either direction are lost. */
   cut(): void {
     const stream = this.#stream;
     this.#stream = undefined;
@@ -193,7 +193,7 @@ export class ControlPlane {
     }
   }
 
-  /** R9: never to another journal, nor to an older generation, than it was sent to before. */
+  /** R9: never to another journal, nor to an older generation, than the first time. */
   #sendOperation(stream: Stream, issued: Issued): void {
     const journal = stream.hello?.journal;
     if (journal === undefined) throw new Error('Hello without a journal');

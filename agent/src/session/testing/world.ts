@@ -23,7 +23,7 @@ export type Work = (
 export const journalPath = '/state/journal';
 export const snapshotPath = '/state/boot-snapshot';
 
-/** What one life of the agent has, and its session. */
+/** The parts of one life of the agent, and its session. */
 export interface Life {
   readonly clock: Clock;
   readonly random: Random;
@@ -43,7 +43,7 @@ export class World {
   readonly clock = new TestClock();
   readonly disk = new MemoryDisk();
   readonly controlPlane = new ControlPlane(this.clock);
-  /** Operation ids, each time a device was touched for it: what the devices' own logs would say. */
+  /** Operation ids, one for each change of a device by it: the content of the devices' own logs. */
   readonly touched: string[] = [];
   readonly forgotten: string[] = [];
   readonly endedHooks: string[] = [];

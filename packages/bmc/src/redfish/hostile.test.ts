@@ -14,7 +14,7 @@ interface Given {
   readonly body?: unknown;
 }
 
-/** Answers by "METHOD path"; what is not listed is 404. */
+/** Answers by "METHOD path"; any other is 404. */
 function serviceOf(answers: Readonly<Record<string, Given>>): {
   readonly client: HttpClient;
   readonly requests: HttpsRequest[];

@@ -33,7 +33,7 @@ export const readBack = { windowMs: 1_500, pollMs: 50 };
 export interface SimulatedHost {
   readonly bmc: RedfishBmc;
   isOn(): boolean;
-  /** What it was switched on with last. */
+  /** The order of its last power-on. */
   bootedFrom(): BootChoice | undefined;
 }
 
@@ -61,14 +61,14 @@ export async function startHost(changes: Partial<RedfishBmcOptions> = {}): Promi
   return { bmc, isOn: () => on, bootedFrom: () => boot };
 }
 
-/** What a test may want otherwise. */
+/** Settings that a test may change. */
 export interface DriverChanges {
   readonly target?: Partial<RedfishTarget>;
   readonly options?: Partial<RedfishOptions>;
   readonly parts?: Partial<RedfishDriverParts>;
 }
 
-/** A governor that never stands in the way. */
+/** A governor that never delays a call. */
 export function openGovernor(): Governor {
   const limits = { ...defaultGovernorLimits, spacingMs: 0, authenticationFailuresMax: 100 };
   return new Governor(clock, limits, () => {});
@@ -98,7 +98,7 @@ export function driverFor(
   });
 }
 
-/** Where the next boot of a simulated BMC comes from, asked as any client would ask. */
+/** The source of a simulated BMC's next boot, read like by any client. */
 export const bootDevices: Readonly<Record<string, BootDevice>> = {
   None: 'none',
   Pxe: 'network',

@@ -16,7 +16,7 @@ export interface IdentityProvider {
   readonly forms: URLSearchParams[];
   /** What the next questions are answered with instead of tokens: an error of RFC 8628 §3.5. */
   readonly errors: string[];
-  /** How long its ID tokens last, seconds. */
+  /** The life of its ID tokens, seconds. */
   lifeSeconds: number;
   /** Changes of its metadata. */
   metadata: Readonly<Record<string, unknown>>;
@@ -83,7 +83,7 @@ function metadataOf({ issuer, metadata }: IdentityProvider) {
   };
 }
 
-/** What it has given, and takes once. */
+/** Refresh tokens and device codes that it has given, each accepted once. */
 function tokensOf(provider: IdentityProvider, sign: Sign) {
   const { issuer } = provider;
   const refreshTokens = new Set<string>();

@@ -1,9 +1,9 @@
-/** What is built is small, the same each time, and keeps to itself. */
+/** The built files are small, the same each time, and load nothing from elsewhere. */
 import { gzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from 'vitest';
 import { type BuiltConsole, buildConsole } from './build.ts';
 
-/** Of all files together, compressed. */
+/** The size of all files together, compressed. */
 const compressedBytesMax = 250 * 1024;
 
 let built: BuiltConsole;

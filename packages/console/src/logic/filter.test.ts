@@ -1,4 +1,4 @@
-/** What is typed and what is chosen become one filter of the server. */
+/** Typed words and chosen values become one filter of the server. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { filterOf, isWord, orderByOf, quoted, sortedBy } from './filter.ts';

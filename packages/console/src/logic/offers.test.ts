@@ -1,4 +1,4 @@
-/** What is offered is what the server's table of rights lets a role do. */
+/** The offered actions are those that the server's table of rights allows a role. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Role } from '@rackwright/messages';
@@ -25,7 +25,7 @@ test.each(Object.entries(offers))('%s is offered as the server allows it', (_, o
   });
 });
 
-/** What pages and their parts say, without the table itself. */
+/** The sources of pages and their parts, without the table itself. */
 const pages = ['pages', 'parts'].flatMap((folder) => {
   const path = join(import.meta.dirname, '..', folder);
   return readdirSync(path).map((name) => readFileSync(join(path, name), 'utf8'));

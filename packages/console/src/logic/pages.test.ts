@@ -1,4 +1,4 @@
-/** Of a long list a bounded number of pages is kept, and changes reach the rows of these. */
+/** A bounded number of pages of a long list is kept, and changes reach their rows. */
 import { expect, test } from 'vitest';
 import { missing, type Pages, pageRows, pagesKept, rowAt, withPage, withRow } from './pages.ts';
 

@@ -1,4 +1,4 @@
-/** Bars are full, and what is there is seen. */
+/** Bars are full, and each part is visible. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { sharesOf, statesOf } from './rollout.ts';

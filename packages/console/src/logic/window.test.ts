@@ -1,4 +1,4 @@
-/** Of a list of any length a bounded part is drawn, and every row of it can be reached. */
+/** A bounded part of a list of any length is drawn, and every row of it can be reached. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { evicted, overscanRows, pagesOf, scrollTo, spacerPxMax, windowOf } from './window.ts';

@@ -1,6 +1,6 @@
 /**
- * Waits until the demo that started it is no more, however it ended, and then removes what is left
- * of it. The demo holds the other end of standard input: its end is the end of the demo.
+ * Waits until the demo that started it has ended, in any way, and then removes its remains. The
+ * demo holds the other end of standard input: its end is the end of the demo.
  *
  *     main.ts FOLDER
  */

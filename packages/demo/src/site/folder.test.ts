@@ -49,7 +49,7 @@ test('removes the folder of a demo that is no more, and leaves one that lives', 
   const [dead, alive] = [folderWithProgram(), folderWithProgram()];
   const child = await idleIn(dead);
   const ended = once(child, 'exit');
-  // As if the owner's pid had been given to another process since.
+  // As if another process had got the owner's pid since.
   const owner = JSON.parse(readFileSync(join(dead, 'owner.json'), 'utf8')) as { pid: number };
   writeFileSync(join(dead, 'owner.json'), JSON.stringify({ ...owner, startedAt: '1' }));
   expect(await removeStaleFolders()).toBeGreaterThan(0);

@@ -16,7 +16,7 @@ const unnamedAgeMs = 60_000;
 const goneAttemptsMax = 50;
 const goneWaitMs = 20;
 
-/** Where the programs of a demo stand in its folder. */
+/** The place of a demo's programs in its folder. */
 export function programPath(folder: string, name: string): string {
   return join(folder, 'programs', `${name}.mjs`);
 }
@@ -83,7 +83,7 @@ function programOf(pid: number): string {
   return /(^|\/)node$/.test(executable) ? program : executable;
 }
 
-/** When a process began, in ticks since the machine's start: a pid may come again, this not. */
+/** When a process began, in ticks since the machine's start: a pid may be reused, this may not. */
 function startOf(pid: number): string | undefined {
   // The program's name, in brackets, may hold spaces; the start is the 20th word after it.
   return readText(`/proc/${pid}/stat`)

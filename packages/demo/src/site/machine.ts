@@ -20,22 +20,22 @@ import { imageDiskModel, type PlannedMachine, smbiosBytes } from '../fleet.ts';
 import { loopback } from './configuration.ts';
 import { programPath } from './folder.ts';
 
-/** What every BMC of the demo takes. */
+/** The credentials that every BMC of the demo accepts. */
 export const bmcUser = 'admin';
 export const bmcPassword = 'correct horse';
 
 export interface HousedMachine {
   readonly plan: PlannedMachine;
   readonly folder: string;
-  /** What is in it now: disks are swapped. */
+  /** The disks that are in it now: disks are swapped. */
   readonly disks: DiskPlan[];
   readonly power: SoftwareMachine;
   readonly bmc: RedfishBmc;
-  /** Says what its next boot has on the kernel's command line beside what is served. */
+  /** Words on the kernel's command line of its next boot, beside the served ones. */
   readonly bootsWith: (words: string) => void;
 }
 
-/** How long switching takes to be seen: shorter than in the field, but never at once. */
+/** The delay until a switch shows: shorter than in the field, but never zero. */
 const powerDelayMs = [200, 900] as const;
 
 export async function houseMachine(
@@ -111,8 +111,8 @@ function driveOf(disk: DiskPlan) {
 }
 
 /**
- * Breaks the machine, or with "none" mends all of it. With "wrong-password" the BMC no longer
- * accepts the password that it took until now.
+ * Breaks the machine, or with "none" repairs all of it. With "wrong-password" the BMC no longer
+ * accepts the password that it accepted until now.
  */
 export function setFault(machine: HousedMachine, name: FaultName | 'none'): void {
   const { disks, folder, bmc, bootsWith } = machine;
@@ -149,7 +149,7 @@ export function swapDisk({ disks, folder }: HousedMachine): void {
   disks.splice(0, disks.length, swapped, ...others);
 }
 
-/** Disks of the machine that still hold what was on them before, read from outside. */
+/** Disks of the machine that still hold their earlier content, read from outside. */
 export function dirtyDisks({ folder, disks }: HousedMachine): readonly DiskPlan[] {
   return disks.filter((disk) => holdsPattern(folder, disk));
 }

@@ -7,7 +7,7 @@ import { NATS_PROGRAM, NatsCluster, serverMissing } from '@rackwright/store/test
 export async function startNats(folder: string): Promise<NatsCluster> {
   const missing = serverMissing();
   if (missing !== undefined) throw new Error(missing);
-  // By its path the process is known as the demo's.
+  // The path identifies the process as the demo's.
   const program = join(folder, 'programs', 'nats-server');
   symlinkSync(NATS_PROGRAM, program);
   return await NatsCluster.start({ servers: 3, syncAlways: true, parent: folder, program });

@@ -64,7 +64,7 @@ export class Program {
     await ended;
   }
 
-  /** The end of what it said. */
+  /** The end of its output. */
   lastWords(): string {
     try {
       const lines = readFileSync(this.#options.log, 'utf8').trimEnd().split('\n');

@@ -27,8 +27,8 @@ const banner = [
 ].join('\n');
 
 /**
- * Puts all programs into `FOLDER/programs`: links to those that stand in the folder `bundled`, and
- * bundles of the others. Throws with the compiler's words.
+ * Puts all programs into `FOLDER/programs`: links to those in the folder `bundled`, and bundles of
+ * the others. Throws with the compiler's words.
  */
 export async function bundlePrograms(folder: string, bundled: string | undefined): Promise<void> {
   const programs = join(folder, 'programs');
@@ -51,7 +51,7 @@ export async function bundlePrograms(folder: string, bundled: string | undefined
     platform: 'node',
     format: 'esm',
     target: 'node24',
-    // A program that is one file looks for what belongs to it beside itself, the console say.
+    // A program in one file looks for its other files, such as the console, beside itself.
     define: { RACKWRIGHT_PACKAGE_VERSION: JSON.stringify(versionOfClone()) },
     banner: { js: banner },
     legalComments: 'none',
@@ -65,7 +65,7 @@ function versionOfClone(): string {
   return (JSON.parse(about) as { readonly version: string }).version;
 }
 
-/** The files of the console stand beside the control plane, as in its package. */
+/** The console's files are beside the control plane, as in its package. */
 async function putConsole(programs: string, bundled: string | undefined): Promise<void> {
   const there = join(bundled ?? '', consoleFolderName);
   const folder = join(programs, consoleFolderName);

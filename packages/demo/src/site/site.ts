@@ -35,7 +35,7 @@ import { planStrangers, strangersMax } from './strangers.ts';
 
 export interface CommandResult {
   readonly code: number;
-  /** What it said, on both streams. */
+  /** Its output, on both streams. */
   readonly output: string;
 }
 
@@ -47,7 +47,7 @@ interface RackSite {
 
 const startTimeoutMs = 180_000;
 const commandTimeoutMs = 600_000;
-/** Kept in place of the right one where the story wants a wrong one. */
+/** Kept in place of the right one where the story needs a wrong one. */
 const stalePassword = 'changeme';
 
 export class Site {
@@ -295,7 +295,7 @@ export class Site {
     );
   }
 
-  /** What stands here for a path of the packages; every other word is itself. */
+  /** The local path for a path of the packages; every other word is unchanged. */
   pathOf(word: string): string {
     if (word === '/etc/rackwright/controlplane.yaml') return join(this.folder, 'controlplane.json');
     return word.replace(/^\/var\/lib\/rackwright/, join(this.folder, 'controlplane'));

@@ -18,7 +18,7 @@ export interface PublishedImage {
 /** A host, as the control plane reports it, and its machine, as anybody can see it. */
 export interface SeenHost {
   readonly name: string;
-  /** By digest, as the control plane tells it; empty: none. */
+  /** Its digest, as the control plane reports it; empty: none. */
   readonly image: string;
   readonly contentDigest: string;
   readonly isProvisioned: boolean;
@@ -28,7 +28,7 @@ export interface SeenHost {
   readonly runs: string | undefined;
 }
 
-/** What is not right about a host that shall run the image; undefined: nothing. */
+/** The problem of a host that shall run the image; undefined: none. */
 export function wrongWith(host: SeenHost, wanted: PublishedImage): string | undefined {
   const { name, image, contentDigest, isProvisioned, diskHolds, runs } = host;
   const { version, digest } = wanted;
@@ -41,7 +41,7 @@ export function wrongWith(host: SeenHost, wanted: PublishedImage): string | unde
   return runs === version ? undefined : `${name} runs ${runs ?? 'nothing'}`;
 }
 
-/** What is not right about a rollout that shall have been completed; undefined: nothing. */
+/** The problem of a rollout that shall have been completed; undefined: none. */
 export function notCompleted(
   status: PoolStatus | undefined,
   wanted: PublishedImage,
@@ -53,7 +53,7 @@ export function notCompleted(
   return slots.length === 0 ? undefined : `${slots.length} hosts are still out`;
 }
 
-/** What is not right about a rollout that shall have been halted; undefined: nothing. */
+/** The problem of a rollout that shall have been halted; undefined: none. */
 export function notHalted(
   status: PoolStatus | undefined,
   bad: Pick<PublishedImage, 'digest'>,

@@ -1,4 +1,4 @@
-/** What is shown while the machines are being cleaned. */
+/** The part of the story while the machines are being cleaned. */
 import { type Host, HostState, RunPhase, StepState } from '@rackwright/messages';
 import { type PlannedMachine, soundMachines } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
@@ -17,10 +17,10 @@ const cleaningTimeoutMs = 600_000;
 const availableTimeoutMs = 900_000;
 const awayMs = 1_000;
 const attemptsMax = 4;
-/** How much longer an erase takes when the one before was over too soon. */
+/** How much longer an erase takes when the one before ended too soon. */
 const slowerBy = 4;
 
-/** A power request for a host that is being erased is refused, and its BMC never hears of it. */
+/** A power request for a host that is being erased is refused, and its BMC gets no command. */
 export async function refusePower(stage: Stage): Promise<void> {
   const rack = quickMachines(stage)[0]?.rack;
   if (rack === undefined) return;

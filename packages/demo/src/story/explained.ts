@@ -1,12 +1,12 @@
 /**
- * Whether an explanation explains, and what it tells a person to do. Pure.
+ * Whether an explanation is sufficient, and the actions that it asks of a person. Pure.
  *
- * E1 What the story types is one of the lines that were printed, with the blanks filled in: an
- *    explanation that no longer leads out of the trouble fails the demo.
+ * E1 The story types one of the printed lines, with the blanks filled in: the demo fails when an
+ *    explanation no longer resolves the trouble.
  */
 import type { Explanation } from '@rackwright/messages';
 
-/** What is missing in an explanation of a host that is stuck; undefined when nothing is. */
+/** The missing part of a stuck host's explanation; undefined when nothing is missing. */
 export function missingIn({
   blocker,
   causes,
@@ -22,7 +22,7 @@ export function missingIn({
 
 const toDoMark = /^\s*to do: (.+)$/;
 
-/** The lines of the command's output that say what to do. */
+/** The lines of the command's output with the actions. */
 export function toDoLines(output: string): string[] {
   return output.split('\n').flatMap((line) => toDoMark.exec(line)?.[1] ?? []);
 }

@@ -13,7 +13,7 @@ type ToDo = ReadonlyMap<string, readonly string[]>;
 const troubleTimeoutMs = 300_000;
 const mendedTimeoutMs = 600_000;
 
-/** What a person does at the machine itself; what is typed comes out of the explanations. */
+/** A person's actions at the machine itself; typed commands come out of the explanations. */
 const mending: { readonly [name in FaultName]?: string } = {
   silent: "The plug of silent's BMC is put in again.",
   rubbish: "rubbish's BMC is restarted.",
@@ -39,7 +39,7 @@ export async function explainTroubles(stage: Stage): Promise<ToDo> {
   return toDo;
 }
 
-/** Shows the explanation; answers what it says is to be done. */
+/** Shows the explanation; returns its actions. */
 async function explain(stage: Stage, name: string): Promise<readonly string[]> {
   const explanation = await stage.site.clients.hosts.explainHost({ name: `hosts/${name}` });
   const args = ['host', 'explain', name];
@@ -55,7 +55,7 @@ async function explain(stage: Stage, name: string): Promise<readonly string[]> {
   return lines;
 }
 
-/** Does what the explanations of the four examples say; that frees every one of them. */
+/** Carries out the explanations of the four examples; that frees every one of them. */
 export async function followExplanations(stage: Stage, toDo: ToDo): Promise<void> {
   const examples = stage.fleet.machines.filter(({ isExample }) => isExample);
   if (examples.length === 0) return;

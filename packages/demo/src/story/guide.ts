@@ -18,7 +18,7 @@ import { expectingOf } from './expected.ts';
 import { type Command, parseCommand, type RackwrightCommand } from './script.ts';
 import { shellWords } from './shell-words.ts';
 
-/** What comments have said of the next line. */
+/** Comments about the next line. */
 interface Next {
   kind: RackwrightCommand['kind'];
   texts: readonly string[];

@@ -25,7 +25,7 @@ import { announce, expectThat, type Stage, tell, tellCommand } from './stage.ts'
 const pool = 'web';
 const repository = 'web';
 const imageBytes = 4 * 1024 * 1024;
-/** What is left of the file of the bad image. */
+/** The share of the bad image's file that is kept. */
 const keptShare = 0.75;
 /** What `pool watch --until current` ends with when the rollout is halted. */
 const neverCurrent = 13;
@@ -98,7 +98,7 @@ function namesOf(hosts: readonly SeenHost[]): string {
   return hosts.map(({ name }) => name).join(', ') || 'none';
 }
 
-/** Why it failed has to be said, and nothing may start from a disk that was written in part. */
+/** The cause of the failure has to be shown, and nothing may start from a partly written disk. */
 async function explainVictim(stage: Stage, name: string): Promise<void> {
   const { site } = stage;
   const { status } = await site.clients.hosts.getHost({ name: `hosts/${name}` });
@@ -126,7 +126,7 @@ async function completeRollout(chapter: Chapter): Promise<void> {
   expectThat(reads > 0, 'the image came from somewhere else than the registry');
 }
 
-/** Of a file of an image, not of a manifest. */
+/** The digest of a file of an image, not of a manifest. */
 function isDownload(request: string): boolean {
   return /^GET \S+\/blobs\/\S+ 20[06]$/.test(request);
 }
@@ -173,7 +173,7 @@ function referenceOf({ site }: Stage, version: string): string {
   return `${site.registry.name}/${repository}:${version}`;
 }
 
-/** Runs a command, shows it, and holds it to its exit code; answers what it printed. */
+/** Runs a command, shows it, and checks its exit code; returns its output. */
 async function type(
   stage: Stage,
   args: readonly string[],

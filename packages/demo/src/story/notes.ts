@@ -1,7 +1,7 @@
 /** What a script has noted on its way, to be named in later commands. */
 import { StoryFailure } from './stage.ts';
 
-/** As a plan prints how it is started. */
+/** The line of a plan that starts it. */
 const startLine = /^\s*rackwright host start (\S+) ([0-9a-f]+)\s*$/gm;
 
 export class Notes {

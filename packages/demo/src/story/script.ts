@@ -55,7 +55,7 @@ export interface RackwrightCommand {
   readonly input?: string;
 }
 
-/** Of guides: what a shell does with files. */
+/** In guides: file operations of a shell. */
 export type FileCommand =
   | { readonly kind: 'file'; readonly act: 'mv'; readonly from: string; readonly to: string }
   | { readonly kind: 'file'; readonly act: 'mkdir'; readonly path: string };
@@ -82,7 +82,7 @@ export type Command =
   | { readonly kind: 'swap'; readonly host: string }
   | { readonly kind: 'mark'; readonly name: string }
   | RackwrightCommand
-  /** Of guides: a command of the control plane's program, with the paths of the packages. */
+  /** In guides: a command of the control plane's program, with the paths of the packages. */
   | { readonly kind: 'controlPlane'; readonly args: readonly string[] }
   | { readonly kind: 'service'; readonly act: 'start' | 'stop' }
   | FileCommand
@@ -273,10 +273,10 @@ async function runRackwright(
   expectThat(lacking === undefined, `"${line}" did not print "${lacking}"`);
 }
 
-/** How long a command is repeated until it prints what is expected, milliseconds. */
+/** How long a command is repeated until it prints the expected text, milliseconds. */
 const seenWithinMs = 120_000;
 
-/** What it printed last is shown, also when that is not what was expected. */
+/** Its last output is shown, also when it is not the expected one. */
 async function seeRackwright(
   stage: Stage,
   { args: words, texts }: RackwrightCommand,
@@ -298,7 +298,7 @@ async function seeRackwright(
   }
 }
 
-/** As a shell takes "certificates/*.json": what names no file is the word itself. */
+/** Like a shell with "certificates/*.json": a pattern that matches no file stays as it is. */
 function filesNamed({ site }: Stage, word: string): readonly string[] {
   if (!word.includes('*')) return [word];
   const found = globSync(word, { cwd: site.folder }).sort();

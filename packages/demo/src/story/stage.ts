@@ -1,4 +1,4 @@
-/** What every act of the story has at hand. */
+/** The shared parts of every act of the story. */
 import type { Host } from '@rackwright/messages';
 import type { Fleet } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
@@ -16,7 +16,7 @@ export interface Stage {
   print(text: string): void;
 }
 
-/** What did not hold; the demo fails with it. */
+/** The failed expectations; the demo fails with them. */
 export class StoryFailure extends Error {}
 
 export function expectThat(holds: boolean, otherwise: string): void {
@@ -44,7 +44,7 @@ function quoted(word: string): string {
   return /^[\w./:=@-]+$/.test(word) ? word : `'${word}'`;
 }
 
-/** The host once `holds` says so. */
+/** The host once `holds` is true. */
 export async function untilHost(
   { site }: Stage,
   id: string,

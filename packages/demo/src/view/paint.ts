@@ -21,7 +21,7 @@ export type Colour = 'green' | 'red' | 'cyan' | 'dim' | 'bold';
 
 const codes: Readonly<Record<Colour, number>> = { green: 32, red: 31, cyan: 36, dim: 2, bold: 1 };
 
-/** The picture as lines of at most `columns` columns, in colour when asked for. */
+/** The picture as lines of at most `columns` columns, in colour on request. */
 export function paint(picture: Picture, columns: number, inColour: boolean): string[] {
   const tint = (colour: Colour, text: string) =>
     inColour && text !== '' ? `\x1b[${codes[colour]}m${text}\x1b[0m` : text;
@@ -53,7 +53,7 @@ export function paint(picture: Picture, columns: number, inColour: boolean): str
   return ['', head, ...rows, ...footer];
 }
 
-/** One line for what changed, for where nothing can be painted over. */
+/** One line for a change, for outputs that cannot be painted over. */
 export function lineOf(host: HostProgress, elapsedMs: number): string {
   const percent = `${Math.floor(host.fraction * 100)} %`.padStart(5);
   return `${seconds(elapsedMs)}  ${host.name}  ${percent}  ${host.state}  ${host.detail}`.trimEnd();
@@ -80,7 +80,7 @@ function fit(text: string, columns: number): string {
   return cut(text.replace(/\s+/g, ' '), columns).padEnd(columns);
 }
 
-/** At most so many columns, with an ellipsis for what is left out. */
+/** At most so many columns, with an ellipsis for the rest. */
 export function cut(line: string, columns: number): string {
   if (line.length <= columns) return line;
   return columns < 2 ? line.slice(0, columns) : `${line.slice(0, columns - 1)}…`;

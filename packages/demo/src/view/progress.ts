@@ -1,4 +1,4 @@
-/** What a person wants to see of a host: how far it is, what it does, what is wrong. Pure. */
+/** A host's state for a person: its progress, its activity, its problem. Pure. */
 import { counted, type Host, HostState, type Rack, RunKind, RunPhase } from '@rackwright/messages';
 
 export interface HostProgress {
@@ -8,7 +8,7 @@ export interface HostProgress {
   readonly fraction: number;
   /** "cleaning", "available". */
   readonly state: string;
-  /** The step under way, or what is wrong. */
+  /** The step under way, or the problem. */
   readonly detail: string;
   readonly mood: 'busy' | 'done' | 'troubled';
 }
@@ -18,7 +18,7 @@ export interface RackProgress {
   readonly isConnected: boolean;
 }
 
-/** Where on its way each run begins and ends. */
+/** The beginning and end of each run on its way. */
 const shares: { readonly [kind in RunKind]?: readonly [from: number, to: number] } = {
   [RunKind.VERIFY]: [0, 0.1],
   [RunKind.INSPECT]: [0.1, 0.4],
@@ -26,7 +26,7 @@ const shares: { readonly [kind in RunKind]?: readonly [from: number, to: number]
   [RunKind.PROVISION]: [0, 1],
   [RunKind.REIMAGE]: [0, 1],
 };
-/** What is known of a host that is proved and rests. */
+/** The properties of a host that is proved and idle. */
 const provedShare = 0.1;
 const almost = 0.99;
 

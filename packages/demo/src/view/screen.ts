@@ -28,11 +28,11 @@ export class Screen {
   readonly #terminal: Terminal;
   readonly #isVerbose: boolean;
   #picture: Picture | undefined;
-  /** Lines of the picture that stand on the terminal now. */
+  /** Lines of the picture that are on the terminal now. */
   #painted = 0;
   #hasSaidWhy = false;
   #isClosed = false;
-  /** What was said of each host last, and before that. */
+  /** The latest line of each host, and the one before that. */
   readonly #said = new Map<string, readonly string[]>();
 
   /** `isVerbose`: plain lines tell every step, and not only every state. */
@@ -64,7 +64,7 @@ export class Screen {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    // What is said from now on comes below the last picture.
+    // Later output comes below the last picture.
     this.#picture = undefined;
     this.#painted = 0;
     if (this.#terminal.isTerminal) this.#terminal.write(showCursor);

@@ -1,4 +1,4 @@
-/** Looks at the control plane over and over and shows what it sees. */
+/** Polls the control plane and shows the result. */
 import type { Host } from '@rackwright/messages';
 import type { Site } from '../site/site.ts';
 import type { Picture } from './paint.ts';
@@ -23,7 +23,7 @@ export class Watcher {
     this.#startedAtMs = startedAtMs;
   }
 
-  /** As last seen. */
+  /** The last known state. */
   get hosts(): readonly Host[] {
     return this.#hosts;
   }
@@ -54,7 +54,7 @@ export class Watcher {
         footer: '',
       };
     } catch {
-      // The control plane is busy or gone: what was seen last stands, its clock goes on.
+      // The control plane is busy or gone: the last known state stays, its clock goes on.
     }
     if (this.#picture === undefined) return;
     const elapsedMs = Date.now() - this.#startedAtMs;

@@ -30,7 +30,7 @@ function wrapLine(line: string, columns: number, indent: string): string[] {
 
 const timeColumns = 9;
 
-/** A text beside the time at which it is said, its further lines below the first. */
+/** A text beside its time, its further lines below the first. */
 export function timed(time: string, text: string, columns: number): string {
   const indent = ' '.repeat(timeColumns);
   return `${time}  ${wrap(text, columns, indent).slice(timeColumns)}`;

@@ -12,7 +12,7 @@ function siteWith(permission: TestSite['permission'], known = [mac]): TestSite {
   return site;
 }
 
-/** The firmware's request for what it was offered. */
+/** The firmware's request for the offered address. */
 function choose(discover: DhcpPacket, address: string): DhcpPacket {
   const options = new Map([
     ...discover.options,

@@ -17,8 +17,8 @@ const plan: AddressPlanSettings = {
 };
 
 /**
- * What one client does: what it was offered, the address that it believes to have, and all that it
- * may still use, also when it has asked for another one meanwhile.
+ * The state of one client: its offer, the address that it believes to have, and all that it may
+ * still use, also when it has asked for another one meanwhile.
  */
 interface Client {
   offered?: string;
@@ -123,7 +123,7 @@ class Clients {
         client.useUntilMs.set(address, this.site.nowMs + leaseSeconds * 1_000);
         return;
       default:
-        // A client that is refused believes in nothing; but it may be slow to let go.
+        // A refused client believes in no address; but it may release the old one late.
         delete client.address;
     }
   }

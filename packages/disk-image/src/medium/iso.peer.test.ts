@@ -33,7 +33,7 @@ test('is a CD whose boot image holds the loaders where UEFI looks for them', (co
   const said = run('blkid', ['-p', '-o', 'export', 'cd']).toString();
   expect(said).toContain('TYPE=iso9660');
   expect(said).toContain('BOOT_SYSTEM_ID=EL\\ TORITO\\ SPECIFICATION');
-  // By the catalog, as firmware finds it.
+  // Found by the catalog, as by firmware.
   const view = new DataView(image.buffer);
   const catalog = view.getUint32(17 * 2048 + 71, true) * 2048;
   const start = view.getUint32(catalog + 40, true) * 2048;

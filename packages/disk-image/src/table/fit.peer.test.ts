@@ -1,4 +1,4 @@
-/** Tables judged by Debian's own tools: what they make is read, what we make they find sound. */
+/** Tables checked with Debian's own tools: we read their tables, and they accept ours. */
 import { execFileSync } from 'node:child_process';
 import {
   closeSync,
@@ -59,7 +59,7 @@ function image(script: string, sizeBytes = 64 * mib): Uint8Array {
   return head;
 }
 
-/** Puts what was answered onto a larger disk. */
+/** Puts the result onto a larger disk. */
 function onto(diskBytes: number, fitted: Fitted, seed?: Uint8Array): string {
   const path = join(folder, 'disk');
   const file = openSync(path, 'r+');
@@ -95,7 +95,7 @@ function listed(path: string): Listed[] {
   return JSON.parse(run('sfdisk', ['--json', path])).partitiontable.partitions;
 }
 
-// As Debian's cloud images have it: the root partition is the first, and lies last.
+// As in Debian's cloud images: the root partition is the first, and is at the end.
 const debian = `label: gpt
 label-id: 11111111-2222-3333-4444-555555555555
 1 : start=262144 type=4f68bce3-e8cd-4db1-96e7-fbcaf984b709 name=root

@@ -9,7 +9,7 @@ const digest = digestOf(bytes);
 const registry = 'registry.example.org';
 const tokens = 'https://auth.example.org/token';
 
-/** A registry that takes what it is sent, unless `page` answers instead. */
+/** A registry that accepts every upload, unless `page` answers instead. */
 function publisherOf(page: (request: WebRequest) => Page | undefined = () => undefined) {
   const sent: Buffer[] = [];
   let uploads = 0;

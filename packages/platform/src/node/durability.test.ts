@@ -1,4 +1,4 @@
-/** What is durable survives a power cut: the promises D1, D2 and L1, on a disk that forgets. */
+/** Durable data survives a power cut: the promises D1, D2 and L1, on a disk that forgets. */
 import { expect, test } from 'vitest';
 import { ForgetfulFiles } from '../testing/index.ts';
 import { nodeDisk } from './disk.ts';

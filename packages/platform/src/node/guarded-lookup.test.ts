@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { AddressRefused, guardedLookup } from './guarded-lookup.ts';
 
-/** A name server that says something else each time. */
+/** A name server that gives another answer each time. */
 function answering(...answers: (readonly string[])[]) {
   return guardedLookup(443, ['127.0.0.1:443'], (_name, _options, answer) => {
     const found = (answers.shift() ?? []).map((address): LookupAddress => {

@@ -360,7 +360,7 @@ test('sends a file as it is written, and breaks off when the rest does not come'
     ...{ status: 200, headers: {} },
     body: { ...body, readable: failing },
   }));
-  // What has been sent of it may be lost with the connection.
+  // The sent part of it may be lost with the connection.
   await expect(get(other).then((response) => response.text())).rejects.toThrow();
 });
 

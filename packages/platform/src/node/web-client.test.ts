@@ -160,7 +160,7 @@ test('trusts a certificate by its authority and its name, and sends nothing befo
   const other = { ...request, url: url.replace('localhost', '127.0.0.1') };
   expect(await knows.send(other, limits)).toMatchObject({ kind: 'untrusted' });
   expect(requests).toBe(1);
-  // An authority of one request is none of the next.
+  // An authority of one request does not apply to the next.
   const client = nodeWebClient();
   const own = { ...request, caPem: cert };
   expect(await textOf(await client.send(own, limits))).toBe('in confidence');

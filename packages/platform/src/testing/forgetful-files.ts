@@ -1,6 +1,6 @@
 /**
- * File calls over a disk that forgets: what was not synced is gone at a power cut. Killing a
- * process cannot show a missing sync, because the kernel keeps the page cache.
+ * File calls over a disk that forgets: unsynced writes are gone at a power cut. Killing a process
+ * cannot show a missing sync, because the kernel keeps the page cache.
  *
  * Model: a file's bytes are durable after `sync` or `datasync` of the file, and a folder's entries
  * (names that were made, renamed or removed) after `sync` of the folder. The strictest file system
@@ -28,14 +28,14 @@ export class ForgetfulFiles implements FileCalls {
     this.#callsLeft = calls;
   }
 
-  /** The machine loses its power and starts again: only what was synced is there. */
+  /** The machine loses its power and starts again: only synced data is there. */
   cutPower(): void {
     for (const inode of this.#durableNames.values()) inode.bytes = Buffer.from(inode.durable);
     this.#names = new Map(this.#durableNames);
     this.#callsLeft = Number.POSITIVE_INFINITY;
   }
 
-  /** What is there now, by full path. */
+  /** The present content, by full path. */
   find(path: string): { readonly sizeBytes: number; readonly mode: number } | undefined {
     const inode = this.#names.get(path);
     return inode && { sizeBytes: inode.bytes.length, mode: inode.mode };

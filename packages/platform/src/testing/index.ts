@@ -1,4 +1,4 @@
-/** For tests: a log that nobody reads, and disks that forget what was not synced. */
+/** For tests: a log that nobody reads, and disks that forget unsynced writes. */
 export { forgetfulDisk, forgetfulLargeFiles } from './forgetful-disk.ts';
 export { ForgetfulFiles } from './forgetful-files.ts';
 export { quietLog } from './quiet-log.ts';

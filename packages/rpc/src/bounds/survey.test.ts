@@ -38,7 +38,7 @@ test('counts fields, elements of lists and entries of maps, in all depths', () =
 test('counts what the schema does not name, in nested messages and groups too', () => {
   const unknown = repeated(unknownField, 5);
   expect(survey(HostSchema, unknown, ample)).toEqual({ elements: 0, unknownFields: 5 });
-  // Field 8 of an agent's message is what it has discovered, and 4 of that an inventory.
+  // Field 8 of an agent's message is a finding of a discovery, and field 4 of that an inventory.
   const deep = nested(8, nested(4, repeated(Uint8Array.of(0xf8, 0x07, 0x00), 5)));
   expect(survey(agent.SessionRequestSchema, deep, ample)).toEqual({
     elements: 2,
@@ -95,7 +95,10 @@ function made(schema: DescMessage, message: Message): { elements: number; unknow
   return found;
 }
 
-/** Bytes as a peer may send them: tags of any wire type before what may be its value, or not. */
+/**
+ * Bytes as a peer may send them: tags of any wire type, each before a value that may match it or
+ * not.
+ */
 const pieces = fc.oneof(
   fc.uint8Array({ maxLength: 30 }),
   fc

@@ -71,7 +71,7 @@ class World {
     this.dial(from, begins, () => this.after(1_000, again));
   }
 
-  /** Each of many addresses fails, and comes again. */
+  /** Each of many addresses fails, and tries again. */
   flood(addresses: number, perSecond: number): void {
     let next = 0;
     const one = () => {

@@ -35,7 +35,7 @@ afterEach(async () => {
 const emptyEnvelope = Buffer.from([0, 0, 0, 0, 2, 0x7b, 0x7d]);
 const streamed = { ...json('ann'), 'content-type': 'application/connect+json' };
 
-/** A request as it stands on the wire. */
+/** The wire form of a request. */
 function wired(path: string, headers: Readonly<Record<string, string>>, body = ''): string {
   const lines = Object.entries({ host: 'x', ...headers }).map(
     ([name, value]) => `${name}: ${value}`,

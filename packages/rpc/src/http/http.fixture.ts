@@ -93,7 +93,7 @@ export const json = (token: string): Record<string, string> => ({
   authorization: `Bearer ${token}`,
 });
 
-/** A connection that speaks HTTP/1.1, to say on it what no client would. */
+/** A raw HTTP/1.1 connection, for bytes that no client would send. */
 export function dial({ server, ca }: HttpServer, protocols = ['http/1.1']): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const socket = dialTls({

@@ -463,7 +463,7 @@ describe('a call', () => {
     const streams = Array.from({ length: 21 }, () => requestOn(session, Buffer.alloc(5), path));
     expect(await Promise.all(streams)).toEqual([
       ...Array.from({ length: 20 }, () => '16'),
-      // The last one says when to come again.
+      // The last one says when to retry.
       '14',
     ]);
     expect(await told).toBe('11 too many calls were refused; come again in 7000 ms');

@@ -11,7 +11,7 @@ import { createTestCa } from '../wire/test-pki.ts';
 import { aheadBytesMax, SentAhead } from './sent-ahead.ts';
 import { serve } from './server.ts';
 
-/** A stream below, whose messages leave when the test says so. */
+/** A stream below, whose messages the test lets out. */
 function below() {
   const ahead = new SentAhead();
   const waiting: (() => void)[] = [];
@@ -63,7 +63,7 @@ test('who is far ahead waits until its message has left, and may go on then', ()
   expect(sent).toContain('large');
 });
 
-/** A way to the port that counts what comes back: records of TLS (RFC 8446 §5.1). */
+/** A relay to the port that counts the records of TLS in the answers (RFC 8446 §5.1). */
 async function countingWayTo(port: number) {
   let [records, rest] = [0, Buffer.alloc(0)];
   const sockets: Socket[] = [];

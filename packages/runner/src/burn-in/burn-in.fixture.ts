@@ -11,7 +11,7 @@ const mib = 1024 * 1024;
 
 const waitMsLeast = 300;
 
-/** Goes ahead by what is waited for, and by a while at least. */
+/** Advances to the next awaited moment, and by a minimum. */
 export function quickClock(): Clock {
   let nowMs = 1_700_000_000_000;
   return {
@@ -50,7 +50,7 @@ export function on(change: Partial<BurnInMachine>, more: Partial<StepContext> = 
   return { clock: quickClock(), machine: { ...machine, burnIn: { ...sound, ...change } }, ...more };
 }
 
-/** What is kept of it. */
+/** The kept result. */
 export function keptOf({ result }: StepEnd): BurnIn | undefined {
   return 'observations' in result ? result.observations?.burnIn : undefined;
 }

@@ -26,12 +26,12 @@ async function burn(given: Record<string, string> = {}, change: Change = {}) {
   return await run({ ...change, step: burnInDisk, order });
 }
 
-/** Regions of every disk changed by what they were before. */
+/** Regions of every disk, altered by `change`. */
 function disksWith(change: (open: OpenRegion) => Partial<OpenRegion>): Change {
   return { context: { devices: heldAs((held) => regionsAs(held, change)) } };
 }
 
-/** How many blocks of a disk still hold what stood there. */
+/** The number of blocks of a disk that still hold their old content. */
 function blocksLeft(disk: string): number {
   const bytes = image(disk);
   let left = 0;

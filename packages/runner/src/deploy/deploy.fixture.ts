@@ -75,7 +75,7 @@ export async function serveImages(...images: readonly Uint8Array[]): Promise<Ser
   return { endpoint: `127.0.0.1:${port}`, blobs, close };
 }
 
-/** What stands in the partition of the first boot. */
+/** The content of the first-boot partition. */
 export function seedText(
   folder: string,
   name: string,

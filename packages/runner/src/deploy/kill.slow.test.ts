@@ -1,6 +1,6 @@
 /**
- * The runner as a process, killed while it writes an image. The judge is what then stands on the
- * disk: nothing that boots, or all of the image.
+ * The runner as a process, killed while it writes an image. The disk's content decides: nothing
+ * that boots, or all of the image.
  */
 import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -90,7 +90,7 @@ const isImage = (from: number, to: number): boolean =>
 const isBlank = (from: number, to: number): boolean => disk(from, to).every((byte) => byte === 0);
 const end = image.length;
 
-/** Point → what stands on the disk when the runner is killed there. */
+/** Point → the disk's content when the runner is killed there. */
 test.each<[string, () => boolean]>([
   ['runner.image.begun', () => isOld(0, 14 * mib)],
   ['runner.image.writing:2', () => isBlank(0, mib) && isImage(mib, 2 * mib) && isOld(3 * mib, end)],

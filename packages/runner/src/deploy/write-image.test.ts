@@ -32,7 +32,7 @@ import type { ImagePlace } from './place.ts';
 import { writeImage } from './write-image.ts';
 
 const image = diskImage();
-/** More than is read ahead of what is written. */
+/** More than the reader is ahead of the writer. */
 const largeImage = diskImage(9 * mib);
 const url = 'http://10.0.0.1:80/phone-home/u-7/secret';
 const sda = { serial: 'S-sda', wwn: 'naa.5000000000000001' };
@@ -242,7 +242,7 @@ test('does not guess between two disks, and takes none that is in use or far awa
   expect(await refused({ serial: 'S-sdc' })).toContain('no disk fits');
 });
 
-/** What goes wrong once it is written to: what was served or the disk's fault, and the failure. */
+/** Faults after the first write: of the served file or of the disk, and the failure. */
 test.for<[string, () => void, Change, string, string]>([
   [
     'other bytes than the digest names',

@@ -1,4 +1,4 @@
-/** What is looked at after the verdict: all that is attached, the same places again, later. */
+/** The checks after the verdict: all attached devices, the same places again, later. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';

@@ -282,7 +282,7 @@ test('checks a cryptographic erase only against a challenge that was written', a
   expect(told.result).toEqual({ kind: 'complete' });
 });
 
-/** Another disk in the place of `name`, full of what is not ours to erase. */
+/** Another disk in place of `name`, full of content that is not ours to erase. */
 function swap(name: string, serial: string): void {
   rmSync(join(folder, `${name}.img`));
   addDisk(name, { serial, discardSupported: false });

@@ -115,7 +115,7 @@ test('a disk that fails while it is erased outranks one that is only unproved', 
   expect(end.result).toMatchObject({ kind: 'failed', type: 'ioError' });
   expect(messageOf(end)).toMatch(/^2 of 2 devices are not proved erased/);
   const [sda, sdb] = end.evidence?.devices ?? [];
-  // What is no transfer of the device counts as no error of one.
+  // An error that is no transfer of the device does not count as one.
   expect(sda?.errors).toEqual({});
   expect(Object.keys(sdb?.errors ?? {})).toEqual(['read']);
 });

@@ -11,18 +11,18 @@ import type { Lie } from '../linux/file-disk-lies.ts';
 export const blockBytes = 4_096;
 const sectorBytes = 512;
 
-/** How a disk can be erased. */
+/** The methods that erase a disk. */
 export type DiskKind = 'discard' | 'overwrite' | 'format' | 'crypto';
 
 export interface DiskDraft {
   name: string;
   serial: string;
   kind: DiskKind;
-  /** What it shows, in blocks of 4 KiB. */
+  /** The shown capacity, in blocks of 4 KiB. */
   blocks: number;
-  /** What it has and does not show. */
+  /** Capacity that it has and does not show. */
   hiddenBlocks: number;
-  /** What it shows and does not have. */
+  /** Capacity that it shows and does not have. */
   missingBlocks: number;
   lies: Lie[];
   faults: object[];

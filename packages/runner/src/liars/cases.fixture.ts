@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Lie } from '../linux/file-disk-lies.ts';
 import { type BoxDraft, blockBytes, type DiskDraft, type DiskKind } from './box.fixture.ts';
 
-/** What one case draws: numbers from 0 to 1 that it stretches as it needs. */
+/** The draws of one case: numbers from 0 to 1 that it scales as it needs. */
 export type Draw = () => number;
 
 export interface Case {
@@ -39,7 +39,7 @@ function range({ blocks }: DiskDraft, draw: Draw): { offset: number; length: num
   return { offset: first * blockBytes, length: count * blockBytes };
 }
 
-/** What one kind of disk is erased by. */
+/** The methods of one kind of disk. */
 const operationOf = { discard: 'discard', overwrite: 'write', format: 'format' } as const;
 const plain: readonly (keyof typeof operationOf)[] = ['discard', 'overwrite', 'format'];
 

@@ -1,6 +1,6 @@
 /**
- * Each check that a clean has against lies, how it is taken away here, and the liar that only it
- * catches. What is taken away is taken from around the steps: they have no switch for it.
+ * Each check of a clean against lies, the way to remove it here, and the liar that only this check
+ * catches. A check is removed by a wrapper around the steps: they have no switch for it.
  */
 import { type DeviceFacts, planChallenge, regionSeed } from '@rackwright/erasure';
 import { erasuresAtOnceMax } from '../erase/on-devices.ts';
@@ -164,7 +164,7 @@ export const checks: Readonly<Record<CheckName, CheckRow>> = {
   },
 };
 
-/** Where the only region of the disk d0 is challenged. */
+/** The challenged places of the disk d0's only region. */
 function challengesOf(blocks: number): readonly number[] {
   const seed = regionSeed(siteOf(rowSeed).seed, 'SN-d0', '0');
   const spans = [{ offset: 0, length: blocks * blockBytes }];
@@ -218,7 +218,7 @@ function listedOnce(devices: BlockDevices): BlockDevices {
   };
 }
 
-/** What was written, by region and offset. */
+/** The written bytes, by region and offset. */
 type Written = Map<string, Uint8Array>;
 
 /** Single blocks that were written read back as written. */

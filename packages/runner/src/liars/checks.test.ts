@@ -1,6 +1,6 @@
 /**
- * With all checks each liar is caught. With the one check that is meant for it taken away, its lie
- * gets through, and the judge says so.
+ * With all checks each liar is caught. Without the check that is meant for it, its lie gets
+ * through, and the judge reports that.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -8,7 +8,7 @@ import {
 } from './box.fixture.ts';
 import type { CleanEnd } from './run.fixture.ts';
 
-/** What must not be; empty: nothing. `shareAllowed` may be left by a certificate that says so. */
+/** The violations; empty: none. `shareAllowed` may be left by a certificate that states it. */
 export function judge(
   folder: string,
   box: BoxDraft,
@@ -35,7 +35,7 @@ function judgeDisk(
     wrong.push(`wrote ${serial}, which is in no plan`);
   }
   if (!certified.includes(serial)) return wrong;
-  // What it does not show, and does not tell of, is stated as not examined.
+  // Capacity that it neither shows nor reports is stated as not examined.
   const left = shareLeft(folder, disk, disk.extra['tellsNativeSize'] === false);
   if (left > shareAllowed) wrong.push(`certified ${serial} with ${percent(left)} left`);
   const operations = memory.get(name)?.operations ?? 0;

@@ -32,7 +32,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(root, { recursive: true }));
 
-/** Found by this test, with what was wrong. */
+/** Found by this test, with the cause. */
 const regressions: readonly (Plan & { readonly was: string })[] = [
   {
     names: ['cache loses even what was flushed'],

@@ -27,15 +27,15 @@ const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
 /** From power off to the next boot of the runner, milliseconds. */
 const powerCycleMs = 300_000;
 
-/** How the machine is cleaned. */
+/** The method of the clean. */
 export interface Site {
   readonly seed: Uint8Array;
   readonly verification: Verification;
-  /** Until what was discarded or formatted is read again; 0: it is not. */
+  /** The delay until a discarded or formatted device is read again; 0: it is not. */
   readonly rereadDelayMs: number;
   /** False: nobody reads again after the power cycle. */
   readonly readsAfterPowerCycle: boolean;
-  /** What stands between the steps and the disks. */
+  /** The wrapper between the steps and the disks. */
   readonly wrap: (devices: BlockDevices) => BlockDevices;
   readonly change: Partial<StepContext>;
   /** Checks that are taken away as the laboratory takes them away. */
@@ -61,9 +61,9 @@ export interface CleanEnd {
   readonly planned: readonly string[];
   /** Why it ended without certificates; empty when it did not. */
   readonly words: string;
-  /** What the disks were asked. */
+  /** The queries and operations of the disks. */
   readonly memory: DiskMemory;
-  /** Serials of the devices that are there at the end, as they say. */
+  /** The reported serials of the devices that are there at the end. */
   readonly present: readonly string[];
 }
 

@@ -84,7 +84,7 @@ test('has the device make zeros while it holds it', async (context) => {
 test("gives the device's own words when it fails", async (context) => {
   if (missing !== undefined) context.skip(missing);
   const region = await openLoop();
-  // The file behind it is cut short: what lies beyond cannot be read.
+  // The file behind it is truncated: the part beyond cannot be read.
   truncateSync(join(folder, 'image'), mib);
   await expect(region.read(3 * mib, 4096)).rejects.toThrow(/read of 4096 bytes at 3145728/);
   await expect(region.read(100, 4096)).rejects.toThrow(/EINVAL/);

@@ -1,4 +1,4 @@
-/** What keeps a disk in use or hides a part of it, taken away before the first write. */
+/** Holders of a disk and parts that hide capacity, removed before the first write. */
 import {
   existsSync,
   mkdirSync,

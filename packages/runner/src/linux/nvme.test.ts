@@ -2,7 +2,7 @@ import type { Exec, ExecResult } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { formatNamespaces, nvmeBusyWith, readNvmeLog } from './nvme.ts';
 
-/** nvme-cli with fixed answers; keeps what it was asked. */
+/** nvme-cli with fixed answers; keeps its calls. */
 function nvmeCli(answers: Record<string, object | ExecResult>): Exec & { asked: string[] } {
   const asked: string[] = [];
   return {

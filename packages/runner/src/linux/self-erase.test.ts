@@ -37,7 +37,7 @@ const nvme = disk({
   nvme: { formatSupported: false, cryptoEraseSupported: false, formatsAllNamespaces: false },
 });
 
-/** Tools that answer by what they are asked; what was asked is kept. */
+/** Tools that answer by their arguments; the calls are kept. */
 function tools(answer: (asked: string, times: number) => string | undefined) {
   const asked: string[] = [];
   const exec: Exec = {

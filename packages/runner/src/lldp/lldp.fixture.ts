@@ -10,7 +10,7 @@ export const lldpdCapture = new Uint8Array(
     'base64',
   ),
 );
-/** Where in the capture the second frame's record begins. */
+/** The offset of the second frame's record in the capture. */
 export const leaveAt = 24 + 16 + 0x7b;
 
 const toSwitches = '0180c200000e';

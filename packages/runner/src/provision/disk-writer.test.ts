@@ -1,4 +1,4 @@
-/** How content is parted into the head and what is written, on a disk in memory. */
+/** The division of content into the head and the written part, on a disk in memory. */
 import { type Content, ImageError } from '@rackwright/disk-image';
 import { callersHashes } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
@@ -45,7 +45,7 @@ test.each<[string, Content, Buffer]>([
   expect(whole.subarray(0, headBytes).equals(writer.head)).toBe(true);
   const behind = disk.bytes.subarray(headBytes, whole.length);
   expect(behind.equals(whole.subarray(headBytes))).toBe(true);
-  // The rest of its last block is zeros, and what follows is left as it was.
+  // The rest of its last block is zeros, and later blocks are unchanged.
   const end = Math.ceil(whole.length / 512) * 512;
   expect(disk.bytes.subarray(whole.length, end).every((byte) => byte === 0)).toBe(true);
   expect(disk.bytes.subarray(end, end + 8).toString()).toBe('PATTERN!');

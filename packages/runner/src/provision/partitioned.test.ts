@@ -104,7 +104,7 @@ test('without growth and first-boot data nothing is said of either', async () =>
   expect(typeof end.installed.notGrown).toBe('string');
 });
 
-/** A disk that keeps another byte than it is given, where `isPlace` says so. */
+/** A disk that stores another byte than the given one, where `isPlace` is true. */
 function wrongAt(isPlace: (offset: number) => boolean) {
   return (open: OpenRegion): OpenRegion => ({
     ...open,
@@ -129,7 +129,7 @@ test.each([
   expect(headIsZero()).toBe(true);
 });
 
-/** A disk of fewer MiB than it says: what is behind them is their beginning again. */
+/** A disk of fewer MiB than it reports: bytes behind them wrap to their beginning. */
 function smaller(sizeMib: number) {
   const at = (offset: number): number => offset % (sizeMib * mib);
   return (open: OpenRegion): OpenRegion => ({

@@ -1,4 +1,4 @@
-/** How long a server of images is waited for, and what is believed of its answers. */
+/** How long the runner waits for a server of images, and which of its answers it trusts. */
 import { ImageError, SourceBroken } from '@rackwright/disk-image';
 import {
   type Clock,

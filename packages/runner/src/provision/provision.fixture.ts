@@ -1,4 +1,4 @@
-/** A disk made of a file, an image in memory, and what is asked of them in most tests. */
+/** A disk made of a file, an image in memory, and the shared calls of most tests. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -74,7 +74,7 @@ export class TestDisk {
     writeFileSync(join(this.folder, 'd.img'), Buffer.alloc(this.#sizeBytes, 'PATTERN!'));
   }
 
-  /** As large, and a hole. */
+  /** Of the same size, as a sparse file. */
   sparse(sizeBytes: number): void {
     truncateSync(join(this.folder, 'd.img'), sizeBytes);
   }

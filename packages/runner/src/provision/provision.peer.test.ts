@@ -1,6 +1,6 @@
 /**
  * Images that Debian's tools make, put onto a real block device: a loop device over a file of our
- * own. The tools then say what stands there.
+ * own. The tools then report its content.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -161,7 +161,7 @@ test('finds an xz file that is broken, cut short, or not the declared one', asyn
     [cut, sha256(cut), 'truncated'],
   ] as const) {
     expect(await provision(bytes, digest)).toMatchObject({ kind: 'failed', fault, begun: true });
-    // Neither a table nor its backup is there for anybody.
+    // Neither a table nor its backup is there any more.
     expect(() => run('sfdisk', ['--dump', loop])).toThrow('not contain a recognized');
   }
 });

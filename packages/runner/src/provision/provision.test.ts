@@ -44,7 +44,7 @@ test.each([
     expect(told.toSorted((left, right) => left - right)).toEqual(told);
     expect(told.at(-1)).toBe(1);
   }
-  // What is behind the image keeps nothing that could be taken for a table.
+  // The part behind the image keeps nothing that could be taken for a table.
   expect(
     disk
       .read()
@@ -73,7 +73,7 @@ test('takes images smaller than what is written last, and as large as the disk',
 /** Without it nothing is found on the disk. */
 const firstIsZero = (): boolean => disk.read().subarray(0, 512).equals(Buffer.alloc(512));
 const headIsZero = (): boolean => disk.read().subarray(0, mib).equals(Buffer.alloc(mib));
-/** A table stands there as well (UEFI takes the one at the end when the first is none). */
+/** There is a table as well (UEFI takes the one at the end when the first is invalid). */
 const endIsZero = (): boolean =>
   disk
     .read()
@@ -195,7 +195,7 @@ test('is not taken for bootable, at whichever write it is cut off or fails', asy
         }),
     });
     expect(end).toMatchObject({ fault: 'ioError', message: 'lost', begun: true });
-    // The first act is what makes the head zeros.
+    // The first act zeroes the head.
     expect(heads.every((isZero) => isZero)).toBe(true);
     expect(headIsZero()).toBe(last > 1);
   }
@@ -213,7 +213,7 @@ test.each<[string, Partial<Change>]>([
     ...change,
     within: (open) =>
       watched(open, (act, when) => {
-        // The first two acts are what makes zeros of the ends.
+        // The first two acts zero the ends.
         if (when === 'after' && act > 1) heads.push(headIsZero() && endIsZero());
       }),
   });

@@ -20,7 +20,10 @@ interface Watched {
   closed: number;
 }
 
-/** Serves bytes from where it is asked, and counts what is open. `sizeBytes`: as it says itself. */
+/**
+ * Serves bytes from the requested offset, and counts open reads. `sizeBytes`: the size that it
+ * reports.
+ */
 function watchedSource(bytes: Uint8Array, sizeBytes?: number): Watched {
   const watched: Watched = {
     opened: [],

@@ -42,7 +42,7 @@ async function read(source: ByteSource, sizeBytes?: number): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** As far as `bytes`, and then the connection breaks. */
+/** Up to `bytes`, and then the connection breaks. */
 function breaksAfter(bytes: number) {
   return (_: IncomingMessage, response: ServerResponse): void => {
     response.writeHead(200, { 'content-length': content.length, etag: '"one"' });

@@ -1,4 +1,4 @@
-/** Against an agent that a test plays: what it keeps of the bytes, and what it lies about. */
+/** Against an agent that a test plays: the bytes that it keeps, and its false answers. */
 import { createHash } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import * as runner from '@rackwright/messages/runner';
@@ -11,7 +11,7 @@ type Said = NonNullable<MessageInitShape<typeof runner.ExchangeResponseSchema>['
 const bytes = 200_000;
 const digest = (content: Uint8Array) => createHash('sha256').update(content).digest();
 
-/** `answer` gets all that came, and says what follows. */
+/** `answer` gets all received messages, and returns the next ones. */
 function agent(answer: (came: Buffer) => Said[]): OpenExchange {
   return async function* (requests) {
     const say = (message: Said) => create(runner.ExchangeResponseSchema, { message });

@@ -20,7 +20,7 @@ function session(record: RunnerRecord = emptyRecord): RunnerSession {
   return made;
 }
 
-/** As a runner that is restarted finds it. */
+/** The record as a restarted runner finds it. */
 function restarted(before: RunnerSession): RunnerSession {
   return session(decodeRecord(encodeRecord(before.record, 'boot'), 'boot'));
 }

@@ -29,7 +29,7 @@ function cancel(operationId: OperationId, of: string): runner.Order {
   return create(runner.OrderSchema, { operationId, kind: { case: 'cancel', value } });
 }
 
-/** Effects in short: what is done, and what is said of which operation. */
+/** Effects in short: the action, and the report about which operation. */
 function brief(effects: readonly SessionEffect[]): string[] {
   return effects.map((effect) => {
     switch (effect.kind) {

@@ -49,7 +49,7 @@ interface Rig {
   readonly mayBegin?: StepContext['mayBegin'];
 }
 
-/** The step with programs that only note what they were asked, and a web that serves the image. */
+/** The step with programs that only note their requests, and a web that serves the image. */
 function rig(given: Record<string, string>, options: Rig = {}) {
   const { image = writeImage([layer], { config }), page, order = {}, mayBegin } = options;
   const { digest = image.manifest } = options;
@@ -97,7 +97,7 @@ function rig(given: Record<string, string>, options: Rig = {}) {
   return { ...run, started, requests };
 }
 
-/** What follows the assignments of an entered program. */
+/** The part behind the assignments of an entered program. */
 function inside({ args }: ProgramRequest): readonly string[] {
   return args.slice(args.findIndex((arg) => arg.endsWith('/unshare')));
 }
@@ -138,7 +138,7 @@ describe('a command', () => {
     const [{ request } = { request: undefined }] = started;
     expect(request?.environment).toMatchObject({ TOKEN: 'hunter2-hunter2' });
     expect(request?.args.join('\n')).not.toContain('hunter2');
-    // The last line before the program, as a shell runs it here: only what is its own is left.
+    // The last line before the program, as a shell runs it here: only its own variables are left.
     const script = request?.args[4]?.split('\n').at(-1)?.replace('exec ', '') ?? '';
     const out = execFileSync('/bin/sh', ['-c', script, 'sh', 'A=1', 'PATH=/usr/bin:/bin', 'env'], {
       env: { ...request?.environment, RACKWRIGHT_OPERATION: 'uid/7/3/1' },
@@ -275,7 +275,7 @@ describe('an image is refused', () => {
     const words = 'the agent does not serve the image';
     const safe = { rerunClass: RerunClass.SAFE };
     expect(await failing({ page, order: safe })).toContain(`retryAfter: ${words}`);
-    // Nothing has run: that is known, and its template says what follows.
+    // Nothing has run: that is known, and its template decides the next action.
     const once = { rerunClass: RerunClass.NEVER_TWICE };
     expect(await failing({ page, order: once })).toContain(`imageUnusable: ${words}`);
     expect(await failing({ page: () => ({ status: 404 }) })).toMatch(/^imageUnusable/);

@@ -48,7 +48,7 @@ function disk(change: Partial<DeviceFacts> = {}): DeviceFacts {
 
 const onDisk = { path: '/etc/a', content: 'x', disk: 'S-1', partition: '2', filesystem: 'ext4' };
 
-/** A step whose disks are these; what is written there reads back as `readBack` makes it. */
+/** A step with these disks; written content reads back as `readBack` makes it. */
 function withDisks(
   devices: readonly DeviceFacts[],
   readBack: (file: FileContent) => FileContent = (file) => file,

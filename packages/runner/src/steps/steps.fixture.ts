@@ -29,7 +29,7 @@ export const machine: Machine = {
   toolVersions: async () => ({}),
 };
 
-/** Where programs of the test work. */
+/** The working folder of the test's programs. */
 export async function placeIn(folder: string): Promise<ProgramPlace> {
   const disk = nodeDisk();
   const programs = await linuxPrograms({

@@ -204,7 +204,7 @@ export class DhcpClient {
       this.#arrived = [...this.#arrived, packet].slice(-arrivedMax);
       this.#wake();
     } catch (error) {
-      // What cannot be read was meant for no one (D1).
+      // An unreadable packet was not meant for us (D1).
       if (!(error instanceof DecodeError)) throw error;
     }
   }
@@ -239,7 +239,7 @@ async function boundSocket(address: string, port: number): Promise<Socket> {
   const listening = once(socket, 'listening');
   socket.bind(port, address);
   await listening;
-  // What cannot be sent is asked again, or the boot fails with its own words (D2).
+  // A packet that cannot be sent is sent again, or the boot fails with its own words (D2).
   socket.on('error', () => {});
   return socket;
 }

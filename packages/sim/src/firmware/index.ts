@@ -1,4 +1,4 @@
-/** Firmware of software machines on loopback, and the DHCP server of the site it stands in. */
+/** Firmware of simulated machines on loopback, and the DHCP server of their site. */
 export { type BootParameters } from './dhcp-client.ts';
 export { type BootEnd, type Firmware, netboot } from './firmware.ts';
 export { type LeaseGiver, type LeaseGiverOptions, startLeaseGiver } from './lease-giver.ts';

@@ -20,7 +20,7 @@ import type { BootNetwork } from './network.ts';
 
 export interface LeaseGiverOptions
   extends Pick<BootNetwork, 'broadcastAddress' | 'dhcpPort' | 'clientPort'> {
-  /** What it calls itself. */
+  /** Its own address in answers. */
   readonly serverAddress: string;
   /** The first three numbers of the addresses that it gives: "127.77.1". */
   readonly prefix: string;

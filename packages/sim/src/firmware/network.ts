@@ -1,8 +1,8 @@
-/** Where firmware finds its servers, and what it calls itself. */
+/** The addresses of firmware's servers, and its own identity. */
 
 /** A provisioning network on loopback. Ports are numbers that any user may bind. */
 export interface BootNetwork {
-  /** Where DHCP is broadcast to, both ways: 127.255.255.255. */
+  /** The broadcast address of DHCP, both ways: 127.255.255.255. */
   readonly broadcastAddress: string;
   /** In place of 67, 68, 4011 and 69. */
   readonly dhcpPort: number;
@@ -11,7 +11,7 @@ export interface BootNetwork {
   readonly tftpPort: number;
 }
 
-/** How a machine starts from the network. */
+/** The way in which a machine starts from the network. */
 export type FirmwareForm = 'bios' | 'uefi' | 'uefiHttp';
 
 /** What a boot client says about itself. */

@@ -1,9 +1,9 @@
 /**
- * A TFTP client as firmware has it: asks for the size first (RFC 2349), then fetches with blocks
- * of 1468 bytes (RFC 2348) and, as EDK2 does, windows of 4 (RFC 7440).
+ * A TFTP client as firmware has it: asks for the size first (RFC 2349), then fetches with blocks of
+ * 1468 bytes (RFC 2348) and, as EDK2 does, windows of 4 (RFC 7440).
  *
  * T1 A block counts only in its order; anything else repeats the last acknowledgement.
- * T2 The bytes fetched are as many as the server said they would be.
+ * T2 The number of fetched bytes is the size that the server announced.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ export interface TftpFetch {
   readonly server: string;
   readonly port: number;
   readonly fileName: string;
-  /** Blocks sent before an acknowledgement; 1 means that the option is not asked for. */
+  /** Blocks sent before an acknowledgement; 1 means that the option is not sent. */
   readonly windowBlocks: number;
 }
 
@@ -87,7 +87,7 @@ type Packet = ReturnType<typeof decodePacket>;
 interface Line {
   request(options: readonly TftpOption[]): void;
   answer(packet: Packet): void;
-  /** The server's next packet; what we said last is said again while it is silent. */
+  /** The server's next packet; our last packet is repeated while the server is silent. */
   next(): Promise<Packet>;
   close(): void;
 }

@@ -12,7 +12,7 @@ import {
 export interface SelfSigned {
   readonly keyPem: string;
   readonly certificatePem: string;
-  /** Of the DER, lower-case hex. */
+  /** SHA-256 of the DER, lower-case hex. */
   readonly certificateSha256: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The simulated Redfish BMC on a TLS socket of this machine; many may stand in one process.
+ * The simulated Redfish BMC on a TLS socket of this machine; many may run in one process.
  *
  * 1. Closing it leaves no socket, timer or connection behind.
  * 2. Requests and their bodies are bounded.
@@ -15,7 +15,7 @@ import { RedfishService } from '../redfish/service.ts';
 import { type SelfSigned, selfSigned } from './certificate.ts';
 
 export interface RedfishBmcOptions extends RedfishServiceOptions {
-  /** Where it listens; 127.0.0.1 when unset. */
+  /** The listener's address; 127.0.0.1 when unset. */
   readonly address?: string;
   /** 0, the default, lets the system choose. */
   readonly port?: number;
@@ -54,7 +54,7 @@ export interface RedfishBmc {
   updates(): number;
   /** How often a volume was created or deleted, and the present ones: "RAID1 1+2". */
   volumes(): { readonly orders: number; readonly layout: readonly string[] };
-  /** URL of what is in its virtual drive for CDs. */
+  /** URL of the medium in its virtual drive for CDs. */
   medium(): string | undefined;
   setHealth(health: RedfishHealth): void;
   close(): Promise<void>;

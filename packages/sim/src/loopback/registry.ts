@@ -12,7 +12,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
 export interface SoftwareRegistryOptions {
-  /** Where it listens; 127.0.0.1 when unset. */
+  /** The listener's address; 127.0.0.1 when unset. */
   readonly address?: string;
   /** 0, the default, lets the system choose. */
   readonly port?: number;
@@ -85,13 +85,13 @@ export async function startSoftwareRegistry(
   };
 }
 
-/** What it holds, and what it answers. */
+/** Its content, and its answers. */
 class Content {
   /** Blobs and manifests, by their digest. */
   readonly #kept = new Map<string, Kept>();
   /** "REPOSITORY:TAG" → digest. */
   readonly #tags = new Map<string, string>();
-  /** Path → what has come so far. */
+  /** Path → the bytes so far. */
   readonly #uploads = new Map<string, Buffer>();
   #uploadsBegun = 0;
 

@@ -109,7 +109,7 @@ class Device {
       return;
     }
     if (!this.#knows(headers)) {
-      // As some devices do: what was shown is repeated.
+      // Like some devices: the shown credential is repeated.
       response.writeHead(401).end(JSON.stringify(headers));
       return;
     }

@@ -1,6 +1,6 @@
 /**
- * The commands with which a script in a software machine takes its own runner away: they stand
- * first on the path of scripts, and the machine does what they ask for.
+ * The commands with which a script in a simulated machine takes its own runner away: they are first
+ * on the path of scripts, and the machine carries them out.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ export type TakeAway = (typeof takeAways)[number];
 
 const commandMode = 0o755;
 
-/** Only `kexec -e` leaves the kernel; all else that kexec does is none of a software machine's. */
+/** Only `kexec -e` leaves the kernel; a simulated machine supports no other use of kexec. */
 const kexecCondition = 'case " $* " in *" -e "*|*" --exec "*) ;; *) exit 0;; esac';
 
 /** Makes the commands in the machine's ramdisk. */
@@ -20,13 +20,13 @@ export function writeCommands(folder: string): void {
   mkdirSync(bin, { recursive: true });
   for (const name of takeAways) {
     const condition = name === 'kexec' ? `${kexecCondition}\n` : '';
-    // As with a real machine, nothing of the script comes after it.
+    // As with a real machine, no later command of the script runs.
     const text = `#!/bin/sh\n${condition}echo ${name} >"${requestPath(folder)}"\nexec sleep 3600\n`;
     writeFileSync(join(bin, name), text, { mode: commandMode });
   }
 }
 
-/** What was asked for since the machine was switched on; undefined: nothing. */
+/** The requested command since the machine was switched on; undefined: none. */
 export function takeAwayAsked(folder: string): TakeAway | undefined {
   const path = requestPath(folder);
   if (!existsSync(path)) return undefined;

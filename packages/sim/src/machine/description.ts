@@ -14,7 +14,7 @@ import type { BootIdentity, BootNetwork, FirmwareForm } from '../firmware/index.
 
 export interface MachineDescription extends BootIdentity {
   readonly serial: string;
-  /** As the BMC says it in band; without it there is none to ask. */
+  /** The BMC's in-band identity; without it there is none to ask. */
   readonly bmcAddress?: string;
   readonly form: FirmwareForm;
   readonly network: BootNetwork;
@@ -24,7 +24,7 @@ export interface MachineDescription extends BootIdentity {
   readonly extraArguments: string;
 }
 
-/** Where the machine comes from at power-on. */
+/** The boot source at power-on. */
 export type BootSource = 'network' | 'disk';
 
 export function writeDescription(folder: string, description: MachineDescription): void {

@@ -6,20 +6,20 @@ import { join } from 'node:path';
 export interface DiskPlan {
   readonly name: string;
   readonly serial: string;
-  /** How it can be erased: by discard, by overwriting only, or by NVMe format. */
+  /** The methods that erase it: by discard, by overwriting only, or by NVMe format. */
   readonly kind: 'discard' | 'overwrite' | 'format';
   readonly model?: string;
   /** A multiple of 4 KiB; `diskBytes` when unset. */
   readonly sizeBytes?: number;
   /** Write-protected, as a switch or the controller makes it. */
   readonly readOnly?: boolean;
-  /** As the runner's file disks read them. */
+  /** In the form that the runner's file disks read. */
   readonly faults?: readonly object[];
   /** Successes that are none, as the runner's file disks read them. */
   readonly lies?: readonly object[];
 }
 
-/** Size of a disk of which nothing else is said. */
+/** The default size of a disk. */
 export const diskBytes = 2 * 1024 * 1024;
 const blockBytes = 4_096;
 const tableBytes = 1024 * 1024;
@@ -41,7 +41,7 @@ export function makeDisk(machineFolder: string, disk: DiskPlan): void {
   writeFileSync(join(folder, `${regionOf(disk)}.img`), image);
 }
 
-/** Writes only the disk's description: what it says of itself, and its faults from now on. */
+/** Writes only the disk's description: its reported facts, and its faults from now on. */
 export function describeDisk(machineFolder: string, disk: DiskPlan): void {
   const { name, serial, kind, model, readOnly = false, faults = [], lies = [] } = disk;
   const format = kind === 'format';

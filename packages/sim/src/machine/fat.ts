@@ -8,7 +8,7 @@ const entryBytes = 32;
 const fat16ClustersMin = 4085;
 const attributes = { longName: 0x0f, label: 0x08, folder: 0x10 } as const;
 const deleted = 0xe5;
-/** Where the 13 characters of a long-name entry stand. */
+/** The offsets of the 13 characters of a long-name entry. */
 const characterPlaces = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30];
 
 export interface FatContent {
@@ -74,7 +74,7 @@ function charactersOf(entry: Buffer): string {
   return String.fromCharCode(...codes.slice(0, end < 0 ? codes.length : end));
 }
 
-/** Follows the chain of clusters; what lies beyond the size of the file is none of it. */
+/** Follows the chain of clusters; bytes beyond the size of the file are no part of it. */
 function contentOf(bytes: Buffer, layout: Layout, entry: Buffer): Buffer {
   const sizeBytes = entry.readUInt32LE(28);
   const pieces: Buffer[] = [];

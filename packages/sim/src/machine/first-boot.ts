@@ -1,4 +1,6 @@
-/** A start from the disk: the system that is there runs, and says so to whom it has to tell it. */
+/**
+ * A start from the disk: the system on it runs, and reports that to the URL in its first-boot data.
+ */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -6,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorText } from '@rackwright/platform';
 import { type FirstBoot, findSystem, type SystemName } from './system.ts';
 
-/** As cloud-init waits between two calls. */
+/** cloud-init's delay between two calls. */
 const callPauseMs = 3_000;
 const callTimeoutMs = 10_000;
 
@@ -24,7 +26,7 @@ export async function startFromDisk(folder: string, print: (text: string) => voi
   await phoneHome(firstBoot, print);
 }
 
-/** What was started from a disk since the machine was switched on; undefined: nothing. */
+/** The system that was started from a disk since the machine was switched on; undefined: none. */
 export function runningSystem(folder: string): SystemName | undefined {
   const path = runningPath(folder);
   return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as SystemName) : undefined;

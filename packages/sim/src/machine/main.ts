@@ -22,7 +22,7 @@ import { startFromDisk } from './first-boot.ts';
 
 const runnerRestartDelayMs = 300;
 const bootRetryDelayMs = 500;
-/** How often a machine looks whether a script wants to take its runner away. */
+/** The interval of a machine's checks for a script's request to take its runner away. */
 const takeAwayLookMs = 100;
 /** A script may still write while its machine is reset. */
 const removeRetriesMax = 20;

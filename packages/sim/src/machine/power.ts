@@ -20,7 +20,7 @@ export class SoftwareMachine {
   readonly folder: string;
   readonly #housing: MachineHousing;
   #process: ChildProcess | undefined;
-  /** How often it was switched on. */
+  /** The number of its power-ons. */
   starts = 0;
 
   constructor(housing: MachineHousing) {

@@ -145,7 +145,7 @@ function firstBootOn(content: Buffer): FirstBoot {
   };
 }
 
-/** A document of one line of JSON, which is YAML, perhaps below a line that says what it is. */
+/** A document of one line of JSON, which is YAML, perhaps below a line with its kind. */
 function objectIn(document: Buffer | undefined): Readonly<Record<string, unknown>> {
   const text = (document ?? '').toString().replace(/^#cloud-config\n/, '');
   return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);

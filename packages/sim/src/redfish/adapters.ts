@@ -1,9 +1,12 @@
-/** Network adapters of the simulated machine (DSP0268: NetworkAdapter and what is below it). */
+/**
+ * Network adapters of the simulated machine (DSP0268: NetworkAdapter and its subordinate
+ * resources).
+ */
 import type { JsonObject } from './messages.ts';
 import type { RedfishAdapter, RedfishHabits } from './options.ts';
 import { collection, link, resource } from './shapes.ts';
 
-/** Where the chassis lists them, and the system. */
+/** The paths of their lists in the chassis, and in the system. */
 export interface AdapterPaths {
   readonly adapters: string;
   readonly interfaces: string;

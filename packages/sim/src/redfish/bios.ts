@@ -1,5 +1,5 @@
 /**
- * Settings of the simulated firmware (DSP0268: Bios, AttributeRegistry, BootOption). What is set
+ * Settings of the simulated firmware (DSP0268: Bios, AttributeRegistry, BootOption). A setting
  * waits until the machine is switched on.
  */
 import type { Json, JsonObject } from './messages.ts';

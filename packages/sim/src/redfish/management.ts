@@ -95,7 +95,7 @@ function lamp({ habits, isLit }: ManagedState): JsonObject {
   }
 }
 
-/** Whether a PATCH of the chassis lights the lamp; undefined: it may not say that. */
+/** Whether a PATCH of the chassis lights the lamp; undefined: the request is invalid. */
 export function lampWish(body: JsonObject, habits: RedfishHabits): boolean | undefined {
   const [key, ...others] = Object.keys(body);
   if (key === undefined || key !== habits.indicator || others.length > 0) return undefined;

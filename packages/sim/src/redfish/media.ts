@@ -5,7 +5,7 @@ import type { JsonObject } from './messages.ts';
 import type { RedfishHabits } from './options.ts';
 import { collection, link, resource } from './shapes.ts';
 
-/** Where the list of drives is; undefined: there are none. */
+/** The path of the list of drives; undefined: there are none. */
 export function mediaPath({ virtualMedia }: RedfishHabits): string | undefined {
   switch (virtualMedia) {
     case 'system':

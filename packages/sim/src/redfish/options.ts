@@ -1,4 +1,4 @@
-/** What a simulated Redfish BMC is, how it behaves, and what may be wrong with it. */
+/** The properties of a simulated Redfish BMC, its behaviour, and its faults. */
 
 import type { JsonObject } from './messages.ts';
 
@@ -10,8 +10,8 @@ export interface BootChoice {
 }
 
 /**
- * The machine behind the BMC: it is really switched, and `PowerState` is what it says. A call that
- * throws or rejects leaves the machine as it is; `onMachineError` hears of it.
+ * The machine behind the BMC: it is really switched, and `PowerState` is its state. A call that
+ * throws or rejects leaves the machine as it is; `onMachineError` gets the error.
  */
 export interface SwitchedMachine {
   powerOn(boot: BootChoice): void | Promise<void>;
@@ -83,7 +83,7 @@ export interface RedfishInventory {
 
 export type RedfishHealth = 'OK' | 'Warning' | 'Critical';
 
-/** What its machine measures; a reading that is unset is none. */
+/** The machine's measurements; an unset reading is none. */
 export interface RedfishSensors {
   readonly temperatures?: readonly RedfishSensor[];
   readonly fans?: readonly RedfishSensor[];
@@ -98,17 +98,17 @@ export interface RedfishSensor {
 export const bootTargets = ['None', 'Pxe', 'Hdd', 'UefiHttp', 'Cd'] as const;
 export type BootTarget = (typeof bootTargets)[number];
 
-/** How this BMC differs from others that are just as right. */
+/** Differences of this BMC from others that are equally valid. */
 export interface RedfishHabits {
   /** A switch is carried out, and seen, this long after it was accepted: least and most, ms. */
   readonly powerDelayMs: readonly [number, number];
-  /** Some say `Continuous` although they boot from it once. */
+  /** Some report `Continuous` although they boot from it once. */
   readonly onceReadsBackAs: 'Once' | 'Continuous';
   /** Which boot sources it offers. */
   readonly bootTargets: readonly BootTarget[];
-  /** The mode that its firmware is set up for; undefined: it does not say. */
+  /** The mode that its firmware is set up for; undefined: unreported. */
   readonly mode: 'Legacy' | 'UEFI' | undefined;
-  /** What it does with values that it does not know: refuse them, or answer 204 for nothing. */
+  /** Its reaction to unknown values: refuse them, or answer 204 without effect. */
   readonly unknownValues: 'refused' | 'ignored';
   /** PATCH of the boot override without a target is refused (400), as by sushy-tools. */
   readonly needsBootTarget: boolean;
@@ -117,7 +117,7 @@ export interface RedfishHabits {
   readonly needsIfMatch: boolean;
   /** Weak tags are handed out, and only their strong form is accepted. */
   readonly comparesStrongly: boolean;
-  /** Against the standard, some want a sign-in even for the service root. */
+  /** Against the standard, some require a sign-in even for the service root. */
   readonly guardsRoot: boolean;
   /** 0: there are no sessions, and only basic authentication works. */
   readonly sessionsMax: number;
@@ -137,14 +137,14 @@ export interface RedfishHabits {
   readonly logBeginsWith: 'oldest' | 'newest';
   /** How its lamp is set; undefined: it has none. */
   readonly indicator: 'LocationIndicatorActive' | 'IndicatorLED' | undefined;
-  /** Whose its virtual drives are; undefined: it has none. */
+  /** The resource that has its virtual drives; undefined: it has none. */
   readonly virtualMedia: 'system' | 'manager' | undefined;
   /** How media are inserted: by an action, by an action that takes the image alone, or by PATCH. */
   readonly mediaBy: 'action' | 'imageAlone' | 'patch';
   /** An update of firmware takes so long, and is answered by its task, its place, or nothing. */
   readonly updateMs: number;
   readonly updateAnswers: 'task' | 'location' | 'nothing';
-  /** Where its adapters are found beside the chassis, and what their ports are. */
+  /** The place of its adapters beside the chassis, and the type of their ports. */
   readonly adaptersIn: 'system' | 'chassis';
   readonly adapterPorts: 'Ports' | 'NetworkPorts';
   /** A change of RAID volumes takes so long, and is answered so. */
@@ -197,7 +197,7 @@ export const defaultHabits: RedfishHabits = {
   restartMs: 2_000,
 };
 
-/** What is wrong with it, on demand. */
+/** Its faults, on demand. */
 export type RedfishFault =
   | { readonly kind: 'none' }
   /** It no longer knows the password that it was started with. */
@@ -218,7 +218,7 @@ export type RedfishFault =
   | { readonly kind: 'biosRefused' }
   /** Takes all settings, and at the boot leaves this one as it was. */
   | { readonly kind: 'biosIgnores'; readonly attribute: string }
-  /** At the next boot this attribute falls back to what it was at first. */
+  /** At the next boot this attribute returns to its first value. */
   | { readonly kind: 'biosDefaults'; readonly attribute: string }
   /** An update, or a change of volumes, restarts the BMC half-way, and its task is gone. */
   | { readonly kind: 'updateRestarts' }
@@ -228,7 +228,7 @@ export type RedfishFault =
   | { readonly kind: 'tasksReordered' }
   /** Refuses every change of RAID volumes; or its task ends well without one, or badly. */
   | { readonly kind: 'volumesRefused' | 'volumesLie' | 'volumesFail' }
-  /** A new volume does not say its drives, which may be any. */
+  /** A new volume does not report its drives, which may be any. */
   | { readonly kind: 'volumesElsewhere' }
   /** No boot takes what waits. */
   | { readonly kind: 'settingsStayPending' }
@@ -257,7 +257,7 @@ export interface RedfishRaid {
   readonly volumes?: readonly { readonly raidType: string; readonly drives: readonly number[] }[];
   /** Unset: RAID 0, 1, 5 and 10. */
   readonly raidTypes?: readonly string[];
-  /** When it changes volumes; unset: it does not say. */
+  /** When it changes volumes; unset: unreported. */
   readonly applyTimes?: readonly ('Immediate' | 'OnReset')[];
 }
 
@@ -266,12 +266,12 @@ export interface RedfishServiceOptions {
   readonly password: string;
   readonly identity: RedfishIdentity;
   readonly machine: SwitchedMachine;
-  /** A function where parts come and go: asked for each answer. */
+  /** A function where parts come and go: called for each answer. */
   readonly inventory?: RedfishInventory | (() => RedfishInventory);
   /** Entries that its event log begins with; unset: none. */
   readonly logEntries?: number;
   readonly sensors?: RedfishSensors;
-  /** Of the machine as a whole; unset: OK. */
+  /** The health of the machine as a whole; unset: OK. */
   readonly health?: RedfishHealth;
   /** Components of its firmware beside the BMC's own; unset: none. */
   readonly firmware?: readonly RedfishFirmware[];

@@ -56,12 +56,12 @@ export class Power {
     return this.#switches;
   }
 
-  /** How often its system was asked to shut down. */
+  /** The number of shutdown requests to its system. */
   softOffs(): number {
     return this.#softOffs;
   }
 
-  /** Asks the system after the BMC's delay; of a machine that is off by then nothing is asked. */
+  /** Asks the system after the BMC's delay; a machine that is off by then is not asked. */
   softOffLater(): void {
     this.#later(() => this.#askSystem());
     this.#softOffs += this.isOn() ? 1 : 0;

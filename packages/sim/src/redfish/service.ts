@@ -66,7 +66,7 @@ export class RedfishService {
   #logEntries: number;
   #health: RedfishHealth;
   #isLit = false;
-  /** URL of what is in its virtual drive. */
+  /** URL of the medium in its virtual drive. */
   #medium: string | undefined;
   #mediumReadings = 0;
   /** Tells its machine of media, one after another. */
@@ -109,7 +109,7 @@ export class RedfishService {
     else this.#accounts.unlock();
   }
 
-  /** What it says of its machine from now on. */
+  /** The reported facts of its machine from now on. */
   setHealth(health: RedfishHealth): void {
     this.#health = health;
   }
@@ -139,7 +139,7 @@ export class RedfishService {
     return this.#clock.suspendAwareMs() < this.#restartsUntilMs;
   }
 
-  /** URL of what is in its virtual drive. */
+  /** URL of the medium in its virtual drive. */
   medium(): string | undefined {
     return this.#medium;
   }
@@ -186,7 +186,7 @@ export class RedfishService {
     return this.#read(call, found);
   }
 
-  /** What changes something; undefined: this does not. */
+  /** The handler of a request that changes something; undefined: this one does not. */
   #told(path: string, call: RedfishCall): RedfishAnswer | undefined {
     if (path === resetPath) return this.#reset(call);
     if (path === clearLogPath) return this.#clearLog(call);
@@ -386,7 +386,7 @@ export class RedfishService {
     if (this.#mediumReadings > this.#fault.afterReadings) this.#setMedium(undefined);
   }
 
-  /** Emptied, but for the entry that says so. */
+  /** Empty, but for the entry about that. */
   #clearLog({ method }: RedfishCall): RedfishAnswer {
     if (method !== 'POST') {
       const words = 'an action is called by POST';

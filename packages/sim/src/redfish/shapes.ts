@@ -1,4 +1,4 @@
-/** What every resource of the simulated BMC looks like. */
+/** The common form of the simulated BMC's resources. */
 import type { JsonObject } from './messages.ts';
 
 export function resource(type: string, path: string, id: string, name: string): JsonObject {

@@ -1,4 +1,6 @@
-/** What is published is in a stream that any client consumes: once, in order, under its subject. */
+/**
+ * Published messages are in a stream that any client consumes: once, in order, under their subject.
+ */
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from 'nats';
 import { afterAll, beforeAll, expect, test } from 'vitest';

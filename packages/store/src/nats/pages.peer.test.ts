@@ -17,7 +17,7 @@ let cluster: NatsCluster;
 
 beforeAll(async () => {
   if (serverMissing() !== undefined) return;
-  // What is counted does not depend on how many hold the bucket, or on its disk.
+  // The counts do not depend on the number of replicas of the bucket, or on its disk.
   cluster = await NatsCluster.start({ servers: 1, syncAlways: false });
 });
 
@@ -33,7 +33,7 @@ async function filled(hosts: number): Promise<StateStore> {
     const puts = Array.from({ length: 100 }, async (_, at) => {
       const id = `hosts.h${from + at}`;
       const revision = revisionOf(await store.put(id, bytes('1'), 'absent'));
-      // Of every second one only the mark of its deletion is left.
+      // Every second key has only the mark of its deletion left.
       if (at % 2 === 1) await store.delete(id, revision);
     });
     await Promise.all(puts);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SortedKeys } from './sorted-keys.ts';
 
-/** As the contract says it: by whole segments, in the order of code units. */
+/** As the contract defines it: by whole segments, in the order of code units. */
 function wanted(keys: ReadonlySet<string>, prefix: string, after: string, limit: number) {
   const under = (key: string) => prefix === '' || key === prefix || key.startsWith(`${prefix}.`);
   const found = [...keys].filter((key) => key > after && under(key)).sort();

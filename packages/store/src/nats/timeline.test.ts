@@ -2,7 +2,10 @@ import type { StreamInfo } from '@nats-io/jetstream';
 import { expect, test } from 'vitest';
 import { hasBegun } from './timeline.ts';
 
-/** `active`: nanoseconds since it heard of the bucket; -1 since the server leads it and has not. */
+/**
+ * `active`: nanoseconds since the last message from the bucket; -1 when the server has led it
+ * without one.
+ */
 function timelineAt(lastSeq: number, active: number): Parameters<typeof hasBegun>[0] {
   const state = { last_seq: lastSeq } as StreamInfo['state'];
   return { state, mirror: { name: 'KV_b', lag: 0, active } };

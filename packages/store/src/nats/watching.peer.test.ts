@@ -16,7 +16,7 @@ import { followKeys, type KeyChange, SILENCE_MS, type WatchPath, watchStream } f
 
 const bucket = 'watched';
 const attemptTimeoutMs = 2_000;
-/** How much faster than in earnest the silence of a consumer is noticed. */
+/** The factor by which the silence of a consumer is noticed faster than in production. */
 const haste = 10;
 
 let cluster: NatsCluster;
@@ -100,7 +100,7 @@ test('a watch keeps its consumer when there is nothing to tell under its prefix'
     for await (const event of watchStream(path, from, 'hosts')) return event;
     return undefined;
   })();
-  // Another key's changes say nothing of this watch.
+  // Changes of another key say nothing about this watch.
   await store.put('racks.r', bytes('1'), 'absent');
   await delay((SILENCE_MS * 3) / haste);
   await store.put('hosts.a', bytes('1'), 'absent');

@@ -18,7 +18,7 @@ function drawing(seed: number): (limit: number) => number {
   };
 }
 
-/** The driver's database beside a map that says what it must. */
+/** The driver's database beside a map with the right results. */
 class Both {
   readonly file = new DatabaseSync(':memory:');
   readonly model = new Map<string, StoredChange>();

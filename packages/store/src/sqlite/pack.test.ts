@@ -18,7 +18,7 @@ function drawing(seed: number): (limit: number) => number {
   };
 }
 
-/** Random bytes in which parts of the dictionary and of itself come again. */
+/** Random bytes in which parts of the dictionary and of itself recur. */
 function drawn(draw: (limit: number) => number, length: number): Uint8Array {
   const bytes: number[] = [];
   while (bytes.length < length) {

@@ -40,7 +40,7 @@ function planOf(database: DatabaseSync, sql: string): string[] {
   return rows.map((row) => String(row['detail']));
 }
 
-/** Steps of a plan that read a table, or an index, from end to end, or sort what they read. */
+/** Steps of a plan that read a whole table or index, or sort rows. */
 function wholeReads(plan: readonly string[]): string[] {
   return plan.filter(
     (step) =>

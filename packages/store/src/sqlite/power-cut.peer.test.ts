@@ -1,7 +1,7 @@
 /**
- * S4 on a disk that forgets what was not synced. SQLite calls the kernel itself, so strace records
- * its calls, and they are made again on files in memory. A power cut leaves what was synced: the
- * bytes of a file after `fsync` or `fdatasync` of it, its name after `fsync` of the folder.
+ * S4 on a disk that forgets unsynced writes. SQLite calls the kernel itself, so strace records its
+ *    calls, and they are repeated on files in memory. A power cut leaves synced data: the bytes of
+ *    a file after `fsync` or `fdatasync` of it, its name after `fsync` of the folder.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { openSqliteStore } from './store.ts';
 /** Enough for the log to be taken into the database several times. */
 const writes = 80;
 const valueBytes = 64 * 1024;
-/** Of the recorded calls every so many is one at which the power goes. */
+/** The interval, in recorded calls, of the calls at which the power goes. */
 const cutEvery = 37;
 
 const writer = `
@@ -86,7 +86,7 @@ function callsOf(log: string): Call[] {
   });
 }
 
-/** Bytes of what strace writes as `\x2f`; a path may also stand there as it is. */
+/** Bytes of strace's notation `\x2f`; a path may also be written literally. */
 function raw(text: string): Buffer {
   return text.startsWith('\\x')
     ? Buffer.from(text.replaceAll('\\x', ''), 'hex')

@@ -1,4 +1,4 @@
-/** What is served from memory is what the file would say, or nothing is said. */
+/** An answer from memory equals the file's content, or there is none. */
 import { expect, test } from 'vitest';
 import type { StoredChange } from '../write.ts';
 import { RECENT_CHANGES_MAX, Recent } from './recent.ts';
@@ -55,7 +55,7 @@ test('what is asked for again and again outlives what nobody asks for', () => {
   }
   expect(recent.newest('hosts.h1')?.revision).toBe(1);
   expect(recent.newest('hosts.h2')).toBeUndefined();
-  // To be written again is to be asked for.
+  // A write counts as a read.
   for (let at = 41; at <= 80; at += 1) {
     recent.add({ ...change(at, `hosts.h${at % 2 === 0 ? 1 : at}`), kind: 'put', value });
   }

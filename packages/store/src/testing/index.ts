@@ -1,4 +1,4 @@
-/** For tests and benchmarks of what stands on the store. */
+/** For tests and benchmarks of code above the store. */
 export {
   type ClusterOptions,
   NATS_PROGRAM,

@@ -13,14 +13,16 @@ import { fileURLToPath } from 'node:url';
 import { freePorts } from '@rackwright/sim/loopback';
 import { SERVER_VERSION_FLOOR } from '../nats/server-version.ts';
 
-/** Where `npm run peers` puts the program. */
+/** The path at which `npm run peers` puts the program. */
 export const NATS_PROGRAM = fileURLToPath(
   new URL('../../../../.cache/peers/nats-server', import.meta.url),
 );
-/** How long a cluster may take to stand again, usually 5 s. All tries fit into a test's time. */
+/**
+ * How long a cluster may take to be healthy again, usually 5 s. All tries fit into a test's time.
+ */
 const READY_TIMEOUT_MS = 45_000;
 const READY_POLL_MS = 50;
-/** How much of each server's log is shown when it is not. */
+/** The length of each server's log that is shown when it is not. */
 const LOG_LINES = 12;
 /** How long a new cluster may take, usually half a second. */
 const FORMING_TIMEOUT_MS = 15_000;
@@ -44,9 +46,9 @@ export interface ClusterOptions {
   readonly servers: 1 | 3;
   /** Syncs before each acknowledgement, as production must. */
   readonly syncAlways: boolean;
-  /** What is run; the program that was fetched unless given. */
+  /** The program to run; the fetched one unless given. */
   readonly program?: string;
-  /** Where the servers' folder is made; the folder for temporary files unless given. */
+  /** The parent of the servers' folder; the folder for temporary files unless given. */
   readonly parent?: string;
 }
 
@@ -126,8 +128,8 @@ export class NatsCluster {
   }
 
   /**
-   * Starts what does not run and waits until all are healthy and one leads all. A server that
-   * stays behind for good after a kill (seen on 2.10.27 under load) is killed again, with all.
+   * Starts the servers that do not run and waits until all are healthy and one leads all. A server
+   * that stays behind for good after a kill (seen on 2.10.27 under load) is killed again, with all.
    */
   async startAll(): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {

@@ -1,4 +1,4 @@
-/** What flags say of the fleet: templates' reach, priorities, limits and words of certificates. */
+/** The fleet's flags: templates' reach, priorities, limits and words of certificates. */
 import { create } from '@bufbuild/protobuf';
 import { FleetSpecSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';

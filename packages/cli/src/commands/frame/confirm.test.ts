@@ -1,4 +1,4 @@
-/** Commands that destroy something, over a control plane that counts what it is asked. */
+/** Destructive commands, over a control plane that counts its requests. */
 import { create } from '@bufbuild/protobuf';
 import { bind, HostSchema, HostService, HostState } from '@rackwright/messages';
 import { localChannel } from '@rackwright/rpc';

@@ -1,4 +1,4 @@
-/** Requests for many hosts, over a control plane that counts what it is asked. */
+/** Requests for many hosts, over a control plane that counts its requests. */
 import { create } from '@bufbuild/protobuf';
 import {
   ApiFailure,

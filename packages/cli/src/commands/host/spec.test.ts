@@ -1,4 +1,4 @@
-/** What the flags of `host create` and `host update` say of a host. */
+/** The host's fields in the flags of `host create` and `host update`. */
 import { CleaningMethod, ShutdownMode } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { UsageError } from '../../failure.ts';

@@ -12,7 +12,7 @@ const packed = Buffer.concat([
 ]);
 const files = { 'os.raw.zst': packed, 'os.raw': content, k: 'kernel', i: 'initrd', p: 'sesame\n' };
 
-/** A registry that takes what it is sent. */
+/** A registry that accepts every upload. */
 function registry() {
   const manifests: Buffer[] = [];
   const sent: Buffer[] = [];
