@@ -16,7 +16,7 @@ import { type BmcMeter, meteredCalls } from './metrics/index.ts';
 import type { BmcDrivers, BmcEndpoint } from './operations/index.ts';
 import { wakerBy } from './wake.ts';
 
-/** What the drivers need of the machine. */
+/** The platform interfaces that the drivers use. */
 export interface BmcPlatform {
   readonly clock: Clock;
   readonly exec: Exec;

@@ -1,7 +1,7 @@
 /**
- * The agent's configuration file: YAML or JSON. Unknown keys are refused, every default stands
- * here, the result is frozen. It holds no secret: keys and certificates live in the state folder,
- * BMC credentials only in memory.
+ * The agent's configuration file: YAML or JSON. Unknown keys are refused, every default is here,
+ * the result is frozen. It holds no secret: keys and certificates are in the state folder, BMC
+ * credentials only in memory.
  */
 import {
   defaultGovernorLimits,
@@ -64,7 +64,7 @@ export interface AgentConfig extends InterfaceSettings {
   };
   /** Which of `loaderFiles` each firmware loads first; without one it gets no offer. */
   readonly loaders: Loaders;
-  /** What hosts boot by that name one of them, by their label `boot`. */
+  /** Profiles of hosts that name one by their label `boot`. */
   readonly bootProfiles: readonly BootProfile[];
   /** Kept in memory; by TFTP and HTTP. */
   readonly loaderFiles: readonly NamedFile[];
@@ -226,7 +226,7 @@ function readTftpLimits(reader: ConfigReader): TftpLimits {
   };
 }
 
-/** The sizes of requests follow from what firmware sends, and are no keys. */
+/** The sizes of requests follow from firmware's requests, and are no keys. */
 function readHttpLimits(reader: ConfigReader): HttpLimits {
   const limits = httpLimitsDefault;
   type Count = 'connectionsMax' | 'connectionsPerAddressMax' | 'connectionsPerHostMax';

@@ -72,7 +72,7 @@ export interface CoreParts
   readonly transport: Transport;
   readonly signer: EvidenceSigner;
   readonly agentVersion: string;
-  /** Absent: commands that come in images are not run here. */
+  /** Absent: commands in images are not run here. */
   readonly images?: Pick<Images, 'fetch'>;
   /** Absent: no image is put onto a host here. */
   readonly hostImages?: Pick<
@@ -88,7 +88,7 @@ export interface CoreParts
    * has dialled; absent or empty: none.
    */
   readonly imageEndpoint?: (localAddress: string) => string;
-  /** Our addresses on the networks that hosts boot from; absent: nobody is woken. */
+  /** Our addresses on the networks that hosts boot from; absent: no host is woken. */
   readonly wakeFrom?: readonly string[];
   /** Absent: no host boots from virtual media. */
   readonly bootMediumUrl?: BootMediumUrl;
@@ -100,13 +100,13 @@ export interface AgentCore {
   readonly session: AgentSession;
   /** Not listening yet. */
   readonly gateway: RunnerGateway;
-  /** What the boot path knows of hosts and of machines that are none. */
+  /** The boot path's memory about hosts and about machines that are none. */
   bootMemory(): BootMemory;
   /** A boot for the inventory of a machine that is no host. */
   openDiscovery(mac: Mac): void;
   /** The proofs of hosts that they run the image that was deployed to them. */
   readonly proofs: Proofs;
-  /** What the boot path serves to hosts of deployments. */
+  /** The boot path's pages for hosts of deployments. */
   readonly deploys: DeployPages;
   /** Receives every request to the boot services. */
   onNetboot(sighting: NetbootSighting): void;
@@ -117,12 +117,12 @@ export interface AgentCore {
   onDhcpServerGone(serverAddress: string): void;
   /** Receives every host whose system asks for an address. */
   onAddressAsked(hostUid: HostUid): void;
-  /** Takes up what the last life left and dials the control plane, for ever. */
+  /** Resumes the state of the last life and dials the control plane, without end. */
   start(): Promise<void>;
   stop(): void;
 }
 
-/** What the runners' desk asks of the session before a host is handed to its own system. */
+/** The desk's questions to the session before a host is handed to its own system. */
 function handOffsOf(session: AgentSession): HandOffSession {
   return {
     stateOf: (operationId) => session.handOffState(operationId),

@@ -23,7 +23,7 @@ export type AgentDhcpConfig =
 /** 0 lets the system choose. */
 const ports = [0, 65_535] as const;
 const week = 7 * 86_400_000;
-/** Shorter, and the agent would come back between two requests of another server's client. */
+/** With a shorter time the agent would resume between two requests of another server's client. */
 const quietMsMin = 1_000;
 
 export function readDhcp(reader: ConfigReader): AgentDhcpConfig {

@@ -19,7 +19,7 @@ export interface InterfaceWatchParts {
   readonly onCome: (name: string) => void;
 }
 
-/** It has to be there at two looks: a card that comes and goes is waited for. */
+/** It has to be there at two looks: an unstable card is waited for. */
 const lookMs = 5_000;
 /**
  * Lists the interfaces of this process's network; /sys may show another network's, as in a
@@ -40,7 +40,7 @@ export async function lookAtInterfaces(disk: Pick<Disk, 'read'>): Promise<Interf
   return indexes;
 }
 
-/** Looks from now on until one has come, or it is cancelled. */
+/** Looks from now on until an interface has appeared, or it is cancelled. */
 export function watchInterfaces(parts: InterfaceWatchParts): Cancel {
   const { clock, disk, log, names, atStart, onCome } = parts;
   if (names.length === 0) return () => {};

@@ -24,7 +24,7 @@ export interface AgentInterface {
   readonly dhcp: AgentDhcpConfig;
 }
 
-/** What the configuration says of networks; either the list is empty or the rest is absent. */
+/** The networks in the configuration; either the list is empty or the rest is absent. */
 export interface InterfaceSettings {
   /** IPv4 address that hosts on the provisioning network reach this agent at. */
   readonly serverAddress?: string;
@@ -107,7 +107,7 @@ export interface Division {
   readonly closed: readonly string[];
 }
 
-/** What to do for an interface without sockets. */
+/** The text about what to do for an interface without sockets. */
 export function closedWords(name: string): string {
   return (
     `interfaces has ${name}, and no socket of it was handed to this process: enable ` +

@@ -22,7 +22,7 @@ const packagedFolder = '/usr/lib/rackwright/ramdisk/';
 const missing =
   'those for arm64 are of the package rackwright-ramdisk-arm64: name them under "files"';
 
-/** What the configuration alone tells; begins with the path of its key. Pure. */
+/** The problem that the configuration alone shows; begins with the path of its key. Pure. */
 export function architectureProblem({ runner, files }: RunnerFiles): string | undefined {
   if (runner.architecture === 'amd64') return undefined;
   const packaged = files.find(({ name, path }) => {

@@ -203,6 +203,6 @@ try {
   await main(process.argv.slice(2));
 } catch (cause) {
   process.stderr.write(`rackwright-agent: ${errorText(cause)}\n`);
-  // Ports may be open already: only an exit ends what a failed start has begun.
+  // Ports may be open already: only an exit undoes a failed start.
   process.exit(1);
 }

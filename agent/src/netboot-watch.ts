@@ -19,7 +19,7 @@ export interface NetbootSighting {
   readonly hostUid?: HostUid;
   readonly permitted: boolean;
   readonly atMs: number;
-  /** How far it came. */
+  /** The stage that it reached. */
   readonly stage: string;
 }
 
@@ -40,7 +40,7 @@ export interface UnexpectedNetboot {
   readonly mac: Mac;
   readonly hostUid: HostUid;
   readonly hostName: HostName;
-  /** Empty when nobody else was expected. */
+  /** Empty when no other host was expected. */
   readonly insteadOfOperationId: OperationId;
   /** When it was seen, wall time. */
   readonly time: Timestamp;

@@ -64,7 +64,7 @@ export class NetworkFaults {
     this.#parts = parts;
   }
 
-  /** What the DHCP server says of its network. */
+  /** A report of the DHCP server about its network. */
   dhcp(fault: DhcpFault): void {
     const { declinedMs, exhaustedMs } = this.#parts.limits;
     switch (fault.kind) {

@@ -14,7 +14,7 @@ import type { AgentConfig } from './config.ts';
 /** The location of nginx's question; no client can reach it. */
 const leave = '/rackwright-leave';
 
-/** What nginx reads in a quoted word as something else than itself, and what ends a line. */
+/** Characters that nginx interprets in a quoted word, and those that end a line. */
 const special = /["$\\\p{Cc}]/u;
 
 export interface NginxConfig extends Pick<AgentConfig, 'files' | 'loaderFiles'> {

@@ -36,7 +36,7 @@ import type { RunnerDesk } from './runner-gateway/index.ts';
 import type { AgentSession, PowerLooks } from './session/index.ts';
 
 export interface PowerSyncLimits {
-  /** What the control plane may set as period. */
+  /** The bounds of the control plane's period. */
   readonly periodShortestMs: number;
   readonly periodLongestMs: number;
   /** BMCs of the rack that are asked at once. */
@@ -432,7 +432,7 @@ function hardwareKey({ level, message }: MessageInitShape<typeof HardwareHealthS
   return `${level} ${message}`;
 }
 
-/** What a call that did not work says of the BMC. */
+/** The sight that a failed call gives of the BMC. */
 function sightOf(result: Exclude<BmcResult<never>, { kind: 'ok' }>): Sight {
   return result.kind === 'failed' ? sightOfFailure(result) : sightOfSilence(result);
 }

@@ -76,7 +76,7 @@ export interface RunningAgent {
 
 const ownerOnlyFolder = 0o700;
 
-/** The configuration, and what of it can be served now. */
+/** The configuration, and the part of it that can be served now. */
 export interface ServedConfig extends AgentConfig {
   /** The served ones of the listed interfaces; all of them unless given. */
   readonly served?: readonly AgentInterface[];

@@ -1,7 +1,7 @@
 /**
- * What the agent takes of gRPC, to be imported when it is needed. Of a whole package that is
- * imported so, a bundle keeps everything: the messages of all of the operators' services would be
- * read at each start.
+ * The agent's imports from gRPC, to be loaded on demand. When a whole package is imported so, a
+ * bundle keeps everything: it would read the messages of all of the operators' services at each
+ * start.
  */
 export {
   connect,

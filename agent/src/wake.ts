@@ -7,7 +7,7 @@ import { type Clock, pause, type Udp } from '@rackwright/platform';
 
 /** "Discard", the usual port of such packets: no program has to receive them. */
 const port = 9;
-/** A packet may be lost, and nobody tells. */
+/** A packet may be lost without a report. */
 const times = 3;
 const betweenMs = 100;
 const macsMax = 16;

@@ -43,7 +43,7 @@ export interface TracedGrant {
 
 export interface BootTracerLimits {
   readonly bootsMax: number;
-  /** A boot of which nothing was seen for this long stands still. */
+  /** A boot without any sight for this long counts as stalled. */
   readonly quietMs: number;
   /** A boot is reported this long before its grant ends, or a tenth of the grant's time before. */
   readonly beforeEndMs: number;
@@ -163,7 +163,7 @@ export class BootTracer {
     boot.steps = afterEvent(boot.steps, event, boot.lastMs);
   }
 
-  /** Until it may stand still, its time is nearly over, or over. */
+  /** Waits until the boot may be stalled, its time is nearly over, or over. */
   #wait(boot: Boot): void {
     const { clock } = this.#parts;
     const nowMs = clock.nowMs();

@@ -58,7 +58,7 @@ export interface RunnerBootConfig {
 export interface BootInterface {
   /** The interface that its sockets are bound to; absent: there is one only, and any socket. */
   readonly name?: string;
-  /** Our IPv4 address as hosts there reach it: in offers and URLs, and what transfers come from. */
+  /** Our IPv4 address as hosts there reach it: in offers and URLs, and the source of transfers. */
   readonly serverAddress: string;
   /** Our IPv6 address there, as Node writes it: HTTP is served at it too. Absent: IPv4 only. */
   readonly serverAddress6?: string;
@@ -112,7 +112,7 @@ export interface BootConfig {
   readonly runner: RunnerBootConfig;
 }
 
-/** What the CD for virtual media holds, and where BMCs fetch it. */
+/** The content of the CD for virtual media, and the place where BMCs fetch it. */
 export interface VirtualMediaConfig {
   /** Names among `loaderFiles`; at least one. They have drivers of their own for network cards. */
   readonly loaders: Pick<Loaders, 'uefiX64' | 'uefiArm64'>;

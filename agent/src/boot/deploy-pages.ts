@@ -1,4 +1,6 @@
-/** What hosts of deployments ask the boot path; all but a proof is answered from memory. */
+/**
+ * The boot path's questions about hosts of deployments; all answers but a proof come from memory.
+ */
 import type { HostUid } from '@rackwright/messages';
 
 export interface DeployPages {

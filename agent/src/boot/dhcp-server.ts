@@ -94,7 +94,7 @@ export class DhcpServer {
   /** The last question that was sent; its time is wall time, milliseconds. */
   #asked: { readonly transactionId: number; readonly atMs: number } | undefined;
 
-  /** Takes up the leases of the last life. */
+  /** Reads the leases of the last life. */
   static async open(parts: DhcpServerParts): Promise<DhcpServer> {
     const { records, writtenAtMs } = await readLeases(parts, parts.settings.plan);
     const nowMs = steadyTime(parts.clock, writtenAtMs);
@@ -123,12 +123,12 @@ export class DhcpServer {
         return this.#hearOther(read);
       case 'asked': {
         const { request } = read;
-        // Our own broadcasts come back to us.
+        // Our own broadcasts arrive here as well.
         if (request.mac === this.#ownProbe) return;
         this.#ignored.tell(request.mac, request.ignored);
         const question: Question = { request, granted: new Map() };
         this.#answer(socket, datagram, question);
-        // An inform is about where it came from as well; of strangers there may be any number.
+        // An inform depends on the sender's address as well; strangers may send any number of them.
         const isKept = question.granted.size > 0 && request.asked.kind !== 'inform';
         if (isKept && isAboutHost(this.#decisionOn(request.mac))) {
           this.#questions.keep(datagram, question);

@@ -61,8 +61,8 @@ export interface DhcpShellOptions {
 const troubleLinesPerMinuteMax = 30;
 
 /**
- * Room for a rack that is switched on at once while this program is busy: 1,000 packets of 4 KiB,
- * which is what a network card's driver may take for each, however short it is.
+ * Room for a rack that is switched on at once while this program is busy: 1,000 packets of 4 KiB. A
+ * network card's driver may use that much for each packet, even a short one.
  */
 const receiveBytes = 4 * 1024 * 1024;
 

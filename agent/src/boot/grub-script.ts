@@ -20,7 +20,10 @@ const tries = 'rackwright_tries';
 const from = 'rackwright_from';
 const pauseSeconds = 2;
 
-/** What firmware starts on a disk that has no boot entry (UEFI 2.10 §3.5.1.1), and Windows'. */
+/**
+ * The loader that firmware starts on a disk without a boot entry (UEFI 2.10 §3.5.1.1), and
+ * Windows'.
+ */
 const diskLoaders = [
   '/EFI/BOOT/BOOTX64.EFI',
   '/EFI/BOOT/BOOTAA64.EFI',

@@ -39,7 +39,7 @@ export interface BootHttpOptions {
   readonly sights: BootSights;
   /** Files by name; those in memory are boot loaders, which start nothing by themselves. */
   readonly files: ReadonlyMap<string, ServedFile>;
-  /** Another one when the file may be another; undefined: nobody can tell. */
+  /** Changes when the file may have changed; undefined: unknown. */
   readonly fileVersion: (path: string) => Promise<string | undefined>;
   readonly scripts: BootScripts;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
@@ -263,7 +263,7 @@ class BootPages {
     const size = file.kind === 'memory' ? file.bytes.length : file.sizeBytes;
     const type = 'application/octet-stream';
     const headers = { 'accept-ranges': 'bytes', 'content-type': type, ...tag };
-    // RFC 9110 §13.1.5: a part only of what the client has the other parts of.
+    // RFC 9110 §13.1.5: a part only when the client has other parts of the same file.
     const isSame = asked['if-range'] === undefined || asked['if-range'] === etag;
     const range = decideRange(isSame ? asked['range'] : undefined, size);
     switch (range.kind) {

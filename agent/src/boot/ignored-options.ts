@@ -1,4 +1,4 @@
-/** Tells once of each option that a machine sends and nobody can decode. */
+/** Logs once each option of a machine that cannot be decoded. */
 import { type IgnoredOption, type Mac } from '@rackwright/dhcp';
 import type { Clock, Log } from '@rackwright/platform';
 import { LineBudget } from './line-budget.ts';

@@ -17,11 +17,14 @@ export interface ImageScript {
   readonly boot: NetbootBoot & { readonly kind: 'ready' };
 }
 
-/** Loads the image's kernel and ramdisks and starts them; asks anew when one does not come. */
+/**
+ * Loads the image's kernel and ramdisks and starts them; fetches the script again when one is
+ * missing.
+ */
 export function imageScript(script: ImageScript): string {
   const { mac, hostName, urls, boot } = script;
   const { kernel, initrds } = boot;
-  // UEFI kernels look the ramdisks up by these names among what iPXE has loaded.
+  // UEFI kernels look up the ramdisks by these names among the files that iPXE has loaded.
   const words = [...initrds.map((_, index) => `initrd=initrd${index}`), ...imageWords(script)];
   const loads = [
     `kernel --name kernel ${urls.blob(kernel)} ${words.join(' ')}`,

@@ -53,7 +53,7 @@ export class KeptFiles {
     this.#options = options;
   }
 
-  /** What there is of the file now; `later`: it is on its way into memory. */
+  /** The present state of the file; `later`: it is being read into memory. */
   find(path: string): FoundFile {
     const entry = this.#entries.get(path);
     const nowMs = this.#options.clock.suspendAwareMs();
@@ -145,7 +145,7 @@ export class KeptFiles {
     return undefined;
   }
 
-  /** Drops files that nobody is being sent, the longest unused first. */
+  /** Drops files without a transfer, the longest unused first. */
   #makeRoom(bytes: number): boolean {
     for (const [path, entry] of this.#entries) {
       if (this.#bytes + bytes <= this.#options.bytesMax) break;

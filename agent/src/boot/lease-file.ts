@@ -36,7 +36,7 @@ export interface LeaseFileParts {
   readonly formerPath?: string | undefined;
 }
 
-/** What the last life wrote down. */
+/** The leases of the last life. */
 export interface WrittenLeases {
   readonly records: LeaseRecords;
   readonly writtenAtMs: number;

@@ -39,11 +39,11 @@ export interface DiscoveryBoot {
   readonly expiresAtMs: number;
   /** A runner has presented the token: it starts no second one. */
   readonly taken: boolean;
-  /** Its inventory has come, or never will. */
+  /** Its inventory has arrived, or never will. */
   readonly over: boolean;
 }
 
-/** What machines that nobody knows get. */
+/** The boot settings for unknown machines. */
 export interface DiscoveryMemory {
   readonly limits: {
     /** Boots that may be under way at once, and in any hour. */
@@ -68,6 +68,6 @@ export interface BootMemory {
    * must not make an old grant young again: expiry uses the later of the two (DESIGN §9).
    */
   readonly writtenAtMs?: number;
-  /** Absent: machines that nobody knows get no boot. */
+  /** Absent: unknown machines get no boot. */
   readonly discovery?: DiscoveryMemory;
 }

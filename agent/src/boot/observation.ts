@@ -1,5 +1,6 @@
 /**
- * What the boot path saw: every request for a boot by a known or unknown host, permitted or not.
+ * The boot path's observations: every request for a boot by a known or unknown host, permitted or
+ * not.
  *
  * S1 Each observation reaches the observer, at once; only the log is thinned out.
  * S2 An observer that throws costs a log line, not a boot.

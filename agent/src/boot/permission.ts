@@ -50,7 +50,7 @@ export type NoDiscovery =
   | 'tooManyAtOnce'
   | 'tooManyThisHour';
 
-/** What a boot protocol says to the client; `runner`: it is to load what the script names. */
+/** The boot protocol's answer to the client; `runner`: it loads what the script names. */
 export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
 
 /** Whether it was about a host, and not about some other machine. */
@@ -133,7 +133,7 @@ function decideUnknown(memory: BootMemory, mac: Mac, nowMs: number): BootDecisio
   return { kind: 'mayDiscover' };
 }
 
-/** Files may be fetched any number of times, until a runner has come up. */
+/** Files may be fetched any number of times, until a runner has connected. */
 function isOpen({ taken, over, openedAtMs, expiresAtMs }: DiscoveryBoot, atMs: number): boolean {
   return !taken && !over && Math.max(atMs, openedAtMs) < expiresAtMs;
 }

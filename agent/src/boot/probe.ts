@@ -7,7 +7,7 @@ import { type DhcpPacket, dhcpOption, writeOption } from '@rackwright/dhcp';
 
 const unset = '0.0.0.0';
 
-/** A locally administered MAC that carries our address, so that it is nobody else's. */
+/** A locally administered MAC that contains our address, so that it is unique. */
 export function probeMac(serverAddress: string): string {
   return Array.from(probeBytes(serverAddress), (byte) => byte.toString(16).padStart(2, '0')).join(
     ':',

@@ -1,6 +1,6 @@
 /**
- * Byte ranges of HTTP requests (RFC 9110 §14), one at a time: what firmware and curl ask for; and
- * whether the client has the file already (§13.1.2).
+ * Byte ranges of HTTP requests (RFC 9110 §14), one at a time, as firmware and curl request them;
+ * and whether the client has the file already (§13.1.2).
  */
 
 /** Inclusive positions of a file of `sizeBytes` bytes. */
@@ -10,7 +10,7 @@ export type RangeDecision =
   | { readonly kind: 'unsatisfiable' };
 
 /**
- * What a Range header selects. A header that is malformed, has another unit, or lists several
+ * The range of a Range header. A header that is malformed, has another unit, or lists several
  * ranges is ignored, which the RFC allows: the whole file is always a right answer.
  */
 export function decideRange(header: string | undefined, sizeBytes: number): RangeDecision {

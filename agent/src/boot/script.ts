@@ -1,8 +1,8 @@
 /**
  * iPXE scripts: how the runner is started, and how a host is sent to its own disk.
  *
- * I1 Nothing that came from outside reaches a script unless it is a plain word: iPXE expands
- *    `${…}` and splits lines into commands.
+ * I1 No text from outside reaches a script unless it is a plain word: iPXE expands `${…}` and
+ *    splits lines into commands.
  */
 import { hyphenatedMac, type Mac } from '@rackwright/dhcp';
 import type { RunnerBootConfig } from './config.ts';
@@ -32,7 +32,7 @@ export interface RunnerScript {
  */
 export function runnerScript(script: RunnerScript): string {
   const { decision, runner, fileUrl } = script;
-  // UEFI kernels look the ramdisk up by this name among what iPXE has loaded.
+  // UEFI kernels look up the ramdisk by this name among the files that iPXE has loaded.
   const words = ['initrd=initrd', ...kernelWords(script)];
   const kernel = [`kernel ${fileUrl(runner.kernel)}`, ...words].join(' ');
   const initrd = `initrd --name initrd ${fileUrl(runner.initrd)}`;

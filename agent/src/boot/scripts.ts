@@ -27,7 +27,7 @@ export interface BootScriptsOptions {
   readonly log: Log;
   readonly gate: Gate;
   readonly runner: RunnerBootConfig;
-  /** What the host of a MAC boots by; a text says why it boots nothing. */
+  /** The boot settings of the host of a MAC; a text says why it boots nothing. */
   readonly bootOf: (mac: Mac) => BootChoice | string;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;

@@ -47,7 +47,7 @@ export interface BootDependencies {
   readonly onAddressAsked?: (hostUid: HostUid) => void;
   /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
   readonly openDiscovery?: (mac: Mac) => void;
-  /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
+  /** The machine's present IPv4 addresses by their interface; absent: unknown. */
   readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
   /**
    * Called, synchronously, with each fault that keeps hosts from their addresses; all of them are

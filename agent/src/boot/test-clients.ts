@@ -50,7 +50,7 @@ export async function openMailbox(ownAddress = '127.0.0.1'): Promise<Mailbox> {
   };
 }
 
-/** A DISCOVER that came through a relay on loopback, so that its answer comes back there. */
+/** A DISCOVER through a relay on loopback, so that its answer returns there. */
 export function relayedDiscover(mac: string, architecture: number): Uint8Array {
   const vendorClass = architecture >= 15 ? 'HTTPClient' : 'PXEClient';
   return relayed(mac, [
@@ -83,7 +83,7 @@ function relayed(mac: string, more: readonly (readonly [number, Uint8Array])[]):
   });
 }
 
-/** Asks until an offer comes, as firmware does. */
+/** Asks until an offer arrives, as firmware does. */
 export async function discover(
   mailbox: Mailbox,
   dhcpPort: number,

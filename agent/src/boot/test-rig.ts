@@ -31,7 +31,7 @@ export interface BootRig {
   close(): Promise<void>;
 }
 
-/** What a rig is started with, but for its files. */
+/** The configuration of a rig, except its files. */
 export function rigConfig(
   relayPort: number,
   other?: Partial<BootInterface>,
@@ -65,7 +65,7 @@ export async function startRig(options: {
   readonly udp?: Udp;
   /** Instead of this machine's. */
   readonly clock?: Clock;
-  /** The machine's addresses by their interface; absent: nobody can tell. */
+  /** The machine's addresses by their interface; absent: unknown. */
   readonly ownAddresses?: BootDependencies['ownAddresses'];
   /** Settings for machines that are no hosts; without them they get nothing. */
   readonly discovery?: {

@@ -79,7 +79,7 @@ export interface TftpShellOptions {
   /** `single`: all is sent from the port that receives requests (Y4). */
   readonly transferPorts: TransferPorts;
   readonly meter?: BootMeter;
-  /** The machine's IPv4 addresses by their interface, now; absent: nobody can tell. */
+  /** The machine's present IPv4 addresses by their interface; absent: unknown. */
   readonly ownAddresses?: () => ReadonlyMap<string, readonly string[]>;
 }
 
@@ -383,7 +383,7 @@ class TftpServer {
   }
 }
 
-/** What a request gets; `giveBack`: to be called when its transfer has ended. */
+/** The answer to a request; `giveBack`: to be called when its transfer has ended. */
 type Served = Lookup & { readonly giveBack?: () => void };
 
 const unknownHost = refused(tftpError.fileNotFound, 'unknown host');

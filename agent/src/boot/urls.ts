@@ -79,7 +79,7 @@ export function targetForm(target: string): TargetForm {
   return { path: rest.startsWith('/') ? rest : `/${rest}`, host };
 }
 
-/** What a request's path asks for. Nothing is decoded: no name of ours needs it. */
+/** The target of a request's path. Nothing is decoded: no name of ours needs it. */
 export function parseTarget(target: string): BootTarget {
   if (!target.startsWith('/')) return { kind: 'malformed' };
   const [path = ''] = target.split('?');
@@ -148,7 +148,7 @@ export type TftpTarget =
   | (BootTarget & { readonly kind: 'script' | 'grubStart' | 'hostFile' | 'blob' })
   | { readonly kind: 'loader'; readonly mac: Mac | undefined; readonly name: string };
 
-/** What a TFTP name asks for. */
+/** The target of a TFTP name. */
 export function parseTftpName(fileName: string): TftpTarget {
   const target = parseTarget(`/${fileName.replace(/^\/+/, '')}`);
   switch (target.kind) {

@@ -81,7 +81,7 @@ export class BootConsoles {
     void this.#try(heard);
   }
 
-  /** What the console of this boot shows; empty: nothing is known of it. */
+  /** The last screen of this boot's console; empty: unknown. */
   lastScreen(operationId: OperationId): readonly string[] {
     return this.#heard.get(operationId)?.screen.lines() ?? [];
   }

@@ -70,7 +70,7 @@ export class SharedConsoles {
     }
   }
 
-  /** What the console has shown since `end` of an earlier answer; 0: all that is kept. */
+  /** The console's output since `end` of an earlier answer; 0: all that is kept. */
   since(hostUid: HostUid, end: number): { readonly content: Uint8Array; readonly end: number } {
     const scrollback = this.#kept.get(hostUid)?.scrollback;
     if (scrollback === undefined) return { content: new Uint8Array(), end: 0 };

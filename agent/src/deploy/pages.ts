@@ -18,7 +18,7 @@ import { readDeploymentId } from './token.ts';
 export interface DeployPagesParts {
   readonly proofs: Proofs;
   readonly images: Pick<NetbootImages, 'find'>;
-  /** What the boot snapshot says that this host boots over the network. */
+  /** The host's netboot, as the boot snapshot says. */
   readonly netbootOf: (hostUid: HostUid) => agent.Deployment | undefined;
 }
 

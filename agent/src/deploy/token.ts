@@ -1,7 +1,7 @@
 /**
- * What proves that a request comes from the host of one deployment: a token made of the
- * deployment's id by a key that only this agent has. Nothing is kept per host, and a restart knows
- * every token again.
+ * The proof that a request comes from the host of one deployment: a token made of the deployment's
+ * id by a key that only this agent has. Nothing is kept per host, and a restart knows every token
+ * again.
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto';

@@ -19,7 +19,7 @@ import type { DiscoveryBoot, DiscoveryMemory } from '../boot/index.ts';
 import type { BindOutcome, BootGrantState } from '../session/index.ts';
 
 export interface DiscoveryLimits {
-  /** What the rack's policy may ask for at most. */
+  /** The upper bound of the rack's policy. */
   readonly bootsMax: number;
   readonly bootsPerHourMax: number;
   /** How long a boot may take from its script to its runner. */
@@ -58,7 +58,7 @@ interface Boot extends DiscoveryBoot {
   readonly publicKey?: Uint8Array;
 }
 
-/** What a runner says of its machine's BMC is cut to this. */
+/** The maximum length of a runner's report of its machine's BMC. */
 const addressCharsMax = 64;
 
 export class Discovery {
@@ -78,7 +78,7 @@ export class Discovery {
     this.#limits = { ...defaultDiscoveryLimits, ...parts.limits };
   }
 
-  /** What the boot path asks; undefined while the policy is off or unknown. */
+  /** The boot path's memory; undefined while the policy is off or unknown. */
   memory(): DiscoveryMemory | undefined {
     if (this.#policy?.enabled !== true) return undefined;
     const { bootsMax, bootsPerHourMax } = this.#policy;
@@ -161,7 +161,7 @@ export class Discovery {
     if (this.#links.get(operationId) === close) this.#links.delete(operationId);
   }
 
-  /** Whether the boot's inventory is still to come. */
+  /** Whether the boot's inventory has not arrived yet. */
   isAwaited(operationId: OperationId): boolean {
     return this.#byOperation(operationId)?.over === false;
   }

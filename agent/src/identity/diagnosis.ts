@@ -13,7 +13,7 @@ import { certificatesIn, fingerprintsOf, signerOf } from './bundle.ts';
 export const clockSkewMs = 5 * 60_000;
 const probeTimeoutMs = 10_000;
 
-/** What the agent holds against what the server shows. */
+/** The agent's expectation, compared with the server's certificates and clock. */
 export interface DiagnosisParts {
   readonly clock: Clock;
   readonly host: string;

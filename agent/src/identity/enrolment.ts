@@ -11,7 +11,7 @@ import type { Clock, Random } from '@rackwright/platform';
 import { diagnose } from './diagnosis.ts';
 import type { AgentIdentity, AgentKey } from './identity.ts';
 
-/** What enrolment needs of the machine. */
+/** The platform interfaces that enrolment uses. */
 export interface EnrolmentParts {
   readonly clock: Clock;
   readonly random: Random;
@@ -51,7 +51,7 @@ export function renew(
   return issue(parts, key, { enrolmentAddress, caPem, joinToken: '', rack, certificatePem });
 }
 
-/** What a call ends with when the connection does not come about. */
+/** The failures of a call without a connection. */
 const unanswered: readonly ApiErrorKind[] = ['unavailable', 'deadlineExceeded'];
 
 interface Issue {
@@ -115,7 +115,10 @@ async function ask(
   }
 }
 
-/** Whether the control plane says that this key was revoked or replaced: it never comes back. */
+/**
+ * Whether the control plane reports that this key was revoked or replaced: it is never accepted
+ * again.
+ */
 export function isKeyOver(cause: unknown): boolean {
   if (!(cause instanceof ApiFailure)) return false;
   return ['AGENT_KEY_REVOKED', 'AGENT_KEY_REPLACED'].includes(cause.error.reason);

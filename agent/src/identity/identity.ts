@@ -32,7 +32,7 @@ export interface AgentIdentity {
   /** By this machine's wall clock, milliseconds. */
   readonly issuedAtMs: number;
   readonly expiresAtMs: number;
-  /** What the control plane's clock was ahead of ours when the certificate was issued. */
+  /** How far the control plane's clock was ahead of ours when the certificate was issued. */
   readonly clockOffsetMs?: number;
 }
 
@@ -71,7 +71,7 @@ export class IdentityFiles {
     return await this.#storedKey(keyFile);
   }
 
-  /** Another key, for an agent whose key may not come back; the old one stays (invariant 3). */
+  /** Another key, for an agent whose key is no longer accepted; the old one stays (invariant 3). */
   async newKey(): Promise<AgentKey> {
     await this.#disk.makeFolder(this.#folder, ownerOnlyFolder);
     return await this.#storedKey(newKeyFile);

@@ -40,7 +40,7 @@ const shortestLifeMs = 1_000;
 /** Timers are set no further than this, so that a step of the wall clock is noticed. */
 const lookAgainMs = 600_000;
 
-/** Only a session takes an authority away: an answer may come from a replica that knows less. */
+/** Only a session removes an authority: an answer may come from a replica that knows less. */
 function unite(known: string, told: string): string {
   if (known === told) return known;
   const all = [...certificatesIn(told), ...certificatesIn(known)].map(String);
@@ -121,7 +121,7 @@ export class IdentityRenewal {
     if (!this.#stopped) this.start();
   }
 
-  /** A session did not come about: says why, and renews where that can be the way out. */
+  /** A session failed: reports why, and renews where that can help. */
   async sessionFailed(): Promise<void> {
     const { clock, log } = this.#parts;
     if (clock.nowMs() - this.#triedMs < this.#spacingMs()) return;

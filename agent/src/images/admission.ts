@@ -33,7 +33,10 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Resolves with what ends the admission. Rejects with `OciError` when `signal` is aborted. */
+  /**
+   * Resolves with the function that ends the admission. Rejects with `OciError` when `signal` is
+   * aborted.
+   */
   async enter(
     who: string,
     signal: AbortSignal,

@@ -102,7 +102,7 @@ export class BlobCache {
   /** Parts that an earlier life or a failure left, and their sizes. */
   readonly #left = new Map<Digest, number>();
   #preferred: ReadonlySet<Digest> = new Set();
-  /** Undefined as long as nobody could look into the folder (B6). */
+  /** Undefined as long as the folder could not be read (B6). */
   #loaded: Promise<void> | undefined;
 
   private constructor(parts: BlobCacheParts) {
@@ -170,7 +170,7 @@ export class BlobCache {
     entry.proving ??= this.#prove(digest, entry);
     if (await entry.proving) return true;
     this.release(digest);
-    // Others who have waited for the same proof find it gone, or fetched anew.
+    // Other callers that have waited for the same proof find the blob gone, or fetched anew.
     if (this.#entries.get(digest) !== entry) return false;
     this.#entries.delete(digest);
     await this.#remove(this.#path(digest));
@@ -315,7 +315,7 @@ export class BlobCache {
     const fetching: Fetching = { sizeBytes, coming, done, stop, listeners: new Set() };
     const onBytes = (bytes: number): void => {
       coming.have(bytes);
-      // That is what stays should it end here.
+      // The part that stays if the fetch ends here.
       this.#left.set(digest, bytes);
       for (const listener of fetching.listeners) listener(bytes);
     };

@@ -161,7 +161,7 @@ const gatherPieces = 4;
 /** Received bytes are made durable so often, bytes, if the disk can: little is left at the end. */
 const syncBytes = 32 * 1024 * 1024;
 
-/** One piece of memory, which the thread that hashes is shown as it stands. */
+/** One piece of memory, which is shared with the hashing thread. */
 interface Gathered {
   readonly bytes: Uint8Array;
   /** It has been hashed and written. */

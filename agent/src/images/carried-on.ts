@@ -43,7 +43,7 @@ export class CarriedOn {
     void Promise.race([coming.whole, aborted(limit.signal)]).then(over, over);
   }
 
-  /** The image as it comes, from now on the caller's to release; undefined: it has come, or not. */
+  /** The fetch under way, which the caller has to release from now on; undefined: there is none. */
   take(key: CarriedKey): ComingHostImage | undefined {
     const carried = this.#byHost.get(key.hostUid);
     if (carried === undefined) return undefined;

@@ -12,8 +12,8 @@ import { OciError } from '@rackwright/oci';
 const withheldBytes = 4096;
 
 /**
- * Resolves with how many bytes of the blob, from its start on, may be read by now: more than `at`.
- * Rejects when these never come, or when `signal` is aborted.
+ * Resolves with the number of the blob's bytes, from its start on, that may be read by now: more
+ * than `at`. Rejects when no more will come, or when `signal` is aborted.
  */
 export type Readable = (at: number, signal: AbortSignal) => Promise<number>;
 
@@ -44,13 +44,13 @@ export class ComingBytes {
     this.#wake();
   }
 
-  /** Nothing more comes. */
+  /** No more bytes will come. */
   end(state: 'proved' | 'failed'): void {
     if (this.#state === 'coming') this.#state = state;
     this.#wake();
   }
 
-  /** For one reader, who begins now. */
+  /** For one reader that begins now. */
   reader(): Readable {
     const life = this.#life;
     return async (at, signal) => {

@@ -146,7 +146,7 @@ export class HostImages {
   }
 
   /**
-   * Resolves when the image has begun to come, or is here (4). Rejects with `OciError`, and then
+   * Resolves when the image's fetch has begun, or it is here (4). Rejects with `OciError`, and then
    * holds nothing.
    */
   async begin(
@@ -213,12 +213,15 @@ export class HostImages {
     return digests.every((digest) => this.#parts.cache.find(digest) !== undefined);
   }
 
-  /** Whether so much could come, and drop nothing that is held or preferred. */
+  /** Whether so many bytes fit without dropping anything that is held or preferred. */
   hasRoom(bytes: number): boolean {
     return bytes <= this.#parts.cache.roomBytes;
   }
 
-  /** These stay before all that nobody holds, while there is room; no others do. */
+  /**
+   * These are kept in preference to everything that is not held, while there is room; no others
+   * are.
+   */
   prefer(digests: Iterable<Digest>): void {
     this.#parts.cache.prefer(digests);
   }
@@ -274,7 +277,7 @@ export class HostImages {
     const tell = (digest: Digest, bytes: number): void => {
       const before = fetched.get(digest);
       fetched.set(digest, bytes);
-      // What stood here before was sent by nobody yet (4).
+      // Bytes that were here before were not sent by a source (4).
       if (before !== undefined && bytes > before) {
         if (isThrownAway) anew();
         hasBegun = true;

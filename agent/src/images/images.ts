@@ -65,7 +65,10 @@ export class Images {
     return digest && this.#parts.cache.find(digest);
   }
 
-  /** Likewise, for the HTTP server: also on its way; `later`: some is here, and more may come. */
+  /**
+   * Likewise, for the HTTP server: also a fetch under way; `later`: a part is here, and more may
+   * come.
+   */
   served(hex: string): BlobFile | ComingBlob | 'later' | undefined {
     const digest = parseDigest(`sha256:${hex}`);
     if (digest === undefined) return undefined;

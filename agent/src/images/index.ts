@@ -1,4 +1,4 @@
-/** Images of commands and of hosts: the rack's cache of them, and where they come from. */
+/** Images of commands and of hosts: the rack's cache of them, and their sources. */
 
 export { aborted } from './aborted.ts';
 export { type AdmissionLimits, defaultAdmissionLimits } from './admission.ts';

@@ -12,7 +12,7 @@ export function architectureNamed(name: string): Architecture | undefined {
   return name === 'amd64' || name === 'arm64' ? name : undefined;
 }
 
-/** The secret of this name in this version or a newer one; undefined: as nobody. */
+/** The secret of this name in this version or a newer one; undefined: anonymous. */
 export type CredentialOf = (
   name: string,
   version: bigint,
@@ -69,7 +69,7 @@ async function fromWeb(
   return { kind: 'web', url, digest, credential, internal, ...trusted(image.caPem) };
 }
 
-/** What an order may leave out. */
+/** Fields that an order may leave out. */
 function said({ caPem, tokenService }: Pick<agent.HostImageMirror, 'caPem' | 'tokenService'>) {
   return { ...trusted(caPem), ...(tokenService === '' ? {} : { tokenService }) };
 }

@@ -20,7 +20,7 @@ const headerBytes = 12;
 export const framePayloadBytesMax = 64 * 1024 * 1024;
 const lengthBytes = 4;
 
-/** What a journal file holds. */
+/** The content of a journal file. */
 export type JournalContents =
   | { readonly kind: 'intact'; readonly records: readonly agent.JournalRecord[] }
   /** An append did not finish before a crash: its caller got no success. */

@@ -44,7 +44,7 @@ export interface JournalOptions {
   readonly random: Random;
   readonly log: Log;
   readonly rewriteAtBytes?: number;
-  /** What a frame holds at most. */
+  /** The maximum size of a frame. */
   readonly frameBytesMax?: number;
 }
 
@@ -101,7 +101,7 @@ export class Journal {
     await this.#letGo();
   }
 
-  /** One frame for all that came while the last was being written. */
+  /** One frame for all records that arrived during the last write. */
   async #writeWaiting(): Promise<void> {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
@@ -172,7 +172,7 @@ function nextLife(before: JournalState, random: Random): JournalState {
   return { ...before, generation, life, earlierLives: lives.slice(0, earlierLivesMax) };
 }
 
-/** What the file holds, or an empty journal under a new id (J3). */
+/** The content of the file, or an empty journal under a new id (J3). */
 async function load({ disk, path, random, log }: JournalOptions): Promise<JournalState> {
   const fresh = { ...emptyJournal, id: randomId(random) };
   const file = await disk.read(path);

@@ -1,5 +1,5 @@
 /**
- * What the journal's records add up to. Pure.
+ * The state that the journal's records yield. Pure.
  *
  * 1. `applyRecords` is total: a record about something that is not kept changes nothing.
  * 2. Folding `recordsOf(state)` gives `state` again, so that compaction loses nothing.

@@ -1,7 +1,7 @@
 /**
- * What the agent counts. Each part that works gets a narrow interface to report by.
+ * The agent's metrics. Each part that works gets a narrow interface to report by.
  *
- * C1 Nothing is labelled by a host, a MAC or an address: a rack has one agent, and the scraper
+ * C1 No metric has a label with a host, a MAC or an address: a rack has one agent, and the scraper
  *    knows which.
  */
 import type { OperationId } from '@rackwright/messages';
@@ -11,7 +11,7 @@ import type { BootMeter } from '../boot/index.ts';
 import type { BmcMeter } from './bmc-meter.ts';
 import { BootsServed } from './boots-served.ts';
 
-/** The registry, and what the work is counted by. */
+/** The registry, and the handles of its metrics. */
 export interface AgentFigures {
   readonly registry: Registry;
   readonly boot: BootMeter;

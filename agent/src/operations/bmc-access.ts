@@ -42,7 +42,7 @@ export interface BmcDrivers {
   driver(endpoint: BmcEndpoint, look?: Look): BmcDriver;
   /** Forgets everything about a BMC. */
   forget(address: string, port: number): void;
-  /** Sends magic packets to these MAC addresses; absent: nobody is woken from here. */
+  /** Sends magic packets to these MAC addresses; absent: no host is woken from here. */
   wake?(macs: readonly string[]): Promise<void>;
   /** Which firmware's flag a boot override carries. */
   readonly firmware: Firmware;
@@ -174,7 +174,7 @@ const failureNames: Readonly<Record<BmcFailed['type'], FailureName>> = {
   toolMissing: 'internal',
 };
 
-/** What a BMC call that did not work means for the attempt. */
+/** The result of an attempt after a failed BMC call. */
 export function resultOfBmc(result: BmcFailed | BmcTransient): FinalResult {
   if (result.kind === 'failed') {
     const { type, message, backendWords, shownCertificateSha256: shown } = result;

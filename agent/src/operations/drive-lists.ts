@@ -38,7 +38,7 @@ const reasonBytesMax = 512;
 
 type Context = Pick<OperationContext, 'credential' | 'remainingMs' | 'signal'>;
 
-/** What a BMC lists beside an inspection. */
+/** A BMC's lists beside an inspection. */
 export interface BmcLists {
   readonly bmcDrives: BmcDriveList;
   readonly bmcParts?: BmcParts;

@@ -40,8 +40,8 @@ const ofTheHost: ReadonlySet<FailureName> = new Set<FailureName>([
 ]);
 
 /**
- * Whether what a runner has read here may have been wrong, or could not be read: then it ends as
- * interrupted, or late, as well. A doubt costs one look through the file.
+ * Whether the runner may have read a wrong or unreadable image here: in that case a step may also
+ * end as interrupted, or late. A doubt costs one look through the file.
  */
 export function mayBeTheImage(result: FinalResult): boolean {
   if (result.kind === 'complete') return false;

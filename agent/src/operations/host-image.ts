@@ -212,7 +212,7 @@ async function holdOn(
       if (signal.aborted) return;
       const isFinal = isOciError(error) && resultOfHostImage(error).kind === 'failed';
       if (isFinal || error instanceof BegunAnew) return ears.broken(error);
-      // A registry that is away, or a credential that has not come yet.
+      // The registry is unreachable, or a credential has not arrived yet.
       await pause(parts.clock, holdAgainMs, signal);
     } finally {
       coming?.release();
@@ -243,7 +243,7 @@ async function untilWhole(
 function because<Result>(broken: OciError, result: FinalResult | Result): FinalResult | Result {
   if (isFinal(result) && result.kind === 'complete') return result;
   const its = resultOfHostImage(broken);
-  // The runner was stopped: before it had begun, as it says itself, or nobody knows.
+  // The runner was stopped: it had not begun, by its own report, or that is unknown.
   if (!isFinal(result) || result.kind !== 'failed') return its;
   if (result.disksUntouched === true) {
     const isTold = its.kind === 'failed' || its.kind === 'transientError';
@@ -265,7 +265,7 @@ function noImagesKept(): Failed {
   return { kind: 'failed', type: 'unsupported', message: 'this agent keeps no images of hosts' };
 }
 
-/** Rejects with AttemptEnd when a credential has not come. */
+/** Rejects with AttemptEnd when a credential has not arrived. */
 async function wantedDisk(
   parts: HostImageParts,
   { step, deployment }: agent.RunStep,

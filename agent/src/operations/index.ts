@@ -91,7 +91,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
     forgetHost: async (hostUid) => {
       const bmc = bmcOfHost.get(hostUid);
       bmcOfHost.delete(hostUid);
-      // A host enrolled anew may have this BMC: what its governor knows of it is true still.
+      // A host enrolled anew may have this BMC: its governor's state is still valid.
       const shared = [...bmcOfHost.values()].some((other) => {
         return other.address === bmc?.address && other.port === bmc.port;
       });

@@ -1,4 +1,4 @@
-/** The inventory of a host: what its runner sees, and beside it what its BMC lists. */
+/** The inventory of a host: its runner's findings, and beside them its BMC's lists. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';

@@ -1,4 +1,4 @@
-/** What a step is that the agent runs itself, on the BMC. */
+/** The form of a step that the agent runs itself, on the BMC. */
 import type { Asserted, BmcDriver, BmcResult, TellUpdate } from '@rackwright/bmc';
 import type { agent } from '@rackwright/messages';
 

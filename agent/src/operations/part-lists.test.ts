@@ -4,7 +4,7 @@ import { partsOf } from './part-lists.ts';
 
 const nothing = { processors: [], memory: [], drives: [], interfaces: [], firmware: [] };
 
-/** The requests to a BMC with this answer. */
+/** The parts that are read from a BMC with this answer. */
 async function listed(answer: () => Promise<BmcResult<BmcInventory>>, isOver = false) {
   const driver = { readInventory: answer } as Partial<BmcDriver> as BmcDriver;
   return partsOf(driver, isOver ? AbortSignal.abort() : new AbortController().signal);

@@ -14,7 +14,7 @@ import {
 } from './host-image.ts';
 
 export interface StepImages {
-  /** Absent: commands that come in images are not run here. */
+  /** Absent: commands in images are not run here. */
   readonly images?: CommandImages;
   /** Absent: no image is put onto a disk here. */
   readonly hostImages?: HostImageParts;
@@ -89,7 +89,7 @@ function untouched(result: FinalResult): FinalResult {
   }
 }
 
-/** Takes up a step that the runner of an earlier life of ours may still be at work on. */
+/** Resumes a step that the runner of an earlier life of ours may still be at work on. */
 export function resumeStep(
   orders: RunnerOrders,
   operation: agent.Operation,
@@ -107,7 +107,7 @@ export function resumeStep(
   );
 }
 
-/** Variables that are secrets, as far as they have come. Rejects with AttemptEnd. */
+/** Variables that are secrets. Waits for them a bounded time. Rejects with AttemptEnd. */
 async function secretsOf(
   { secrets }: agent.RunStep,
   context: OperationContext,

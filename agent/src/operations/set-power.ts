@@ -106,7 +106,7 @@ async function letPerson(
   return { kind: 'complete' };
 }
 
-/** Nothing comes back: what boots then shows it. */
+/** There is no answer: the boot that follows shows the effect. */
 async function wake({ wake: send }: BmcDrivers, { bmc }: agent.SetPower): Promise<void> {
   const { wakeMacs = [] } = bmc ?? {};
   if (wakeMacs.length > 0) await send?.(wakeMacs);

@@ -22,14 +22,16 @@ const waitLongestMs = 3_600_000;
 /** Between two looks at the power: the first ones soon, for many systems stop fast. */
 const looksAfterMs = [1_000, 2_000, 3_000] as const;
 const laterLooksAfterMs = 5_000;
-/** What stopped by itself and is switched on again mostly is so within this. */
+/** A machine that stopped by itself and is switched on again mostly is so within this. */
 const settleMs = 2_000;
 
 export interface ShutDownParts {
   readonly driver: BmcDriver;
   readonly clock: Clock;
   readonly context: Pick<OperationContext, 'signal' | 'continuing'>;
-  /** Reads anew who the BMC is; how the attempt ends when it is not the host's. */
+  /**
+   * Reads the BMC's identity anew; returns the end of the attempt when it is not the host's BMC.
+   */
   readonly prove: () => Promise<FinalResult | undefined>;
 }
 

@@ -33,7 +33,7 @@ export function timeLimit(
 export interface SlotLimit extends TimeLimit {
   /** The step has its slot, and its own time begins. */
   begin(): void;
-  /** Without a time of its own nobody knows: true. */
+  /** True as well without a time of its own. */
   hadItsSlot(): boolean;
   /** The rest of its own time; before it has its slot, of the wait for it. */
   remainingMs(): number;

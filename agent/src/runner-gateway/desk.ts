@@ -64,7 +64,7 @@ export interface DeskParts {
   readonly signer: EvidenceSigner;
   readonly operationState: (id: OperationId) => 'unknown' | 'received' | 'begun' | 'ended';
   readonly handOffs: HandOffSession;
-  /** Takes what programs write, while it comes. */
+  /** Receives the output of programs while they run. */
   readonly tellLog?: (log: agent.StepLog) => void;
   readonly limits: DeskLimits;
 }
@@ -83,7 +83,7 @@ export class RunnerDesk implements RunnerOrders {
   readonly #outstanding = new Map<string, Outstanding>();
   /** Final results that arrived before their operation was resumed. */
   readonly #unclaimed = new Map<string, FinalResult>();
-  /** Boot operation id → why no runner of it will come any more; the oldest first. */
+  /** Boot operation id → why no runner of it will connect any more; the oldest first. */
   readonly #over = new Map<string, string>();
   /** Boot operation id → why no runner of it is believed any more; the oldest first. */
   readonly #disowned = new Map<string, string>();
@@ -313,7 +313,7 @@ export class RunnerDesk implements RunnerOrders {
     return { case: 'over', value: 'the agent waits for it no more' };
   }
 
-  /** What a step's program writes: of work that is ordered here, and of nothing else. */
+  /** Output of a step's program: only of work that is ordered here. */
   log(link: RunnerLink, log: runner.StepLog): void {
     const outstanding = this.#outstanding.get(log.operationId);
     if (outstanding?.order.bootOperationId !== link.bootOperationId) return;
@@ -353,7 +353,7 @@ export class RunnerDesk implements RunnerOrders {
     return { ...result, evidence: signEvidence(this.#parts.signer, evidence, link) };
   }
 
-  /** A final report that nobody waits for here. */
+  /** A final report that no operation waits for here. */
   #unasked(link: RunnerLink, operationId: OperationId, result: FinalResult): void {
     if (this.#ending.has(operationId)) return;
     for (const outstanding of this.#outstanding.values()) {

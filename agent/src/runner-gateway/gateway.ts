@@ -27,14 +27,14 @@ import type { RunnerLink, ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
 import { type StrangerDesk, serveStranger } from './stranger.ts';
 
-/** What the gateway asks of the session. */
+/** The gateway's calls of the session. */
 export interface RunnerGrants {
   byToken(token: string): BootGrantState | undefined;
   bind(
     operationId: OperationId,
     publicKey: Uint8Array,
   ): Promise<'bound' | 'otherKey' | 'noGrant' | 'expired'>;
-  /** Nobody comes with its token any more, in no later life of the agent either. */
+  /** No runner may use its token any more, in no later life of the agent either. */
   close(operationId: OperationId): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ export interface GatewayParts {
   readonly grants: RunnerGrants;
   readonly facts: RunnerFacts;
   readonly desk: RunnerDesk;
-  /** Takes what runners of machines that are no hosts find; without it there are none. */
+  /** Receives the findings of runners on machines that are no hosts; without it there are none. */
   readonly strangers?: StrangerDesk;
   /**
    * The agent's address for fetches of images, "host:port", by the local address that the runner

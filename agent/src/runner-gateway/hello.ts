@@ -25,7 +25,7 @@ const label = new TextEncoder().encode('rackwright-runner-hello\0');
 export interface HelloCircumstances {
   readonly nonce: Uint8Array;
   readonly grant: BootGrantState | undefined;
-  /** Wall time at which the Hello came. */
+  /** Wall time of the Hello's arrival. */
   readonly receivedAtMs: number;
   /** The same moment on the clock that only grows. */
   readonly receivedSuspendAwareMs: number;

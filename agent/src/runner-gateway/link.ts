@@ -54,7 +54,7 @@ export interface ImageOfOrder {
   readonly phoneHomePath: string;
 }
 
-/** What operations may ask of the runners. */
+/** The operations' calls of the runners. */
 export interface RunnerOrders {
   /** Steps of the runner of this boot; undefined while none is connected. */
   stepsOf(bootOperationId: OperationId): readonly string[] | undefined;
@@ -62,7 +62,9 @@ export interface RunnerOrders {
   architectureOf(bootOperationId: OperationId): string | undefined;
   /** Orders the work and waits for its end. Rejects with AttemptEnd when it may not begin. */
   run(order: RunnerOrder, context: OperationContext): Promise<FinalResult>;
-  /** Takes up work ordered before a restart of ours; waits a bounded time for the runner. */
+  /**
+   * Resumes work that was ordered before a restart of ours; waits a bounded time for the runner.
+   */
   resume(order: RunnerOrder, context: OperationContext): Promise<FinalResult | 'interrupted'>;
   /** The final report is durable: tells the runner so. */
   ended(operationId: OperationId): void;

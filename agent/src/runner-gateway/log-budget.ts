@@ -1,7 +1,7 @@
 /**
- * What programs write, on its way from runners to the control plane: shown to people while it
- * comes, so that too much of it is left out rather than waited for. A piece that is left out shows
- * as a gap of offsets.
+ * Output of programs, on its way from runners to the control plane. It is shown to people while it
+ * arrives, so an excess is left out rather than waited for. A piece that is left out shows as a gap
+ * of offsets.
  */
 
 import { create } from '@bufbuild/protobuf';

@@ -191,8 +191,8 @@ export class Outstanding {
   }
 
   /**
-   * The runner says that its Cancel is over. The step's own end comes before it, unless the runner
-   * never had the step.
+   * The runner reports that its Cancel is over. The step's own end arrives before that, unless the
+   * runner never had the step.
    */
   cancelOver(): void {
     this.#cancelOffer();

@@ -14,7 +14,7 @@ import { boundResult, resultFromWire } from '@rackwright/results';
 import type { ToRunner } from './link.ts';
 import { MessageQueue } from './message-queue.ts';
 
-/** What the gateway tells of such boots. */
+/** The gateway's reports about such boots. */
 export interface StrangerDesk {
   linked(operationId: OperationId, close: () => void): void;
   unlinked(operationId: OperationId, close: () => void): void;

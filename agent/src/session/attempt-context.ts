@@ -17,7 +17,7 @@ import { paced } from './progress-pace.ts';
 import { cancelled, deadlinePassed, frozen, noCredential, noLease, notDurable } from './results.ts';
 import type { WorkLease } from './work-lease.ts';
 
-/** A step that waits for the lease looks this often whether its deadline has come. */
+/** The interval at which a step that waits for the lease checks its deadline. */
 const leaseLookMs = 60_000;
 const waitsForLease = 'waits for the work lease';
 /** How long it waits for the end of a freeze: the next renewal of the lease reports a thaw. */

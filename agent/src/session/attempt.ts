@@ -49,7 +49,7 @@ export class Attempt {
         : clock.suspendAwareMs() + timestampMs(deadline) - clock.nowMs();
   }
 
-  /** What the last life of the agent left. */
+  /** An operation from the last life of the agent. */
   static fromJournal(known: JournalledOperation, check: OperationCheck, clock: Clock): Attempt {
     const attempt = new Attempt(known.operation, check, clock);
     attempt.phase = 'waiting';

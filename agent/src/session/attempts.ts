@@ -44,7 +44,7 @@ const cancelWaitMaxMs = 24 * 60 * 60_000;
 export interface AttemptsDependencies extends Omit<ContextDependencies, 'tellProgress'> {
   readonly outlet: Outlet;
   readonly executor: Executor;
-  /** Takes the span of each operation that has run; unset: nobody records. */
+  /** Records the span of each operation that has run; unset: none is recorded. */
   readonly recordSpan?: RecordSpan;
 }
 
@@ -81,7 +81,7 @@ export class Attempts {
   async recover(): Promise<void> {
     const left = this.#kept.values().filter(({ phase }) => phase === 'waiting');
     await Promise.all(left.filter(({ begun }) => begun).map((attempt) => this.#resume(attempt)));
-    // To stop something never does harm, and must come before anything starts.
+    // Stopping an operation never does harm, and must precede every start.
     for (const attempt of left) if (attempt.check.kind === 'cancel') this.#start(attempt);
   }
 
@@ -110,7 +110,7 @@ export class Attempts {
     void this.#take(attempt, refusal);
   }
 
-  /** What the control plane says to what Hello listed (R10). */
+  /** The control plane's directives for the operations in Hello (R10). */
   direct(directives: readonly agent.Directive[]): void {
     for (const { operationId, action } of directives) {
       const attempt = this.#kept.get(operationId);

@@ -17,7 +17,7 @@ import {
 import type { Disk, Log } from '@rackwright/platform';
 import type { JournalState } from '../journal/index.ts';
 
-/** What the boot path asks (see agent/src/boot). Objects are replaced, never changed. */
+/** The boot path's state (see agent/src/boot). Objects are replaced, never changed. */
 export interface BootState {
   readonly snapshot: {
     readonly generation: number;
@@ -63,7 +63,7 @@ export class BootSnapshots {
     this.#onNetboots = onNetboots;
   }
 
-  /** What hosts boot over the network, by their uid. */
+  /** The netboots of hosts, by their uid. */
   get netboots(): ReadonlyMap<string, agent.Deployment> {
     return this.#netboots;
   }
@@ -79,7 +79,7 @@ export class BootSnapshots {
     return { incarnation, revision: asRevision(generation) };
   }
 
-  /** Takes up what the last life kept. A copy that is gone or unreadable is fetched again. */
+  /** Reads the snapshot of the last life. A copy that is gone or unreadable is fetched again. */
   async load(): Promise<void> {
     try {
       const bytes = await this.#disk.read(this.#path);

@@ -13,7 +13,7 @@ export interface Ears {
   readonly consoles?: ConsoleEars;
 }
 
-/** Hears what images the rack should have. */
+/** Receives the images that the rack should have. */
 export interface PrefetchEars {
   /** A new session has received none of the earlier reports. */
   sessionOpened(): void;
@@ -46,7 +46,7 @@ export interface TrustKeeper {
   sessionFailed(): Promise<void>;
 }
 
-/** Hears what the control plane says of machines that are no hosts. */
+/** Receives messages about machines that are no hosts. */
 export interface DiscoveryEars {
   /** Unanswered findings are sent again. */
   sessionOpened(): void;
@@ -54,7 +54,7 @@ export interface DiscoveryEars {
   answered(answer: agent.DiscoveredAnswer): void;
 }
 
-/** What concerns them. */
+/** Messages for these receivers. */
 type ForEars = Extract<
   agent.SessionResponse['message'],
   {

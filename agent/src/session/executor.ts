@@ -74,8 +74,8 @@ export interface OperationContext {
   /** Reports progress: the latest wins, is sent now and then, and is never stored. */
   continuing(progress: Progress): void;
   /**
-   * The secret by name, in this version or a newer one. Waits a bounded time for it to come, then
-   * rejects with `AttemptEnd` (retryAfter).
+   * The secret by name, in this version or a newer one. Waits for it a bounded time, then rejects
+   * with `AttemptEnd` (retryAfter).
    */
   credential(name: string, version: bigint): Promise<Credential>;
   /** Whether destructive work may begin at this moment (R11). */

@@ -27,7 +27,7 @@ export interface GrantDependencies {
   readonly onOpened: (grant: BootGrantState) => void;
 }
 
-/** What an operation asks for. */
+/** A grant as an operation requests it. */
 type WantedGrant = Parameters<OperationContext['openGrant']>[0];
 
 export class Grants {
@@ -110,7 +110,9 @@ export class Grants {
     return owner === undefined ? 'noGrant' : ownership(owner, publicKey);
   }
 
-  /** Closes one: its token is nobody's any more. Rejects when that cannot be made durable. */
+  /**
+   * Closes one: its token is valid for nobody any more. Rejects when that cannot be made durable.
+   */
   async close(operationId: OperationId): Promise<void> {
     const grant = this.byOperation(operationId);
     if (grant !== undefined) await this.#deps.journal.append(closing(operationId));

@@ -7,7 +7,7 @@ export interface SessionLimits {
   readonly welcomeWaitMs: number;
   /** A stream that brings nothing at all for this long is given up. */
   readonly silenceMs: number;
-  /** What Welcome may ask for as heartbeat interval. */
+  /** The bounds of Welcome's heartbeat interval. */
   readonly heartbeatShortestMs: number;
   readonly heartbeatLongestMs: number;
   /** A longer work lease than this is taken as this (R11). */

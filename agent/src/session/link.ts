@@ -53,7 +53,7 @@ interface Move {
   readonly stream: number;
   readonly connection: Connection;
   readonly cancel: Cancel;
-  /** What the stream in use has brought meanwhile (K2). */
+  /** Messages of the stream in use meanwhile (K2). */
   readonly held: agent.SessionResponse['message'][];
 }
 
@@ -72,7 +72,7 @@ export class Link {
   /** Attempts since the last Welcome. */
   #attempt = 0;
   #heardAtMs = 0;
-  /** When the next heartbeat comes if work comes; undefined: it comes by then already. */
+  /** When the next heartbeat is due if work arrives; undefined: it is due by then already. */
   #beatAtMs: number | undefined;
   #beat: () => void = () => undefined;
   #cancelTimer: Cancel = () => undefined;
@@ -100,7 +100,7 @@ export class Link {
     this.#status = { kind: 'stopped' };
   }
 
-  /** Ends the stream in use and dials again: what Hello says has changed. */
+  /** Ends the stream in use and dials again, because the Hello has changed. */
   redial(reason: string): void {
     if (this.#status.kind === 'connected') this.#dialLater(reason);
   }
@@ -126,7 +126,7 @@ export class Link {
     this.#connection?.send(create(agent.SessionRequestSchema, { message }));
   }
 
-  /** Work has come: heartbeats come as often as it needs, from now on. */
+  /** Work has arrived: from now on heartbeats are as frequent as it needs. */
   workCame(): void {
     const { clock } = this.#deps;
     const atMs = this.#beatAtMs;
@@ -195,7 +195,7 @@ export class Link {
     this.#open(message.value);
   }
 
-  /** The next session did not come about: this one goes on. */
+  /** The next session failed: this one goes on. */
   #stay(reason: string): void {
     const move = this.#move;
     if (move === undefined) return;

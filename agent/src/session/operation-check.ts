@@ -18,7 +18,7 @@ export type OperationCheck =
   | { readonly kind: 'cancel'; readonly targetId: string }
   | { readonly kind: 'unsupported'; readonly problem: string };
 
-/** Looks at every field that must be there. `kinds` is what the executor takes. */
+/** Looks at every required field. `kinds`: the kinds that the executor supports. */
 export function checkOperation(
   operation: agent.Operation,
   kinds: readonly ExecutedKind[],

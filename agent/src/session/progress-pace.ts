@@ -12,7 +12,7 @@ import type { Progress } from './executor.ts';
 /** Between two words of an attempt that change nothing but how far it is. */
 export const progressPaceMs = 1_000;
 
-/** What thins out what `tell` is given, by the rules above. */
+/** Wraps `tell` so that it gets fewer reports, by the rules above. */
 export function paced(
   clock: Pick<Clock, 'suspendAwareMs' | 'after'>,
   tell: (progress: Progress) => void,

@@ -47,10 +47,10 @@ export interface SessionOptions extends Ears {
   readonly agentVersion: string;
   /** Keeps the trusted authorities; without it messages about them are ignored. */
   readonly trust?: TrustKeeper;
-  /** Told what hosts boot over the network, by their uid, whenever the boot snapshot says it. */
+  /** Receives the netboots of hosts, by their uid, at each new boot snapshot. */
   readonly onNetboots?: (netboots: ReadonlyMap<string, agent.Deployment>) => void;
   readonly observer?: SessionObserver;
-  /** Takes the span of each operation that has run; unset: nobody records. */
+  /** Records the span of each operation that has run; unset: none is recorded. */
   readonly recordSpan?: RecordSpan;
   readonly limits?: Partial<SessionLimits>;
 }
@@ -64,7 +64,7 @@ interface Running {
 export class AgentSession {
   /** Boot grants: opened by operations, bound by the runner gateway, read by the boot path. */
   readonly grants: Grants;
-  /** What the boot path knows. The same object until something changes. */
+  /** The boot path's memory. The same object until something changes. */
   readonly bootMemory: () => BootState;
   readonly #options: SessionOptions;
   readonly #limits: SessionLimits;
@@ -110,8 +110,8 @@ export class AgentSession {
   }
 
   /**
-   * Takes up what the last life left, then dials, for ever. Resolves when the first dial is under
-   * way. To be called once. Without `looks` nobody looks at power between operations.
+   * Resumes the state of the last life, then dials, without end. Resolves when the first dial is
+   * under way. To be called once. Without `looks` power is not looked at between operations.
    */
   async start(given: Executor, looks?: PowerLooks): Promise<void> {
     const executor = looks === undefined ? given : disturbing(given, looks);
@@ -139,7 +139,9 @@ export class AgentSession {
     this.#link.stop();
   }
 
-  /** Opens the next session, with what proves us now, and leaves this one when it stands. */
+  /**
+   * Opens the next session, with the present credential, and leaves this one when the next is open.
+   */
   move(reason: string): void {
     this.#link.move(reason);
   }
@@ -167,7 +169,7 @@ export class AgentSession {
   operationState(operationId: OperationId): 'unknown' | 'received' | 'begun' | 'ended' {
     const attempts = this.#running?.attempts;
     if (attempts !== undefined) return attempts.stateOf(operationId);
-    // Runners may come back before the session starts.
+    // Runners may reconnect before the session starts.
     return this.#options.journal.state.operations.get(operationId)?.phase ?? 'unknown';
   }
 
@@ -209,7 +211,7 @@ export class AgentSession {
     this.#link.send({ case: 'bmcRead', value: read });
   }
 
-  /** A piece of what a console shows; lost when nobody listens. */
+  /** A piece of a console's output; lost when no session is open. */
   tellConsole(output: agent.ConsoleOutput): void {
     this.#link.send({ case: 'consoleOutput', value: output });
   }
@@ -219,7 +221,7 @@ export class AgentSession {
     return this.#snapshots.netboots.get(hostUid);
   }
 
-  /** A secret in this version or a newer one, if it has come. */
+  /** A secret in this version or a newer one, if it has arrived. */
   credential(name: string, version: bigint): Credential | undefined {
     return this.#credentials.now(name, version);
   }
@@ -237,7 +239,7 @@ export class AgentSession {
     return handOffOf(known.operation, known.report) === undefined ? 'none' : 'pending';
   }
 
-  /** A piece of what a step's program writes; lost when nobody listens. */
+  /** A piece of a program's output; lost when no session is open. */
   tellStepLog(log: agent.StepLog): void {
     this.#link.send({ case: 'stepLog', value: log });
   }

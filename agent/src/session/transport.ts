@@ -4,7 +4,7 @@ import type { agent } from '@rackwright/messages';
 
 export interface TransportHandlers {
   onMessage(message: agent.SessionResponse): void;
-  /** The stream is over, or could not be opened. At most once; nothing comes after it. */
+  /** The stream is over, or could not be opened. At most once; no event follows it. */
   onClosed(reason: string): void;
 }
 

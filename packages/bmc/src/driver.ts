@@ -84,7 +84,7 @@ export type BmcFailureType =
   | 'rejected'
   /** The BMC's answer could not be read. */
   | 'malformed'
-  /** What answers there does not speak this protocol. */
+  /** The device there does not speak this protocol. */
   | 'protocol'
   /** It shows another certificate than the pinned one; no credential was sent. */
   | 'certificate'
@@ -162,7 +162,7 @@ export interface Asserted {
 
 /** The result of a soft off: whether the system was asked at all. */
 export interface SoftOff {
-  /** False: the power was off, so nobody was asked. */
+  /** False: the power was off, so the system was not asked. */
   readonly asked: boolean;
 }
 
@@ -226,8 +226,8 @@ export interface BmcInventory {
 export type BmcPart = 'processors' | 'memory' | 'drives' | 'interfaces' | 'firmware';
 
 /**
- * Reads that not every protocol, and not every BMC, has. An absent method is `unsupported`, as is
- * what a BMC does not offer.
+ * Reads that not every protocol, and not every BMC, has. An absent method is `unsupported`; so is a
+ * read that a BMC does not offer.
  */
 export interface BmcReadings {
   readSensors?(signal?: AbortSignal): Promise<BmcResult<BmcSensors>>;
@@ -246,7 +246,7 @@ export interface BmcConsole {
   readonly ended: Promise<void>;
 }
 
-/** Hears what the machine writes to its serial port: any bytes. Must be quick. */
+/** Receives the machine's output on its serial port: any bytes. Must be quick. */
 export type HearConsole = (bytes: Uint8Array) => void;
 
 /** Settings of the firmware by name, as text: "Enabled", "4", "true". */
@@ -302,7 +302,7 @@ export interface BmcDriver extends BmcReadings {
   /** Reads identity live, proving address and credential by doing so. */
   readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>>;
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>>;
-  /** Power, and what the same answer says of the hardware's health. */
+  /** Power, and the hardware's health from the same answer. */
   look(signal?: AbortSignal): Promise<BmcResult<BmcSight>>;
   /**
    * Sets the override for the next boot and reads it back. Absent: the device switches power and

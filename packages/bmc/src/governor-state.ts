@@ -49,7 +49,7 @@ export type Admission =
   | { readonly kind: 'waitForEnd' }
   | { readonly kind: 'refuse'; readonly result: BmcFailed | BmcTransient };
 
-/** What an observer may know: shown as the BMC's health. */
+/** The state for observers: shown as the BMC's health. */
 export type BmcHealth =
   | { readonly kind: 'answering' }
   | { readonly kind: 'silent'; readonly sinceMs: number; readonly reason: string }

@@ -11,7 +11,7 @@ export interface Look {
   giveWay(): void;
 }
 
-/** What a driver needs of a governor. */
+/** The part of a governor that a driver uses. */
 export interface GovernedCalls {
   run<T>(
     credential: string,

@@ -6,7 +6,7 @@
 /** DSP0268 `Health`, worst last. */
 export type HealthLevel = 'ok' | 'warning' | 'critical';
 
-/** What a BMC says of the hardware of its machine as a whole. */
+/** A BMC's report about the hardware of its machine as a whole. */
 export interface HardwareHealth {
   readonly level: HealthLevel;
   /** The problems, for people; empty when there is none. */
@@ -84,7 +84,7 @@ export interface BmcBios {
   readonly complete: boolean;
 }
 
-/** What a machine may boot from by itself. */
+/** An option that a machine may boot from by itself. */
 export interface BootOption {
   /** The name in the order: "Boot0003". */
   readonly id: string;

@@ -7,12 +7,12 @@
  * Each row names its source: where the difference was seen, or where it is written.
  */
 
-/** What a driver has to know before it can read an answer. */
+/** Differences that a driver has to know before it can read an answer. */
 export interface VendorDifference {
   readonly maker: string;
   /**
-   * What the read-back of IPMI boot flags can be trusted for. `selectorOnly`: the device selector
-   * comes back, "valid" and "EFI" do not.
+   * How far the read-back of IPMI boot flags can be trusted. `selectorOnly`: the device selector is
+   * returned, "valid" and "EFI" are not.
    */
   readonly bootFlagsReadBack: 'full' | 'selectorOnly';
   /** Redfish: `Continuous` read back after `Once` was set is how it says `Once`. */
@@ -116,7 +116,7 @@ export const ways = {
     { way: 405, source: 'DSP0266 §7.11: a method that the resource does not support' },
     { way: 501, source: 'DSP0266 §7.11: not implemented' },
   ],
-  /** Id of the log of the machine's events, among logs of what the BMC itself does. */
+  /** Id of the log of the machine's events, among logs of the BMC's own actions. */
   eventLogId: [
     { way: /^sel$/i, source: 'Dell iDRAC: Managers/iDRAC.Embedded.1/LogServices/Sel' },
     { way: /^iml$/i, source: 'HPE iLO: Systems/1/LogServices/IML' },
@@ -154,8 +154,8 @@ export const ways = {
     { way: 'withTransfer', source: 'DSP0268: a service may require TransferProtocol' },
   ],
   /**
-   * Body that creates a volume, until one is not refused. Each names its drives: what a service
-   * chooses by itself is nobody's layout.
+   * Bodies that create a volume, tried until one is not refused. Each names its drives, because a
+   * service must not choose them.
    */
   createVolume: [
     { way: 'named', source: 'Lenovo XCC2 REST API, Create a Volume: Name is mandatory' },
@@ -174,7 +174,7 @@ export const ways = {
     { way: 'PhysicalNetworkPortAssignment', source: 'DSP0268, NetworkDeviceFunction: to a Port' },
     { way: 'PhysicalPortAssignment', source: 'DSP0268, the same before: to a NetworkPort' },
   ],
-  /** What a port says of its link. */
+  /** The property of a port that reports its link. */
   linkUp: [
     { way: 'LinkUp', source: 'DSP0268, Port.LinkStatus' },
     { way: 'Up', source: 'DSP0268, NetworkPort.LinkStatus' },

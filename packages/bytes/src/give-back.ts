@@ -4,7 +4,7 @@ const ownBytesMin = 16 * 1024;
 /**
  * Gives back the memory of a piece that came from a stream and was copied: it is empty afterwards.
  * Left to the collector, memory outside its heap makes it run dozens of times a second. Does
- * nothing when the piece is only a part of what its memory holds.
+ * nothing when the piece is only a part of its memory.
  */
 export function giveBack({ buffer, byteLength }: Uint8Array): void {
   if (byteLength < ownBytesMin || buffer.byteLength !== byteLength) return;

@@ -1,4 +1,4 @@
-/** What the command reads, writes and asks: `main.ts` gives the machine's, tests their own. */
+/** The command's input, output and prompts: `main.ts` gives the machine's, tests their own. */
 
 import type { Clock, Random, WebClient } from '@rackwright/platform';
 import type { Channel, ConnectOptions } from '@rackwright/rpc';
@@ -20,7 +20,10 @@ export interface CommandIo {
   writePrivateFile(path: string, contents: Uint8Array): Promise<void>;
   /** Removes a file; one that is not there is no error. */
   removeFile(path: string): Promise<void>;
-  /** All of standard input; undefined when it is a terminal, where nobody would see why we wait. */
+  /**
+   * All of standard input; undefined when it is a terminal, where a person would not see why it
+   * waits.
+   */
   readInput(): Promise<string | undefined>;
   /** A line from the terminal, not shown; undefined when the person gives up. */
   askHidden(question: string): Promise<string | undefined>;

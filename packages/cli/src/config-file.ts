@@ -32,7 +32,7 @@ export interface LoginSettings {
   readonly use: 'id' | 'access';
 }
 
-/** What a context, or the file beside its contexts, says. */
+/** The settings of a context, or of the file beside its contexts. */
 export interface ContextSettings {
   readonly server?: string;
   readonly tokenFile?: string;

@@ -36,7 +36,7 @@ const notPushedCodes: Partial<Record<OciFailureKind, number>> = {
   tooMany: exitCodes.unreachable,
 };
 
-/** The exit code for what a command threw. */
+/** The exit code for an error of a command. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;

@@ -1,4 +1,4 @@
-/** What a person sees when something goes wrong, and the exit code that a script sees. */
+/** The error text for a person when something goes wrong, and the exit code for a script. */
 
 import type { CertificateStatus } from '@rackwright/erasure';
 import type { OciError, OciFailureKind } from '@rackwright/oci';
@@ -70,7 +70,9 @@ export class NotVerified extends Error {
 /** Not all of many hosts are done; the report has been printed. */
 export class NotAllDone extends Error {
   override readonly name = 'NotAllDone';
-  /** What the hosts that are not done have in common; otherwise some are done, or it differs. */
+  /**
+   * The common exit code of the hosts that are not done; otherwise some are done, or it differs.
+   */
   readonly code: number;
 
   constructor(message: string, code: number) {

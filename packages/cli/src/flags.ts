@@ -88,12 +88,12 @@ export interface SearchFlags {
   readonly sort?: string;
 }
 
-/** What the flags of a list ask of the API. */
+/** The API request of a list's flags. */
 export function searchOf({ filter = '', sort = '' }: SearchFlags) {
   return { filter, orderBy: sort };
 }
 
-/** What names a resource of these, and is proposed by a shell. */
+/** The collections whose names a shell proposes. */
 const collections: Readonly<Record<string, Collection>> = {
   host: 'hosts',
   rack: 'racks',
@@ -161,7 +161,7 @@ export function parsePriorities(flag: string, texts: readonly string[]): Record<
   );
 }
 
-/** What a flag changes of a map: entries to set, and the paths of all that it names. */
+/** A flag's change of a map: entries to set, and the paths of all that it names. */
 export interface MapChange<T> {
   readonly set: Record<string, T>;
   readonly paths: readonly string[];

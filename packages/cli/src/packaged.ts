@@ -1,3 +1,3 @@
-/** What packages bring beside the command. */
+/** Files of packages beside the command. */
 export { completionScripts } from './commands/self/completion.ts';
 export { type ManPage, manPages } from './man.ts';

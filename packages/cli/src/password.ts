@@ -1,5 +1,5 @@
 /**
- * Where a password comes from: a file, a pipe, or a person at a terminal.
+ * Reads a password: from a file, a pipe, or a person at a terminal.
  *
  * Must not: show it.
  */

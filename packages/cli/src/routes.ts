@@ -50,7 +50,7 @@ export function routeOf(args: readonly string[]): RouteName | undefined {
   return routeNames.find((name) => name === first);
 }
 
-/** All routes, of which only what the line needs is loaded; help needs no more of the others. */
+/** All routes. Only the code that the line needs is loaded; help needs no more of the others. */
 export async function routesFor(
   args: readonly string[],
   fullDescription: string,

@@ -28,7 +28,7 @@ import { nodeProgram } from './node-program.ts';
 
 const run = promisify(execFile);
 
-/** What to build. */
+/** The packages to build. */
 export interface BuildRequest {
   readonly root: string;
   readonly version: string;
@@ -125,7 +125,7 @@ async function ramdisk(
   });
 }
 
-/** What Debian says of the packages that the ramdisk is made of. */
+/** Debian's licences of the packages in the ramdisk. */
 async function licencesOf(
   root: string,
   archive: DebianArchive,

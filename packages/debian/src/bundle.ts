@@ -24,7 +24,7 @@ export interface BundledPart {
   readonly version: string;
   /** The name in its package.json. */
   readonly licence: string;
-  /** The text that it comes with; empty when it has none. */
+  /** The text that comes with it; empty when it has none. */
   readonly text: string;
 }
 

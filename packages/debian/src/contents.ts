@@ -81,7 +81,7 @@ export function programPackage(
     readonly node: NodeProgram;
     /** Made from the program itself, as its man pages. */
     readonly made: readonly TarEntry[];
-    /** What the program serves, by paths beside it. */
+    /** The files that the program serves, by paths beside it. */
     readonly served: ReadonlyMap<string, Uint8Array>;
   },
 ): DebianPackageContent {
@@ -99,7 +99,7 @@ export function programPackage(
     ...configuration,
     ...parts.made,
     ...units(name),
-    // Node is linked with what its authors have tested it with.
+    // Node is linked with the libraries that its authors have tested it with.
     text(`usr/share/lintian/overrides/${about.package}`, overrides(about.package)),
     ...documents(about.package, name, release, [
       { name: 'Node.js', version: node.version, licence: 'MIT and others', text: node.licence },
@@ -214,7 +214,7 @@ function documents(
   ];
 }
 
-/** What the command says of itself: man pages, and what lets shells complete it. */
+/** Files of the command: man pages, and scripts by which shells complete it. */
 export async function commandFiles({ version, timeSeconds }: Release): Promise<TarEntry[]> {
   const date = new Date(timeSeconds * 1_000).toISOString().slice(0, 10);
   const pages = await manPages(version, date);

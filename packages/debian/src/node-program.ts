@@ -1,4 +1,4 @@
-/** The pinned Node for a processor, stripped: what a package carries to run its program. */
+/** The pinned Node for a processor, stripped: a package has it to run its program. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rename } from 'node:fs/promises';

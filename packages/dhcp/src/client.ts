@@ -5,7 +5,7 @@
 import { dhcpOption } from './options.ts';
 import type { SideOptions } from './side-options.ts';
 
-/** What a boot loader must be built for. `other` has none of ours. */
+/** The platform that a boot loader is built for. `other` has none of ours. */
 export type BootPlatform = 'bios' | 'uefiX64' | 'uefiIa32' | 'uefiArm64' | 'other';
 
 /** The boot method of a client. `pxe` loads by TFTP, `httpBoot` by HTTP, `ipxe` runs scripts. */
@@ -16,7 +16,7 @@ export interface BootClient {
   readonly platform: BootPlatform;
 }
 
-/** IANA's "Processor Architecture Types"; 9 (EBC) is what early x64 firmware called itself. */
+/** IANA's "Processor Architecture Types"; early x64 firmware used 9 (EBC). */
 const platforms: ReadonlyMap<number, BootPlatform> = new Map([
   [0, 'bios'],
   [6, 'uefiIa32'],

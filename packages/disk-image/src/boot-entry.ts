@@ -14,7 +14,7 @@ import { bytesOfGuid } from './table/gpt.ts';
 export type EfiVariables = ReadonlyMap<string, Uint8Array>;
 
 export interface BootEntry {
-  /** What the firmware's menu shows; our entries are known by it. */
+  /** The name in the firmware's menu; it identifies our entries. */
   readonly description: string;
   readonly partition: FittedPartition;
   readonly blockBytes: number;
@@ -37,7 +37,9 @@ const active = 1;
 const entriesMax = 0x1_0000;
 const textCharactersMax = 255;
 
-/** What to write, in this order; empty: it is there already. Throws `ImageError`. */
+/**
+ * The variables to write, in this order; empty: the entry is there already. Throws `ImageError`.
+ */
 export function bootEntryWrites(variables: EfiVariables, entry: BootEntry): VariableWrite[] {
   const content = encodeEntry(entry);
   const number = ownNumber(variables, entry.description) ?? freeNumber(variables);

@@ -5,7 +5,7 @@ export type ImageFault =
   | 'unreachable'
   /** It ends before it should. */
   | 'truncated'
-  /** More comes than was declared. */
+  /** The content is longer than declared. */
   | 'tooLong'
   /** The received bytes do not match the digest. */
   | 'digestMismatch'

@@ -21,7 +21,7 @@ export interface DiskFacts {
   readonly paths?: readonly string[];
 }
 
-/** What the root disk has to be. */
+/** Properties that the root disk has to have. */
 export interface RootDiskHints {
   readonly serial?: string;
   readonly wwn?: string;

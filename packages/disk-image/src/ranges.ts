@@ -17,7 +17,7 @@ export interface Ranges {
   close(): Promise<void>;
 }
 
-/** SHA-256 of each piece of a file that was found to be what its digest names. */
+/** SHA-256 of each piece of a file that was verified by its digest. */
 export interface PieceDigests {
   readonly sizeBytes: number;
   readonly digests: readonly Uint8Array[];

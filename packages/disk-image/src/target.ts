@@ -15,7 +15,7 @@ interface TargetFacts extends DiskFacts {
   readonly regions: readonly unknown[];
 }
 
-/** A disk with what its scope says of it: the host's, the host's but unfit, another's (T1). */
+/** A disk with its scope: the host's, the host's but unfit, another's (T1). */
 export type TargetCandidate<Disk> =
   | { readonly kind: 'inScope'; readonly device: Disk }
   | { readonly kind: 'refused' | 'listed'; readonly device: Disk; readonly reason: string };

@@ -19,7 +19,9 @@ export type Filter = (
   signal: AbortSignal,
 ) => AsyncIterable<Uint8Array>;
 
-/** What a decoder hands on at a time, bytes: with less, it is waited for as long as it works. */
+/**
+ * The size of a decoder's output pieces, bytes: with less, it is waited for as long as it works.
+ */
 const outputBytes = 1024 * 1024;
 /**
  * Decoded bytes that nobody has taken yet, at most: below this the decoder does not wait. Bytes.
@@ -85,7 +87,7 @@ function decoderOf(kind: Framed) {
   return createZstdDecompress({ ...sizes, params });
 }
 
-/** Answers what its decoder has not taken: the beginning of another frame. */
+/** Returns the bytes that its decoder has not used: the beginning of another frame. */
 async function* unpackFrame(
   kind: Framed,
   input: AsyncIterator<Uint8Array>,
@@ -132,8 +134,8 @@ async function* unpackFrame(
 }
 
 /**
- * U3. A decoder fills a buffer to its end, in pieces, and then takes another: with the last piece
- * of it nobody needs it.
+ * U3. A decoder fills a buffer to its end, in pieces, and then takes another: after its last piece
+ * the buffer is not needed any more.
  */
 function giveBackFull({ buffer, byteOffset, length }: Uint8Array): void {
   const isWhole = buffer.byteLength === outputBytes && byteOffset + length === outputBytes;

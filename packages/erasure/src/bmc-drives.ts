@@ -31,7 +31,7 @@ export type DriveFinding =
       readonly drive: ListedDrive;
       readonly device: DeviceFacts;
       readonly by: DriveMatch;
-      /** Bytes that the BMC lists beyond what the device shows; 0 when the sizes agree. */
+      /** Bytes that the BMC lists beyond the device's size; 0 when the sizes agree. */
       readonly hiddenBytes: number;
     }
   /** Volumes of a RAID controller are seen, and this may be a drive behind one of them. */
@@ -39,7 +39,7 @@ export type DriveFinding =
       readonly kind: 'behindVolume';
       readonly drive: ListedDrive;
       readonly volumes: readonly DeviceFacts[];
-      /** What speaks against it, unless a policy accepts it. */
+      /** The objection to it, unless a policy accepts it. */
       readonly reason: string;
       readonly action: string;
     }
@@ -49,11 +49,11 @@ export type DriveFinding =
       readonly kind: 'gap';
       readonly drive: ListedDrive;
       readonly reason: string;
-      /** What a person does about it. */
+      /** The person's action about it. */
       readonly action: string;
     };
 
-/** What facts carry of a drive. */
+/** The facts of a drive. */
 export function listedDriveOf({
   name,
   model,
@@ -96,7 +96,8 @@ export function compareBmcDrives(
     const reason = reasonNotStorage(drive);
     if (reason !== undefined) findings.set(drive, { kind: 'notStorage', drive, reason });
   }
-  // The surest way first for all of them, so that no guess takes what another drive is sure of.
+  // The surest way first for all drives, so that a guess for one takes no device that is certain
+  // for another.
   for (const { by, fits } of ways) {
     for (const drive of drives) {
       if (findings.has(drive)) continue;

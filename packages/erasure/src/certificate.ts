@@ -21,7 +21,7 @@ import {
   statementFormat,
 } from './statement.ts';
 
-/** What the control plane adds to an agent's signed evidence. */
+/** The control plane's additions to an agent's signed evidence. */
 export interface StatementContext {
   readonly host: { readonly name: string; readonly uid: string };
   readonly operationId: OperationId;
@@ -46,8 +46,8 @@ export interface StatementContext {
 }
 
 /**
- * Builds the exact bytes of a statement. Throws `ShapeError` when the evidence does not hold what
- * a statement needs, or belongs to another host or operation.
+ * Builds the exact bytes of a statement. Throws `ShapeError` when the evidence lacks a required
+ * part, or belongs to another host or operation.
  */
 export function buildStatement(context: StatementContext): Uint8Array {
   const { payload, signature, publicKey } = context.evidence;

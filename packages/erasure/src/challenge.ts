@@ -51,7 +51,7 @@ export interface ChallengePlan {
   /** Offsets of the blocks that are written, ascending. */
   readonly challenges: readonly number[];
   readonly reading: ReadPlan;
-  /** Bytes of the spans: what a verdict by this plan speaks of. */
+  /** Bytes of the spans: the subject of a verdict by this plan. */
   readonly bytesExamined: number;
 }
 
@@ -185,7 +185,9 @@ function pickBlocks(
   return picked;
 }
 
-/** Uniform in [0, limit) up to a bias below limit / 2^64, which no disk comes near. */
+/**
+ * Uniform in [0, limit) up to a bias below limit / 2^64, which is negligible for every disk size.
+ */
 function drawBelow(seed: Uint8Array, purpose: string, step: number, limit: number): number {
   return wordBelow(counterHash(seed, purpose, step), 0, limit);
 }

@@ -1,7 +1,7 @@
 /** Which bytes of some spans have been handed over, each exactly once. Pure. */
 import type { Span } from './challenge.ts';
 
-/** Pieces that may stand apart at once: reads in flight come back out of order, but not far. */
+/** Separate pieces at once: reads in flight return out of order, but not far. */
 export const gapsMax = 1024;
 
 export interface Coverage {

@@ -1,5 +1,5 @@
 /**
- * What a certificate says about an erasure, derived from the evidence that the agent signed and
+ * A certificate's statements about an erasure, derived from the evidence that the agent signed and
  * from nothing else (E3). Building and verifying use the same function.
  */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
@@ -76,7 +76,7 @@ export function derivedFields(
   };
 }
 
-/** What the evidence says of the host itself. */
+/** The host's own facts in the evidence. */
 export function derivedHost(
   evidence: agent.StepEvidence,
 ): Omit<ErasureStatement['host'], 'name' | 'uid'> {

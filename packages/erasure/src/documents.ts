@@ -56,7 +56,7 @@ const decisionShape = byKind({
   listed: object({ kind: oneOf(['listed']), reason: reasonText }),
   /** Ours, and not erased. */
   refused: object({ kind: oneOf(['refused']), reason: reasonText, action: reasonText }),
-  /** Seen, and nobody has decided about it. */
+  /** Seen, and not decided about. */
   gap: object({ kind: oneOf(['gap']), reason: reasonText, action: reasonText }),
 });
 
@@ -142,7 +142,7 @@ export function buildManifest(manifest: Omit<ErasureManifest, 'format' | 'comple
   return format({ format: manifestFormat, complete, ...manifest }, manifestShape);
 }
 
-/** What the control plane adds to the evidence of reading again. */
+/** The control plane's additions to the evidence of reading again. */
 export interface AddendumContext {
   readonly host: { readonly name: string; readonly uid: string };
   readonly useEpoch: number;

@@ -52,13 +52,13 @@ export interface Region {
   /** Only whole units of this size are discarded; the rest at the end keeps its content. */
   readonly discardGranularityBytes?: number;
   /**
-   * Which attachment of a disk this is, counted by the kernel since its start: another disk in the
-   * same place has another number. Unset where nobody counts. Not in inventories.
+   * The kernel's number of this attachment of a disk, counted since its start: another disk in the
+   * same place has another number. Unset where the kernel does not count. Not in inventories.
    */
   readonly attachment?: number;
 }
 
-/** What an NVMe controller says about erasing itself (NVMe base specification, Identify). */
+/** An NVMe controller's report about its erase commands (NVMe base specification, Identify). */
 export interface NvmeFacts {
   /** OACS bit 1: the Format NVM command exists. */
   readonly formatSupported: boolean;
@@ -76,7 +76,7 @@ export interface NvmeFacts {
   readonly unallocatedBytes?: number;
 }
 
-/** What stores the bits. */
+/** The storage medium. */
 export type MediaType = 'hdd' | 'ssd' | 'flashCard' | 'persistentMemory' | 'optical' | 'virtual';
 
 export const mediaTypes: readonly MediaType[] = [
@@ -118,10 +118,10 @@ export interface HealthFacts {
   readonly temperatureCelsius?: number;
 }
 
-/** ATA security (ACS-3 §4.18): what of it keeps a SECURITY ERASE UNIT from being obeyed. */
+/** ATA security (ACS-3 §4.18): the state that decides whether SECURITY ERASE UNIT is obeyed. */
 export type SecurityState = 'disabled' | 'frozen' | 'locked' | 'enabled';
 
-/** What a device offers to erase itself with, beside NVMe format. */
+/** A device's own erase commands, beside NVMe format. */
 export interface SanitizeFacts {
   readonly blockErase: boolean;
   readonly cryptoScramble: boolean;

@@ -33,9 +33,9 @@ export type IdentityVerdict =
   | {
       readonly kind: 'mismatch';
       readonly witness: WitnessName;
-      /** What the machine says of itself, as text. */
+      /** The machine's own report, as text. */
       readonly inBand: string;
-      /** What the BMC says, as text. */
+      /** The BMC's report, as text. */
       readonly outOfBand: string;
     }
   | { readonly kind: 'unproven'; readonly reason: string };
@@ -78,7 +78,7 @@ const fillerUuids = new Set(
   fillers.flatMap((filler) => byteOrders(Buffer.from(filler, 'hex')).map(toHex)),
 );
 
-/** Compares what the machine says of itself with what its BMC says out of band. */
+/** Compares the machine's own report with its BMC's report out of band. */
 export function judgeIdentity(inBand: MachineWitness, outOfBand: MachineWitness): IdentityVerdict {
   const comparisons = [
     compareUuids('uuid', inBand.uuid, outOfBand.uuid),

@@ -16,12 +16,12 @@ export type ErasureMethod =
 /** Sanitization terms of NIST SP 800-88 Rev. 2 (and IEEE 2883), plus our name for less. */
 export type ErasureLevel = 'clear' | 'purge' | 'metadata';
 
-/** DESIGN R4: what the step engine may do with a step that was cut short. */
+/** DESIGN R4: the step engine's options after an interruption. */
 export type RerunClass = 'safe' | 'checkFirst' | 'neverTwice';
 
 /** The facts of a method that are the same for each device; certificates carry title and proof. */
 export interface MethodFacts {
-  /** What a *verified* erasure by it reaches. Deliberately modest: see the table. */
+  /** The level of a *verified* erasure by it. Deliberately modest: see the table. */
   readonly level: ErasureLevel;
   /** The technique by its name in the standards. */
   readonly title: string;
@@ -64,7 +64,7 @@ export const methodFacts: Readonly<Record<ErasureMethod, MethodFacts>> = {
   },
   sanitizeBlock: {
     ...{ level: 'purge', title: 'sanitize, block erase' },
-    // The maker chooses what erased blocks read as (ACS-3 §7.36.3, NVMe 2.0 §8.21).
+    // The maker chooses the content of erased blocks (ACS-3 §7.36.3, NVMe 2.0 §8.21).
     ...{ rerunClass: 'checkFirst', leavesContent: true, provenOnDevice: false },
   },
   sanitizeOverwrite: {

@@ -59,7 +59,7 @@ export type CountName =
   | 'challengeBlocks'
   | 'bytesWritten';
 
-/** What the control plane had ordered for the device. */
+/** The control plane's order for the device. */
 export type OrderedDevice = Pick<agent.DevicePlan, 'verification' | 'rereadDelay'> &
   Partial<Pick<agent.DevicePlan, 'erasedSeed'>>;
 
@@ -109,7 +109,7 @@ export function describeImplausible(problem: PlausibilityProblem): string {
   }
 }
 
-/** What a reading by this plan counts. */
+/** The counts of a reading by this plan. */
 interface ImpliedCounts {
   readonly placesRead: number;
   readonly bytesRead: number;
@@ -117,7 +117,10 @@ interface ImpliedCounts {
   readonly challengeBlocks: number;
 }
 
-/** What size, seed and verification make of an erasure; throws `RangeError` for unfit sizes. */
+/**
+ * The counts of an erasure that size, seed and verification imply; throws `RangeError` for unfit
+ * sizes.
+ */
 export function impliedCounts(
   facts: DeviceFacts,
   method: ErasureMethod,
@@ -151,8 +154,8 @@ export function impliedCounts(
 }
 
 /**
- * What a whole step counts. An erasure or check that reads again after a delay, and a reading in a
- * later boot, read other places as well, drawn from a seed of their own; where all is read there
+ * The counts of a whole step. An erasure or check that reads again after a delay, and a reading in
+ * a later boot, read other places as well, drawn from a seed of their own; where all is read there
  * are none.
  */
 export function impliedReading(

@@ -1,4 +1,4 @@
-/** Why a device is refused or left alone, and what a person does about a refusal. Pure tables. */
+/** Why a device is refused or left alone, and a person's action about a refusal. Pure tables. */
 
 /** Why a device that is the host's own storage cannot be erased. */
 export type RefusalKind =
@@ -18,7 +18,7 @@ export type RefusalKind =
   | 'securityFrozen'
   | 'securityLocked';
 
-/** What fixes it; a main clause in the imperative, without a full stop. */
+/** The remedy; a main clause in the imperative, without a full stop. */
 export const refusalActions: Readonly<Record<RefusalKind, string>> = {
   usb: 'pull it, or set cleaning.usb_disks to erase or to leave, or name it in cleaning.boot_media',
   twoPaths: 'leave one path to the disk, or replace one of two disks with the same serial number',

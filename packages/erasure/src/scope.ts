@@ -27,7 +27,7 @@ export interface ScopePolicy {
   readonly eraseRemoteWwns: readonly string[];
   /** `strongest` takes the first of NVMe format, discard, overwrite that the device offers. */
   readonly method: 'strongest' | ErasureMethod;
-  /** What becomes of a disk that hides capacity; absent: `refuse`. */
+  /** The decision about a disk that hides capacity; absent: `refuse`. */
   readonly hiddenAreas?: 'refuse' | 'remove';
 }
 
@@ -37,7 +37,7 @@ export const defaultScopePolicy: ScopePolicy = {
   method: 'strongest',
 };
 
-/** For who writes by an order: which disks on USB are the host's own, the order says. */
+/** For programs that write by an order: the order says which disks on USB are the host's own. */
 export const orderedScopePolicy: ScopePolicy = { ...defaultScopePolicy, usb: 'leave' };
 
 export type ScopeDecision =
@@ -62,7 +62,7 @@ export type ScopeDecision =
       readonly why: RefusalKind;
       /** Fits "the disk …". */
       readonly reason: string;
-      /** What fixes it. */
+      /** The remedy. */
       readonly action: string;
     };
 
@@ -163,7 +163,7 @@ function reasonOfSecurity({ sanitize }: DeviceFacts, method: ErasureMethod): Ref
   }
 }
 
-/** A namespace that nobody sees is data that nobody erases, unless the format reaches it too. */
+/** An unseen namespace has data that nobody erases, unless the format reaches it too. */
 function reasonOfHiddenNamespaces(
   { nvme }: DeviceFacts,
   method: ErasureMethod,
@@ -223,7 +223,7 @@ const neverOurs: Partial<Record<Transport, Outside>> = {
   multipath: ['multipath', 'a multipath device: other hosts may use the same disk'],
   virtualMedia: ['virtualMedia', 'virtual media of the BMC'],
   optical: ['optical', 'an optical drive'],
-  // JESD84-B51 §6.2: apart from the user area, read-only to Linux, and what the board boots from.
+  // JESD84-B51 §6.2: separate from the user area, read-only to Linux, and the board boots from it.
   mmcBoot: [
     'bootPartition',
     'a boot partition of an eMMC device: it holds firmware of the board, not user data',
@@ -236,7 +236,7 @@ const virtualOnUsb = /\bvirtual (?:floppy|cd|disk|hdisk|media)/iu;
 
 /** Why a device is none of the host's own storage, or undefined when it is. */
 function reasonOutside(device: DeviceFacts, policy: ScopePolicy): Outside | undefined {
-  // What a device hides nobody has read.
+  // Hidden capacity of a device was not read.
   if (isBootMedium(device, policy.bootMedia ?? []) && hiddenBytes(device) === 0) {
     return ['bootMedium', `our own boot medium (sha256 ${device.contentSha256})`];
   }

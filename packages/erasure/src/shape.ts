@@ -4,7 +4,7 @@
  * canonical.
  */
 
-/** A value that is not what the format says. */
+/** A value that violates the format. */
 export class ShapeError extends Error {
   /** Like `device.serial` or `deviceLog[3]`; empty for the whole document. */
   readonly path: string;

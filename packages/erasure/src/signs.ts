@@ -32,7 +32,7 @@ export interface StorageSign {
   readonly serial: string;
   /** 0 when unreported. */
   readonly sizeBytes: number;
-  /** What a person needs to know to find or remove it. */
+  /** Details by which a person can find or remove it. */
   readonly detail: string;
   /** Kernel names of the devices that account for it. */
   readonly devices: readonly string[];
@@ -53,7 +53,7 @@ export interface SignGap {
   readonly sign: StorageSign;
   /** Why its data may be there unseen. */
   readonly reason: string;
-  /** What fixes it. */
+  /** The remedy. */
   readonly action: string;
 }
 

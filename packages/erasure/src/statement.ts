@@ -131,7 +131,7 @@ const identityShape = byKind({
 });
 
 export const dispositions = ['remainsInHost', 'hostRetired', 'hostDeleted'] as const;
-/** What becomes of the device after its erasure. */
+/** The device's destination after its erasure. */
 export type Disposition = (typeof dispositions)[number];
 
 const statementShape = object({
@@ -243,8 +243,8 @@ export function provesErasure(statement: ErasureStatement): boolean {
 }
 
 /**
- * Cuts a device's log to what a statement carries: the first lines and the last ones. `linesMax`
- * is less where many devices share one evidence.
+ * Cuts a device's log to the size of a statement: the first lines and the last ones. `linesMax` is
+ * less where many devices share one evidence.
  */
 export function boundDeviceLog(
   lines: readonly string[],

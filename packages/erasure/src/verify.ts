@@ -32,7 +32,7 @@ export type CertificateProblem =
   | {
       readonly kind: 'fieldDiffers';
       readonly field: string;
-      /** What the statement says and what the agent signed, as JSON. */
+      /** The statement's value and the agent's signed value, as JSON. */
       readonly statement: string;
       readonly evidence: string;
     };

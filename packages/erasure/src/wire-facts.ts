@@ -191,8 +191,8 @@ function sanitizeOnWire(facts: SanitizeFacts): MessageInitShape<typeof SanitizeF
 }
 
 /**
- * The signs of an inventory. A kind of a newer version is a device that nobody here knows, and so
- * are the controllers without a driver that a runner of the previous release lists by themselves.
+ * The signs of an inventory. A kind of a newer version counts as an unknown device. So do the
+ * controllers without a driver that a runner of the previous release lists by themselves.
  */
 export function storageSignsOf(
   inventory: Pick<Inventory, 'storageSigns' | 'undrivenStorage'>,

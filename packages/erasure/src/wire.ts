@@ -66,7 +66,7 @@ export function methodToWire(method: ErasureMethod): agent.ErasureMethod {
   return methodsOnWire[method];
 }
 
-/** Sizes beyond 2^53 bytes come out as no safe integer and are refused by the scope. */
+/** Sizes beyond 2^53 bytes become no safe integer and are refused by the scope. */
 export function deviceFactsOf(device: StorageDevice): DeviceFacts {
   return {
     name: device.device,
@@ -160,7 +160,7 @@ function nvmeOnWire(facts: NvmeFacts): MessageInitShape<typeof NvmeControllerSch
   };
 }
 
-/** What the machine says of itself, for guard 0. */
+/** The machine's own report, for guard 0. */
 export function witnessOfSystem(system: SystemIdentity): MachineWitness {
   return {
     uuid: system.uuid,
@@ -173,7 +173,7 @@ export function witnessOfSystem(system: SystemIdentity): MachineWitness {
   };
 }
 
-/** What the BMC says out of band. Its GUID is a witness twice: of the system and of itself. */
+/** The BMC's report out of band. Its GUID is a witness twice: of the system and of itself. */
 export function witnessOfBmc(bmc: BmcIdentity): MachineWitness {
   return {
     uuid: bmc.guid,

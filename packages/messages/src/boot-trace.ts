@@ -68,7 +68,9 @@ const nextSteps: Readonly<Record<BootStepKind, (seen: Seen) => BootStepKind>> = 
   [BootStepKind.RUNNER]: () => BootStepKind.UNSPECIFIED,
 };
 
-/** The step that has not come, behind the furthest that has; UNSPECIFIED: the runner has come. */
+/**
+ * The missing step, behind the furthest one that has arrived; UNSPECIFIED: the runner has arrived.
+ */
 export function missingBootStep(seen: Seen): BootStepKind {
   const next = nextSteps[furthestOf(seen.steps)?.kind ?? BootStepKind.UNSPECIFIED];
   return (next ?? nextSteps[BootStepKind.UNSPECIFIED])(seen);

@@ -117,7 +117,7 @@ export function disabledStep(step: string, by: PriorityPlace, pool = ''): Failur
   });
 }
 
-/** The step of a boot over the network that never came. */
+/** The missing step of a boot over the network. */
 export function bootStalled(missing: BootStepKind): FailureDetails {
   return create(FailureDetailsSchema, { kind: { case: 'bootStalled', value: { missing } } });
 }

@@ -1,4 +1,4 @@
-/** What became of spans. */
+/** The counts of spans. */
 import type { Registry } from './registry.ts';
 
 /** Declares it; `read` gives the counts so far, and the number of waiting spans. */

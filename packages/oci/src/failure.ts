@@ -5,7 +5,7 @@ export const ociFailures = [
   'unauthorized',
   /** Its certificate is not trusted for its name. */
   'untrusted',
-  /** It is at an internal address that nobody has listed, or redirects to one. */
+  /** It is at an internal address that is not listed, or redirects to one. */
   'forbidden',
   /** It has no such repository, manifest or blob. */
   'notFound',

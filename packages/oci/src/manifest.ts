@@ -44,7 +44,7 @@ export interface ImageIndex {
   readonly manifests: readonly IndexEntry[];
 }
 
-/** What a configuration says about running the image. */
+/** The part of a configuration about running the image. */
 export interface ImageConfig {
   readonly os: string;
   readonly architecture: string;
@@ -156,7 +156,7 @@ export function readDescriptor(value: unknown, what: string): Descriptor {
   return { mediaType: textAt(object, 'mediaType'), digest, sizeBytes: size };
 }
 
-/** The image for linux on `architecture`; refused with what there is instead. */
+/** The image for linux on `architecture`; a refusal names the present platforms. */
 export function choosePlatform({ manifests }: ImageIndex, architecture: Architecture): IndexEntry {
   const chosen = manifests.find((entry) => entry.os === 'linux' && fits(entry, architecture));
   if (chosen !== undefined) return chosen;
@@ -183,7 +183,7 @@ export function fits(
   return architecture !== 'arm64' || entry.variant === '' || entry.variant === 'v8';
 }
 
-/** What the configuration says; `layers` is how many the manifest names. */
+/** Parses a configuration; `layers`: the number of layers in the manifest. */
 export function parseConfig(bytes: Uint8Array, layers: number): ImageConfig {
   const object = parseJson(bytes, 'configuration of the image');
   const config = asObject(object['config'] ?? {}, '"config" of the configuration');
@@ -209,7 +209,7 @@ export function parseConfig(bytes: Uint8Array, layers: number): ImageConfig {
   };
 }
 
-/** "NAME=value"; of a name that stands twice the last counts, as for every container runtime. */
+/** "NAME=value"; of a name that occurs twice the last counts, as for every container runtime. */
 function readEnvironment(lines: readonly string[]): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const line of lines) {

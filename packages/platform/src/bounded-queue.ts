@@ -4,7 +4,10 @@ export interface QueueLimits {
   readonly waitingMax: number;
 }
 
-/** Work in the order in which it came: so much at once, and no more than so much that waits. */
+/**
+ * Works on items in the order of their arrival: a bounded number at once, with a bounded number
+ * that waits.
+ */
 export class BoundedQueue<T> {
   readonly #limits: QueueLimits;
   readonly #work: (item: T) => Promise<void>;
@@ -24,7 +27,7 @@ export class BoundedQueue<T> {
     return this.#waiting.length + this.#atWork;
   }
 
-  /** False when too much waits: it was not taken. `isFirst`: it comes before all that waits. */
+  /** False when too many wait: it was not taken. `isFirst`: it precedes all that wait. */
   add(item: T, { isFirst = false } = {}): boolean {
     if (this.#waiting.length >= this.#limits.waitingMax) return false;
     if (isFirst) this.#waiting.unshift(item);
@@ -33,7 +36,7 @@ export class BoundedQueue<T> {
     return true;
   }
 
-  /** Takes out what waits. */
+  /** Removes the waiting items. */
   clear(): T[] {
     return this.#waiting.splice(0);
   }

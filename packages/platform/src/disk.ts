@@ -18,7 +18,7 @@ export interface FileStat {
   readonly sizeBytes: number;
   /** Permission bits. */
   readonly mode: number;
-  /** Another one when the contents may be others; absent where nobody can tell. */
+  /** Changes when the contents may have changed; absent where that is unknown. */
   readonly version?: string;
   /** Whether it belongs to the user that this program runs as, or to root. */
   readonly isOurs: boolean;

@@ -9,7 +9,7 @@ export interface ExecRequest {
   readonly stdin?: string;
   /** Until this is aborted standard input stays open behind `stdin`; absent: it is closed. */
   readonly inputOpenUntil?: AbortSignal;
-  /** Told standard output as it comes, all of it. Must be quick, and must not throw. */
+  /** Receives standard output as it arrives, all of it. Must be quick, and must not throw. */
   readonly onOutput?: (bytes: Uint8Array) => void;
   /**
    * Open descriptors of ours that the child gets too, numbered from `firstInheritedDescriptor` on:

@@ -15,6 +15,6 @@ export interface RunningHash {
 }
 
 export interface Hashes {
-  /** `bytesMax`: no more than so many will come, as far as is known. */
+  /** `bytesMax`: the expected maximum of bytes. */
   start(bytesMax: number): RunningHash;
 }

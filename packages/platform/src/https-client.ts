@@ -48,7 +48,7 @@ export type HttpsOutcome =
     }
   /** Another certificate than the pinned one; nothing was sent. */
   | { readonly kind: 'certificateRefused'; readonly pinned: string; readonly shown: string }
-  /** Somebody listens who does not speak TLS, or no version of it that we accept. */
+  /** The server does not speak TLS, or no version of it that we accept. */
   | { readonly kind: 'noTls'; readonly message: string }
   /** The received bytes are no HTTP, or exceed the limits. */
   | { readonly kind: 'noHttp'; readonly message: string }

@@ -165,8 +165,8 @@ export function mayBeReached(address: string, port: number, listed: readonly str
 }
 
 /**
- * Entries for the very place that "host" or "host:port" names: an administrator who names an
- * internal address, or "localhost", means it. Nothing for other names.
+ * Entries for exactly the place that "host" or "host:port" names: an administrator who names an
+ * internal address, or "localhost", intends it. None for other names.
  */
 export function entriesNaming(hostAndPort: string, defaultPort: number): string[] {
   const url = URL.parse(`http://${hostAndPort}`);

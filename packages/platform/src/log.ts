@@ -1,4 +1,4 @@
-/** What a line says beside its message; fields that are undefined are left out. */
+/** The fields of a line beside its message; undefined ones are left out. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**

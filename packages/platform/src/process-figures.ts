@@ -1,4 +1,4 @@
-/** What a process takes of its machine, and how it keeps up. */
+/** A process's use of its machine, and its delays. */
 export interface ProcessFigures {
   /** User and system, since the start. */
   readonly cpuSeconds: number;

@@ -8,9 +8,8 @@ export interface UdpSocket {
   /** The address and port the socket is bound to. */
   readonly local: UdpPeer;
   /**
-   * What the kernel lets wait in it, bytes; of several sockets, in the one where it is least. The
-   * kernel counts what a packet takes of its memory, which is more than the packet has. Absent:
-   * nobody can tell.
+   * The kernel's buffer for waiting datagrams, bytes; of several sockets, the smallest one. The
+   * kernel counts its own memory for a packet, which is more than the packet has. Absent: unknown.
    */
   readonly receiveBytes?: number;
   /** Sends one datagram; delivery errors are reported to `onError`, never thrown. */
@@ -19,7 +18,7 @@ export interface UdpSocket {
 }
 
 export interface UdpHandlers {
-  /** `at` is the socket that it came by: with several interfaces, the one to answer by. */
+  /** `at` is the socket that received it: with several interfaces, the one to answer by. */
   onDatagram(datagram: Uint8Array, from: UdpPeer, at: UdpSocket): void;
   onError(error: Error): void;
 }
@@ -64,10 +63,10 @@ export interface UdpConnection {
 }
 
 export interface UdpConnectionHandlers {
-  /** `at` is the connection that it came by. */
+  /** `at` is the connection that received it. */
   onDatagram(datagram: Uint8Array, at: UdpConnection): void;
   /**
-   * The peer's machine says that nobody has that port (ICMP port unreachable). Anybody who knows
+   * The peer's machine reports that nobody has that port (ICMP port unreachable). Anybody who knows
    * both addresses and ports can forge that, and one packet may cause it more than once.
    */
   onRefused(): void;

@@ -29,7 +29,7 @@ export interface WebLimits {
   readonly headerBytesMax: number;
 }
 
-/** `bytes` without end: the whole body comes within the time. */
+/** `bytes` infinite: the whole body has to arrive within the time. */
 export interface WebFloor {
   readonly bytes: number;
   readonly everyMs: number;

@@ -32,7 +32,7 @@ export function boundText(text: string, bytesMax: number): string {
   return `${whole.slice(0, read)}${cutMark}`;
 }
 
-/** The result with its texts cut. What a failure's message loses is in its detail. */
+/** The result with its texts cut. The removed part of a failure's message is in its detail. */
 export function boundResult<R extends Result>(result: R): R;
 export function boundResult(result: Result): Result {
   switch (result.kind) {

@@ -13,9 +13,9 @@ export type ConflictReason = (typeof conflictReasons)[number];
 export interface Complete {
   readonly kind: 'complete';
   readonly observations?: agent.Observations;
-  /** What a step did, signed by the agent. */
+  /** The acts of a step, signed by the agent. */
   readonly evidence?: agent.Evidence;
-  /** What a step's program wrote, and how it ended. */
+  /** The output of a step's program, and its exit. */
   readonly output?: agent.StepOutput;
 }
 
@@ -65,7 +65,7 @@ export interface Failed {
   readonly observations?: agent.Observations;
   /** The acts on devices before it failed, signed. */
   readonly evidence?: agent.Evidence;
-  /** What a step's program wrote, and how it ended. */
+  /** The output of a step's program, and its exit. */
   readonly output?: agent.StepOutput;
   /** For an image that was to be written: this attempt has changed nothing on any disk. */
   readonly disksUntouched?: true;

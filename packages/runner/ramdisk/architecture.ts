@@ -9,7 +9,9 @@ export interface ArchitectureNames {
   readonly kernelPackage: string;
   /** GNU's name: of library folders, and before the names of tools. */
   readonly triplet: string;
-  /** What the kernel starts dynamic programs by: its path is written in each of them. */
+  /**
+   * The program by which the kernel starts dynamic programs: its path is written in each of them.
+   */
   readonly loader: string;
   /** The package of npm with Node's program. */
   readonly nodePackage: string;

@@ -1,6 +1,6 @@
 /**
  * The part of the ramdisk that changes seldom: kernel, modules, tools, Node. It takes half a minute
- * to make, so it is kept under a hash of all that it is made of.
+ * to make, so it is kept under a hash of all its inputs.
  *
  * 1. Every library in the image comes from the unpacked packages, never from the build machine.
  */
@@ -31,7 +31,7 @@ export interface Base {
   readonly facts: BaseFacts;
 }
 
-/** What the base is made of, for the manifest. */
+/** The inputs of the base, for the manifest. */
 export interface BaseFacts {
   readonly kernelVersion: string;
   readonly packages: readonly DebianPackage[];
@@ -45,7 +45,7 @@ export interface Tools {
   readonly packages: readonly DebianPackage[];
 }
 
-/** What the parts of the base are made from. */
+/** The sources of the base's parts. */
 interface Workshop {
   /** The unpacked packages that go into the ramdisk. */
   readonly root: string;

@@ -36,7 +36,7 @@ export interface Ramdisk {
   readonly rebuilt: boolean;
 }
 
-/** What the ramdisk is made of; also in the image as `/etc/rackwright/ramdisk.json`. */
+/** The inputs of the ramdisk; also in the image as `/etc/rackwright/ramdisk.json`. */
 export interface RamdiskManifest {
   readonly inputsSha256: string;
   readonly kernelVersion: string;

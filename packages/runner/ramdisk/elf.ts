@@ -1,5 +1,5 @@
 /**
- * What a program says of itself in its file. Nothing is run for it: the program may be for another
+ * A program's own description in its file. Nothing is run for it: the program may be for another
  * processor than the build machine's.
  */
 

@@ -1,4 +1,4 @@
-/** Which kernel modules must come along, from the kernel's own dependency list. */
+/** The kernel modules that are needed, by the kernel's own dependency list. */
 
 /** `modules.dep` as a map: path of a module → paths that it needs, itself not included. */
 export type ModuleDependencies = ReadonlyMap<string, readonly string[]>;

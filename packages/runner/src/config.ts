@@ -26,7 +26,7 @@ export interface RunnerConfig {
 /** Settings that only the laboratory may use; never set in production. */
 export interface LabConfig {
   readonly verdictSwitchedOff: boolean;
-  /** Checks that are taken away, to show what then gets through. */
+  /** Checks that are removed, to show which faults then get through. */
   readonly without: ReadonlySet<LabCheck>;
   /** End like `kill -9` when this point is passed for the n-th time in a boot's first runner. */
   readonly crashAt?: {

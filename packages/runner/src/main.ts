@@ -134,7 +134,7 @@ function chooseMachine(
   return { machine: linuxMachine(exec), devices: linuxDevices(exec) };
 }
 
-/** What earlier runners of this boot have left at work is ended here. */
+/** Work that earlier runners of this boot have left is ended here. */
 async function makeSteps(
   { software, stateFolder }: RunnerConfig,
   clock: Clock,

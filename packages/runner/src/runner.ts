@@ -80,7 +80,7 @@ export async function runRunner(parts: RunnerParts, signal: AbortSignal): Promis
   await loop.run(signal);
 }
 
-/** What a step's context is made of. */
+/** The parts of a step's context. */
 interface ContextEffect {
   readonly operationId: OperationId;
   readonly order: agent.RunStep;
@@ -227,7 +227,7 @@ class RunnerLoop {
     const mine = this.#last.then(async () => {
       for (const effect of effects) await this.#perform(effect);
     });
-    // Invariant 2: what failed stays failed, and the runner ends.
+    // Invariant 2: a failure stays, and the runner ends.
     this.#last = mine.catch((error: unknown) => this.#failed.abort(error));
     return mine;
   }

@@ -23,7 +23,7 @@ import { checkKey } from './key.ts';
 export type Revision = number;
 
 /**
- * What a write requires of its key: `'absent'` no live value (never written, or deleted); a number
+ * A write's condition on its key: `'absent'` no live value (never written, or deleted); a number
  * that the key's last write, put or delete, has exactly this revision.
  */
 export type Expected = Revision | 'absent';
@@ -70,7 +70,7 @@ export type Change =
       readonly key: string;
       readonly revision: Revision;
       readonly writeId: string;
-      /** When the store took it, by the store's clock; missing where nobody knows. */
+      /** When the store accepted it, by the store's clock; missing where unknown. */
       readonly atMs?: number;
     };
 
@@ -176,7 +176,7 @@ export interface StateStore {
   /** The log (S8). */
   readonly log: EntryLog;
 
-  /** The revision of the store's last write, 0 or more; what agents compare after a restore. */
+  /** The revision of the store's last write, 0 or more; agents compare it after a restore. */
   latestRevision(): Promise<Revision>;
 
   /**

@@ -20,7 +20,7 @@ export interface LogEntry {
 
 export type AppendResult =
   | { readonly kind: 'ok'; readonly position: number }
-  /** May be in the log, or may yet come there; add it again under its id. */
+  /** May be in the log, or may yet be added; add it again under its id. */
   | { readonly kind: 'unknown'; readonly reason: string };
 
 export interface LogPage {

@@ -57,7 +57,7 @@ export interface ActionPlace {
 }
 
 export interface ReadAction {
-  /** What the engine calls it. */
+  /** The engine's name of it. */
   readonly step: string;
   readonly arguments: readonly ParsedArgument[];
   /** Whether data may be lost, unless the step says otherwise. */
@@ -260,7 +260,7 @@ export const besideNames: readonly string[] = [
 interface Names {
   readonly max: number;
   readonly pattern: RegExp;
-  /** What a name has, for messages. */
+  /** The expected form of a name, for messages. */
   readonly wanted: string;
   readonly check?: TextCheck;
   /** The argument for values that name credentials; missing: none may. */

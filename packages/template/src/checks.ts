@@ -1,4 +1,4 @@
-/** Whether the texts of steps are what their actions need. */
+/** Whether the texts of steps meet the needs of their actions. */
 import { durationProblem } from './duration.ts';
 import {
   imageCharsMax,
@@ -81,7 +81,7 @@ export const headerProblem: TextCheck = (text) =>
 
 export const waitProblem: TextCheck = (text) => durationProblem(text, waitSecondsMax);
 
-/** What begins with RACKWRIGHT_ is set by the runner. */
+/** The runner sets names that begin with RACKWRIGHT_. */
 export const environmentName = /^(?!RACKWRIGHT_)[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 /** Headers of the call itself; the caller's program sets them. */
 const ownHeaders =

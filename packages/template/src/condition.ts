@@ -42,7 +42,7 @@ function fieldOf(outcome: StepOutcome | undefined, field: string | number | unde
     case 'exitCode':
       return { value: outcome?.exitCode === undefined ? undefined : BigInt(outcome.exitCode) };
     case 'output':
-      // Programs end their last line, which nobody writes in a condition.
+      // A program's last line ends with a line break, which a condition does not contain.
       return { value: outcome?.lastOutput.trimEnd() ?? '' };
     default:
       return { value: undefined };

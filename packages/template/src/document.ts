@@ -40,7 +40,7 @@ export interface ScalarNode {
   readonly at: number;
   readonly end: number;
   readonly type: 'text' | 'integer' | 'number' | 'boolean' | 'null';
-  /** What a text says; of everything else how it is written. */
+  /** The content of a text; of every other node its source. */
   readonly text: string;
   readonly style: 'plain' | 'single' | 'double' | 'block';
 }

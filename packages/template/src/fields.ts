@@ -1,10 +1,10 @@
-/** Reads the fields of maps: types, bounds and unknown names, each problem where it stands. */
+/** Reads the fields of maps: types, bounds and unknown names, each problem at its position. */
 import type { Node, ScalarNode } from './document.ts';
 import type { Surroundings } from './expression/references.ts';
 import { meant, near, type Problems, quoted } from './problems.ts';
 import { type TextCheck, type TextTemplate, textTemplate } from './text.ts';
 
-/** What reading needs at every place. */
+/** The parts that reading needs at every place. */
 export interface Reading {
   readonly source: string;
   readonly problems: Problems;

@@ -14,7 +14,7 @@ const parts = ['password', 'username'] as const;
 const prefixCharactersMax = 64;
 const credentialId = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** What a map says; undefined when something is wrong with it, which is a problem then. */
+/** The value of a map; undefined when it is invalid, which is reported as a problem. */
 export function secretValue(
   reading: Reading,
   field: Field,

@@ -108,7 +108,7 @@ function expressionPiece(place: TextPlace, from: number, to: number): Piece | un
   return { expression, at };
 }
 
-/** What rendering goes by. */
+/** The parameters of a rendering. */
 export interface Rendering {
   readonly lookup: Lookup;
   readonly problems: Problems;

@@ -39,7 +39,7 @@ export type Action = 'script' | 'command' | 'file' | 'power' | 'bmc' | 'wait' | 
 export interface ParsedStep {
   readonly name: string;
   readonly action: Action;
-  /** What the engine calls it. */
+  /** The engine's name of it. */
   readonly step: string;
   readonly arguments: readonly ParsedArgument[];
   readonly condition: Condition | undefined;
@@ -74,7 +74,7 @@ export type ParsedArgument = { readonly name: string } & (
   | { readonly kind: 'map'; readonly entries: readonly (readonly [string, TextTemplate])[] }
 );
 
-/** What of a host a template may use. Undefined is not known (yet). */
+/** The fields of a host that a template may use. Undefined is not known (yet). */
 export interface TemplateHost {
   /** "hosts/h1" */
   readonly name: string;

@@ -58,7 +58,7 @@ interface Declared {
   readonly at: number;
 }
 
-/** What the template declares, and the types by which expressions know it. */
+/** The template's declarations, and the types by which expressions know them. */
 export function readVariables(
   reading: Reading,
   field: Field | undefined,

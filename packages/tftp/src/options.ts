@@ -11,7 +11,7 @@
  */
 import type { TftpOption } from './packet.ts';
 
-/** What a transfer runs with when the client asks for nothing. */
+/** The default of a transfer without options. */
 export const blockBytesDefault = 512;
 export const windowBlocksDefault = 1;
 
@@ -34,7 +34,7 @@ export interface Negotiated {
   readonly windowBlocks: number;
   /** Seconds between retransmissions, when the client chose them. */
   readonly timeoutSeconds: number | undefined;
-  /** What the OACK says; empty means no OACK, the first DATA block answers. */
+  /** The options of the OACK; empty means no OACK, the first DATA block answers. */
   readonly answer: readonly TftpOption[];
 }
 

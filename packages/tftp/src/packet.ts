@@ -21,7 +21,7 @@ const opcodes = {
 /** RFC 2347 §1 keeps a request within one 512-byte packet, counting its opcode. */
 export const requestBytesMax = 512;
 
-/** RFC 1350 appendix and RFC 2347: what an error packet's number means. */
+/** RFC 1350 appendix and RFC 2347: the meaning of an error packet's number. */
 export const tftpError = {
   notDefined: 0,
   fileNotFound: 1,
@@ -137,8 +137,8 @@ export function dataHeader(block: number): Uint8Array {
 }
 
 /**
- * The block of an acknowledgement; by hand because one comes for each window that is sent. RFC 1350
- * gives bytes behind the block number no meaning, so they cannot do harm either.
+ * The block of an acknowledgement; decoded by hand, because one arrives for each window that is
+ * sent. RFC 1350 gives bytes behind the block number no meaning, so they are ignored.
  */
 function readAck(datagram: Uint8Array): number | undefined {
   if (datagram[0] !== 0 || datagram[1] !== opcodes.ack) return undefined;

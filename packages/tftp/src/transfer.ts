@@ -57,7 +57,7 @@ export type TransferEnd =
   /** The client sent a packet that has no place in a transfer of ours. */
   | { readonly kind: 'protocolError'; readonly message: string };
 
-/** What to do now: send these in order, then set, keep or (at the end) clear the one timer. */
+/** The next actions: send these in order, then set, keep or (at the end) clear the one timer. */
 export interface TransferStep {
   readonly sends: readonly DatagramParts[];
   /** Undefined: the timer that is running stays. */
@@ -134,7 +134,7 @@ export class Transfer {
     return this.#sendUnanswered('timer');
   }
 
-  /** The client's machine says that nobody has the port of the client (T6). */
+  /** The client's machine reports that nobody has the port of the client (T6). */
   refused(): TransferStep {
     if (this.#ended || this.#refusedAttempt === this.#attempts) return nothing;
     this.#refusedAttempt = this.#attempts;

@@ -52,7 +52,7 @@ export class UsedPorts {
     this.#limits = limits;
   }
 
-  /** What to do with a read request; `nowMs` on a clock that only grows. Changes nothing. */
+  /** The judgement of a read request; `nowMs` on a clock that only grows. Changes nothing. */
   judge(port: string, request: Uint8Array, nowMs: number): PortUse {
     const { lateMs, rememberedMs } = this.#limits;
     const used = this.#ports.get(port);
@@ -63,14 +63,14 @@ export class UsedPorts {
       : { kind: 'again', afterMs: lateMs };
   }
 
-  /** A transfer begins; the request is kept as it stands. */
+  /** A transfer begins; the request's bytes are kept. */
   began(port: string, request: Uint8Array, nowMs: number): void {
     const before = this.#ports.get(port)?.requests ?? [];
     const requests = [...before.filter((one) => !isSame(one, request)), request];
     this.#keep(port, { requests: requests.slice(-requestsMax), heardAtMs: nowMs });
   }
 
-  /** Something else came from there. */
+  /** Another datagram arrived from there. */
   heard(port: string, nowMs: number): void {
     const used = this.#ports.get(port);
     if (used === undefined) return;

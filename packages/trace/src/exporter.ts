@@ -81,7 +81,7 @@ export class SpanExporter {
     this.#sendLater();
   }
 
-  /** Gives up what waits. */
+  /** Drops the waiting spans. */
   stop(): void {
     this.#stopping.abort();
     this.#cancel?.();

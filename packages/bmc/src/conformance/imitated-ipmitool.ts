@@ -14,7 +14,7 @@ export interface ImitatedBmc {
   softOffs: number;
   /** The system stops so long after a soft off; undefined: it ignores it. */
   stopsAfterMs: number | undefined;
-  /** What the BMC does with a soft off: takes it, does not know it, or refuses it. */
+  /** The BMC's reaction to a soft off: accepts it, does not know it, or refuses it. */
   softOff: 'taken' | 'unknown' | 'refused';
   /** Entries of its event log; undefined: it has none. */
   logEntries: number | undefined;
@@ -59,7 +59,7 @@ const silenceMs = 10_050;
 
 /**
  * An Exec that answers the ipmitool commands that IpmiDriver uses, with ipmitool 1.8.19's words,
- * for one BMC in memory. The conformance suite holds it to what the real pair does.
+ * for one BMC in memory. The conformance suite compares it with the real pair.
  */
 export function imitatedIpmitool(clock: Clock, bmc: ImitatedBmc): Exec {
   return {
@@ -95,7 +95,7 @@ function answer(clock: Clock, bmc: ImitatedBmc, command: readonly string[]): Exe
   return answerRaw(clock, bmc, rest);
 }
 
-/** What ipmitool knows by a name. */
+/** Commands that ipmitool knows by a name. */
 function answerWords(bmc: ImitatedBmc, [verb, ...rest]: readonly string[]): ExecResult {
   if (verb === 'fru') {
     if (bmc.fru !== undefined) return exited(0, bmc.fru, '');

@@ -85,8 +85,8 @@ export interface IpmiDriverParts {
 const listing: IpmitoolListing = { timeoutMs: 120_000, outputBytesMax: 262_144 };
 
 /**
- * Each command signs in and out again, and a BMC has few sessions and a slow processor. What acts
- * keeps it at work for a while (chassis control, flash).
+ * Each command signs in and out again, and a BMC has few sessions and a slow processor. Acts keep
+ * it busy for a while (chassis control, flash).
  */
 export const ipmiRest: RestAfter = { look: 100, act: 500 };
 
@@ -155,7 +155,7 @@ export class IpmiDriver implements BmcDriver {
     return ok({ components: [bmc], complete: true });
   }
 
-  /** IPMI 2.0 lets nobody read the lamp but by optional bits that few BMCs set (§28.2, byte 3). */
+  /** IPMI 2.0 has no read of the lamp but by optional bits that few BMCs set (§28.2, byte 3). */
   async setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
     const told = await this.#act(commands.identify(lit), signal);
     if (told.kind !== 'ok') return told;

@@ -89,7 +89,7 @@ export function sessionArguments(target: IpmiTarget): readonly string[] {
   return [...session, ...where, '-N', '2', '-R', '2', '-f', '/dev/stdin'];
 }
 
-/** Refuses here what ipmitool would cut short or misread. */
+/** Refuses here a target that ipmitool would cut short or misread. */
 export function unfitTarget(target: IpmiTarget): BmcResult<never> | undefined {
   if (!/^[0-9a-z.:_-]{1,253}$/i.test(target.address) || target.address.startsWith('-')) {
     const form = 'an IPv4 or IPv6 address or a host name';

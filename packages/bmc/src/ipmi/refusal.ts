@@ -12,7 +12,7 @@ type Rule = readonly [words: RegExp, refusal: (words: string) => Refusal];
 
 const askAdmin = 'correct the credential';
 
-/** In order: the more telling words first, since several lines come together. */
+/** In order: the more specific words first, since several lines come together. */
 const rules: readonly Rule[] = [
   [
     /RAKP 2 HMAC is invalid|RAKP 4 message.*invalid integrity|invalid integrity check value/i,
@@ -68,7 +68,7 @@ const shellNotFound = 127;
 const shellNotExecutable = 126;
 const wordsCharactersMax = 512;
 
-/** What a call that did not answer means. `secret` is taken out of the words, should it appear. */
+/** The meaning of a call that did not answer. `secret` is removed from the words. */
 export function refusalOf(result: ExecResult, secret: string): Refusal {
   switch (result.kind) {
     case 'notStarted':

@@ -55,7 +55,7 @@ export function sensorsOf(stdout: string): BmcSensors {
   return { sensors, complete: sensors.length === lines.length };
 }
 
-/** `sel elist`: id, date, time, sensor, event, whether it came or went. The oldest is first. */
+/** `sel elist`: id, date, time, sensor, event, asserted or deasserted. The oldest is first. */
 export function logOf(stdout: string, entriesMax: number): BmcLog {
   const lines = stdout.split('\n').filter((line) => /^\s*[0-9a-f]+,/i.test(line));
   const entries = lines.slice(-entriesMax).map((line): BmcLogEntry => {

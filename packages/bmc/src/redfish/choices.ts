@@ -8,13 +8,13 @@ export interface BootPreferences {
   /** Which way a machine that offers both boots from the network. */
   readonly networkBoot: 'pxe' | 'http';
   /**
-   * `asFound` leaves legacy or UEFI as the machine is set up: to change it is to set up its
-   * firmware anew. `asAsked` sets what the override says.
+   * `asFound` keeps the machine's legacy or UEFI mode, because a change would need a new setup of
+   * its firmware. `asAsked` sets the override's mode.
    */
   readonly bootMode: 'asFound' | 'asAsked';
 }
 
-/** What a boot override is to read as. */
+/** The expected read-back of a boot override. */
 export interface WantedBoot {
   /** `None` means no override at all. */
   readonly target: string;

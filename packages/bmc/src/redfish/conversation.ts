@@ -324,7 +324,7 @@ function strangeStatus({ status, headers }: Answered, { method, path }: Asked): 
   const to = headers['location'];
   if (to === undefined) return failed('protocol', `the BMC answers ${status} to ${method} ${path}`);
   const message = 'the BMC redirects to another place, which is not followed: use that address';
-  // Without what a query may carry.
+  // Without the query, which may carry a secret.
   return failed('protocol', message, `${status} to ${to.replace(/\?.*$/, '').slice(0, 200)}`);
 }
 

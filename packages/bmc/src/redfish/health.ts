@@ -1,4 +1,4 @@
-/** What a Redfish service says of how well something is (DSP0268 `Status`). */
+/** A Redfish service's report about the health of a resource (DSP0268 `Status`). */
 import type { HardwareHealth, HealthLevel } from '../readings.ts';
 import { waysOf } from '../vendors.ts';
 import type { Resource } from './conversation.ts';
@@ -22,7 +22,7 @@ export function levelNamed(word: string | undefined): HealthLevel | undefined {
   }
 }
 
-/** What a system says of itself and its parts; undefined: nothing. */
+/** A system's report about itself and its parts; undefined: none. */
 export function healthOf({ body }: Resource): HardwareHealth | undefined {
   const status = objectAt(body, 'Status');
   const rollup = waysOf('healthRollup').map((key) => textAt(status, key));

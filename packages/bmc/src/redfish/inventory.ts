@@ -1,7 +1,6 @@
 /**
- * The parts of a system as its BMC lists them (DSP0268: Processor, Memory, Drive,
- * EthernetInterface with what network adapters tell, and the versions in ComputerSystem and
- * Manager). Bounded.
+ * The parts of a system as its BMC lists them (DSP0268: Processor, Memory, Drive, EthernetInterface
+ * completed by network adapters, and the versions in ComputerSystem and Manager). Bounded.
  */
 import {
   type BmcDrive,

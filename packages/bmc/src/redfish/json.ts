@@ -1,5 +1,5 @@
 /**
- * Reading what a BMC sent: nothing is taken to be there or to be of its type, and texts and lists
+ * Reads a BMC's answers: no field is assumed to be there or to have its type, and texts and lists
  * are bounded.
  */
 

@@ -14,7 +14,7 @@ import { mayHaveHappened } from './refusal.ts';
 /** Drives of one machine that are looked at; each costs a request. */
 const drivesMax = 16;
 
-/** What a drive holds. */
+/** The content of a drive. */
 interface Medium {
   readonly isIn: boolean;
   readonly image: string;
@@ -51,7 +51,7 @@ export async function ejectMedia(system: Resource, calls: ActCalls): Promise<Bmc
   return await empty(drive.value, calls);
 }
 
-/** What the drive of the machine holds: its URL, or undefined when it is empty. */
+/** The medium in the machine's drive: its URL, or undefined when it is empty. */
 export async function readMedia(
   system: Resource,
   get: Get,

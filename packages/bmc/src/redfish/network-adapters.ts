@@ -126,7 +126,7 @@ function portPathOf(body: JsonObject): string | undefined {
   return undefined;
 }
 
-/** `named`: what the name is of where there is no port. */
+/** `named`: the resource that gives the name where there is no port. */
 function interfaceOf(
   mac: string | undefined,
   adapter: JsonObject,

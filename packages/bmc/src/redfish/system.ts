@@ -1,4 +1,7 @@
-/** What the driver reads out of a ComputerSystem (DSP0268), and which of several is meant. */
+/**
+ * The properties that the driver reads from a ComputerSystem (DSP0268), and the choice among
+ * several.
+ */
 import { type BmcIdentity, type BmcResult, failed, ok, type PowerState } from '../driver.ts';
 import { vendorDifference } from '../vendors.ts';
 import type { Get, Resource } from './conversation.ts';

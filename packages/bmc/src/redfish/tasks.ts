@@ -22,7 +22,7 @@ export interface TaskCalls extends ActCalls {
   readonly fresh: Get;
 }
 
-/** What a task is of. */
+/** The object of a task. */
 export interface TaskOf {
   /** For messages: "the update". */
   readonly name: string;
@@ -42,9 +42,7 @@ export function taskIn({ body, location }: Taken): string | undefined {
   return (isTask ? pathOf(body) : undefined) ?? location;
 }
 
-/**
- * What became of the task: `completed`, `open` when it can no longer be seen, or how it failed.
- */
+/** The outcome of the task: `completed`, `open` when it can no longer be seen, or the failure. */
 export async function watchTask(
   path: string,
   { name: what, failsAs, endMs, pollMs }: TaskOf,

@@ -74,7 +74,7 @@ interface Volume {
 /** The paths of a controller's volumes, and of their changes. */
 interface Controller {
   readonly listPath: string;
-  /** Goes along with what creates a volume. */
+  /** Sent along with the order that creates a volume. */
   readonly applyTime: JsonObject;
 }
 

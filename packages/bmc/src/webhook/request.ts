@@ -75,7 +75,7 @@ export async function askByHttp(
     const outcome = await web.send(
       {
         ...{ method, url: `http://${at}${path}`, headers },
-        // An address was judged when it was set; what a name leads to is judged here.
+        // An address was judged when it was set; a name's address is judged here.
         internal: isLiteral(address) ? [at] : [],
         ...(body === undefined ? {} : { body: Buffer.from(body) }),
       },

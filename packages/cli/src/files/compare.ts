@@ -47,7 +47,7 @@ function isText(before: Plain | undefined, after: Plain | undefined): boolean {
   );
 }
 
-/** The lines between what both have at their beginning and at their end. */
+/** The lines between the common beginning and the common end of both. */
 function textLines(path: string, before: string, after: string): string[] {
   if (before === after) return [];
   const [a, b] = [before.split('\n'), after.split('\n')];

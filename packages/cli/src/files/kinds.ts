@@ -1,4 +1,6 @@
-/** The kinds of object that files may hold: what a person says of each, and the calls it takes. */
+/**
+ * The kinds of object that files may hold: the fields that a person sets of each, and its calls.
+ */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import {
   CredentialSchema,
@@ -33,7 +35,7 @@ export type KindName = (typeof kindNames)[number];
 export interface Existing {
   readonly name: string;
   readonly etag: string;
-  /** What a person says of it. */
+  /** The fields that a person sets. */
   readonly value: PlainObject;
 }
 
@@ -204,7 +206,7 @@ export const kinds: readonly Kind[] = [
   }),
 ];
 
-/** What a file leaves out is unset: it says the whole of what a person says. */
+/** A field that a file leaves out is unset: a file has all fields of a person's choice. */
 const updateMask = { paths: ['*'] };
 
 /** The kind of objects with such a name. */
@@ -218,7 +220,7 @@ export function fullName(kind: Kind, given: string): string {
   return kind.name === 'Workflow' ? given : `${kind.collection}/${given}`;
 }
 
-/** What a name of the kind looks like. */
+/** The pattern of the kind's names. */
 export function nameShape(kind: Kind): RegExp {
   if (kind.name === 'Fleet') return /^fleet$/;
   const id = '[a-z][a-z0-9-]{0,62}';

@@ -100,9 +100,9 @@ function write(
 }
 
 /**
- * Invariant 4. A host remembers requests beyond its removal: what its name had before counts too.
- * Other kinds have no such memory of creations to begin from, and are made without an id; made
- * already, they are found so when the file is applied again.
+ * Invariant 4. A host remembers requests beyond its removal: the earlier history of its name counts
+ * too. Other kinds have no such memory of creations, and are made without an id; a repeated
+ * application finds that they exist already.
  */
 async function requestIdOf(clients: FileClients, step: Step): Promise<string> {
   const { object, existing, wanted } = step;

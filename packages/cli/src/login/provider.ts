@@ -14,7 +14,7 @@ const answerBytesMax = 256 * 1_024;
 const limits: WebLimits = { answerTimeoutMs: 15_000, silenceMs: 15_000, headerBytesMax: 32_768 };
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** What the provider is, and how it is reached. */
+/** The provider's settings, and its client. */
 export interface Provider {
   readonly settings: LoginSettings;
   readonly web: WebClient;
@@ -28,7 +28,7 @@ export interface Endpoints {
   readonly token: string;
 }
 
-/** What a person has to do (RFC 8628 §3.2). */
+/** The person's part of a sign-in (RFC 8628 §3.2). */
 export interface DeviceCode {
   readonly deviceCode: string;
   readonly userCode: string;
@@ -39,7 +39,7 @@ export interface DeviceCode {
   readonly intervalMs: number;
 }
 
-/** What a sign-in gives. */
+/** The result of a sign-in. */
 export interface Tokens {
   readonly idToken: string | undefined;
   readonly accessToken: string;

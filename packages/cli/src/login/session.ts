@@ -19,7 +19,7 @@ const renewBeforeMs = 60_000;
 export interface Session {
   readonly issuer: string;
   readonly clientId: string;
-  /** What the control plane is shown. */
+  /** The token for the control plane. */
   readonly token: string;
   readonly refreshToken: string | undefined;
   /** Wall time; undefined: it does not end, or its end is unreported. */
@@ -67,7 +67,7 @@ async function renewed(
   throw needed(context, answer.kind === 'refused' ? answer.why : 'it is not renewed');
 }
 
-/** Keeps what a sign-in has given; a refresh token stays until there is a new one. */
+/** Keeps the result of a sign-in; a refresh token stays until there is a new one. */
 export async function keep(
   io: CommandIo,
   context: string,

@@ -23,7 +23,7 @@ function foldLine(given: string): string[] {
     const indent = line.length - line.trimStart().length;
     return fill(' '.repeat(indent), line.trim(), indent === 0 ? 0 : indent + 2);
   }
-  // Stricli aligns what a flag may be; the blanks before it are of no use in a folded line.
+  // Stricli aligns the forms of a flag; the blanks before them are of no use in a folded line.
   const words = second.replaceAll(/ {2,}/g, ' ');
   if (widthOf(first) <= secondColumnMax) return fill(first, words, widthOf(first));
   return [first.trimEnd(), ...fill(' '.repeat(ownLineIndent), words, ownLineIndent)];

@@ -142,7 +142,7 @@ function isErasedByDeletion({ spec, status }: Host): boolean {
   return status?.state === HostState.PROVISIONED && spec?.deletion?.keepData !== true;
 }
 
-/** What the host is used for, where that is known. */
+/** The present use of the host, where that is known. */
 function useLines(host: Host, clock: Clock): readonly string[] {
   const { status } = host;
   const { claim, image = '', run, poweredOn } = status ?? {};

@@ -80,7 +80,7 @@ export const plannedRolloutColumns: Column<PlannedRollout>[] = [
   { title: 'KEPT BY', value: ({ blockedBecause }) => blockedBecause, widthMin: 16 },
 ];
 
-/** Names and values of one pool; slots and history come in tables of their own. */
+/** Names and values of one pool; slots and history have tables of their own. */
 export function poolFields(
   { name, labels, spec, status, createTime }: Pool,
   clock: Clock,

@@ -9,11 +9,11 @@ import { duration } from './time.ts';
 export interface WorkSeen {
   /** "hosts/h1  clean 3: 2/5 deploy.erase_devices" */
   readonly text: string;
-  /** 0–100 of the whole; undefined: nobody knows. */
+  /** 0–100 of the whole; undefined: unknown. */
   readonly percent: number | undefined;
   /** Since it was begun, milliseconds. */
   readonly elapsedMs: number | undefined;
-  /** Until it is over, if it goes on so; undefined: nobody knows. */
+  /** The remaining time at the present pace; undefined: unknown. */
   readonly leftMs: number | undefined;
 }
 

@@ -13,7 +13,7 @@ import { UsageError } from '../failure.ts';
 import type { OutputKind } from './kinds.ts';
 import { type Column, formatFields, formatTable } from './table.ts';
 
-/** The kinds that programs read: the whole message, or what its resources are called. */
+/** The kinds for programs: the whole message, or the names of its resources. */
 type ProgramKind = Exclude<OutputKind, 'table' | 'wide'>;
 
 /** Whether the output is the message itself; otherwise people read it. */

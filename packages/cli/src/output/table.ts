@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. On a terminal no line is wider than it, as long as the columns that stay can be cut to fit.
- * 2. Without a terminal nothing is left out or cut: what reads it is a program or a file.
+ * 2. Without a terminal nothing is left out or cut: the reader is a program or a file.
  */
 import { clean, fit, fitEnds, pad, widthOf } from './text.ts';
 

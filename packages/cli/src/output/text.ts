@@ -1,7 +1,7 @@
 /**
  * Texts for a terminal.
  *
- * Invariant: nothing that came from elsewhere can move the cursor, change colours or forge lines.
+ * Invariant: no text from elsewhere can move the cursor, change colours or forge lines.
  */
 
 /** East Asian wide and full-width blocks (UAX #11). */

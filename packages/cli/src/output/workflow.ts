@@ -72,7 +72,7 @@ export function batchColumns(clock: Clock): Column<WorkflowBatch>[] {
   ];
 }
 
-/** Names and values of one workflow; the steps of its run come in a table of their own. */
+/** Names and values of one workflow; the steps of its run have a table of their own. */
 export function workflowFields(
   { name, spec, status }: Workflow,
   clock: Clock,

@@ -1,4 +1,4 @@
-/** What a printed page says, before it is HTML or PDF. Pure. */
+/** The content of a printed page, before it is HTML or PDF. Pure. */
 
 export interface Page {
   readonly title: string;

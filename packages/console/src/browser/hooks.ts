@@ -7,7 +7,7 @@ import { failureOf } from './client.ts';
 import { type Console, useConsole } from './console.ts';
 import type { LinkEvent, Topic } from './link.ts';
 
-/** Loads that events ask for come no closer together. */
+/** The minimum time between two loads after events. */
 const eventPauseMs = 1_000;
 
 /** The route, as the address changes. */
@@ -21,7 +21,7 @@ export function useRoute(): Route {
   return useMemo(() => parseRoute(hash), [hash]);
 }
 
-/** The present, renewed so often; `everyMs` 0: as it was when the component came. */
+/** The present time, renewed so often; `everyMs` 0: the time when the component was mounted. */
 export function useNow(everyMs: number): number {
   const { clock } = useConsole();
   const [nowMs, setNowMs] = useState(clock.nowMs());

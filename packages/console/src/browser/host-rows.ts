@@ -11,7 +11,7 @@ import { useConsole } from './console.ts';
 import { useEvents, useLive } from './hooks.ts';
 import type { LinkEvent } from './link.ts';
 
-/** Hosts that come or go are counted no more often than this. */
+/** The minimum time between two counts of added or removed hosts. */
 const countPauseMs = 2_000;
 
 export interface HostRows {

@@ -31,7 +31,7 @@ import type { PageClock } from './clock.ts';
 /** Messages of one call (invariant 3). */
 const messagesOfCallMax = 4_000;
 
-/** What the page follows. */
+/** The subject that the page follows. */
 export type Topic =
   | { readonly kind: 'hosts'; readonly filter: string }
   | { readonly kind: 'host'; readonly name: string }

@@ -74,7 +74,7 @@ export function usePages<T>(
   };
 }
 
-/** All of them, each once, where it came first. */
+/** All of them, each once, at its first place. */
 function merged<T>(first: readonly T[], later: readonly T[], keyOf: (row: T) => string): T[] {
   const fresh = new Set(first.map(keyOf));
   return [...first, ...later.filter((row) => !fresh.has(keyOf(row)))];

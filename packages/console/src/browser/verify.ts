@@ -4,7 +4,7 @@ import { pemBytes, rawSignature } from '../logic/statement.ts';
 export type Verification =
   | { readonly kind: 'valid' }
   | { readonly kind: 'invalid' }
-  /** The browser cannot: it has no cryptography where the page does not come by TLS. */
+  /** The browser cannot: it has no cryptography on a page without TLS. */
   | { readonly kind: 'impossible' };
 
 /** Whether `signature` (ECDSA P-256, SHA-256, DER) over `statement` is of the key `pem`. */

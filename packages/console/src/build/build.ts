@@ -4,7 +4,7 @@
  * Invariants:
  * 1. The same sources give the same bytes: names carry hashes of contents, and nothing says when or
  *    where it was built.
- * 2. The files load nothing from elsewhere, and no script or style stands in the page itself.
+ * 2. The files load nothing from elsewhere, and the page itself holds no script or style.
  */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

@@ -13,7 +13,7 @@ export interface BootRow {
   readonly stage: string;
   /** The program that asked, or how a file was sent. */
   readonly by: string;
-  /** Milliseconds from the beginning of the boot; undefined: it never came. */
+  /** Milliseconds from the beginning of the boot; undefined: it is missing. */
   readonly fromMs: number | undefined;
   readonly toMs: number | undefined;
   /** The beginning and length of its bar, per cent of the whole boot. */

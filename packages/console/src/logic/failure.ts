@@ -7,17 +7,17 @@
  */
 import { Code } from '@connectrpc/connect';
 
-/** Google's ErrorInfo, BadRequest and RetryInfo of a failure, as far as they came. */
+/** Google's ErrorInfo, BadRequest and RetryInfo of a failure, as far as it has them. */
 export interface Failure {
   readonly code: Code;
   /** The server's sentence. */
   readonly message: string;
-  /** UPPER_SNAKE_CASE; empty: none came. */
+  /** UPPER_SNAKE_CASE; empty: there is none. */
   readonly reason: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly violations: readonly { readonly field: string; readonly description: string }[];
   readonly retryAfterMs: number | undefined;
-  /** No answer came at all: the network, or a control plane that is away. */
+  /** There was no answer at all: the network, or a control plane that is away. */
   readonly isUnreached: boolean;
 }
 

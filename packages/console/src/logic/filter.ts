@@ -1,6 +1,6 @@
-/** Filters of lists of hosts (AIP-160): from facets and from what a person types. Pure. */
+/** Filters of lists of hosts (AIP-160): from facets and from typed words. Pure. */
 
-/** What the list can be narrowed by with one click, each a field of the server's filter. */
+/** The fields by which one click narrows the list, each a field of the server's filter. */
 export const facets = ['state', 'fault', 'rack', 'waiting', 'run', 'power', 'failure'] as const;
 export type Facet = (typeof facets)[number];
 

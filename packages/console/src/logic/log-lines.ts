@@ -1,4 +1,4 @@
-/** The output of a step as it comes, bounded. Pure but for the decoder that it keeps. */
+/** The output of a step while it arrives, bounded. Pure but for the decoder that it keeps. */
 
 /** Characters that a page keeps of one step's output; the oldest go first. */
 export const logCharsMax = 200_000;

@@ -20,7 +20,7 @@ export interface StateCount {
   readonly count: number;
 }
 
-/** Hosts by state, in the order of the rollout; states that we do not know come last. */
+/** Hosts by state, in the order of the rollout; unknown states come last. */
 export function statesOf(hosts: readonly Pick<PoolHost, 'state'>[]): StateCount[] {
   const counts = new Map<string, number>();
   for (const { state } of hosts) counts.set(state, (counts.get(state) ?? 0) + 1);

@@ -1,8 +1,7 @@
 /**
- * What a certificate of erasure says, in sections for a page: read from the very bytes that are
- * signed. Pure.
+ * A certificate of erasure in sections for a page: read from the very bytes that are signed. Pure.
  *
- * Invariant: a statement that is not of the form that is known is shown as it is, never half.
+ * Invariant: a statement of an unknown form is shown unchanged, never in part.
  */
 import type { OperationId } from '@rackwright/messages';
 import { bytesText, grouped, span } from './format.ts';

@@ -36,7 +36,7 @@ export interface PxeOptions {
   readonly bootMenu?: readonly BootMenuEntry[];
   /** Sub-option 10; timeout in seconds, 0 takes the first entry at once, 255 waits for ever. */
   readonly menuPrompt?: { readonly timeoutSeconds: number; readonly prompt: string };
-  /** Sub-option 71: what the client chose; the answer repeats it. */
+  /** Sub-option 71: the client's choice; the answer repeats it. */
   readonly bootItem?: { readonly type: number; readonly layer: number };
   /** Everything else, untouched. */
   readonly others: SubOptions;

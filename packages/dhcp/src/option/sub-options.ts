@@ -40,7 +40,7 @@ export function subOptions(
   };
 }
 
-/** Option 82: what a relay says about where the client is (1 circuit id, 2 remote id). */
+/** Option 82: a relay's description of the client's place (1 circuit id, 2 remote id). */
 export const relayAgent = subOptions('option 82 (relay agent)', 'bare');
 
 /** Option 175: an iPXE's features, and settings for it (176: ask no proxy on port 4011). */

@@ -12,7 +12,7 @@ import type { Mac } from '../mac.ts';
 import { type AddressPlan, type AddressPool, isInPlan } from './address-plan.ts';
 import type { Lease, LeaseChange, LeaseView } from './lease-book.ts';
 
-/** What a choice rests on. */
+/** The state that a choice depends on. */
 export interface AddressState {
   readonly plan: AddressPlan;
   readonly book: LeaseView;
@@ -47,8 +47,8 @@ export function chooseAddress(
 }
 
 /**
- * Whether a client may have this address, now that it names it: the one it has, its reservation,
- * or, when it has none, one in its ranges that is nobody's.
+ * Whether a client may have the address that it names: its present one, its reservation, or, when
+ * it has none, a free one in its ranges.
  */
 export function mayHave(standing: AddressState, mac: Mac, address: string): boolean {
   const reserved = standing.plan.reservedFor.get(mac) === address;
@@ -99,7 +99,7 @@ function hasLost({ plan, isKnown, nowMs }: AddressState, holder: Lease): boolean
   return !isKnown(holder.mac) || !isInPlan(plan, holder.mac, holder.address);
 }
 
-/** An address that nobody ever had, or else the one whose lease ended first. */
+/** An address that was never given, or else the one whose lease ended first. */
 function search(standing: AddressState, mac: Mac, { addresses }: AddressPool): string | undefined {
   const { book, nowMs } = standing;
   const start = spread(mac) % addresses.length;

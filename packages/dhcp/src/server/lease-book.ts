@@ -43,7 +43,7 @@ export type LeaseChange =
   | { readonly kind: 'forgotten'; readonly mac: Mac }
   | ({ readonly kind: 'setAside' } & SetAside);
 
-/** What a decision sees of the book. */
+/** The view of the book for a decision. */
 export interface LeaseView {
   leaseOf(mac: Mac): Lease | undefined;
   holderOf(address: string): Lease | undefined;
@@ -57,7 +57,7 @@ export class LeaseBook implements LeaseView {
   readonly #byAddress = new Map<string, Lease>();
   readonly #setAside = new Map<string, SetAside>();
 
-  /** The book as it was; of two records that contradict each other the first one stands. */
+  /** The book from its records; of two records that contradict each other the first one counts. */
   static from({ leases, setAside }: LeaseRecords): LeaseBook {
     const book = new LeaseBook();
     for (const lease of leases) {
@@ -93,7 +93,7 @@ export class LeaseBook implements LeaseView {
     for (const change of changes) this.#apply(change);
   }
 
-  /** What to write down: bound or not, an address that was once given stays with its MAC. */
+  /** The records to write: bound or not, an address that was once given stays with its MAC. */
   records(nowMs: number): LeaseRecords {
     const setAside = [...this.#setAside.values()].filter(({ untilMs }) => untilMs > nowMs);
     return { leases: [...this.#byMac.values()], setAside };

@@ -35,7 +35,7 @@ export interface Reply {
   readonly to: Peer;
 }
 
-/** What a positive answer says. */
+/** The content of a positive answer. */
 export interface Granted {
   readonly messageType: 'offer' | 'ack';
   /** The client's address; absent in the answer to an inform, which gives none. */

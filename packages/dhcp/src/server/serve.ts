@@ -41,7 +41,7 @@ export interface ServerSettings extends BootSettings, ReplyPaths {
   readonly declinedMs: number;
 }
 
-/** What a decision rests on beside the packet. */
+/** The state that a decision depends on, beside the packet. */
 export interface ServerState {
   readonly book: LeaseView;
   /** Wall time, milliseconds; must not go back. */
@@ -171,7 +171,7 @@ function offer(desk: Desk, wish: string | undefined): ServerDecision {
   }
   const before = standing.book.leaseOf(mac);
   const heldUntilMs = standing.nowMs + offerHoldMs;
-  // A lease that runs goes on: the client may come back to it without taking this offer.
+  // A running lease goes on: the client may return to it without accepting this offer.
   const lease =
     before?.address === address
       ? { ...before, untilMs: Math.max(before.untilMs, heldUntilMs) }
@@ -255,7 +255,7 @@ function answer(
   return { ...made, changes, notice: undefined };
 }
 
-/** What the client would load first, in words that tell all cases apart. */
+/** The client's first loader, in words that distinguish all cases. */
 function loaderOf({ request: { boot, mac }, settings }: Desk): string {
   if (boot === undefined) return 'boots nothing';
   const loaders = settings.loadersOf(mac);

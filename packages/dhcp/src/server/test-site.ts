@@ -1,4 +1,4 @@
-/** A server without sockets, and clients that speak to it: what a test of the decision needs. */
+/** A server without sockets, and clients that speak to it: the setup for tests of the decision. */
 
 import type { BootPermission } from '../boot-parts.ts';
 import { asMac } from '../mac.ts';
@@ -68,7 +68,7 @@ export type Message = Partial<Omit<DhcpPacket, 'options'>> & {
 
 const unset = '0.0.0.0';
 
-/** A packet of the client `whose`, as it comes out of the decoder. */
+/** A packet of the client `whose`, in decoded form. */
 export function packetOf(whose: string, message: Message): DhcpPacket {
   const { type, requested, server, more = [], ...fields } = message;
   const packet: DhcpPacket = {
@@ -129,7 +129,7 @@ export class TestSite {
     return this.hear(packetOf(whose, message));
   }
 
-  /** The four messages of a new client; throws when one of the answers does not come. */
+  /** The four messages of a new client; throws when one of the answers is missing. */
   lease(whose: string): string {
     const offered = answerOf(this.say(whose, { type: 'discover' })).yourAddress;
     const request = { type: 'request', requested: offered, server: serverAddress } as const;
@@ -138,7 +138,7 @@ export class TestSite {
     return offered;
   }
 
-  /** Another process with what the last one wrote down. */
+  /** Another process with the records of the last one. */
   restart(): void {
     const written = JSON.stringify(this.book.records(this.nowMs));
     this.book = LeaseBook.from(JSON.parse(written));

@@ -9,7 +9,7 @@ import { ImageError } from '../failure.ts';
 
 export interface Qcow2Header {
   readonly version: 2 | 3;
-  /** What the guest sees. */
+  /** The size that the guest sees. */
   readonly sizeBytes: number;
   readonly clusterBits: number;
   readonly l1Entries: number;
@@ -98,7 +98,7 @@ function readVersion3(head: Uint8Array): Pick<Qcow2Header, 'compression'> {
   return { compression: kind === 1 ? 'zstd' : 'zlib' };
 }
 
-/** What the file itself calls a feature; empty when it does not, or its extensions are broken. */
+/** The file's own name of a feature; empty when it has none, or its extensions are broken. */
 function featureName(head: Uint8Array, headerBytes: number, bit: number): string {
   try {
     const reader = new ByteReader(head, 'qcow2 header');

@@ -1,9 +1,9 @@
 /**
- * What a qcow2 file puts onto a disk, from its first byte to its last.
+ * The disk content of a qcow2 file, from its first byte to its last.
  *
  * 1. One L2 table at a time is held, so the memory does not grow with the disk.
  * 2. Every place that a table names is checked against the file before it is read.
- * 3. A cluster that the file does not have is zeros, for a backing file is refused.
+ * 3. A cluster that the file does not have is zeros, because a backing file is refused.
  */
 import { inflateRawSync, zstdDecompressSync } from 'node:zlib';
 import type { Content } from '../content.ts';

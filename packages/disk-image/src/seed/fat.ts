@@ -1,7 +1,7 @@
 /**
- * A FAT file system with a few files, made whole: what carries first-boot data.
+ * A FAT file system with a few files, made whole: it carries first-boot data.
  *
- * 1. The same files give the same bytes: times are fixed, nothing is left to chance.
+ * 1. The same files give the same bytes: times are fixed, nothing is random.
  * 2. Every name is written as a long name, so that its case survives.
  */
 import { ImageError } from '../failure.ts';
@@ -238,7 +238,7 @@ interface Place {
 
 /** The pieces of the long name, the last one first, and the short entry. */
 function namedEntries(name: string, count: number, attribute: number, place: Place): Uint8Array[] {
-  // Unique in its folder; nobody reads it.
+  // Unique in its folder; it is never read.
   const extension = attribute === attributes.folder ? '' : 'DAT';
   const short = `RW${String(count).padStart(6, '0')}${extension}`;
   const entry = shortEntry(short.padEnd(11), attribute, place.cluster, place.sizeBytes);

@@ -39,7 +39,7 @@ export interface FitRequest {
   readonly seed?: { readonly sizeBytes: number; readonly name: string };
 }
 
-/** What a partition is on the disk at the end. */
+/** A partition on the disk at the end. */
 export interface FittedPartition {
   readonly number: number;
   /** GPT: the type's GUID; MBR: two hexadecimal digits. */
@@ -66,7 +66,7 @@ export interface Fitted {
 /** Partitions begin and end on bounds of so many bytes. */
 const alignBytes = 1024 * 1024;
 
-/** What to write so that the table fits the disk. Throws `ImageError`. */
+/** The blocks to write so that the table fits the disk. Throws `ImageError`. */
 export function fitTable(request: FitRequest): Fitted {
   const { head, blockBytes } = request;
   if (hasGpt(head, blockBytes)) return fitGpt(request, parseGpt(head, blockBytes));

@@ -30,7 +30,7 @@ export function hasBootSignature(head: Uint8Array): boolean {
 
 /**
  * The partitions; empty when the sector holds no table: none at all, or the boot sector of a file
- * system, whose code stands where a table would be.
+ * system, whose code is in the place of a table.
  */
 export function parseMbr(head: Uint8Array): MbrPartition[] {
   if (!hasBootSignature(head) || head.length < 512) return [];

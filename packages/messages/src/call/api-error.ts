@@ -45,7 +45,7 @@ export type ApiError =
   | (Said & { readonly kind: 'deadlineExceeded' })
   | (Said & { readonly kind: 'cancelled' })
   | (Said & { readonly kind: 'unimplemented' })
-  /** Our fault. `reference` is what the log has too. */
+  /** Our fault. The log has the same `reference`. */
   | (Said & { readonly kind: 'internal'; readonly reference: string });
 
 export type ApiErrorKind = ApiError['kind'];

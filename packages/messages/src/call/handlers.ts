@@ -16,7 +16,7 @@ export interface PeerCertificate {
   readonly uris: readonly string[];
 }
 
-/** What a handler may know about its call. */
+/** A handler's view of its call. */
 export interface CallContext {
   /** "/rackwright.v1.HostService/GetHost" */
   readonly method: string;

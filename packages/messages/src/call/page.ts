@@ -10,7 +10,7 @@ export interface PageRequest {
   readonly query: URLSearchParams;
   /** Its headers, whose it is, and the signal that ends it. */
   readonly context: CallContext;
-  /** The whole body; throws when there is more than this of it, or when it does not come. */
+  /** The whole body; throws when it is longer than this, or does not arrive. */
   body(bytesMax: number): Promise<Buffer>;
 }
 

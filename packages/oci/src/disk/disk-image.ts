@@ -21,11 +21,11 @@ export interface DiskImage extends DeclaredDisk {
   /** Of the decompressed content: a reader of the written disk has to find it. */
   readonly contentDigest?: Digest;
   readonly contentBytes?: number;
-  /** Undefined when nobody says. */
+  /** Undefined when undeclared. */
   readonly architecture: Architecture | undefined;
 }
 
-/** What a machine boots over the network to run without a disk. */
+/** The files that a machine boots over the network to run without a disk. */
 export interface NetbootSet {
   readonly kernel: Descriptor;
   /** In their order. */

@@ -56,7 +56,7 @@ export class Pieces {
   }
 }
 
-/** The stream is over where something had to come. */
+/** The stream ends where more bytes are required. */
 export function endsWithin(): OciError {
   return new OciError('malformed', 'the archive ends within an entry');
 }

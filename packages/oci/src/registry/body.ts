@@ -36,8 +36,8 @@ const refusalBytesMax = 16 * 1024;
 const wordsCharactersMax = 200;
 
 /**
- * What a registry says with a refusal (distribution-spec, "Error Codes"), in brackets; empty when
- * it says nothing that can be shown.
+ * A registry's words with a refusal (distribution-spec, "Error Codes"), in brackets; empty when
+ * there are none that can be shown.
  */
 export async function refusalWords(answer: WebAnswer): Promise<string> {
   let errors: unknown;

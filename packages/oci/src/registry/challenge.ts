@@ -16,7 +16,7 @@ const challengesMax = 16;
 const token = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/y;
 const space = /[ \t]*/y;
 const quoted = /"((?:[^"\\]|\\.)*)"/y;
-/** What Negotiate and its like put in place of parameters. */
+/** The token that Negotiate and its like have in place of parameters. */
 const token68 = /[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))/y;
 
 /** The challenges in their order; empty when the header cannot be read. */

@@ -23,7 +23,7 @@ import {
 } from './exchange.ts';
 import type { BlobSource, OpenBlob } from './source.ts';
 
-/** What a tag names now. */
+/** The present target of a tag. */
 export type Resolved =
   | { readonly kind: 'unchanged' }
   /** `bytes`: the manifest or index of that digest. */

@@ -34,7 +34,7 @@ export const defaultWebLimits: WebLimits = {
   headerBytesMax: 32 * 1024,
   floor: { bytes: 64 * 1024, everyMs: 60_000 },
 };
-/** All that is no blob is small: it comes whole in this time. */
+/** Every answer but a blob is small: it arrives whole in this time. */
 const small: WebFloor = { bytes: Number.POSITIVE_INFINITY, everyMs: 60_000 };
 
 /** Docker's registry answers under another name than the one in its references. */
@@ -55,7 +55,7 @@ export interface RegistryAsk {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
   readonly scope: RegistryScope;
-  /** The answer may take its time as long as it comes; others are small. */
+  /** The answer may take as long as it makes progress; others are small. */
   readonly isBlob?: true;
   readonly signal: AbortSignal | undefined;
 }
@@ -72,7 +72,7 @@ export class RegistryExchange {
   readonly #limits: WebLimits;
   readonly #smallLimits: WebLimits;
   readonly #origin: string;
-  /** Scope and repository → what its requests carry. */
+  /** Scope and repository → the Authorization header of its requests. */
   readonly #authorizations = new Map<string, string>();
 
   constructor(web: WebClient, access: RegistryAccess, limits: WebLimits) {
@@ -158,7 +158,7 @@ export class RegistryExchange {
     return origin === new URL(this.#origin).origin;
   }
 
-  /** What the next request shall carry; undefined when nothing new can be shown. */
+  /** The Authorization of the next request; undefined when there is no new one. */
   async #authorize(answer: WebAnswer, ask: RegistryAsk): Promise<string | undefined> {
     const { credential, plainHttp, caPem, internal } = this.#access;
     const challenges = parseChallenges(answer.headers['www-authenticate'] ?? '');

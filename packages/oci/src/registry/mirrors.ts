@@ -16,7 +16,7 @@ import { type Pulling, RegistryClient, type Resolved } from './client.ts';
 import { defaultWebLimits, type RegistryAccess } from './exchange.ts';
 import type { BlobSource, OpenBlob } from './source.ts';
 
-/** Somewhere that has copies of what a registry has. */
+/** A place with copies of a registry's content. */
 export interface Mirror extends RegistryAccess {
   /** Put before the registry's repositories there, as "docker.io"; empty: nothing. */
   readonly prefix: string;

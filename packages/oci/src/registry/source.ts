@@ -54,7 +54,7 @@ const breaksMax = 64;
 
 /**
  * The blob from where `already` ends, in pieces that are the reader's own. Throws `OciError`:
- * `digestMismatch` only at the very end, `truncated` when who serves it says that it ends before.
+ * `digestMismatch` only at the very end, `truncated` when its source reports an earlier end.
  */
 export async function* verifiedBlob(
   source: BlobSource,

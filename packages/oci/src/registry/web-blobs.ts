@@ -41,7 +41,7 @@ export function plainBlobs(
 /** A file on a web server. */
 export interface WebFileAccess {
   readonly url: string;
-  /** Shown to the URL's own origin, to nobody to whom that redirects. */
+  /** Shown to the URL's own origin, and never to the target of a redirect. */
   readonly credential: RegistryCredential | undefined;
   /** Authorities in PEM that are trusted for it, beside those of this machine. */
   readonly caPem?: string;

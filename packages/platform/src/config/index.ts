@@ -1,6 +1,6 @@
 /**
- * Configuration files: their text, and where in it problems stand. Apart, because it needs a reader
- * of YAML.
+ * Configuration files: their text, and the positions of problems in it. A separate entry, because
+ * it needs a reader of YAML.
  */
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import { ConfigError, keyOf } from '../config-reader.ts';

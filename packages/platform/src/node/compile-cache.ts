@@ -1,4 +1,6 @@
-/** What Node has compiled of a program, kept for its next start where NODE_COMPILE_CACHE says. */
+/**
+ * Node's compiled code of a program, kept for its next start in the folder of NODE_COMPILE_CACHE.
+ */
 import { flushCompileCache } from 'node:module';
 
 /**

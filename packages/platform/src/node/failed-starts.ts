@@ -34,7 +34,7 @@ export function nodeFailedStarts(
   environment: Readonly<Record<string, string | undefined>>,
   wait: (ms: number) => Promise<boolean> = passed,
 ): FailedStarts {
-  // Several folders stand with colons between them; ours are single ones.
+  // Several folders are separated by colons; ours are single ones.
   const [folder = ''] = (environment['RUNTIME_DIRECTORY'] ?? '').split(':');
   const file = join(folder, fileName);
   const forget = async (): Promise<void> => {

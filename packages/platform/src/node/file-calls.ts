@@ -1,7 +1,7 @@
 /** The calls by which state reaches a disk. A test replaces them by a disk that forgets. */
 import { link, open, readFile, rename, rm } from 'node:fs/promises';
 
-/** An open file or folder; of `FileHandle` what durability depends on. */
+/** An open file or folder; the part of `FileHandle` that durability depends on. */
 export interface FileCallsHandle {
   chmod(mode: number): Promise<void>;
   /** Writes at the file's position: the end of a file that is opened to append. */

@@ -24,7 +24,7 @@ export interface FilePiecesLimits {
 const readBytesMax = 256 * 1024;
 /** Kept pieces are shared by all requests, so only the number of reads matters. */
 const keptPieceBytes = 8 * 1024 * 1024;
-/** Memory for pieces that are not kept and that nobody uses now. */
+/** Unused memory for pieces that are not kept. */
 const spareBuffersMax = 16;
 
 /** A file that is open for one request. */
@@ -94,7 +94,7 @@ export class FilePieces {
     }
   }
 
-  /** Gives everything back that nobody is being sent. */
+  /** Releases everything that is not being sent. */
   close(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;

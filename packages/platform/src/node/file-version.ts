@@ -1,4 +1,4 @@
-/** What tells one state of a file from another without reading it. */
+/** Distinguishes one state of a file from another without reading it. */
 
 export interface FileTraits {
   readonly ino: bigint;

@@ -1,4 +1,4 @@
-/** All files of a folder that is small and never changes while we run: what a build has made. */
+/** All files of a folder that is small and never changes while we run: the output of a build. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 

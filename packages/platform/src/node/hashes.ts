@@ -1,9 +1,9 @@
 /**
  * Hashing in threads beside that of the program.
  *
- * H1 A piece in shared memory is hashed where it stands; another one is copied to the thread.
+ * H1 A piece in shared memory is hashed in place; another one is copied to the thread.
  * H2 A thread that ends before its time fails the hash: no digest is made up.
- * H3 A thread that nothing waits for keeps no process from its end.
+ * H3 A thread without pending work does not keep a process from ending.
  */
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';

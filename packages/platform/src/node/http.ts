@@ -33,7 +33,7 @@ import { type Caller, Callers } from './callers.ts';
 import { FilePieces, type OpenFile, type Piece } from './file-pieces.ts';
 import { gateRequests } from './request-gate.ts';
 
-/** A request, its answer to be, and where the bytes of files come from. */
+/** A request, its pending answer, and the source of file bytes. */
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -44,7 +44,7 @@ interface Exchange {
 /** False when the host that it asks for has as many connections as it may have. */
 type MayAsk = (request: IncomingMessage) => boolean;
 
-/** What Node does with a connection. */
+/** Node's handler of a connection. */
 type Speak = (connection: Duplex) => void;
 type Handle = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 
@@ -101,7 +101,7 @@ async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> 
   return { address, port, problem, close: end };
 }
 
-/** Lets the connections through that its address may have. Answers with what serves them. */
+/** Admits connections up to the bound of their address. Returns the handler of admitted ones. */
 function limitCallers(server: Server, callers: Callers): Speak {
   const inherent = server.listeners('connection');
   const speak: Speak = (connection) => {
@@ -152,7 +152,7 @@ async function close(server: Server): Promise<void> {
   await once(server, 'close');
 }
 
-/** H2: what Node's parser could not read. */
+/** H2: a request that Node's parser could not read. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':

@@ -31,7 +31,7 @@ export function nodeHttpClient(): HttpClient {
   return { peer: (target, limits) => new NodeHttpsPeer(target, limits) };
 }
 
-/** Keep-alive connections that nobody uses are closed after this. */
+/** Idle keep-alive connections are closed after this. */
 const idleTimeoutMs = 30_000;
 
 class NodeHttpsPeer implements HttpsPeer {
@@ -117,7 +117,7 @@ class NodeHttpsPeer implements HttpsPeer {
     deadline: AbortSignal,
   ): HttpsOutcome {
     if (signal?.aborted === true) return { kind: 'cancelled' };
-    // Handed to the socket, which comes only with a certificate that was accepted.
+    // Handed to the socket, which exists only with an accepted certificate.
     const mayHaveArrived = sent.socket !== null && sent.socket !== undefined;
     if (deadline.aborted) {
       const seconds = this.#limits.requestTimeoutMs / 1_000;
@@ -186,7 +186,7 @@ class PinningAgent extends Agent {
     };
     const fail = (outcome: HttpsOutcome): void => {
       end();
-      // What a socket says while it is being destroyed is nobody's business.
+      // Errors of a socket while it is being destroyed are ignored.
       socket.on('error', () => {}).destroy();
       callback?.(new ConnectFailure(outcome), noSocket);
     };
@@ -240,7 +240,7 @@ class PinningAgent extends Agent {
   }
 }
 
-/** What an error before TLS was up means. */
+/** The meaning of an error before TLS was up. */
 function connectOutcome(error: NodeJS.ErrnoException, isConnected: boolean): HttpsOutcome {
   const { code = '', message } = error;
   if (error instanceof AddressRefused) return { kind: 'unknownName', message };

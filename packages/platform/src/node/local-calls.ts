@@ -141,7 +141,7 @@ function isAbsent(error: unknown): boolean {
   return error.code === 'ENOENT' || error.code === 'ECONNREFUSED';
 }
 
-/** Up to the first line break; rejects when that does not come or is too far. */
+/** Up to the first line break; rejects when there is none or it is too far. */
 function readLine(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];

@@ -4,7 +4,7 @@ import type { ProcessFigures } from '../process-figures.ts';
 
 /** How often the lag of the event loop is sampled, milliseconds. */
 const resolutionMs = 50;
-/** Several who read within so long get the same figures, milliseconds. */
+/** Readers within this time get the same figures, milliseconds. */
 const keptMs = 500;
 
 /** Begins to measure; the answer reads. Nothing of it keeps the process alive. */

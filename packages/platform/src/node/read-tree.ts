@@ -1,4 +1,4 @@
-/** All that is in a folder, however deep: what a person has laid out to be packed. */
+/** The content of a folder, at any depth: files that a person has laid out to be packed. */
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TreeBounds, TreeEntry } from '../tree.ts';

@@ -14,8 +14,8 @@ import type { Socket } from 'node:net';
 const headEnd = Buffer.from('\r\n\r\n');
 
 /**
- * Takes the place of the listeners for a socket's data. Answers what to call when `mayFeed` may
- * have become true again.
+ * Replaces the listeners for a socket's data. Returns the function to call when `mayFeed` may have
+ * become true again.
  */
 export function gateRequests(socket: Socket, mayFeed: () => boolean): () => void {
   const listeners = socket.listeners('data');

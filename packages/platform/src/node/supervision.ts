@@ -18,7 +18,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const signsPerWatchdog = 3;
 const sendTimeoutMs = 10_000;
 
-/** The supervision that `environment` speaks of. `program` is what speaks to systemd. */
+/** The supervision of `environment`. `program` sends the messages to systemd. */
 export function nodeSupervision(
   environment: Environment,
   pid: number,

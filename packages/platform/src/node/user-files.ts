@@ -25,7 +25,10 @@ export function nodeUserFiles(): UserFiles {
   };
 }
 
-/** Written beside it first, so that a reader never sees a part, and nobody its bytes meanwhile. */
+/**
+ * Written beside it first, so that a reader never sees a part, and no other user reads its bytes
+ * meanwhile.
+ */
 async function writePrivateFile(path: string, contents: Uint8Array): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const beside = `${path}.${process.pid}.new`;

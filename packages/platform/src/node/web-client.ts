@@ -161,7 +161,7 @@ function start(
 function answerOf(sent: ClientRequest, body: Uint8Array | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     sent.on('response', resolve);
-    // Stays: what a connection says after its answer must not end the process.
+    // This listener stays: an error of a connection after its answer must not end the process.
     sent.on('error', reject);
     sent.end(body);
   });

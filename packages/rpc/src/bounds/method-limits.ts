@@ -51,7 +51,7 @@ const classes = {
   spec: { bytesMax: 256 * kibibyte, elementsMax: 10_000, ...kept },
   /** For a message with a list of the whole fleet. */
   list: { bytesMax: 1_024 * kibibyte, elementsMax: 40_000, ...kept },
-  /** From a peer that has shown who it is: inventories, evidence, thousands of its operations. */
+  /** From an authenticated peer: inventories, evidence, thousands of its operations. */
   session: { bytesMax: 4_096 * kibibyte, elementsMax: 120_000, ...kept },
 } as const satisfies Readonly<Record<string, MessageLimits>>;
 
@@ -64,7 +64,7 @@ type Table<S extends DescService> = { readonly [K in keyof S['method']]: Row };
 
 type Rows = Readonly<Record<string, Row>>;
 
-/** The service by its name alone: what imported its descriptor would read those of all services. */
+/** The service by its name alone: an import of its descriptor would read those of all services. */
 function table<S extends DescService>(name: string, rows: Table<S>): readonly [string, Rows] {
   return [name, rows];
 }

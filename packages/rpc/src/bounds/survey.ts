@@ -20,7 +20,7 @@ export interface SurveyLimits {
   readonly unknownFieldsMax: number;
 }
 
-/** What a message holds. */
+/** The counts of a message. */
 export interface Survey {
   readonly elements: number;
   readonly unknownFields: number;
@@ -54,7 +54,7 @@ export function survey(
   return { elements: walk.elements, unknownFields: walk.unknownFields };
 }
 
-/** Bytes that a message costs to decode: its own, and what its objects take. */
+/** Bytes that a message costs to decode: its own, and those of its objects. */
 export function decodeCost(bytes: number, { elements, unknownFields }: Survey): number {
   return bytes + elementCostBytes * (elements + unknownFields);
 }

@@ -165,7 +165,7 @@ async function* bidiStreaming(
   try {
     yield* responses(call, method, options.signal);
   } catch (error) {
-    // What our own requests threw is the cause; the cancellation only follows from it.
+    // The error of our own requests is the cause; the cancellation only follows from it.
     throw requestFailure ?? error;
   } finally {
     over.abort();
@@ -237,7 +237,7 @@ function inOurWords(code: Code, message: string): string {
   return `There is no connection: ${wordsOfErrno[errno] ?? lastError.replace(/^Error: /, '')}`;
 }
 
-/** What operating systems call the usual ways in which nothing is reached (errno(3)). */
+/** Operating systems' codes of the usual connection failures (errno(3)). */
 const wordsOfErrno: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'it was closed at once',

@@ -12,7 +12,7 @@ import { MethodOptions_IdempotencyLevel as Level } from '@bufbuild/protobuf/wkt'
 import { ApiFailure } from '@rackwright/messages';
 import { type Clock, pause, type Random } from '@rackwright/platform';
 
-/** What pauses between tries are made of. */
+/** The parts of a pause between tries. */
 export interface Repeats {
   readonly clock: Pick<Clock, 'nowMs' | 'after'>;
   readonly random: Pick<Random, 'fraction'>;
@@ -20,7 +20,7 @@ export interface Repeats {
   readonly onRepeat?: (failure: ApiFailure, pauseMs: number) => void;
 }
 
-/** What of a call's options says whether and how long it is repeated. */
+/** The call options that decide whether and how long it is repeated. */
 interface Patience {
   readonly repeats?: Repeats;
   readonly deadlineMs?: number;

@@ -72,7 +72,7 @@ export async function openGuardedListener(
   speaker.on('secureConnection', (socket) => {
     const arrived = present.get(peerOf(socket));
     arrived?.over('in');
-    // What breaks off later ends as a closed stream, which the server sees by itself.
+    // A later break appears as a closed stream, which the server notices by itself.
     socket.on('error', () => undefined);
     handOver(socket);
   });
@@ -231,7 +231,7 @@ class Arrived {
     if (how === 'in') this.#visitor?.entered();
   }
 
-  /** It has shown who it is. */
+  /** Its peer has authenticated. */
   vouched(): void {
     this.#visitor?.vouched();
   }

@@ -49,7 +49,7 @@ export interface ListenerCounts {
   readonly waiting: number;
   /** Handshakes that have a slot. */
   readonly handshakes: number;
-  /** Connections that are in and have not shown who they are. */
+  /** Connections that are in and have not authenticated. */
   readonly strangers: number;
   /** Connections refused so far, and those that were ended before they began to make room. */
   readonly refused: number;
@@ -75,7 +75,7 @@ export interface Visitor {
   failed(): void;
   /** Its handshake is over, and it is in. */
   entered(): void;
-  /** It has shown who it is. */
+  /** Its peer has authenticated. */
   vouched(): void;
   /** It is gone. */
   left(): void;
@@ -85,7 +85,7 @@ interface Network {
   readonly name: string;
   connections: number;
   handshakes: number;
-  /** Connections that have shown who they are. */
+  /** Connections that have authenticated. */
   vouched: number;
   /** The waiting connections, the oldest first; removed when they leave. */
   readonly waiting: Set<Place>;
@@ -196,7 +196,7 @@ export class HandshakeSlots {
     return this.#ownRoom(from) > 0 && this.#connections < connectionsMax - kept;
   }
 
-  /** Invariant 1: of a known network nobody goes, and none goes where that helps nobody. */
+  /** Invariant 1: no connection of a known network goes, and none goes without a benefit. */
   #makeRoom(from: string): boolean {
     if (this.#ownRoom(from) <= 0) return false;
     let tries = triesMax;

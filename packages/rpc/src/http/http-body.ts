@@ -11,7 +11,7 @@ import { networkOfPeer } from '../wire/caller-address.ts';
 import { tooMuch } from '../wire/codec.ts';
 import type { Exchange } from './http-door.ts';
 
-/** What a piece costs beside its bytes. */
+/** The cost of a piece beside its bytes. */
 const pieceCostBytes = 256;
 
 export interface BodyParts {

@@ -27,13 +27,13 @@ export interface Arrival {
   readonly isOver: boolean;
   /** Calls `listener` once, when it is over. */
   onOver(listener: () => void): void;
-  /** Opens its scope; `vouch` is what its context has. */
+  /** Opens its scope; `vouch` becomes part of its context. */
   open(vouch: () => void): CallScope;
-  /** Ends its connection, behind the answer that comes first. */
+  /** Ends its connection, behind the answer that precedes. */
   endConnection(refused: RefusedCalls): void;
 }
 
-/** What a service asks of its callers. */
+/** A service's requirements of its callers. */
 export interface Entrance {
   /** Undefined: nothing. */
   readonly guard: Guard | undefined;
@@ -52,8 +52,8 @@ export interface Admitted {
   /** It is over. Idempotent. */
   readonly leave: () => void;
   /**
-   * What to answer for what its handler has thrown: where no guard says who calls, the handler may
-   * refuse the caller, and that is a refused call like any other.
+   * The answer for an error that its handler has thrown: where no guard authenticates the caller,
+   * the handler may refuse it, and that counts as a refused call like any other.
    */
   readonly refusal: (error: unknown) => unknown;
 }
@@ -82,7 +82,7 @@ export class Admissions {
     this.#entrances.set(name, entrance);
   }
 
-  /** Throws what refuses it. A connection of which too many are refused is closed. */
+  /** Throws the refusal. A connection with too many refusals is closed. */
   async admit(arrival: Arrival): Promise<void> {
     try {
       await this.#letIn(arrival);
@@ -91,7 +91,7 @@ export class Admissions {
     }
   }
 
-  /** What to answer in place of `error`, which refuses a call. */
+  /** The answer in place of `error`, which refuses a call. */
   #noted(arrival: Arrival, error: unknown): unknown {
     const { connection, peerAddress } = arrival;
     if (connection === undefined) return error;
@@ -130,7 +130,7 @@ export class Admissions {
     this.#admitted.set(arrival.key, { scope, leave, refusal });
   }
 
-  /** What became of the call of this key that a handler has been called for. */
+  /** The admitted call of this key, for which a handler has been called. */
   of(key: object | undefined): Admitted {
     const admitted = key && this.#admitted.get(key);
     if (admitted === undefined) throw new Error('a call has come past its entrance');

@@ -29,7 +29,7 @@ export interface Stay {
   readonly isOf: (caller: string) => void;
 }
 
-/** What the calls of one open service share. */
+/** Shared by the calls of one open service. */
 interface OpenService {
   readonly calls: Set<CallScope>;
   readonly rates: Buckets;

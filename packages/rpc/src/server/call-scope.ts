@@ -9,7 +9,7 @@ import {
   sha256Hex,
 } from '@rackwright/messages';
 
-/** What the adapter needs of grpc-js's four kinds of call. */
+/** The part of grpc-js's four kinds of call that the adapter uses. */
 export interface SurfaceCall {
   readonly cancelled: boolean;
   readonly metadata: Metadata;
@@ -33,7 +33,7 @@ export interface CallScope {
 /** Why signals of calls are aborted: one for all, since each of its own would cost a stack. */
 const callOver = new Error('the call is over');
 
-/** Opens the scope of a call that grpc-js has handed over. `vouch` is what its context has. */
+/** Opens the scope of a call that grpc-js has handed over. `vouch` becomes part of its context. */
 export function openCall(call: SurfaceCall, method: string, vouch: () => void): CallScope {
   const over = new AbortController();
   const abort = () => over.abort(callOver);

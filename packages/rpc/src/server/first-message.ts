@@ -33,7 +33,7 @@ export type IncomingLimits = Pick<
   'firstMessageMs' | 'incomingBytesMax' | 'retryAfterMs'
 >;
 
-/** What a call costs by its mere existence, in bytes: its stream, its headers, its timer. */
+/** The cost of a call by its mere existence, in bytes: its stream, its headers, its timer. */
 export const callCostBytes = 16 * 1024;
 /** The cost of each piece of a body beside its length, in bytes. */
 const pieceCostBytes = 256;
@@ -45,7 +45,7 @@ interface Held {
   readonly end: () => void;
 }
 
-/** What requests under way hold (invariant 2). */
+/** The memory of requests under way (invariant 2). */
 export class IncomingRequests {
   readonly #limits: IncomingLimits;
   /** By address; each address's oldest first. */

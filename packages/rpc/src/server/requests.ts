@@ -1,4 +1,4 @@
-/** The requests of a method from their bytes: never without a look at what decoding them costs. */
+/** Decodes the requests of a method: always after a check of the decoding cost. */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { limitsOfMethod } from '../bounds/method-limits.ts';
 import { decodeMessage, weighMessage } from '../wire/codec.ts';

@@ -20,7 +20,9 @@ export class SentAhead {
   #bytes = 0;
   #hasBegun = false;
 
-  /** Sends by `send`, which calls back once the message has gone out; `sent` may come before. */
+  /**
+   * Sends by `send`, which calls back once the message has gone out; `sent` may be called before.
+   */
   send(length: number, sent: () => void, send: (gone: () => void) => void): void {
     const isAhead = this.#hasBegun && this.#bytes + length <= aheadBytesMax;
     this.#bytes += length;

@@ -98,14 +98,14 @@ export interface RpcServer {
   close(): Promise<void>;
 }
 
-/** What a server holds for its callers. */
+/** A server's counts of its callers. */
 export interface ServerCounts extends ListenerCounts {
   readonly calls: number;
   /** Calls that were refused so far because there was no room. */
   readonly callsRefused: number;
   /** Connections closed so far of which too many calls were refused. */
   readonly refusedEnded: number;
-  /** What requests take that are not whole yet, in bytes. */
+  /** Memory of requests that are not whole yet, in bytes. */
   readonly incomingBytes: number;
   /** Requests that were ended so far, before they were whole, because there was no room. */
   readonly incomingEnded: number;

@@ -83,7 +83,7 @@ class Watches {
   readonly #addresses = new Map<string, number>();
   #all = 0;
 
-  /** Returns what ends the watch; throws when there is no room for it. */
+  /** Returns the function that ends the watch; throws when there is no room for it. */
   enter(address: string): () => void {
     const own = this.#addresses.get(address) ?? 0;
     if (this.#all >= watchesMax || own >= watchesPerAddressMax) {

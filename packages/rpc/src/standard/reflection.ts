@@ -1,4 +1,4 @@
-/** grpc.reflection.v1: what a server serves, for tools that have no .proto files (`buf curl`). */
+/** grpc.reflection.v1: the served services, for tools that have no .proto files (`buf curl`). */
 import { type AnyDesc, type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { status as Code } from '@grpc/grpc-js';

@@ -1,8 +1,8 @@
-/** What a program's configuration says of a listener; every other bound follows from it. */
+/** The configured bounds of a program's listener; every other bound follows from them. */
 export interface ListenerLimits {
   readonly connectionsMax: number;
   readonly connectionsPerAddressMax: number;
-  /** What the machine can bear: each handshake takes about 2 ms of a core. */
+  /** The machine's capacity: each handshake takes about 2 ms of a core. */
   readonly handshakesPerSecond: number;
   readonly callsMax: number;
   /** Calls without a token at once from one address, for example of agents that enrol together. */
@@ -61,9 +61,9 @@ export interface RpcLimits extends ListenerLimits {
   readonly firstMessageMs: number;
   /** An answer over HTTP/1.1 is cut when its peer reads nothing of it for this time. */
   readonly answerStallMs: number;
-  /** What requests that are not whole yet may take over all connections, in bytes. */
+  /** The memory of requests that are not whole yet, over all connections, in bytes. */
   readonly incomingBytesMax: number;
-  /** Calls open at once over all connections; others are refused with a time to come again. */
+  /** Calls open at once over all connections; others are refused with a time for a retry. */
   readonly callsMax: number;
   /** Of these, from one caller. */
   readonly callsPerCallerMax: number;
@@ -92,9 +92,9 @@ export interface RpcLimits extends ListenerLimits {
 }
 
 /**
- * A page of resources stays below 3 MiB, so 4 MiB leaves room; a cut link shows within
- * 15 s (10 + 5), well inside a work lease's life. A handshake takes about 2 ms of a core, so that
- * 16 hold an open session up by some 30 ms; many agents may stand behind one address.
+ * A page of resources stays below 3 MiB, so 4 MiB leaves room; a cut link shows within 15 s (10 +
+ * 5), well inside a work lease's life. A handshake takes about 2 ms of a core, so that 16 delay an
+ * open session by some 30 ms; many agents may have one address.
  */
 export const defaultRpcLimits: RpcLimits = {
   messageBytesMax: 4 * 1024 * 1024,

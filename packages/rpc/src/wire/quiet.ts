@@ -1,6 +1,6 @@
 /**
- * grpc-js writes its own lines to standard error, past the program's log. What matters in them
- * reaches us as errors, too; imported for this effect by everything that opens a socket.
+ * grpc-js writes its own lines to standard error, past the program's log. Its important errors
+ * reach us as errors, too; imported for this effect by everything that opens a socket.
  */
 import { logVerbosity, setLogVerbosity } from '@grpc/grpc-js';
 

@@ -19,7 +19,7 @@ export const statusDetailsKey = 'grpc-status-details-bin';
 /** google.rpc.ErrorInfo.domain of everything that we report. */
 const errorDomain = 'rackwright';
 
-/** Violations beyond this are cut, so that trailers stay below what peers accept (8 KiB). */
+/** Violations beyond this are cut, so that trailers stay below the peers' limit (8 KiB). */
 export const violationsOnWireMax = 32;
 
 /** Characters of one text on the wire; longer ones are cut with a mark. */
@@ -46,7 +46,7 @@ const kinds: ReadonlyMap<number, ApiErrorKind> = new Map(
   (Object.keys(codes) as ApiErrorKind[]).map((kind) => [codes[kind], kind]),
 );
 
-/** What a gRPC call ends with. */
+/** The status of a gRPC call. */
 export interface WireStatus {
   readonly code: Code;
   readonly message: string;

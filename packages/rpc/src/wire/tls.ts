@@ -19,7 +19,7 @@ export interface KeyAndChain {
   readonly certificateChainPem: string;
 }
 
-/** What a server proves itself with and whom it believes. */
+/** A server's certificate, and the authorities that it trusts. */
 export interface ServerTls extends KeyAndChain {
   /** CAs whose client certificates are demanded (invariant 3); undefined asks clients for none. */
   readonly clientCaPem?: string;

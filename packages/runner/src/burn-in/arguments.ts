@@ -1,4 +1,4 @@
-/** Numbers that a burn-in is ordered with, by what the step says of its arguments. Pure. */
+/** The numeric arguments of a burn-in, by the step's own description of them. Pure. */
 import { ArgumentType } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
 import { bad, type Read, unknownArguments, value } from '../steps/arguments.ts';

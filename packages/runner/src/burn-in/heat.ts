@@ -33,7 +33,7 @@ export class Heat {
     return this.problem !== undefined;
   }
 
-  /** Takes in what another sensor says. */
+  /** Notes the value of another sensor. */
   note(celsius: number | undefined): void {
     if (celsius !== undefined) this.#max = Math.max(celsius, this.#max ?? celsius);
   }

@@ -20,7 +20,7 @@ export const knownResults: readonly (readonly [part: string, result: string])[] 
 type Calculation = (bytes: Uint8Array<ArrayBuffer>) => Uint8Array | string;
 
 /**
- * What a round is made of, in the order of `knownResults`. Each runs in a thread from its own text:
+ * The parts of a round, in the order of `knownResults`. Each runs in a thread from its own text:
  * none may name anything outside itself.
  */
 export const calculations: readonly Calculation[] = [

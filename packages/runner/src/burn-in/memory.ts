@@ -1,7 +1,7 @@
 /**
  * The step `burnin.memory`: fills free memory with a pattern, then reads all of it and compares,
- * pattern after pattern. Each page holds its own place, so that what answers for another one is
- * found. The kernel and what runs keep their memory: that is never tested.
+ * pattern after pattern. Each page holds its own place, so a page that answers for another one is
+ * found. The kernel and running programs keep their memory: that is never tested.
  */
 import { BurnInKind, burnInMemoryStep, cleanSteps, counted } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
@@ -158,7 +158,7 @@ function tell(work: Work, total: Work['wrote'], what: string): void {
   context.progress(Math.min(99, Math.floor(100 * fraction)), text);
 }
 
-/** What the machine has counted meanwhile; undefined: it counts nothing. */
+/** The machine's counts meanwhile; undefined: it counts nothing. */
 function countedBetween(
   before: MemoryErrors | undefined,
   after: MemoryErrors | undefined,

@@ -16,7 +16,7 @@ export const defaultUnpackLimits: UnpackLimits = {
 };
 
 export interface CommandRoots {
-  /** A fresh one; what earlier ones have left is removed first. */
+  /** A fresh one; the remains of earlier ones are removed first. */
   make(limits: UnpackLimits): Promise<CommandRoot>;
 }
 

@@ -83,7 +83,7 @@ function configDrive(
     kind: 'configDrive',
     metaData: JSON.stringify({ uuid: id, name: hostName, hostname: hostName, meta, ...call }),
     userData,
-    // What cloud-init takes as its own; others do not look at it.
+    // Data for cloud-init; others ignore it.
     ...(url === undefined
       ? {}
       : { vendorData: JSON.stringify({ 'cloud-init': cloudConfigToCall(url) }) }),

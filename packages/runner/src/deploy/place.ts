@@ -1,4 +1,4 @@
-/** What putting an image onto a disk needs of the machine besides its disks. */
+/** The machine's parts for putting an image onto a disk, besides its disks. */
 import type {
   BootEntry,
   ByteSource,

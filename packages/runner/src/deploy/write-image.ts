@@ -43,7 +43,7 @@ import { firstBootOf } from './first-boot.ts';
 import type { ImagePlace } from './place.ts';
 import { writtenImage } from './written.ts';
 
-/** What the menu of UEFI firmware shows, and what our entries are known by. */
+/** The name in the menu of UEFI firmware; it identifies our entries. */
 const entryDescription = 'Rackwright image';
 /** The delay before another try of an image that the agent did not serve. */
 const retryDelayMs = 10_000;
@@ -170,7 +170,7 @@ async function provision(work: Work): Promise<ProvisionEnd> {
   }
 }
 
-/** Tells each percent once: pieces come by the thousand. */
+/** Reports each percent once: pieces come by the thousand. */
 function progressOf(context: StepContext, { name }: DeviceFacts) {
   let told = '';
   return (fraction: number, what: string): void => {

@@ -1,4 +1,4 @@
-/** What an image has left on a disk, for the report. */
+/** The content that an image has left on a disk, for the report. */
 import { create } from '@bufbuild/protobuf';
 import type { Firmware } from '@rackwright/disk-image';
 import type { DeviceFacts } from '@rackwright/erasure';

@@ -48,8 +48,8 @@ export function bytesToWrite({ method, challenges }: Pick<Work, 'method' | 'chal
 }
 
 /**
- * Erases by the method of the plan, and marks what the method leaves with any content. Rejects
- * with `DeviceError`.
+ * Erases by the method of the plan, and writes marks after a method that leaves any content.
+ * Rejects with `DeviceError`.
  */
 export async function applyMethod(work: Work): Promise<void> {
   await eraseBy(work);

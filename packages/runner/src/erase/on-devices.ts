@@ -208,7 +208,7 @@ async function handleAll(
   return results.filter((result) => result !== undefined);
 }
 
-/** What the look after the last verdict shows. */
+/** The result of the look after the last verdict. */
 interface LossAfter {
   readonly type: 'deviceChanged' | 'deviceVanished';
   readonly differences: readonly string[];

@@ -1,4 +1,4 @@
-/** What evidence says of one device: its outcome, and its part in the result of the step. */
+/** The evidence about one device: its outcome, and its part in the result of the step. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -95,7 +95,7 @@ export async function resultOf(
 /** Namespaces that a list of unexamined parts names at most. */
 const namespacesNamedMax = 16;
 
-/** What the method may have reached, and nobody can read. */
+/** Parts that the method may have reached, and that cannot be read. */
 function notExaminedOf({ nvme }: Target['device']): string[] {
   const { hiddenNamespaces = [], namespacesUnlisted = false, unallocatedBytes = 0 } = nvme ?? {};
   const named = hiddenNamespaces.slice(0, namespacesNamedMax).join(', ');
@@ -132,7 +132,7 @@ const lossesOnWire: Readonly<Record<DeviceLoss, agent.DeviceLoss>> = {
   changed: agent.DeviceLoss.CHANGED,
 };
 
-/** What evidence and certificates carry of a verdict. */
+/** The part of a verdict in evidence and certificates. */
 function bounded(verdict: RecordedVerdict): RecordedVerdict {
   return 'reason' in verdict
     ? { ...verdict, reason: boundText(verdict.reason, reasonBytesMax) }

@@ -30,7 +30,7 @@ export class Pace {
     return this.#totalBytes === 0 ? 1 : Math.min(1, this.#bytes / this.#totalBytes);
   }
 
-  /** "180 MB/s, 31 h 2 min left"; empty while nobody can tell. */
+  /** "180 MB/s, 31 h 2 min left"; empty while unknown. */
   words(): string {
     const elapsedMs = this.#clock.suspendAwareMs() - (this.#startMs ?? Number.POSITIVE_INFINITY);
     if (elapsedMs < settleMs || this.#bytes === 0) return '';

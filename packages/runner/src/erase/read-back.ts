@@ -35,7 +35,7 @@ export function newPlaces(challenges: readonly RegionChallenge[]): readonly Regi
   return challenges.map((challenge) => ({ ...challenge, marks: [] }));
 }
 
-/** Reads what several plans name, of the same device. Adds to what `work` counts of readings. */
+/** Reads the places that several plans name, of the same device. Adds to the readings in `work`. */
 export async function readConfirmed(
   work: Work,
   plans: readonly (readonly RegionChallenge[])[],
@@ -76,7 +76,7 @@ async function readPlans(
     const verdict = await readVerdict(held, target.device, challenges, {
       ...{ method, challengeProved: work.challenged, memory },
       gate: gateOf(work),
-      // Also what a reading that does not end has read: it shows how fast the device is.
+      // Includes the bytes of an incomplete reading: they show how fast the device is.
       tell: (bytes) => {
         work.bytesOfReadings += bytes;
         told(bytes);

@@ -1,4 +1,4 @@
-/** At most so many at work at once; the others wait in the order in which they came. */
+/** A bounded number at work at once; the others wait in the order of their arrival. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

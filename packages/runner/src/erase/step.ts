@@ -18,7 +18,7 @@ export const eraseDevicesMetadata: Step = {
   },
 };
 
-/** Erases, or checks by what an interrupted attempt has left as its last progress. */
+/** Erases, or checks by the last progress of an interrupted attempt. */
 async function erase(context: StepContext, task: DeviceTask): Promise<DeviceResult> {
   const { arguments: asked, challengeSeed } = context.order;
   const lastProgress = parseProgress(asked['lastProgress'] ?? '', challengeSeed);

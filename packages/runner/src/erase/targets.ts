@@ -31,7 +31,7 @@ export interface Target {
   readonly plan: { readonly kind: 'erase'; readonly method: ErasureMethod } | RefusedPlan;
   /** The kind of its reading. */
   readonly verification: Verification;
-  /** What the order says of it. */
+  /** Its part of the order. */
   readonly asked: agent.DevicePlan;
 }
 

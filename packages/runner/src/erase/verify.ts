@@ -107,7 +107,7 @@ export interface Reading {
   readonly challengeProved: boolean;
   readonly memory: ReadMemory;
   readonly gate: Gate;
-  /** Told the bytes of each read that came. */
+  /** Called with the bytes of each completed read. */
   readonly tell: (bytes: number) => void;
   /** Told each error of the device. */
   readonly failed: (error: DeviceError) => void;

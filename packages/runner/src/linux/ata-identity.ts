@@ -1,6 +1,6 @@
 /**
- * What an ATA device says of itself: the 256 words of IDENTIFY DEVICE (ACS-3 §7.12.7), as
- * `hdparm --Istdout` prints them. Pure.
+ * An ATA device's identity: the 256 words of IDENTIFY DEVICE (ACS-3 §7.12.7), as `hdparm --Istdout`
+ * prints them. Pure.
  */
 import type { SanitizeFacts, SecurityState, WriteCache } from '@rackwright/erasure';
 

@@ -15,7 +15,7 @@ import type { SysRoots } from './sys-roots.ts';
 /** Sensors that are read at once, of all chips together. */
 const sensorsMax = 512;
 const heapMib = 64;
-/** What a machine made of software gives away, bytes. */
+/** The memory that a simulated machine offers, bytes. */
 const softwareBytes = 384 * 1024 * 1024;
 
 export function linuxBurnIn(roots: SysRoots): BurnInMachine {
@@ -102,7 +102,7 @@ function calculateInThread(parts: typeof calculations): void {
 
 const threadText = `(${calculateInThread.toString()})([${calculations.map(String).join(',')}])`;
 
-/** The hottest of what hwmon reads as temperatures (Documentation/hwmon/sysfs-interface.rst). */
+/** The highest of hwmon's temperatures (Documentation/hwmon/sysfs-interface.rst). */
 export async function readCelsius(sys: string): Promise<number | undefined> {
   const folder = `${sys}/class/hwmon`;
   const inputs: string[] = [];
@@ -115,7 +115,7 @@ export async function readCelsius(sys: string): Promise<number | undefined> {
   const texts = await Promise.all(
     inputs.slice(0, sensorsMax).map((each) => readText(folder, each)),
   );
-  // Thousandths of a degree. What a broken sensor says of itself is no temperature.
+  // Thousandths of a degree. The value of a broken sensor is no temperature.
   const celsius = texts
     .filter((text) => /^-?\d{1,6}$/.test(text))
     .map((text) => Math.round(Number(text) / 1_000))

@@ -25,7 +25,7 @@ async function list(exec: Exec, roots: SysRoots): Promise<DeviceListing> {
   const nvme = await readNvmeDevices(roots, exec, inUse);
   const owned = new Set(nvme.flatMap(({ regions }) => regions.map(({ name }) => name)));
   const names = (await namesIn(roots.sys, 'block')).filter((name) => {
-    // B1: a namespace of no controller that is known is a device nobody knows.
+    // B1: a namespace without a known controller is an unknown device.
     if (isNvmeBlock(name)) return !isNvmePath(name) && !owned.has(name);
     return !isReplayProtected(name);
   });

@@ -136,7 +136,7 @@ function directRegion(
   };
 }
 
-/** Forced, for it is we who hold the device exclusively. */
+/** Forced, because this process holds the device exclusively. */
 function blkdiscard(
   exec: Exec,
   descriptor: number,
@@ -154,7 +154,7 @@ function checkLength(path: string, length: number, most: number): void {
   throw new DeviceError(`${path}: ${length} bytes at once, at most ${most}`);
 }
 
-/** What the kernel answers for a device that is gone (open(2), and a disk that was removed). */
+/** The kernel's errors for a device that is gone (open(2), and a disk that was removed). */
 const goneCodes: readonly unknown[] = ['ENXIO', 'ENODEV', 'ENOENT', 'ENOMEDIUM'];
 
 async function attempt<T>(

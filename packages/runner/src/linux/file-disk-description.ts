@@ -37,7 +37,7 @@ import {
 } from '../machine/json-fields.ts';
 import { type Lie, readLie } from './file-disk-lies.ts';
 
-/** What a fault can meet. `write` includes writing zeros. */
+/** Operations that a fault can affect. `write` includes writing zeros. */
 export type FaultyOperation = 'read' | 'write' | 'discard' | 'format';
 
 export type Fault =
@@ -56,7 +56,7 @@ export interface FileDiskDescription {
   readonly facts: DeviceFacts;
   readonly faults: readonly Fault[];
   readonly lies: readonly Lie[];
-  /** What the device says it is still doing; empty when idle. */
+  /** The device's reported activity; empty when idle. */
   readonly busyWith: string;
 }
 

@@ -34,7 +34,7 @@ export type Lie =
     })
   /** A write cache that is lost with the power: unflushed writes, or even flushed ones. */
   | { readonly kind: 'losesAtPowerOff'; readonly flushed: boolean }
-  /** What the operation removed is there again so long after it. */
+  /** The content that the operation removed is there again so long after it. */
   | { readonly kind: 'comesBack'; readonly operation: MediumOperation; readonly afterMs: number }
   /** The operation leaves this byte where it should leave zeros. */
   | { readonly kind: 'leaves'; readonly operation: MediumOperation; readonly byte: number }

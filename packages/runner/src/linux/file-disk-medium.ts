@@ -119,7 +119,7 @@ export class Medium {
     );
   }
 
-  /** What of a change is made. */
+  /** The part of a change that is made. */
   #obeyed(offset: number, length: number): Extent[] {
     let pieces: Extent[] = [{ offset, length }];
     for (const lie of this.#parts.lies) {

@@ -1,5 +1,5 @@
 /**
- * What a file disk has confirmed and does not keep: blocks as they were before, in `<image>.undo`,
+ * Writes that a file disk has confirmed and does not keep: the earlier blocks, in `<image>.undo`,
  * so that they survive the process that wrote.
  */
 import {
@@ -66,7 +66,7 @@ export function restore(image: string, isDue: (kept: Kept) => boolean): number {
   return due.length;
 }
 
-/** What the image's file of undoing holds, oldest first. */
+/** The entries of the image's undo file, oldest first. */
 export function readKept(image: string): Kept[] {
   if (!existsSync(undoPath(image))) return [];
   const lines = readFileSync(undoPath(image), 'utf8').trimEnd().split('\n');

@@ -429,7 +429,7 @@ function checkRange(region: Region, offset: number, length: number): void {
   }
 }
 
-/** What the old content looks like under a new key: bytes that mean nothing. */
+/** The old content as read under a new key: bytes that mean nothing. */
 function noiseFor(region: string): ContentAt {
   const noise = Buffer.alloc(noiseBytes);
   for (let at = 0; at < noiseBytes; at += 32) {

@@ -1,4 +1,4 @@
-/** What a device says of its own health, by `smartctl --json`. The parser is pure. */
+/** A device's report of its own health, by `smartctl --json`. The parser is pure. */
 import type { HealthFacts } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import { sayTool } from './tool.ts';

@@ -115,7 +115,7 @@ function toolDevice({ region, open }: Pick<HeldRegion, 'region' | 'open'>): Open
   return { name: region.name, descriptor: open.descriptor, sizeBytes: region.sizeBytes };
 }
 
-/** What the kernel says of an open region. Rejects as vanished when it knows it no more. */
+/** The kernel's facts of an open region. Rejects as vanished when it knows it no more. */
 async function readIdentity(
   roots: SysRoots,
   { deviceNumber }: DirectRegion,
@@ -180,8 +180,8 @@ function changed(
 
 /**
  * Has the device itself answer again. NVMe: Identify Controller. SCSI: the kernel reads the vital
- * product pages and the capacity again, which `present` then sees. Of others the kernel asks anew
- * by itself (virtio), or nobody can.
+ * product pages and the capacity again, which `present` then sees. For other devices the kernel
+ * asks anew by itself (virtio), or it is impossible.
  */
 async function askDevice(
   device: DeviceFacts,

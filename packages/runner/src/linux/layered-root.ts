@@ -62,7 +62,7 @@ export class LayeredRoot {
     return { count: this.#leftOut, names: this.#leftOutNames };
   }
 
-  /** Rejects with `OciError`, or what the file system says; then the folder is of no use. */
+  /** Rejects with `OciError`, or with the file system's error; then the folder is of no use. */
   async apply(archive: AsyncIterable<Uint8Array>): Promise<void> {
     /** The entries that this layer has made (U3). */
     const made = new Set<string>();

@@ -1,4 +1,4 @@
-/** What nvme-cli says of a controller and its namespaces, and formatting them. */
+/** nvme-cli's facts of a controller and its namespaces, and formatting them. */
 import type { CapacityFacts, DeviceFacts, NvmeFacts, WriteCache } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
 import type { NvmeEraseMode } from '../machine/block-devices.ts';
@@ -92,8 +92,8 @@ export async function readNvmeSerial(
 }
 
 /**
- * Formats each namespace, keeping its LBA format. Forced, for it is we who hold it exclusively.
- * Rejects with `DeviceError`.
+ * Formats each namespace, keeping its LBA format. Forced, because this process holds it
+ * exclusively. Rejects with `DeviceError`.
  */
 export async function formatNamespaces(
   exec: Exec,
@@ -141,7 +141,7 @@ const sanitizeCryptoBit = 1;
 const sanitizeBlockBit = 2;
 const sanitizeOverwriteBit = 4;
 
-/** What the controller says of its cache, its size and how it erases itself. */
+/** The controller's report of its cache, its size and its erase commands. */
 export async function readNvmeAskedFacts(
   exec: Exec,
   controller: string,

@@ -43,7 +43,7 @@ function pciOf(place: string): string | undefined {
   return [...place.matchAll(pciForm)].at(-1)?.[1];
 }
 
-/** Undefined: not on SAS; empty: there, and nobody knows where. */
+/** Undefined: not on SAS; empty: it is, at an unknown place. */
 async function sasName(place: string): Promise<string | undefined> {
   const [, above = '', end = ''] = /^(.*)\/(end_device-[\d:]+)\//.exec(place) ?? [];
   if (end === '') return undefined;

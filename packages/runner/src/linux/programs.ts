@@ -34,7 +34,7 @@ export interface ProgramParts {
   readonly procRoot: string;
   /** The control group of the program at work, this runner's alone; absent: there is none. */
   readonly controlGroup?: string;
-  /** Sends a signal to a process (positive) or a group (negative); nobody there is no error. */
+  /** Sends a signal to a process (positive) or a group (negative); an absent one is no error. */
   readonly kill: (target: number, signal: NodeJS.Signals) => void;
 }
 
@@ -42,7 +42,7 @@ export interface ProgramParts {
 export const stopGraceMs = 10_000;
 /** How long a killed group may take to end, milliseconds. */
 const groupEndTimeoutMs = 20_000;
-/** The same for what a runner before this one has left. */
+/** The same for programs that an earlier runner has left. */
 const leftoverEndTimeoutMs = 120_000;
 /** How long the output of a group that has ended may still be read, milliseconds. */
 const outputGraceMs = 2_000;
@@ -60,7 +60,7 @@ interface ProgramMark {
   readonly startTicks: string;
 }
 
-/** Starts programs; ends first what a runner before this one has left of its own. */
+/** Starts programs; ends first the programs that an earlier runner has left. */
 export async function linuxPrograms(parts: ProgramParts): Promise<Programs> {
   await endLeftProgram(parts);
   return { start: (request, onOutput) => start(parts, request, onOutput) };
@@ -223,7 +223,7 @@ async function endLeftProgram(parts: ProgramParts): Promise<void> {
   let marks: Marks = {};
   if (mark?.bootId === bootId) {
     const leader = await readProcess(procRoot, mark.pid);
-    // The kernel gives a group's number to nobody else while the group has members.
+    // The kernel does not reuse a group's number while the group has members.
     const isTheirs = leader === undefined || leader.startTicks === mark.startTicks;
     marks = { operationId: mark.operationId, group: isTheirs ? mark.pid : undefined };
   }

@@ -14,7 +14,7 @@ import { DeviceError } from '../machine/block-devices.ts';
 import { parseAtaIdentity } from './ata-identity.ts';
 import { hearTool, inheritedPath, runTool, sayTool } from './tool.ts';
 
-/** A device as it is held: what tools get is the descriptor. */
+/** A held device: tools get its descriptor. */
 export interface OpenDevice {
   readonly name: string;
   readonly descriptor: number;
@@ -27,7 +27,7 @@ const askTimeoutMs = 30_000;
 /** Far beyond the largest disk: 1 TB takes about two hours, and none says more than weeks. */
 const eraseTimeoutMs = 21 * 24 * 3_600_000;
 const pollMs = 5_000;
-/** hdparm refuses what loses data without it. */
+/** Without it hdparm refuses commands that lose data. */
 const sure = '--yes-i-know-what-i-am-doing';
 /**
  * No secret: it protects nothing, and a person who finds the disk locked must be able to unlock it.
@@ -72,7 +72,7 @@ export async function selfBusyWith(
   return parseSanitizeSense(await tell(exec, open, 'sg_requests', ['--progress']));
 }
 
-/** What SCSI disks offer: REPORT SUPPORTED OPERATION CODES for SANITIZE (48h). */
+/** The sanitize operations of SCSI disks: REPORT SUPPORTED OPERATION CODES for SANITIZE (48h). */
 export async function readScsiSanitize(exec: Exec, path: string): Promise<SanitizeFacts> {
   const offers = async (action: number): Promise<boolean> => {
     const args = [`--opcode=0x48,0x${action}`, path];
@@ -149,7 +149,7 @@ function nvmeActions(method: SelfErasure): readonly string[] {
   }
 }
 
-/** What a device says of its sanitize. An answer that is not understood is a failure. */
+/** A device's report of its sanitize. An unknown answer is a failure. */
 export type SanitizeStatus =
   | { readonly kind: 'running'; readonly words: string }
   | { readonly kind: 'done'; readonly words: string }

@@ -19,7 +19,7 @@ import type { SysRoots } from './sys-roots.ts';
 const sectorBytes = 512;
 const textBytesMax = 256;
 
-/** Device numbers ("8:1") that are mounted or swapped on, with what for. */
+/** Device numbers ("8:1") that are mounted or swapped on, with their use. */
 export type InUse = ReadonlyMap<string, string>;
 
 /** Facts of one entry of /sys/block that is no NVMe namespace. */
@@ -103,7 +103,9 @@ async function readManufacturer(folder: string): Promise<Pick<DeviceFacts, 'manu
     : { manufacturer };
 }
 
-/** Undefined where nothing tells. What a bridge or RAID controller says of rotation counts. */
+/**
+ * Undefined where nothing reports it. The rotation that a bridge or RAID controller reports counts.
+ */
 export function mediaTypeOf(transport: Transport, rotational: string): MediaType | undefined {
   switch (transport) {
     case 'mmc':

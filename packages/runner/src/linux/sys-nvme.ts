@@ -50,8 +50,8 @@ async function readSubsystems(roots: SysRoots): Promise<Subsystem[]> {
   const byPlace = new Map<string, Subsystem>();
   for (const controller of await namesIn(roots.sys, 'class/nvme')) {
     const folder = join(roots.sys, 'class/nvme', controller);
-    // Controllers of one subsystem share its NQN; one without NQN stands alone. Some makers give
-    // many drives one NQN, but to each subsystem belongs one serial number (NVMe 2.0, Identify).
+    // Controllers of one subsystem share its NQN; one without NQN is alone. Some makers give many
+    // drives one NQN, but each subsystem has one serial number (NVMe 2.0, Identify).
     const name = (await readText(folder, 'subsysnqn')) || controller;
     const key = `${name}\0${cleanText(await readText(folder, 'serial'))}`;
     const known = byPlace.get(key);

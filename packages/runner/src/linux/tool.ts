@@ -12,7 +12,7 @@ export function inheritedPath(index: number): string {
 
 /** No device that works is slower, bytes per millisecond: 20 MB/s. */
 const slowestBytesPerMs = 20_000;
-/** What even a small device may take, milliseconds. */
+/** The minimum time limit, also for a small device, milliseconds. */
 const shortestLimitMs = 3_600_000;
 /** Timers take no longer delay, milliseconds. */
 const longestLimitMs = 2 ** 31 - 1;
@@ -78,7 +78,7 @@ export async function askTool(
   }
 }
 
-/** What the tool wrote, however it ended; empty when it did not. Its exit code proves nothing. */
+/** The tool's output, with any exit code; empty when it gave none. Its exit code proves nothing. */
 export async function sayTool(...call: Parameters<typeof hearTool>): Promise<string> {
   return (await hearTool(...call)) ?? '';
 }

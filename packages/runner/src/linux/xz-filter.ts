@@ -8,7 +8,7 @@ import type { Filter } from '@rackwright/disk-image';
 import { ImageError } from '@rackwright/disk-image';
 import { boundText } from '@rackwright/results';
 
-/** Above what the presets of xz need (65 MiB), below what a small host has. */
+/** More than the presets of xz need (65 MiB), less than a small host has. */
 const memoryMebibytesMax = 256;
 const wordsBytesMax = 512;
 

@@ -15,15 +15,15 @@
 import type { DeviceFacts, SelfErasure, StorageSign } from '@rackwright/erasure';
 
 /**
- * Why a device is given up: it was unplugged or answers nothing any more, or what answers says
- * that it is another one.
+ * Why a device is given up: it was unplugged or no longer answers, or its answers identify another
+ * device.
  */
 export type DeviceLoss = 'vanished' | 'changed';
 
-/** What of a device failed, as evidence counts errors. */
+/** The failed operation of a device, as evidence counts errors. */
 export type DeviceOperation = 'read' | 'write' | 'flush' | 'tool';
 
-/** What a device, or the program that drives it, answered instead of doing its work. */
+/** The answer of a device, or of the program that drives it, instead of its work. */
 export class DeviceError extends Error {
   override readonly name = 'DeviceError';
   /** Set when the device is lost: nothing more can be done to it. */

@@ -48,7 +48,7 @@ async function contentOf(devices: BlockDevices, device: DeviceFacts): Promise<st
         hash.update(await region.read(at, Math.min(transferBytesMax, sizeBytes - at)));
       }
     }
-    // Another medium may have come into the reader meanwhile.
+    // Another medium may be in the reader by now.
     await held.confirm();
     return hash.digest('hex');
   } finally {

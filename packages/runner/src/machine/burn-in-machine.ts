@@ -19,7 +19,7 @@ export interface BurnInMachine {
   celsius(): Promise<number | undefined>;
   /** Errors of memory since the boot, as EDAC counts them; undefined when it does not. */
   memoryErrors(): Promise<MemoryErrors | undefined>;
-  /** Network cards and what the kernel counts of them; empty when the machine has none. */
+  /** Network cards with the kernel's counts; empty when the machine has none. */
   networkCards(): Promise<readonly NetworkCard[]>;
 }
 

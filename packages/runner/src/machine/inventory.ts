@@ -1,4 +1,4 @@
-/** What the machine is made of, as one message. Takes facts, decides nothing about them. */
+/** The parts of the machine, as one message. Takes facts, decides nothing about them. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BootMedium, storageDeviceOf, storageSignToWire } from '@rackwright/erasure';
@@ -18,7 +18,7 @@ export class InventoryTooLarge extends Error {
   override readonly name = 'InventoryTooLarge';
 }
 
-/** What an inspection was ordered with. */
+/** The order of an inspection. */
 export interface InventoryOrder {
   /** The session that the agent gave. */
   readonly runnerSession: string;

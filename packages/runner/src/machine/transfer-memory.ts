@@ -31,7 +31,7 @@ export function transferMemory(
   );
 }
 
-/** Whether a disk can be written from where these bytes stand. */
+/** Whether a disk can be written directly from these bytes. */
 export function isTransferMemory({ buffer, byteOffset }: Uint8Array): boolean {
   return byteOffset % alignmentBytes === 0 && made.has(buffer);
 }

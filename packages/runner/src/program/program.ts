@@ -14,7 +14,7 @@
  */
 import type { OperationId } from '@rackwright/messages';
 
-/** What to start. */
+/** The program to start. */
 export interface ProgramRequest {
   /** Names the attempt: marks all processes of it, so that none is left behind. */
   readonly operationId: OperationId;
@@ -51,6 +51,6 @@ export interface RunningProgram {
 
 /** Starts programs. */
 export interface Programs {
-  /** `onOutput` gets both outputs, merged in the order in which they come. */
+  /** `onOutput` gets both outputs, merged in the order of their arrival. */
   start(request: ProgramRequest, onOutput: (piece: Uint8Array) => void): Promise<RunningProgram>;
 }

@@ -30,7 +30,7 @@ export async function runProgram(
   return { result: resultOf(end, outputOf(end, tail), context.signal.aborted) };
 }
 
-/** What a step that ran a program reports of it. */
+/** The report of a step that ran a program. */
 function outputOf(end: ProgramEnd, tail: OutputTail): agent.StepOutput {
   const bytes = tail.tail();
   const exit: MessageInitShape<typeof agent.StepOutputSchema>['exit'] = {
@@ -43,7 +43,7 @@ function outputOf(end: ProgramEnd, tail: OutputTail): agent.StepOutput {
 }
 
 function resultOf(end: ProgramEnd, output: agent.StepOutput, aborted: boolean): Complete | Failed {
-  // What ended well before it could be stopped has ended well.
+  // A program that ended well before it could be stopped has ended well.
   if (end.kind === 'exited' && end.code === 0) return { kind: 'complete', output };
   if (end.kind === 'stuck') {
     const message = `The program has ended, but ${end.message}: boot the host again.`;

@@ -166,7 +166,7 @@ function batchOf(memory: readonly Uint8Array[]): Batch {
   return { slots, used: 0, writes: [], pieces: [], checked: Promise.resolve() };
 }
 
-/** Zeros come in runs of any length. */
+/** Runs of zeros have any length. */
 function* cut(pieces: Iterable<Piece>): Generator<Piece> {
   for (const piece of pieces) {
     const { offset, length, bytes } = piece;

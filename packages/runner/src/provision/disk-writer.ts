@@ -16,7 +16,7 @@ import type { Hashes, RunningHash } from '@rackwright/platform';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block-devices.ts';
 import { type ByteProgress, CheckedWrites, type Slot } from './checked-writes.ts';
 
-/** The disk that is written, and held by nobody else. */
+/** The disk that is written, held exclusively. */
 export interface ImageDisk {
   readonly open: OpenRegion;
   /**
@@ -30,7 +30,7 @@ export interface ImageDisk {
 export interface Written {
   readonly sizeBytes: number;
   readonly sha256: string;
-  /** What of the content falls into the end of the disk, and is not written yet (W1). */
+  /** The content in the end of the disk, which is not written yet (W1). */
   readonly tail: readonly { readonly offset: number; readonly bytes: Uint8Array }[];
 }
 
@@ -45,7 +45,7 @@ const zeroOutBytesMax = 256 * 1024 * 1024;
 const lookEveryBytes = 64 * 1024 * 1024;
 
 export class DiskWriter {
-  /** The first bytes of the content, as far as they have come. */
+  /** The first bytes of the content so far. */
   readonly head = new Uint8Array(headBytes);
   readonly #disk: ImageDisk;
   readonly #signal: AbortSignal;
@@ -55,7 +55,7 @@ export class DiskWriter {
   #slot: Slot | undefined;
   /** Bytes since the disk was last looked at; looked at before the first. */
   #unseenBytes = lookEveryBytes;
-  /** Bytes that have come. */
+  /** The number of bytes so far. */
   #at = 0;
   /** A run of zeros before the transfer that is being filled. */
   #zeroBytes = 0;
@@ -88,8 +88,8 @@ export class DiskWriter {
   }
 
   /**
-   * Takes what fits into the head alone, and answers the rest, so that the head can be judged
-   * before anything is written.
+   * Takes the part that fits into the head alone, and returns the rest, so that the head can be
+   * judged before anything is written.
    */
   fillHead(content: Content): Content | undefined {
     const length = lengthOf(content);

@@ -53,7 +53,7 @@ export interface ProvisionPlan {
   /** The last partition is made to end with the disk; its file system is left to the first boot. */
   readonly grow: boolean;
   readonly seed?: Seed;
-  /** What the image must be bootable by; absent: that is not judged. */
+  /** The firmware that has to boot the image; absent: that is not judged. */
   readonly firmware?: Firmware;
 }
 
@@ -63,14 +63,16 @@ export interface ProvisionParts {
   readonly limits?: ReadingLimits;
   /** Asked right before the first write (R11). */
   mayBegin(): Promise<PermissionEnd>;
-  /** Before the first write, after each transfer, and before what makes the disk count. */
+  /**
+   * Before the first write, after each transfer, and before the writes that make the disk count.
+   */
   reached?(point: 'begun' | 'writing' | 'readBack'): void;
 }
 
 /** A run of zeros is taken in such pieces, so that progress can be reported. */
 const zerosBytesMax = 16 * 1024 * 1024;
 
-/** Told how much is done, 0 to 1, and what is being done. */
+/** Called with the done share, 0 to 1, and the present activity. */
 export type ProvisionProgress = (fraction: number, what: string) => void;
 
 export type ProvisionEnd =
@@ -93,7 +95,7 @@ export interface Installed {
   /** Why no partition grew. */
   readonly notGrown?: string;
   readonly seed?: FittedPartition;
-  /** What UEFI boots from: for a boot entry. */
+  /** The partition that UEFI boots from: for a boot entry. */
   readonly efiSystem?: FittedPartition;
 }
 
@@ -109,7 +111,7 @@ interface Work {
   begun: boolean;
 }
 
-/** Answers always; what the image or the disk refuses becomes the words of the end. */
+/** Always returns; a refusal of the image or the disk becomes the text of the end. */
 export async function provisionDisk(
   plan: ProvisionPlan,
   source: ByteSource,
@@ -280,7 +282,7 @@ function* inPieces(content: Content): Generator<Content, void, undefined> {
 interface Done {
   written: number;
   readBack: number;
-  /** All of it has come. */
+  /** All of it has arrived. */
   hasEnded: boolean;
 }
 
@@ -342,7 +344,7 @@ function ofDevice(error: unknown): void {
   if (!(error instanceof DeviceError)) throw error;
 }
 
-/** A cut of the power may tear a write of many blocks: the first one comes alone, at the end. */
+/** A power cut may tear a write of many blocks: the first one is written alone, at the end. */
 async function writeHead(disk: ImageDisk, head: Uint8Array): Promise<void> {
   const { blockBytes } = disk;
   await writeAndCompare(disk, blockBytes, head.subarray(blockBytes));

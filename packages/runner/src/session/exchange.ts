@@ -16,7 +16,7 @@ export interface Moved {
 }
 
 export type Exchanged =
-  /** `problem`: what arrived otherwise than it was sent; empty: nothing. */
+  /** `problem`: bytes that arrived changed; empty: none. */
   | {
       readonly kind: 'done';
       readonly sent: Moved;

@@ -85,11 +85,11 @@ export type SessionEffect =
       readonly operationId: OperationId;
       readonly order: agent.RunStep;
     }
-  /** What the hand-off does. */
+  /** The effect of the hand-off. */
   | { readonly kind: 'handOff'; readonly operationId: OperationId; readonly order: agent.RunStep }
   | { readonly kind: 'stop'; readonly operationId: OperationId };
 
-/** What an order says of the image of its host. */
+/** An order's fields about the image of its host. */
 export type OrderedImage = Pick<runner.Order, 'imageFile' | 'phoneHomeUrl'>;
 
 /** Between two progress messages, milliseconds. */
@@ -342,12 +342,12 @@ export class RunnerSession {
   }
 }
 
-/** What an inspection ends with. */
+/** The end of an inspection. */
 export function inspected(inventory: Inventory): Complete {
   return { kind: 'complete', observations: create(agent.ObservationsSchema, { inventory }) };
 }
 
-/** Invariant 2: what a predecessor had at work is over, and nobody knows how far it came. */
+/** Invariant 2: a predecessor's operation is over, and its progress is unknown. */
 function interruptOutstanding(record: RunnerRecord, nowMs: number): RunnerRecord {
   const { outstanding, ...rest } = record;
   if (outstanding === undefined) return record;

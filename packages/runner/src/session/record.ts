@@ -58,7 +58,7 @@ export function encodeRecord(record: RunnerRecord, bootId: string): Uint8Array {
   return new TextEncoder().encode(`${JSON.stringify(stored)}\n`);
 }
 
-/** Throws when the bytes are damaged: a runner that cannot tell what it did must not go on. */
+/** Throws when the bytes are damaged: a runner that does not know its own acts must not go on. */
 export function decodeRecord(bytes: Uint8Array | undefined, bootId: string): RunnerRecord {
   if (bytes === undefined) return emptyRecord;
   let stored: StoredRecord;

@@ -1,6 +1,6 @@
 /**
  * The other end of the wire for tests: a gRPC server with a self-signed certificate that checks a
- * runner's Hello and then does what the test says. It speaks the protocol, nothing of the agent.
+ * runner's Hello and then follows the test's script. It speaks the protocol, nothing of the agent.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import 'reflect-metadata';

@@ -9,7 +9,7 @@ export type Read<T> =
 export const environmentVariablesMax = 100;
 /** The size of all values together; the kernel allows far more. */
 export const environmentBytesMax = 64 * 1024;
-/** Names of our own, which nobody else sets. */
+/** Names of our own, which no other program sets. */
 const reservedPrefix = 'RACKWRIGHT_';
 
 export function value<T>(of: T): Read<T> {
@@ -53,8 +53,8 @@ export function readEnvironment(text: string | undefined): Read<Record<string, s
 }
 
 /**
- * The variables that the argument `secretEnvironment` names, with the secrets that came for them;
- * a program never starts without one of them.
+ * The variables that the argument `secretEnvironment` names, with the secrets that arrived for
+ * them; a program never starts without one of them.
  */
 export function readSecretEnvironment(
   text: string | undefined,

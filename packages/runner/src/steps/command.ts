@@ -242,7 +242,7 @@ async function unpack(
   throw new OciError('digestMismatch', `layer ${layer.digest} is not what its configuration says`);
 }
 
-/** What an archive may have besides its contents: headers and padding. */
+/** The size of an archive with its headers and padding. */
 const archiveBytesMax = 2 * defaultUnpackLimits.bytesMax;
 
 async function* counted(
@@ -266,7 +266,7 @@ function ownNamesOnly(environment: Readonly<Record<string, string>>): Record<str
   return Object.fromEntries(taken);
 }
 
-/** What says which run it is; the rest is the image's affair. */
+/** The variables that identify the run; the rest is the image's affair. */
 function ofRun(context: StepContext): Record<string, string> {
   const { PATH: _, LC_ALL: __, ...rest } = environmentOf(context, '');
   return rest;

@@ -44,7 +44,7 @@ export const interpreters = ['/bin/sh', '/usr/bin/node'] as const;
 /** UTF-8 bytes. */
 export const scriptBytesMax = 64 * 1024;
 const scriptMode = 0o700;
-/** What the argument says of itself. */
+/** The argument's own description. */
 export const secretEnvironmentText =
   'variables that are secrets, as a JSON object of credentials; their values come apart';
 const knownArguments = ['script', 'interpreter', 'environment', 'secretEnvironment'];

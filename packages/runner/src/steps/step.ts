@@ -1,4 +1,4 @@
-/** What a step of the runner is: a description, and a function from an order to its end. */
+/** The form of a runner's step: a description, and a function from an order to its end. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HostName, OperationId } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
@@ -25,7 +25,7 @@ export interface StepContext {
   readonly signal: AbortSignal;
   /** Shown to people; the latest wins. Percent 0–100. */
   progress(percent: number, text: string): void;
-  /** A piece of what the step's program writes: shown to people as it comes, never waited for. */
+  /** A piece of the program's output: shown to people as it arrives, never waited for. */
   output(piece: Uint8Array): void;
   /** Resolves when the stage is recorded where a restarted runner finds it. */
   stage(deviceIdentity: string, stage: DeviceStage): Promise<void>;

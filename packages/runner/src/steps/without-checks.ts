@@ -16,7 +16,7 @@ import type { Step, StepContext } from './step.ts';
 
 /** Checks that the laboratory can take away. */
 export const labChecks = [
-  /** What shows storage beside the usual buses: cards, persistent memory, signs of others. */
+  /** Signs of storage beside the usual buses: cards, persistent memory, signs of others. */
   'storageSigns',
   /** A device is held open, and known by its identity, from before the first write. */
   'heldDevice',

@@ -112,7 +112,7 @@ const isComplete: ConformanceCase = {
   name: 'has on a page every key that was made before, and none that was deleted before',
   async run({ first, second }) {
     const live = new Map<string, number>();
-    // The first question is what an index begins with.
+    // An index begins at the first question.
     await second.list('hosts', { limit: 10 });
     for (let round = 0; round < 12; round += 1) {
       const key = `hosts.${(round * 7) % 12}`;

@@ -63,7 +63,7 @@ export interface SuiteLimits {
 
 export const USUAL_LIMITS: SuiteLimits = { racesMin: 500, patienceMs: 10_000, manyWrites: 400 };
 
-/** What a case needs of its store. */
+/** A case's requirements of its store. */
 export interface CaseNeeds {
   /** Calls `growOld`: where time passes for real, only such a case may have a short retention. */
   readonly growsOld?: true;

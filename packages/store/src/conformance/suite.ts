@@ -33,7 +33,7 @@ const CASE_TIMEOUT_MS = 600_000;
 /** Makes a fresh store for a case. */
 type MakeSubject = (needs: CaseNeeds) => Promise<StoreUnderTest>;
 
-/** Runs one case on a fresh store. Throws what the case asserts. */
+/** Runs one case on a fresh store. Throws the case's failed assertion. */
 export async function runCase(
   each: ConformanceCase,
   makeSubject: MakeSubject,

@@ -1,4 +1,4 @@
-/** Cases about watch (S6) and what outlives a crash (S3, S4). */
+/** Cases about watch (S6) and about data that outlives a crash (S3, S4). */
 import assert from 'node:assert/strict';
 import { HISTORY_PER_KEY, type StateStore } from '../contract.ts';
 import {

@@ -125,7 +125,7 @@ export class MemoryDisk implements ChangeLog {
     return { entries, more: older.length > entries.length };
   }
 
-  /** What a copy of this disk, taken now, would hold; nobody watches it yet. */
+  /** A copy of the present content of this disk; nobody watches it yet. */
   copy(): MemoryDisk {
     const copy = new MemoryDisk();
     copy.incarnation = this.incarnation;

@@ -54,7 +54,7 @@ function neededSettings(bucket: string, replicas: number) {
   };
 }
 
-/** The settings that differ from what the contract needs, as "name is x, needs y". */
+/** The settings that differ from the contract's needs, as "name is x, needs y". */
 export function wrongSettings(config: StreamConfig, bucket: string, replicas: number): string[] {
   const needed = { ...neededSettings(bucket, replicas), sealed: false };
   const wrong: string[] = [];
@@ -74,7 +74,7 @@ export function incarnationOf(config: StreamConfig): string | undefined {
   return config.metadata?.[INCARNATION_METADATA];
 }
 
-/** Finds or makes the stream. Throws what the server says. */
+/** Finds or makes the stream. Throws the server's error. */
 export async function openStream(
   manager: JetStreamManager,
   bucket: string,

@@ -90,7 +90,7 @@ export class Channel {
   async firstOf(subject: string, from: Revision): Promise<Revision | undefined> {
     const stream = streamName(this.bucket);
     const query: NextMsgRequest = { seq: from, next_by_subj: subject };
-    // The client's type leaves out what the server takes (`JSApiMsgGetRequest.NextFor`).
+    // The client's type lacks a field that the server accepts (`JSApiMsgGetRequest.NextFor`).
     const message = await this.#manager.streams.getMessage(stream, query as never);
     return message?.seq;
   }

@@ -32,7 +32,7 @@ function logSubject(bucket: string): string {
   return `rackwright.log.${bucket}`;
 }
 
-/** Finds or makes the stream. Throws what the server says. */
+/** Finds or makes the stream. Throws the server's error. */
 export async function openLog(
   manager: JetStreamManager,
   bucket: string,
@@ -53,7 +53,7 @@ export async function openLog(
   });
 }
 
-/** What carrying an entry needs beside the servers. */
+/** The parts for adding an entry, beside the servers. */
 export interface AppendPath {
   pause(delayMs: number): Promise<void>;
   /** Whether there is time for another attempt. */

@@ -1,4 +1,6 @@
-/** What the client's errors mean. Unlisted ones are uncertain: nobody knows what the server did. */
+/**
+ * The meaning of the client's errors. Unlisted ones are uncertain: the server's action is unknown.
+ */
 import { JetStreamApiError } from '@nats-io/jetstream';
 
 /** "stream not found". */
@@ -23,8 +25,8 @@ export function isNameInUse(error: unknown): boolean {
 }
 
 /**
- * What a failed publish says: `wrongRevision`, the server compared and refused; `uncertain`, it may
- * have been stored or still be (time-outs, no leader, a failing disk: 10077 and all others).
+ * The meaning of a failed publish: `wrongRevision`, the server compared and refused; `uncertain`,
+ * it may have been stored or still be (time-outs, no leader, a failing disk: 10077 and all others).
  */
 export function publishFailure(error: unknown): 'wrongRevision' | 'uncertain' {
   switch (codeOf(error)) {

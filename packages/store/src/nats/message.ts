@@ -1,6 +1,6 @@
 /**
  * A change as a message of the bucket's stream. The layout is that of a NATS key-value bucket, so
- * that ordinary tools can read it; two headers of ours carry what the contract needs beyond it.
+ * that ordinary tools can read it; two headers of ours carry the contract's additions.
  */
 import type { MsgHdrs } from 'nats';
 import { headers } from 'nats';
@@ -43,10 +43,10 @@ export function changeHeaders(
   return set;
 }
 
-/** "STREAM SEQUENCE …", set by the server on what a stream has sourced from another. */
+/** "STREAM SEQUENCE …", set by the server on messages that a stream has sourced from another. */
 const SOURCE_HEADER = 'Nats-Stream-Source';
 
-/** The revision of a change in the bucket that it was sourced from; 0 when nobody knows. */
+/** The revision of a change in the bucket that it was sourced from; 0 when unknown. */
 export function sourcedRevision(set: MsgHdrs | undefined): Revision {
   const revision = Number((set?.get(SOURCE_HEADER) ?? '').split(' ')[1]);
   return Number.isSafeInteger(revision) ? revision : 0;

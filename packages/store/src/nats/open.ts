@@ -118,7 +118,7 @@ async function settled(
   }
 }
 
-/** Repeats what fails for reasons that may pass: a cluster that has no leader yet. */
+/** Repeats a call after failures that may pass: a cluster that has no leader yet. */
 async function retried<T>(ask: () => Promise<T>, withinMs: number): Promise<T> {
   const until = performance.now() + withinMs;
   for (let attempt = 1; ; attempt += 1) {

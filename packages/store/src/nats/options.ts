@@ -37,7 +37,7 @@ export interface NatsStoreOptions {
   /** Copies of each value: 1, 3 or 5. An existing bucket must have as many. */
   readonly replicas?: 1 | 3 | 5;
   readonly durability?: DurabilityProof;
-  /** Opens although nobody has shown that an acknowledged write survives a loss of power. */
+  /** Opens without a proof that an acknowledged write survives a loss of power. */
   readonly acceptUnprovenDurability?: boolean;
   readonly retention?: Retention;
   /** A restored or imported bucket: a new incarnation. */

@@ -16,7 +16,7 @@ import type { NatsStoreOptions } from './options.ts';
 
 /** Elections on a loaded machine take long; a store that needs longer has failed. */
 const CALL_TIMEOUT_MS = 40_000;
-/** Long enough to write and read what a case asks for, short enough to be waited for. */
+/** Long enough for a case's writes and reads, short enough to be waited for. */
 const SHORT_AGE_MS = 20_000;
 
 export function clusterOptions(

@@ -183,7 +183,7 @@ interface Progress {
 
 /**
  * Resolves once nothing has come for so long although the leader had something all that time: a
- * replica that has lost its way sends heartbeats for ever. Rejects once the signal is aborted.
+ * replica that is stuck sends heartbeats for ever. Rejects once the signal is aborted.
  */
 async function endWhenBehind(
   path: WatchPath,

@@ -23,7 +23,7 @@ export interface WriteRequest {
   readonly mayHaveLanded: boolean;
 }
 
-/** What carrying a write needs: `Channel`, and patience. */
+/** The parts for a write: `Channel`, and patience. */
 export interface WritePath {
   publish(
     key: string,

@@ -1,7 +1,7 @@
 /**
  * The statements of the SQLite driver: the one place that knows the tables. Everything here is
- * synchronous; nothing outside a `transaction` writes. What `Recent` knows is not read again: the
- * file is locked, so that nobody else writes it.
+ * synchronous; nothing outside a `transaction` writes. Data in `Recent` is not read again: the file
+ * is locked, so that nobody else writes it.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
@@ -31,7 +31,7 @@ const AFTER_ALL = '\u007f';
 const NO_LIMIT = -1;
 const NOTHING = new Uint8Array(0);
 
-/** A row of `changes`; an alias, because only aliases compare with what node:sqlite answers. */
+/** A row of `changes`; an alias, because only aliases are assignable from node:sqlite's rows. */
 type Row = {
   readonly revision: number;
   readonly key: string;
@@ -131,7 +131,7 @@ export class SqliteDatabase implements ChangeLog {
     return [...first, ...this.#live(after > below ? after : below, `${prefix}/`, rest)];
   }
 
-  /** What the table says, with the keys that it says nothing newer of in their places. */
+  /** The table's rows, with keys of newer changes in their places. */
   #live(after: string, end: string, limit: number): readonly StoredChange[] {
     if (limit === 0) return [];
     const waiting = this.#keys.between(after, end);

@@ -2,7 +2,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { LogEntry, LogPage } from '../entry-log.ts';
 
-/** A row of `entries`; an alias, because only aliases compare with what node:sqlite answers. */
+/** A row of `entries`; an alias, because only aliases are assignable from node:sqlite's rows. */
 type Row = {
   readonly position: number;
   readonly id: string;

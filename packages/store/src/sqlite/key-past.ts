@@ -81,7 +81,7 @@ export class KeyPast {
     return row === undefined ? undefined : Number(row['revision']);
   }
 
-  /** Removes what the key has beyond its last `HISTORY_PER_KEY` changes. */
+  /** Removes the key's changes beyond its last `HISTORY_PER_KEY`. */
   trim(key: string): void {
     const newest = this.#keys.newest(key);
     if (newest === undefined) return;

@@ -45,7 +45,7 @@ export class NewestKeys {
   #waiting = new WaitingKeys();
   /** Those that are being written, in the order of keys; the others are newer. */
   #leaving = new WaitingKeys();
-  /** What the table says once those are written. */
+  /** The table's revision once those are written. */
   #leavingUpTo: Revision = 0;
   /** Keys that have more waiting changes than one may. */
   readonly #busy = new Set<string>();
@@ -141,7 +141,7 @@ export class NewestKeys {
   }
 
   /**
-   * Writes some of what waits (2), and tells of each key how many changes it has. Only inside a
+   * Writes some of the waiting keys (2), and reports the number of changes of each. Only inside a
    * transaction.
    */
   write(told: (key: string, kept: number) => void): void {

@@ -128,7 +128,7 @@ function powerLoss(path: string): StateStore['survivesPowerLoss'] {
   return REMOTE_FILE_SYSTEMS.has(type) ? 'unknown' : 'yes';
 }
 
-/** What opening throws for it. */
+/** The error that opening throws for it. */
 export function asStoreError(error: unknown, path: string): unknown {
   switch (sqliteCode(error)) {
     case SQLITE_BUSY:

@@ -9,7 +9,7 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { VALUE_BYTES_MAX } from '../contract.ts';
 
-/** Longest dictionary, in bytes: what deflate can look back on. */
+/** Longest dictionary, in bytes: the window of deflate. */
 export const DICTIONARY_BYTES_MAX = 32 * 1_024;
 /** Shorter values are not packed: there is nothing to be won. */
 const VALUE_BYTES_MIN = 64;
@@ -41,7 +41,7 @@ export class Packer {
   unpack(packed: Uint8Array): Uint8Array {
     const options = { dictionary: this.#dictionary, maxOutputLength: VALUE_BYTES_MAX };
     try {
-      // Copied: what zlib answers keeps the whole of its output buffer.
+      // Copied: zlib's result keeps the whole of its output buffer.
       return new Uint8Array(inflateRawSync(packed, options));
     } catch (cause) {
       throw new Error('a packed value is damaged', { cause });

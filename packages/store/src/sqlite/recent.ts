@@ -22,7 +22,7 @@ const NEWEST_BYTES_MAX = 32 * 1_024 * 1_024;
  * The size after a clean-up when it is too large: removing the oldest one by one costs too much.
  */
 const NEWEST_BYTES_AFTER = NEWEST_BYTES_MAX * 0.9;
-/** What a change costs beside its value: key, write id, and the object itself. */
+/** The cost of a change beside its value: key, write id, and the object itself. */
 const CHANGE_BYTES = 256;
 
 interface Newest {
@@ -59,7 +59,7 @@ export class Recent {
     if (this.#newestBytes > NEWEST_BYTES_MAX) this.#makeRoom();
   }
 
-  /** (3) Ends, for nobody asks meanwhile. */
+  /** (3) Ends, because nothing is read meanwhile. */
   #makeRoom(): void {
     for (const [key, oldest] of this.#newest) {
       if (this.#newestBytes <= NEWEST_BYTES_AFTER) break;

@@ -61,8 +61,8 @@ export interface SqliteStoreOptions {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly retention?: Retention;
   /**
-   * What values often contain, the most usual last, at most `DICTIONARY_BYTES_MAX`: they are
-   * written shorter by it, without one as they are. The file keeps it, beside those of others.
+   * Frequent content of values, the most usual last, at most `DICTIONARY_BYTES_MAX`: it compresses
+   * them; without one they are written uncompressed. The file keeps it, beside those of others.
    */
   readonly dictionary?: Uint8Array;
   /** A restored or imported file: a new incarnation. */
@@ -255,7 +255,7 @@ class SqliteStore implements StateStore {
     });
   }
 
-  /** Waits while more comes with each look, so that all share a commit; a few times at most. */
+  /** Waits while each look finds more writes, so that all share a commit; a few times at most. */
   #commitSoon(looks = GROUP_LOOKS_MAX): void {
     const seen = this.#pending.length;
     setImmediate(() => {

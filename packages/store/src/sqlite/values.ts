@@ -5,7 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { Packer } from './pack.ts';
 
-/** In `changes.packed`: the value stands as it is. */
+/** In `changes.packed`: the value is uncompressed. */
 const AS_IT_IS = 0;
 
 export interface StoredValue {

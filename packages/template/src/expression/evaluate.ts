@@ -143,6 +143,6 @@ function asExpression(evaluated: Evaluated, at: number): Expression {
   if (isList(value)) {
     return { kind: 'list', items: value.map((each) => asExpression({ value: each }, at)), at };
   }
-  // Invariant 1: nothing unknown comes here, and records go into no expression that stays open.
+  // Invariant 1: no unknown value arrives here, and records are not part of an open expression.
   return { kind: 'literal', value: comparable(value) ?? '', at };
 }

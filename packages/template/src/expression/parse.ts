@@ -14,7 +14,7 @@ export type ExpressionResult =
 
 const words = ['and', 'or', 'not', 'in', 'true', 'false'];
 
-/** For what people write. */
+/** The limits of expressions that people write. */
 const written = { charsMax: expressionCharsMax, depthMax: expressionDepthMax };
 
 /** The expression that the whole text is. */

@@ -1,4 +1,6 @@
-/** What expressions may refer to: the fields of a host, variables, the run and its steps. */
+/**
+ * The targets of references in expressions: the fields of a host, variables, the run and its steps.
+ */
 import { meant, quoted } from '../problems.ts';
 import { pathText } from './syntax.ts';
 import type { ValueType } from './values.ts';
@@ -7,7 +9,7 @@ type Shape =
   | ValueType
   | { readonly kind: 'record'; readonly fields: Readonly<Record<string, Shape>> }
   | { readonly kind: 'records'; readonly fields: Readonly<Record<string, Shape>> }
-  /** Texts by names that nobody knows beforehand. */
+  /** Texts by names that are not known beforehand. */
   | { readonly kind: 'texts by name' };
 
 /** Every field of a host, as REFERENCE.md lists them. */
@@ -44,7 +46,7 @@ export const stepFields = { state: 'text', exitCode: 'integer', output: 'text' }
 /** What `steps.NAME.state` can be. */
 export const stepStates = ['pending', 'running', 'succeeded', 'failed', 'skipped'] as const;
 
-/** What a place in a template may refer to. */
+/** The possible targets at a place in a template. */
 export interface Surroundings {
   readonly variables: ReadonlyMap<string, ValueType>;
   /** Steps that may be referred to; undefined where none may. */

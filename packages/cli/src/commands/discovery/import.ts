@@ -18,7 +18,7 @@ import { withDiscovery } from './discovered.ts';
 
 type Client = Parameters<Parameters<typeof withDiscovery>[2]>[0];
 
-/** What the file asks of one line. */
+/** The change that one line of the file asks for. */
 interface Change {
   readonly kind: 'create' | 'update';
   readonly line: ManifestLine;

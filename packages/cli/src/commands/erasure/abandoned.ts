@@ -95,7 +95,7 @@ const resolve = buildCommand({
   },
 });
 
-/** All commands on what forced removals left behind. */
+/** All commands about the remains of forced removals. */
 export const abandonedRoutes = buildRouteMap({
   routes: { list, get, resolve },
   docs: { brief: briefs.abandoned },

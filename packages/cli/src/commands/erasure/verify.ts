@@ -1,4 +1,4 @@
-/** rackwright erasure verify: what certificates prove, without any control plane. */
+/** rackwright erasure verify: verifies certificates without any control plane. */
 import {
   type Certificate,
   type CertificateReport,

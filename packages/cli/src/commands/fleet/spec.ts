@@ -72,7 +72,7 @@ const values = {
   technician: word('technician', 'Which technician'),
 } as const;
 
-/** What a change makes of a list or map, from the texts of its two flags. Throws `UsageError`. */
+/** The new value of a list or map, from the texts of its two flags. Throws `UsageError`. */
 type Change = (
   flag: string,
   added: readonly string[],
@@ -83,9 +83,9 @@ type Change = (
 interface Several {
   readonly at: string;
   readonly title: string;
-  /** What the flag that adds says in the help. */
+  /** The help text of the flag that adds. */
   readonly brief: string;
-  /** What the other flag takes back. */
+  /** The object of the other flag, which removes. */
   readonly one: string;
   readonly placeholder: string;
   readonly texts: (spec: FleetSpec) => readonly string[];
@@ -210,7 +210,7 @@ export interface FleetChange {
   readonly over: (now: FleetSpec) => MessageInitShape<typeof FleetSpecSchema>;
 }
 
-/** What the flags ask for. Throws `UsageError`, also when they ask for nothing. */
+/** The change that the flags ask for. Throws `UsageError`, also when they ask for nothing. */
 export function fleetChange(flags: FleetFlags): FleetChange {
   const said = saidBy(values, flags);
   const { set, paths } = parseMapChange(

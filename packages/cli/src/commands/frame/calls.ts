@@ -32,7 +32,10 @@ export function withConnection<T>(
   return withClient(openConnection(io, flags), (connection) => connection, work);
 }
 
-/** What runs `work` with a client of one service, on the connection that a command's flags name. */
+/**
+ * A function that runs `work` with a client of one service, on the connection that a command's
+ * flags name.
+ */
 export function callsOf<S extends DescService>(service: S) {
   return <T>(
     io: CommandIo,

@@ -3,13 +3,13 @@
  * conversion of the value. Flags, values and update masks all follow from it.
  */
 
-/** What Stricli reads of a flag, as far as its values tell their type. */
+/** Stricli's type of a flag, as far as its values determine it. */
 type FlagOf =
   | { readonly kind: 'boolean' }
   | { readonly kind: 'enum'; readonly values: readonly string[] }
   | { readonly kind: 'parsed'; readonly parse: (text: string) => unknown };
 
-/** One field. `Given`: what its flag gives. */
+/** One field. `Given`: the type of its flag's value. */
 export interface Field<Flag extends FlagOf = FlagOf> {
   readonly flag: Flag;
   /** Below the resource's spec, by names in JSON: "bmc.cipherSuite". */
@@ -30,7 +30,7 @@ type Given<Flag> = Flag extends { readonly kind: 'boolean' }
         ? Value
         : never;
 
-/** An entry, whose conversion takes what its flag gives. */
+/** An entry, whose conversion takes the value of its flag. */
 export function field<const Flag extends FlagOf>(
   flag: Flag,
   at: string,

@@ -70,7 +70,7 @@ export function oneCommand<Item>({ brief, collection, argument, call, show }: On
   });
 }
 
-/** Shows what a command has removed: as JSON, or "NAME deleted". */
+/** Shows a removed resource: as JSON, or "NAME deleted". */
 export function showGone<D extends DescMessage>(schema: D, words: string) {
   return (
     io: CommandIo,

@@ -19,7 +19,7 @@ import { withConnection } from './calls.ts';
 
 /** How long a shell waits, milliseconds. */
 const patienceMs = 1_500;
-/** Names that are proposed at once; more of them help nobody. */
+/** Names that are proposed at once; more of them would not help. */
 const proposedMost = 100;
 
 interface Named {

@@ -21,7 +21,7 @@ const draws = [
   /^\[\?(?:(?:[13567]|12|25|47|104[789])(?:;(?!$|[hl])|(?=[hl])))+[hl]$/,
   /^\[!p$/,
 ];
-/** After ESC: identify (Z), and what begins a string. */
+/** After ESC: identify (Z), and the beginnings of strings. */
 const leftOutAfterEscape = new Set(['Z']);
 const stringsAfterEscape = new Set([']', 'P', 'X', '^', '_']);
 const eightBitStrings = new Set(['\u0090', '\u0098', '\u009d', '\u009e', '\u009f']);

@@ -9,7 +9,7 @@ const imageArgument = {
   placeholder: 'image',
 } as const;
 
-/** A host, and the image that comes onto it. */
+/** A host, and the image to deploy. */
 export const imageArguments = {
   kind: 'tuple',
   parameters: [...hostArgument.parameters, { ...imageArgument, parse: String }],

@@ -24,7 +24,7 @@ export function quoted(text: string): string {
   return `"${text.replace(/["\\*]/g, '\\$&')}"`;
 }
 
-/** What the flags of `host list` ask for. */
+/** The search that the flags of `host list` ask for. */
 export interface HostSearchFlags {
   readonly state?: readonly string[];
   readonly label?: readonly string[];

@@ -1,4 +1,4 @@
-/** `--root-disk` of hosts: which disk an image comes onto. */
+/** `--root-disk` of hosts: the disk that gets an image. */
 import { create } from '@bufbuild/protobuf';
 import { type RootDiskHints, RootDiskHintsSchema } from '@rackwright/messages';
 import { UsageError } from '../../failure.ts';

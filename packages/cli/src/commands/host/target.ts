@@ -1,4 +1,4 @@
-/** What a person waits for of a host, and whether it has come. Pure. */
+/** The target of a wait for a host, and whether it is reached. Pure. */
 import {
   failureWord,
   HoldScope,
@@ -35,18 +35,18 @@ export type Verdict =
   | { readonly kind: 'reached' }
   /** The run has ended, and not well. */
   | { readonly kind: 'failed'; readonly why: string }
-  /** It does not come by itself: a person has to act. */
+  /** It is not reached without help: a person has to act. */
   | { readonly kind: 'stuck'; readonly why: string }
-  /** Another run has come after it; how it ended is in the history. */
+  /** Another run has followed it; the history has its outcome. */
   | { readonly kind: 'passed' };
 
 const open: Verdict = { kind: 'open' };
 const reached: Verdict = { kind: 'reached' };
 
 /**
- * What a command's work leads to: its run, the state of the host's goal, or its end. Undefined: it
- * has started nothing, so that there is nothing to wait for. `isRepeated`: the request may have
- * been made before, and its run be over.
+ * The target of a command's work: its run, the state of the host's goal, or its end. Undefined: it
+ * has started nothing, so there is nothing to wait for. `isRepeated`: the request may have been
+ * made before, and its run may be over.
  */
 export function targetAfter(
   host: Host,

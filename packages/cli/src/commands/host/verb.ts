@@ -34,7 +34,7 @@ export interface VerbCall {
   readonly requestId: string;
 }
 
-/** What a command line asks of each host. */
+/** The request of a command line for each host. */
 export interface Prepared {
   /** The loss of data; unset: none. */
   readonly loss?: Destruction;

@@ -78,8 +78,8 @@ export const watchHost = buildCommand({
 });
 
 /**
- * Prints what the watch that `open` opens tells of one host, or of all where `name` is empty, until
- * `--until` is reached. Rejects with `NeverReached` or `WaitedTooLong` when it is not.
+ * Prints the events of the watch that `open` opens, about one host, or about all where `name` is
+ * empty, until `--until` is reached. Rejects with `NeverReached` or `WaitedTooLong` when it is not.
  */
 export function showUntil(
   io: CommandIo,

@@ -14,9 +14,8 @@ import { isCurrent } from './watch.ts';
 const waitsForPerson: ReadonlySet<string> = new Set(['WaitingForApproval', 'Paused']);
 
 /**
- * The pool once its hosts are on its image, where `--wait` asks for it; otherwise as it was
- * answered. Rejects with `NeverReached` when that does not come by itself, with `WaitedTooLong` or
- * `Interrupted`.
+ * With `--wait` the pool once its hosts are on its image; otherwise the answer. Rejects with
+ * `NeverReached` when that is not reached without help, with `WaitedTooLong` or `Interrupted`.
  */
 export async function poolDone(
   io: CommandIo,

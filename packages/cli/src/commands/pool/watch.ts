@@ -98,8 +98,8 @@ function lateText({ flags, name, lastLines }: Watch): string {
 }
 
 /**
- * Whether its hosts are on its image. Throws `NeverReached` once they do not come there by
- * themselves: the rollout is halted, or the pool has gone back from the image.
+ * Whether its hosts are on its image. Throws `NeverReached` once they do not get there without
+ * help: the rollout is halted, or the pool has gone back from the image.
  */
 export function isCurrent({ name, status }: Pool): boolean {
   const upToDate = status?.conditions.find(({ type }) => type === 'UpToDate');

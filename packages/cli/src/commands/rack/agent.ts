@@ -51,7 +51,7 @@ export const joinToken = buildCommand({
   },
 });
 
-/** What the person does next, and what the agent will check. */
+/** The person's next action, and what the agent will check. */
 function advice(rack: string, made: JoinToken, server: string): string[] {
   const until = made.expireTime && timestampDate(made.expireTime).toISOString();
   // A control plane without a configured name of its own knows itself as localhost only.

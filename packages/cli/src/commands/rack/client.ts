@@ -74,7 +74,7 @@ function keyFields({ clock }: CommandIo, status: RackStatus | undefined): [strin
   ];
 }
 
-/** What the agent has seen that the store lacks, for the person who accepts it. */
+/** Revisions that the agent has seen and the store lacks, for the person who accepts it. */
 function restoredFields(
   { clock }: CommandIo,
   restored: RestoredStore | undefined,
@@ -89,7 +89,7 @@ function restoredFields(
   ];
 }
 
-/** What its agent says is wrong on its network. */
+/** The faults that its agent reports on its network. */
 function faultFields({ clock }: CommandIo, status: RackStatus | undefined): [string, string][] {
   return (status?.faults ?? []).map(({ type, message, since }): [string, string] => {
     return ['fault', `${enumName('RackFaultType', type)}: ${message} (${ago(clock, since)})`];

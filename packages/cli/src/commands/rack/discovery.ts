@@ -1,4 +1,4 @@
-/** What `rack update` says of machines that nobody knows. */
+/** The flags of `rack update` about unknown machines. */
 import { create, fromJson, type JsonValue } from '@bufbuild/protobuf';
 import {
   type AcceptanceRule,

@@ -1,4 +1,4 @@
-/** rackwright completion bash, zsh, fish: what lets a shell complete commands and names. */
+/** rackwright completion bash, zsh, fish: scripts by which a shell completes commands and names. */
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import { briefs } from '../../briefs.ts';
 import type { CliContext } from '../../command-io.ts';
