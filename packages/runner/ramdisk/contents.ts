@@ -271,9 +271,9 @@ export const KERNEL_MODULES = [
 ] as const;
 
 /**
- * Commands that programs call by these names. The applets of busybox only ask process 1 to do it, and a shell of
- * busybox prefers them to anything in PATH: `init` handles their requests. All others do it at
- * once.
+ * Commands that programs call by these names. The applets of busybox only ask process 1 to do it,
+ * and a shell of busybox prefers them to anything in PATH: `init` handles their requests. All
+ * others do it at once.
  */
 export const POWER_COMMANDS = ['halt', 'poweroff', 'reboot'] as const;
 
