@@ -5,9 +5,9 @@
  * K1 Nothing but Hello is sent before Welcome, and nothing is handed on before it.
  * K2 At most one stream is in use. Messages of an abandoned stream are ignored. When the link moves
  *    to another session, the next stream is opened first. From the Hello of the next stream on,
- *    only leases of the old stream count: that Hello does not cover any other message of the old
- *    stream. The old stream is dropped when the next one is welcomed, whose control plane sends
- *    those messages again. They are processed late when the next one is not welcomed.
+ *    only leases of the old stream count, because that Hello covers nothing that arrives later.
+ *    Other messages are held. They are dropped when the next stream is welcomed, because its
+ *    control plane sends them again. They are processed late when it is not.
  * K3 Attempts to connect are spread by full jitter over a delay that doubles and is capped.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
