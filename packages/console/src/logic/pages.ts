@@ -35,7 +35,7 @@ export function rowAt<T>(pages: Pages<T>, index: number): T | undefined {
   return pages.get(Math.floor(index / pageRows))?.rows[index % pageRows];
 }
 
-/** The pages with a row replaced; the same pages where no row is that one. */
+/** The pages with a row replaced; unchanged when no page has that row. */
 export function withRow<T>(pages: Pages<T>, row: T, isSame: (other: T) => boolean): Pages<T> {
   for (const [number, page] of pages) {
     const at = page.rows.findIndex(isSame);
