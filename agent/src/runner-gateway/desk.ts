@@ -440,7 +440,7 @@ function remember(boots: Map<string, string>, boot: string, why: string, max: nu
   if (boots.size > max && oldest !== undefined) boots.delete(oldest);
 }
 
-/** A runner's texts are cut before they are kept, whichever program the runner is. */
+/** A runner's texts are cut before they are kept, for every program that acts as a runner. */
 function decodeReport(report: agent.Report): ReturnType<typeof resultFromWire> {
   const decoded = resultFromWire(report);
   return decoded.kind === 'unsupported' ? decoded : boundResult(decoded);

@@ -8,7 +8,7 @@ import { notDurable } from './results.ts';
 import { AgentSession } from './session.ts';
 import { journalPath, snapshotPath, type Work, World } from './testing/world.ts';
 
-/** A world whose agent is connected. */
+/** A test setup whose agent is connected. */
 async function connected(): Promise<World> {
   const world = new World();
   await world.bootAndConnect();

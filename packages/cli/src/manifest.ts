@@ -10,7 +10,7 @@
  * left out where the machine says it itself. CSV names its columns in the first line; labels are
  * written as "role=db;site=a" there.
  *
- * M1 Every problem is told at once, each with its line.
+ * M1 All problems are reported at once, each with its line.
  */
 import { create } from '@bufbuild/protobuf';
 import {

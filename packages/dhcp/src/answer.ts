@@ -5,7 +5,7 @@
  *    of a proxy have `yiaddr` 0 and the vendor class of the client).
  * A2 A discover is answered on the DHCP port, a request or inform on the PXE port, nothing else
  *    anywhere: requests on the DHCP port belong to the address server.
- * A3 Who has nothing to boot gets silence, and so waits no longer than for other offers.
+ * A3 A client without a boot gets no answer, and so waits no longer than for other offers.
  * A4 Pure and total over decoded packets: a malformed message type is silence with a reason, and
  *    what a client says beside it counts as not there when it cannot be decoded.
  */

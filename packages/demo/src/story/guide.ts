@@ -9,7 +9,7 @@
  *     <!-- demo: COMMAND -->                 any command of a script, as `swap h1`
  *     <!-- demo: next see expect "TEXT" -->  how the next line is run: `run` without it, `fail`,
  *                                            `see`; and what it has to print
- *     <!-- demo: next input TEXT -->         what the next line is told on standard input
+ *     <!-- demo: next input TEXT -->         the standard input of the next line
  *     <!-- demo: next with NAME=VALUE -->    what stands for NAME in the next line, as `plan:h1`
  *     <!-- demo: by hand: WHY -->            the next block is not run
  */

@@ -4,7 +4,7 @@
  *
  *     0        boot code: the words `bootCode`; a partition table of four entries; 55 aa
  *     1 MiB    the system's partition: one line of JSON (`SystemHeader`), then its body
- *     behind   a partition with the data of the first boot, made by whoever writes the image
+ *     behind   a partition with the data of the first boot, made by the writer of the image
  *
  * S1 A system whose body is not whole does not start.
  * S2 It knows no more of the machine than what stands on its disk: whom it calls when it runs is
