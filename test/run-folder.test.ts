@@ -26,13 +26,16 @@ function left(folder: string): string[] {
   return [...folders, ...processesOf(folder).map(({ words }) => words)];
 }
 
-test.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)('a run that ends by %s', async (signal) => {
-  const { RACKWRIGHT_TEST_FOLDER: _ours, ...env } = process.env;
-  const args = ['--input-type=module', '-e', run];
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
-  const [said] = (await once(child.stdout, 'data')) as [Buffer];
-  const folder = said.toString().trim();
-  expect(processesOf(folder), 'its program and its warden').toHaveLength(2);
-  child.kill(signal);
-  await expect.poll(() => left(folder), { interval: 20 }).toEqual([]);
-});
+test.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
+  'a run that ends by %s leaves neither folder nor process',
+  async (signal) => {
+    const { RACKWRIGHT_TEST_FOLDER: _ours, ...env } = process.env;
+    const args = ['--input-type=module', '-e', run];
+    const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'ignore'] });
+    const [said] = (await once(child.stdout, 'data')) as [Buffer];
+    const folder = said.toString().trim();
+    expect(processesOf(folder), 'its program and its warden').toHaveLength(2);
+    child.kill(signal);
+    await expect.poll(() => left(folder), { interval: 20 }).toEqual([]);
+  },
+);

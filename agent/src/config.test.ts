@@ -217,7 +217,7 @@ describe('the nearest name', () => {
     expect(nearestName('port', [])).toBeUndefined();
   });
 
-  test('of a known name is that name', () => {
+  test('a known name is the nearest name to itself', () => {
     const names = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,12}$/), { minLength: 1 });
     fc.assert(
       fc.property(names, (known) => {

@@ -49,7 +49,7 @@ test('an interface that was not there is told when it has stayed for a look', as
   expect(come).toHaveLength(1);
 });
 
-test('an interface that has come again is another one; one that stays is none', async () => {
+test('an interface that comes again is told as a new one; one that stays is not', async () => {
   const { there, gone, come, later } = await setUp({ eth1: 2, eth2: 3 });
   await later();
   there.delete('eth1');
@@ -71,7 +71,7 @@ test('nothing is told after the end', async () => {
   expect(come).toEqual([]);
 });
 
-test('this machine’s own are seen, and a name that is none is not', async () => {
+test('the interfaces of this machine are seen, and a name of none is not', async () => {
   const seen = await lookAtInterfaces(nodeDisk());
   const own = Object.entries(networkInterfaces());
   const others = own.filter(([, addresses = []]) => addresses.some(({ internal }) => !internal));

@@ -120,7 +120,7 @@ describe('the sockets that were handed over', () => {
     expect(division).toEqual({ served: [listed.interfaces[1]], awaited: ['eth1'], closed: [] });
   });
 
-  test('of one interface are served when another comes without its own', () => {
+  test('the sockets of one interface are served when another comes without its own', () => {
     const some = handed('eth1');
     const served = [listed.interfaces[0]];
     const before = divideInterfaces(listed, some, (name) => name === 'eth1');

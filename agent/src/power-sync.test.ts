@@ -256,7 +256,7 @@ describe('power sync', () => {
     expect(looking.calls.slice(length).map(({ bmc }) => bmc)).not.toContain('10.0.0.1');
   });
 
-  test('without the secret of a host looks at nothing', async () => {
+  test('a host without its secret is not looked at', async () => {
     const looking = await Looking.open(1);
     await looking.sync({ version: 2n });
     await looking.run(2);
@@ -277,7 +277,7 @@ describe('power sync', () => {
 });
 
 describe('a BMC', () => {
-  test('that is silent is told of after three looks, once, and when it answers again', async () => {
+  test('a silent BMC is told of after three looks, once, and when it answers again', async () => {
     const looking = await Looking.open(1);
     await looking.sync();
     await looking.run();
@@ -292,7 +292,7 @@ describe('a BMC', () => {
     expect(looking.told()).toEqual([{ on: undefined, reachable: true, cause: 'none' }]);
   });
 
-  test('that refuses the password is not asked again before there is another', async () => {
+  test('a BMC that refuses the password is not asked again before there is another', async () => {
     const looking = await Looking.open(1);
     looking.bmc().password = 'changed at the BMC';
     await looking.sync();
@@ -306,7 +306,7 @@ describe('a BMC', () => {
     expect(looking.told()).toEqual([seenOff]);
   });
 
-  test('that says it is another machine tells no power', async () => {
+  test('a BMC that says it is another machine tells no power', async () => {
     const looking = await Looking.open(1);
     await looking.sync();
     await looking.run();
@@ -318,7 +318,7 @@ describe('a BMC', () => {
     expect(looking.digests().at(-1)?.hosts[0]?.poweredOn).toBeUndefined();
   });
 
-  test('that has become another machine is found even when its power is the same', async () => {
+  test('a BMC that is another machine by now is found though its power is the same', async () => {
     const looking = await Looking.open(1);
     await looking.sync();
     await looking.run();
@@ -379,7 +379,7 @@ describe('an operation', () => {
     expect(looking.digests().at(-1)?.hosts[0]?.poweredOn).toBeUndefined();
   });
 
-  test('whose runner is gone is interrupted once its host is seen off', async () => {
+  test('an operation whose runner is gone is interrupted once its host is seen off', async () => {
     const looking = await Looking.open(1);
     const { world } = looking;
     world.work = (operation, context) => {

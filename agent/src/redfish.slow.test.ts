@@ -55,7 +55,7 @@ describe('a Redfish BMC', () => {
     });
   });
 
-  test('without drives has no list, which is no error', async () => {
+  test('a BMC without drives has no list, which is no error', async () => {
     const { bmc, execute } = await startHost();
     const result = await execute({ case: 'verifyAccess', value: { bmc: access(bmc, '') } });
     expect(drivesOf(result)).toMatchObject({
@@ -72,7 +72,7 @@ describe('a Redfish BMC', () => {
     expect(boots).toEqual([{ device: 'pxe', mode: 'uefi' }]);
   });
 
-  test('that another took the place of gets no credential', async () => {
+  test('a BMC that another took the place of gets no credential', async () => {
     const { bmc } = await startHost();
     const { certificateSha256: pinned, port } = bmc;
     await bmc.close();
@@ -101,7 +101,7 @@ describe('a Redfish BMC', () => {
     [{ kind: 'slow', delayMs: 100 }, { kind: 'complete' }],
   ];
   for (const [fault, expected] of faults) {
-    test(`that is broken by ${JSON.stringify(fault)} is told apart`, async () => {
+    test(`a BMC that is broken by ${JSON.stringify(fault)} is told apart`, async () => {
       const { bmc, execute } = await startHost();
       bmc.setFault(fault);
       const result = await execute({ case: 'setPower', value: { bmc: access(bmc, ''), on: true } });

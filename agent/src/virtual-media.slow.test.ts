@@ -83,7 +83,7 @@ test('a medium that was left behind is ejected before the host boots its disk', 
   expect(events).toEqual([...asBooted, 'no grant', 'off', 'no grant', 'ejected', 'on from disk']);
 });
 
-test('it is ejected too from a host whose boot method is the network again', async () => {
+test('a medium is ejected too from a host whose boot method is the network again', async () => {
   const { events, setPower } = await setUp();
   await setPower(toRunner);
   await setPower({ on: false, bootMethod: BootMethod.NETWORK });

@@ -13,7 +13,7 @@ test('a magic packet is six bytes FF and the address sixteen times', () => {
   );
 });
 
-test('it goes to port 9 of every network, also where another one is down', async () => {
+test('a magic packet goes to port 9 of every network, also where another one is down', async () => {
   const bound: UdpBind[] = [];
   const sent: string[] = [];
   const udp: Pick<Udp, 'bind'> = {

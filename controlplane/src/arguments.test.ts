@@ -9,7 +9,7 @@ const run = {
   newAdminToken: false,
 };
 
-test('it serves, checks a configuration, and copies its state', () => {
+test('the program serves, checks a configuration, and copies its state', () => {
   expect(parseArguments([])).toEqual({ kind: 'run', options: run });
   expect(parseArguments(['--config', 'a.yaml', '--restored', '--new-admin-token'])).toEqual({
     kind: 'run',

@@ -6,7 +6,7 @@ import { parseConfig } from './config.ts';
 const derivedOf64 = { connectionsMax: 64, connectionsForKnownMax: 16, strangersMax: 4 };
 
 describe('the configuration', () => {
-  test('of an empty file has every default, visibly and frozen', () => {
+  test('an empty file has every default, visibly and frozen', () => {
     const config = parseConfig('');
     expect(config).toMatchObject({
       dataFolder: '/var/lib/rackwright',

@@ -118,14 +118,14 @@ describe('an operator at the agents’ port', () => {
 });
 
 describe('a certificate of the right authority for another purpose', () => {
-  test('that is the control plane’s own opens no session as an agent', async () => {
+  test('a certificate that is the control plane’s own opens no session as an agent', async () => {
     const { agentsPort } = fixture.controlPlane;
     expect(await shakeHands(agentsPort, keyOf(agentPapers()))).toBe('TLSv1.3');
     expect(await shakeHands(agentsPort, keyOf(serverPapers()))).not.toMatch(/^TLS/);
     expect(await shakeHands(agentsPort, {})).not.toMatch(/^TLS/);
   });
 
-  test('that is an agent’s is no control plane’s for operators and other agents', async () => {
+  test('a certificate of an agent is no control plane’s for operators and agents', async () => {
     const posing = await tlsServer(keyOf(agentPapers()));
     const real = await tlsServer(keyOf(serverPapers()));
     const asks = (port: number) => shakeHands(port, { rejectUnauthorized: true });

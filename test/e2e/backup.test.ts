@@ -39,7 +39,7 @@ const isHeld = ({ status }: Host) =>
 const isAvailable = ({ status }: Host) =>
   status?.state === HostState.AVAILABLE && status.run?.phase === RunPhase.ENDED;
 
-test('comes back as another incarnation: hosts are held, until a person decides', async () => {
+test('a restored copy is another incarnation, and holds hosts until a person decides', async () => {
   const rack = await Rack.start({
     machines: [machineOf(1), machineOf(2)],
     goal: HostGoal.MANAGEABLE,

@@ -70,7 +70,7 @@ function waitingFor(rack: Rack, host: string, reason: string): Promise<Host> {
 }
 
 test(
-  'a freeze in the middle of several cleans: what runs finishes, nothing else begins, thaw goes on',
+  'a freeze amid several cleans lets the steps under way finish, and others wait for the thaw',
   async () => {
     await withMachines(3, async (rack) => {
       const [first, second, third] = rack.machines as [MachineFolder, MachineFolder, MachineFolder];
@@ -99,7 +99,7 @@ test(
 );
 
 test(
-  'a limit of one and a wipe budget: hosts go one after the other, and the rest show their place',
+  'a limit of one and a wipe budget let hosts go one by one, and the rest show their place',
   async () => {
     await withMachines(3, async (rack) => {
       // Longer than two cleans take on a busy machine: only a person ends this wait.

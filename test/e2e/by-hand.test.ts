@@ -40,7 +40,9 @@ function untilEnded(rack: Rack, kind: RunKind): Promise<Host> {
   });
 }
 
-test('is inspected by two words and a button, whoever is killed', { timeout }, async () => {
+test('a host without a BMC is inspected by two words and a button, whoever is killed', {
+  timeout,
+}, async () => {
   const rack = await Rack.start({ machines: [machine], goal: HostGoal.MANAGEABLE });
   const [folder] = rack.machines;
   if (folder === undefined) throw new Error('no machine');
@@ -79,7 +81,9 @@ test('is inspected by two words and a button, whoever is killed', { timeout }, a
   }
 });
 
-test('is inspected by the socket that a device switches', { timeout }, async () => {
+test('a host without a BMC is inspected by the socket that a device switches', {
+  timeout,
+}, async () => {
   const rack = await Rack.start({ machines: [machine], goal: HostGoal.MANAGEABLE });
   const [folder] = rack.machines;
   if (folder === undefined) throw new Error('no machine');

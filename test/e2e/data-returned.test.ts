@@ -40,7 +40,7 @@ async function verified(rack: Rack, folder: string, files: readonly string[], mo
 }
 
 describe('a disk whose data is back once it was off', () => {
-  test('its certificate is revoked, and the files alone say so', async () => {
+  test('a disk whose data is back loses its certificate, and the files alone say so', async () => {
     const rack = await Rack.start({ machines: [forgetfulMachine], goal: HostGoal.MANAGEABLE });
     try {
       await cleanOnce(onlyRow(rack));

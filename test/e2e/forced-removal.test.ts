@@ -151,7 +151,7 @@ afterAll(() => racks.close());
 
 describe('the kill table of a forced removal', () => {
   test.for(rows)(
-    'kill -9 of the $victim at $boundary',
+    'a forced removal survives kill -9 of the $victim at $boundary',
     { timeout },
     ({ boundary, victim, notes: noteCount, tombstones, successor }) =>
       racks.use(async (rack) => {

@@ -82,7 +82,7 @@ test('a script reboots its host, and the next step boots it again', { timeout: r
 
 describe.concurrent('a hand-off, kill -9', () => {
   test.for(rows)(
-    'of the $victim at $name',
+    'a hand-off survives kill -9 of the $victim at $name, and acts as the table says',
     { timeout: rowTimeoutMs },
     ({ name, occurrence, victim, expected }) =>
       racks.use(async (rack) => {

@@ -161,7 +161,7 @@ describe('every field of what an agent sends', () => {
     expect(unknown.map(({ path }) => path)).toEqual([]);
   });
 
-  test('that is known is there', () => {
+  test('every field that the table names exists', () => {
     const fields = new Set(
       [...session, ...enrolment].map(({ field }) => `${field.parent.typeName}.${field.name}`),
     );
@@ -174,7 +174,7 @@ describe('every field of what an agent sends', () => {
     expect(gone).toEqual([]);
   });
 
-  test('that names something has values of another rack', () => {
+  test('a field that names something has values of another rack', () => {
     const without = named.filter(({ kind }) => site.others[kind ?? 'free'].length === 0);
     expect(without.map(({ path }) => path)).toEqual([]);
     expect(named.length).toBeGreaterThan(40);
@@ -200,13 +200,13 @@ describe('an agent that names what is another rack’s', () => {
   const isHello = (saying: string) => saying === 'hello';
 
   test.each(sayings.filter(([saying]) => !isHello(saying)))(
-    'everywhere in %s changes and learns nothing',
+    'an agent that names another rack’s things all over %s changes and learns nothing',
     { timeout },
     everywhere,
   );
 
   test.each(named.map((leaf) => [leaf.path, leaf] as const))(
-    'in %s changes and learns nothing',
+    'an agent that names another rack’s things in %s changes and learns nothing',
     {
       timeout: 60_000,
     },
@@ -216,7 +216,7 @@ describe('an agent that names what is another rack’s', () => {
   );
 
   test.each(sayings.filter(([saying]) => isHello(saying)))(
-    'everywhere in %s changes and learns nothing',
+    'an agent that names another rack’s things all over %s changes and learns nothing',
     { timeout },
     everywhere,
   );
@@ -256,7 +256,7 @@ describe('an agent that asks for a certificate', () => {
   }
 
   test.each(enrolment.map((leaf) => [leaf.path, leaf] as const))(
-    'with another rack’s %s gets none, and changes nothing',
+    'a request with another rack’s %s gets no certificate, and changes nothing',
     async (_path, leaf) => {
       // A token that was stolen before its use is a key to its rack: no other lie is one.
       const lies = leaf.kind === 'joinToken' ? ['bravo.x'] : site.others[leaf.kind ?? 'free'];

@@ -40,7 +40,9 @@ type Delays = typeof delays extends fc.Arbitrary<infer T> ? T : never;
 
 describe.concurrent('an agent that dies at a disk, with delays', () => {
   for (let seed = firstSeed; seed < firstSeed + runs; seed += 1) {
-    test(`seed ${seed}: each disk is erased once`, { timeout: rowTimeoutMs }, async () => {
+    test(`each disk is erased once with the delays of seed ${seed}`, {
+      timeout: rowTimeoutMs,
+    }, async () => {
       const [drawn] = fc.sample(delays, { seed, numRuns: 1 });
       if (drawn === undefined) throw new Error('nothing was drawn');
       const words = `seed ${seed}: ${JSON.stringify(drawn)}`;

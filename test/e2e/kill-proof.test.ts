@@ -61,7 +61,7 @@ async function judgedAfterOneKill(row: Row, victim: Victim, name: string): Promi
 
 describe.concurrent('the kill table of reading again', () => {
   test.for(rowsOf(proofBoundaries))(
-    'kill -9 of the $victim at $name',
+    'a clean that reads again survives kill -9 of the $victim at $name',
     { timeout: rowTimeoutMs },
     ({ name, occurrence, victim }) =>
       racks.use(async (rack) => {
@@ -77,7 +77,7 @@ describe.concurrent('the kill table of reading again', () => {
 
 describe.concurrent('the kill table of a disk whose data comes back', () => {
   test.for(rowsOf(revocationBoundaries))(
-    'kill -9 of the $victim at $name',
+    'a clean whose disk has data come back survives kill -9 of the $victim at $name',
     { timeout: rowTimeoutMs },
     ({ name, occurrence, victim }) =>
       racks.use(async (rack) => {

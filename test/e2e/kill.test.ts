@@ -16,7 +16,7 @@ const rows = boundaries.flatMap(({ name, occurrence }) =>
 
 describe.concurrent('the kill table', () => {
   test.for(rows)(
-    'kill -9 of the $victim at $name',
+    'a clean survives kill -9 of the $victim at $name',
     { timeout: rowTimeoutMs },
     ({ name, occurrence, victim, expected }) =>
       racks.use(async (rack) => {

@@ -39,7 +39,7 @@ function writes(folder: MachineFolder): number {
 }
 
 test(
-  'holds every host of the rack, orders nothing, and cleans to the end once a person has looked',
+  'a restored store holds every host, and cleans to the end once a person has looked',
   async () => {
     const rack = await Rack.start({ machines: [machine] });
     try {

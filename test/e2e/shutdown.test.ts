@@ -81,7 +81,9 @@ function forcedAtMs(machine: MachineFolder): Promise<number> {
 const asks = (commands: readonly string[], command: string) =>
   commands.filter((each) => each === command).length;
 
-test('who ignores it is forced off at the deadline, whoever is killed', { timeout }, async () => {
+test('a system that ignores the request is forced off at the deadline, whoever is killed', {
+  timeout,
+}, async () => {
   const rack = await startRack();
   try {
     const [folder] = rack.machines;
@@ -134,7 +136,7 @@ test('a person ends the wait, and the system is forced off at once', { timeout }
   }
 });
 
-test('who stops in time is not forced, by Redfish', { timeout }, async () => {
+test('a system that stops in time is not forced, by Redfish', { timeout }, async () => {
   const rack = await startRack();
   const folder = rack.machines[0]?.folder ?? '';
   const system = new SoftwareMachine({ folder, program: programOf('machine') });

@@ -13,7 +13,7 @@ const machine: MachinePlan = {
   disks: [{ name: 'vda', serial: 'DISK-1', kind: 'discard' }],
 };
 
-test('is the step that never came, and a fault of the rack until it is seen', async () => {
+test('a boot MAC that is not seen fails the boot, and is a fault of the rack', async () => {
   const rack = await Rack.start({
     machines: [machine],
     goal: HostGoal.MANAGEABLE,

@@ -6,7 +6,7 @@ function mutant(id: string, status: string, line = 1, replacement = 'true'): Mut
   return { id, status, replacement, mutatorName: 'ConditionalExpression', location };
 }
 
-test('who was killed or ran without end was noticed; what was left out counts for nothing', () => {
+test('a mutant that was killed or ran without end is noticed; one left out does not count', () => {
   const statuses = ['Killed', 'Timeout', 'Survived', 'NoCoverage', 'Ignored', 'CompileError'];
   const mutants = statuses.map((status, at) => mutant(String(at), status));
   expect(scoreOf({ files: { 'a.ts': { mutants } } })).toEqual({

@@ -44,7 +44,7 @@ beforeEach((context) => {
 });
 
 describe('the units of the packages', () => {
-  test.each(services)('%s: the service is hardly exposed', (name, unit) => {
+  test.each(services)('the service of %s is hardly exposed', (name, unit) => {
     const { stdout, status } = analyze('security', '--offline=true', join(files, name, unit));
     expect(status, stdout).toBe(0);
     const said = /exposure level for .*: (\d+\.\d)/.exec(stdout)?.[1];
@@ -52,12 +52,12 @@ describe('the units of the packages', () => {
     expect(Number(said)).toBeLessThanOrEqual(exposureMax);
   });
 
-  test.each(services)('%s: no memory of the service comes to a disk', (name, unit) => {
+  test.each(services)('no memory of the service of %s comes to a disk', (name, unit) => {
     const lines = readFileSync(join(files, name, unit), 'utf8').split('\n');
     expect(lines).toEqual(expect.arrayContaining(['LimitCORE=0', 'MemorySwapMax=0']));
   });
 
-  test.each(services)('%s: a flood cannot take the memory of the machine', (name, unit) => {
+  test.each(services)('a flood cannot take the memory of the machine through %s', (name, unit) => {
     expect(readFileSync(join(files, name, unit), 'utf8')).toMatch(/^MemoryMax=[1-9]\d*G$/m);
   });
 

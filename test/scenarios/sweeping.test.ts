@@ -109,7 +109,7 @@ test('a report after a run has timed out is told once, and changes nothing', asy
   expect(await office.run('h1', 'clear')).toMatchObject({ state: TIMED_OUT });
 });
 
-test('of the runs that ended the last ten are kept, and what they wrote with them', async () => {
+test('the last ten of the runs that ended are kept, and what they wrote with them', async () => {
   const office = await Office.open();
   await office.template('clear', bmcTemplate('clear'));
   await office.create('h1', 'clear');

@@ -391,7 +391,7 @@ test('tinkerbell-L25: a host that others write makes a start wait, not fail', as
   expect(await office.run('h1', 'clear')).toMatchObject({ number: 2n, state: RUNNING });
 });
 
-test('of two control planes that see the same workflow one starts its run', async () => {
+test('one of two control planes that see the same workflow starts its run', async () => {
   const office = await Office.open();
   const other = await Office.start(office.site, 'b');
   await office.create('h1', 'clear');

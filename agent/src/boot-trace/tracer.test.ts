@@ -48,7 +48,7 @@ function sight(n: number, stage: BootSight['stage']): BootSight {
 
 const kindsOf = ({ steps }: BootTrace) => steps.map(({ kind }) => kind);
 
-test('a boot whose runner comes is told with that, and never else', async () => {
+test('a boot whose runner comes is reported when it comes, and at no other time', async () => {
   tracer.opened(opened(1));
   for (let seconds = 0; seconds < 170; seconds += 10) {
     tracer.saw(sight(1, 'discover'));
@@ -63,7 +63,7 @@ test('a boot whose runner comes is told with that, and never else', async () => 
   expect([told, unseen]).toEqual([[], []]);
 });
 
-test('one that stands still is told once, and again before its end if anything came', async () => {
+test('a boot that stands still is reported once, and before its end if more came', async () => {
   tracer.opened(opened(1));
   tracer.saw(sight(1, 'discover'));
   await time.run(300_000);
@@ -74,7 +74,7 @@ test('one that stands still is told once, and again before its end if anything c
   expect(told[1]?.trace.steps[1]).toMatchObject({ kind: BootStepKind.OFFER, count: 1_000 });
 });
 
-test('one of which nothing is seen is told before its grant ends, as unseen', async () => {
+test('a boot of which nothing is seen is reported as unseen before its grant ends', async () => {
   const grant = opened(1);
   tracer.opened({ ...grant, expiresAtMs: grant.openedAtMs + 20_000 });
   await time.run(17_900);

@@ -12,7 +12,7 @@ function waterfallOf(events: readonly WaterfallEvent[]): Waterfall {
   return events.reduce<Waterfall>((before, one, at) => afterEvent(before, one, at * 100), []);
 }
 
-test('what is asked again is the same step, with its last time and why it failed last', () => {
+test('a repeated request is the same step, with its last time and its last failure', () => {
   const kernel = { stage: 'kernel', program: 'loader', transport: 'http' } as const;
   const steps = waterfallOf([
     event({ problem: 'another server is at work' }),

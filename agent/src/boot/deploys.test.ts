@@ -91,7 +91,7 @@ test.each([
   expect(lines.join()).not.toContain(token);
 });
 
-test('who phones home has to POST, to an address that hosts are told of', async () => {
+test('a host that phones home has to POST, to an address that hosts are told of', async () => {
   const pages = { phoneHome: async () => 'proved' as const };
   expect((await (await serve(pages)).ask(home)).status).toBe(405);
   await shell?.close();

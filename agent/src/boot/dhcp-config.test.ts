@@ -42,7 +42,7 @@ describe('the addresses of others are not given to hosts:', () => {
     ['this agent', '10.77.0.1'],
     ['a router', '10.77.0.254'],
     ['a DNS server', '10.77.0.2'],
-  ])('%s', (whose, address) => {
+  ])('a range does not hold the address of %s', (whose, address) => {
     const range = { first: address, last: address };
     expect(addressPlanOf({ ...good, range }, '10.77.0.1')).toBe(
       `range must not contain ${address}, the address of ${whose}`,

@@ -53,7 +53,7 @@ function textOf(found: FoundFile): string {
   return found.kind === 'kept' ? Buffer.from(found.bytes).toString() : found.kind;
 }
 
-test('who asks first is not answered, and finds the file when it asks again', async () => {
+test('the first caller gets no answer, and finds the file when it asks again', async () => {
   const { files, ask, reads } = keeper(100, { kernel: 'a kernel' });
   expect(files.find('kernel').kind).toBe('later');
   expect(textOf(await ask('kernel'))).toBe('a kernel');

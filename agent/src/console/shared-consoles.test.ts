@@ -62,7 +62,7 @@ test('all hear one session, and the BMC is let go with the last of them', async 
   expect(opens).toBe(2);
 });
 
-test('who gives up while it opens ends it, unless another one waits for it too', async () => {
+test('a viewer that gives up while it opens ends it, unless another one waits too', async () => {
   const opening = Promise.withResolvers<void>();
   const slow: OpenConsole = async (hear, signal) => {
     await opening.promise;

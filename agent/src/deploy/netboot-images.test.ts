@@ -55,7 +55,7 @@ function setUp() {
   return { images, log, lost, time, world };
 }
 
-test('what hosts boot is here and held, and takes no turn of who fetches', async () => {
+test('an image that hosts boot is here and held, and takes no turn of a fetch', async () => {
   const { images, time, world } = setUp();
   images.want([deployment('a', '1'), deployment('b', '1'), deployment('c', '2')]);
   expect(images.find(deployment('a', '1')).kind).toBe('waiting');

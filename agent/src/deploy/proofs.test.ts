@@ -99,7 +99,7 @@ test('the call of an older deployment never proves the one that is waited for', 
   expect(await proved).toBe(false);
 });
 
-test('who waits hears of it at once, and of one that came before as well', async () => {
+test('a waiter hears of a proof at once, and of one that came before as well', async () => {
   const { call, proofs } = await setUp();
   const { signal } = new AbortController();
   const proved = proofs.whenProved(deploymentIdOf(uid, asRunNumber(4)), 60_000, signal);
@@ -117,7 +117,7 @@ test('nobody is believed whose proof the disk does not take', async () => {
   expect(await call(3)).toBe('proved');
 });
 
-test('of a host that is forgotten no proof is left, after a restart neither', async () => {
+test('a host that is forgotten leaves no proof behind, after a restart neither', async () => {
   const { call, journal, platters, proofs, time } = await setUp();
   await call(3);
   await proofs.forgetHost(uid);

@@ -249,7 +249,7 @@ describe('the renewal', () => {
     expect(virtual.step()).toBe(false);
   });
 
-  test('of a certificate that had ended before it was here is tried again', async () => {
+  test('a certificate that had ended before it was here is tried again', async () => {
     const virtual = new VirtualClock();
     const retries: number[] = [];
     const error = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));
@@ -267,7 +267,7 @@ describe('the renewal', () => {
     expect(Math.min(...retries)).toBeGreaterThanOrEqual(0);
   });
 
-  test('of a certificate that has ended is tried more often than one an hour', async () => {
+  test('a certificate that has ended is tried more often than one an hour', async () => {
     const virtual = new VirtualClock();
     const retries: number[] = [];
     const error = (fields: LogFields) => void retries.push(Number(fields['retryInMs']));

@@ -22,7 +22,7 @@ function crowd(atOnceMax: number, waitingMax = 100) {
   return { enter, entered, leave, places: () => Object.fromEntries(places) };
 }
 
-test('lets so many in at once, and tells the others their places', async () => {
+test('admits a bounded number at once, and tells the others their places', async () => {
   const { enter, entered, leave, places } = crowd(2);
   await Promise.all([enter('a'), enter('b')]);
   for (const who of ['c', 'd', 'e']) void enter(who);

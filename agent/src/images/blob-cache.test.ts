@@ -454,7 +454,7 @@ describe('a blob on its way', () => {
     expect(cache.find(digest)).toBeDefined();
   });
 
-  test('whose bytes are of another is shown to its end to nobody', async () => {
+  test('a blob whose bytes are of another is shown to its end to nobody', async () => {
     const bytes = bytesOf('a', 3_000_000);
     const digest = digestOf(bytes);
     const cache = await open(5_000_000);

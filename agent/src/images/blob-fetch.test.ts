@@ -122,7 +122,7 @@ describe('a disk that is slow to make durable', () => {
     return { ...files, openPart };
   }
 
-  test('is not waited for by whoever reads what comes, and is at the end', async () => {
+  test('a reader does not wait for the disk; the end of the fetch does', async () => {
     const slow = Promise.withResolvers<void>();
     const source = new GatedSource(large);
     source.letTo(large.length);
@@ -136,7 +136,7 @@ describe('a disk that is slow to make durable', () => {
     expect(cache.find(wantedLarge.digest)).toBeDefined();
   });
 
-  test('and refuses in the end ends the fetch, before all has come', async () => {
+  test('a disk that refuses in the end ends the fetch, before all has come', async () => {
     const full = Object.assign(new Error('EIO'), { code: 'EIO', errno: -5 });
     const refusing = Promise.reject(full);
     refusing.catch(() => {});
@@ -246,7 +246,7 @@ describe('a disk that is full', () => {
     };
   }
 
-  test('and fills up under a manifest, which is there to be written once more', async () => {
+  test('a disk that fills up under a manifest takes the manifest at the next write', async () => {
     const cache = await open(100_000_000, filling());
     await withOther(cache);
     cache.release(otherWanted.digest);
@@ -261,7 +261,7 @@ describe('a disk that is full', () => {
     expect(Buffer.from(found).equals(manifest)).toBe(true);
   });
 
-  test('and fills up in the middle costs what is not held, and then the fetch', async () => {
+  test('a disk that fills up midway costs what is not held, and then the fetch', async () => {
     const cache = await open(100_000_000, filling());
     await withOther(cache);
     const source = new GatedSource();

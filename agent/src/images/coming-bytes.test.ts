@@ -36,7 +36,7 @@ test('a reader waits for bytes, and for the end until all was proved', async () 
   expect(end()).toBe(sizeBytes);
 });
 
-test('of a blob that is shorter than what is withheld nothing is shown before', async () => {
+test('a blob that is shorter than what is withheld shows nothing before its end', async () => {
   const coming = new ComingBytes(1_000);
   const all = asked(coming.reader()(0, never));
   coming.have(1_000);

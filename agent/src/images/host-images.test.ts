@@ -134,7 +134,7 @@ test('a disk by its URL is fetched anew when it was cut on our disk', async () =
   await cache.hold(wants, source, never, () => {});
 });
 
-test('who waits hears its place, and is let in when another lets go', async () => {
+test('a host that waits hears its place, and is let in when another lets go', async () => {
   const { images, tell, told } = await setUp();
   const first = await images.hold('h1', wanted(), never, tell);
   const second = images.hold('h2', wanted(), never, tell);
@@ -192,7 +192,7 @@ describe('what cannot be had leaves nothing held', () => {
     ['another architecture', 'noPlatform', { ...wanted(), architecture: 'amd64' as const }],
     ['a kernel at a URL', 'malformed', { ...byUrl(), needs: 'netboot' as const }],
     ['what is larger than the cache', 'tooLarge', wanted()],
-  ])('%s', async (_, kind, ask) => {
+  ])('%s is refused, and holds nothing', async (_, kind, ask) => {
     const bytesMax = kind === 'tooLarge' ? 19_000 : 40_000;
     const { images, tell, cache } = await setUp(bytesMax);
     await expect(images.hold('h1', ask, never, tell)).rejects.toMatchObject({ kind });
@@ -204,7 +204,7 @@ describe('what cannot be had leaves nothing held', () => {
     await cache.hold({ digest: digestOf(other), sizeBytes: bytesMax }, source, never, () => {});
   });
 
-  test('a disk that is another than was named', async () => {
+  test('a disk that differs from its name is refused, and holds nothing', async () => {
     const { cache, images, tell } = await setUp(100_000, (place) =>
       place.includes('/blobs/') ? { body: Buffer.alloc(20_000, 'bad') } : undefined,
     );
@@ -216,7 +216,7 @@ describe('what cannot be had leaves nothing held', () => {
   });
 });
 
-test('who lets go in the middle ends a fetch that nobody else wants', async () => {
+test('a host that lets go in the middle ends a fetch that nobody else wants', async () => {
   const { cache, images, tell } = await setUp();
   const stop = new AbortController();
   const held = images.hold('h1', wanted(), stop.signal, (progress) => {

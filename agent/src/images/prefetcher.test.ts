@@ -101,7 +101,7 @@ test('goes on when it is told the same list again, and asks as the last one says
   expect(world.plainly).toEqual([false, false, true]);
 });
 
-test('what had to go is done no more, and fetched again when there is room', async () => {
+test('an image that had to go is fetched again when there is room', async () => {
   const { cache, fetched, images, time, told } = setUp();
   images.replace(list('1', '2'));
   await time.run(11_000);

@@ -74,7 +74,7 @@ test('a broken last frame is a torn write: what was before it stands', () => {
   }
 });
 
-test('a frame whose length says more than may be is none', () => {
+test('a frame with too large a length is none', () => {
   const lying = Buffer.from(third);
   lying.writeUInt32BE(framePayloadBytesMax + 1, 4);
   expect(readFrames(lying)).toMatchObject({ kind: 'torn', records: [] });

@@ -161,7 +161,7 @@ describe('R9: identity', () => {
 });
 
 describe('append', () => {
-  test('is there after a restart, record by record', async () => {
+  test('each record is there after a restart', async () => {
     const disk = new MemoryDisk();
     const { journal } = await start(disk);
     await journal.append(received('h/1/1/1'), received('h/1/2/1'));

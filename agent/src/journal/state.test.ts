@@ -34,7 +34,7 @@ const seen = (at: bigint, more: object = {}): RecordInit => ({
   value: { incarnation: 'i1', revision: asRevision(at), ...more },
 });
 
-test('of one store the highest revision counts, of another its own', () => {
+test('the highest revision of one store counts, and another store has its own', () => {
   expect(after(seen(7n), seen(5n)).store).toMatchObject({ incarnation: 'i1', revision: 7n });
   expect(after(seen(5n), seen(7n)).store?.revision).toBe(7n);
   const other = after(seen(7n), seen(2n, { incarnation: 'i2' })).store;
@@ -63,7 +63,7 @@ const proved = (hostUid: HostUid, deploymentId: DeploymentId): RecordInit => ({
   value: { hostUid, deploymentId },
 });
 
-test('of a host the last proof counts, and none when it is forgotten', () => {
+test('the last proof of a host counts, and none when the host is forgotten', () => {
   const state = after(
     proved('u1', deployment(1)),
     proved('u2', deployment(2)),
@@ -75,7 +75,7 @@ test('of a host the last proof counts, and none when it is forgotten', () => {
   expect(after(proved('u1', deployment(1)), proved('u1', noDeployment)).proved.size).toBe(0);
 });
 
-test('of 10,001 proofs the oldest goes', () => {
+test('the oldest of 10,001 proofs goes', () => {
   const many = Array.from({ length: 10_000 }, (_, at) => [`u${at}`, deployment(at)] as const);
   const before: JournalState = {
     ...emptyJournal,

@@ -11,7 +11,7 @@ test.each([
   ['unreachable', { kind: 'transientError', cause: 'unreachable' }],
   ['breakerOpen', { kind: 'transientError', cause: 'unreachable' }],
   ['cancelled', { kind: 'failed', type: 'cancelled' }],
-] as const)('a BMC call that ended with %s', (reason, wanted) => {
+] as const)('a BMC call that ends with %s becomes the result that fits', (reason, wanted) => {
   expect(resultOfBmc({ ...words, reason })).toMatchObject(wanted);
 });
 

@@ -81,7 +81,7 @@ describe('the list of drives', () => {
     expect(asked).toHaveLength(6);
   });
 
-  test('of another BMC, of a broken one or of none is not available', async () => {
+  test('a list of another BMC, of a broken one or of none is not available', async () => {
     const other = setUp(async () => ok([drive]), 'HOST-2');
     const { clock } = other;
     expect(
@@ -100,7 +100,7 @@ describe('the list of drives', () => {
     expect(await ipmi.driveLists.during('uid', request(), ipmi.context)).toBeUndefined();
   });
 
-  test('that never comes is given up, and the inspection goes on without it', async () => {
+  test('a list that never comes is given up, and the inspection goes on without it', async () => {
     const { driveLists, context, clock } = setUp(
       (signal) =>
         new Promise((resolve) => {

@@ -127,7 +127,7 @@ const key = {
   architecture: 'amd64',
 } as const;
 
-test('for a host that holds nothing it ends when the image has begun to come', async () => {
+test('the fetch ends once the image has begun to come, for a host that holds nothing', async () => {
   const rig = fetching(false, '', fetchImageStep, {}, true);
   const { asked, carriedOn, result, told, tellMore } = rig;
   expect(await result).toEqual({ kind: 'complete' });
@@ -145,7 +145,7 @@ test.each<[string, (rig: ReturnType<typeof fetching>) => void]>([
   ['it is whole', ({ whole }) => whole.resolve()],
   ['it cannot be had', ({ whole }) => whole.reject(new OciError('notFound', 'it is gone'))],
   ['its time is over', ({ time }) => void time.run(60_001)],
-])('what comes on meanwhile is let go once %s', async (_, end) => {
+])('an image that comes on meanwhile is let go once %s', async (_, end) => {
   const rig = fetching(false, '', fetchImageStep, {}, true);
   const { asked, carriedOn, result } = rig;
   expect(await result).toEqual({ kind: 'complete' });

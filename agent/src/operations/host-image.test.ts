@@ -200,7 +200,7 @@ test('a registry that wants to be left alone says for how long', async () => {
   expect(told).toMatchObject({ kind: 'transientError', cause: 'registry', delayMs: 7_000 });
 });
 
-test('its time is over while the image is fetched', async () => {
+test('the step fails when its time is over while the image is fetched', async () => {
   const { run, time } = setUp(
     (_host, _wanted, signal) =>
       new Promise((_resolve, reject) => {
@@ -214,7 +214,7 @@ test('its time is over while the image is fetched', async () => {
 
 const inTurn = { turnTimeout: durationFromMs(20_000) };
 
-test('what it waits for its turn is not taken from its own time', async () => {
+test('the wait for its turn is not taken from the step’s own time', async () => {
   const order = Promise.withResolvers<FinalResult>();
   const { request, run, told, time } = setUp(async (_host, _wanted, _signal, tell) => {
     tell({ phase: 'queued', place: 1 });
@@ -235,7 +235,7 @@ test('what it waits for its turn is not taken from its own time', async () => {
   expect(await ended).toBe(done);
 });
 
-test('the wait for the turn is over so early that its own time would fit in', async () => {
+test('the wait for its turn ends early enough for the step’s own time to fit in', async () => {
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
     tell({ phase: 'queued', place: 7 });
     return new Promise((_resolve, reject) => {
@@ -251,7 +251,7 @@ test('the wait for the turn is over so early that its own time would fit in', as
   expect(type).toBe('queueTimeout');
 });
 
-test('its own time ends while the image is fetched, though the deadline leaves more', async () => {
+test('the step fails when its own time ends in the fetch, before the deadline', async () => {
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
     tell({ phase: 'admitted' });
     return new Promise((_resolve, reject) => {

@@ -134,7 +134,7 @@ describe('VerifyAccess', () => {
     });
   });
 
-  test('over a protocol that this agent does not speak is unsupported', async () => {
+  test('an access over a protocol that this agent does not speak is unsupported', async () => {
     const { execute } = setUp();
     const bmc = { ...access, protocol: 'telepathy' };
     await expect(execute({ case: 'verifyAccess', value: { bmc } })).rejects.toThrow(
@@ -142,7 +142,7 @@ describe('VerifyAccess', () => {
     );
   });
 
-  test('without a BMC is an invalid argument', async () => {
+  test('an access without a BMC is an invalid argument', async () => {
     const { execute } = setUp();
     await expect(execute({ case: 'verifyAccess', value: {} })).rejects.toThrow(AttemptEnd);
   });
@@ -262,7 +262,7 @@ describe('SetPower', () => {
     expect(bmc.switches).toBe(0);
   });
 
-  test('without a state, or with an unknown boot target, does nothing', async () => {
+  test('a SetPower without a state, or with an unknown boot target, does nothing', async () => {
     const { setPower, calls } = setUp();
     expect(await setPower({})).toMatchObject({ kind: 'failed', type: 'invalidArgument' });
     const unknown = { on: true, bootFrom: 99 as agent.BootTarget };
@@ -324,7 +324,7 @@ describe('RunStep out of band', () => {
     expect(rig.calls).toEqual([]);
   });
 
-  test('that was cut short is left to the control plane', () => {
+  test('a step that was cut short is left to the control plane', () => {
     const { executor, context } = setUp();
     const kind = { case: 'runStep', value: create(RunStepSchema, clear) } as const;
     const operation = create(agent.OperationSchema, { id: 'op', kind });

@@ -52,7 +52,7 @@ test('a system that stops in time is never forced', async () => {
   expect(told).toEqual(['the system was asked to shut down']);
 });
 
-test('one that ignores it is forced at the deadline, and not before', async () => {
+test('a system that ignores it is forced at the deadline, and not before', async () => {
   const { bmc, clock, run } = setUp({ stopsAfterMs: undefined });
   clock.after(minuteMs - 1, () => expect(bmc).toMatchObject({ power: 'on', switches: 0 }));
   expect(await run()).toEqual({ kind: 'off', shutdown: ShutdownOutcome.FORCED });
@@ -123,7 +123,7 @@ test('a BMC that became another one in the wait is told nothing', async () => {
   expect(bmc).toMatchObject({ power: 'on', switches: 0 });
 });
 
-test('who stops the wait forces nobody', async () => {
+test('a cancelled wait forces nobody', async () => {
   const { bmc, clock, abort, run } = setUp({ stopsAfterMs: undefined });
   clock.after(15_000, () => abort.abort());
   expect(await run()).toMatchObject({ kind: 'failed', type: 'cancelled' });

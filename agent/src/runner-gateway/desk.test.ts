@@ -33,7 +33,7 @@ describe('an order to a runner', () => {
     expect(session.begun).toBe(0);
   });
 
-  test('for a runner that is gone is interrupted: a later boot does not get it', async () => {
+  test('an order for a runner that is gone is interrupted; no later boot gets it', async () => {
     const { context, desk, link, session, told } = setUp();
     desk.attach(link());
     const run = desk.run(orderOf({ runnerSession: 'earlier session' }), context);
@@ -77,7 +77,7 @@ describe('an order to a runner', () => {
     expect(told).toEqual(['order op runStep']);
   });
 
-  test('that destroys is sent again only under a lease', async () => {
+  test('an order that destroys is sent again only under a lease', async () => {
     for (const [options, sentWithoutLease] of [
       [{ destructive: true }, false],
       [{}, false],
@@ -101,7 +101,7 @@ describe('an order to a runner', () => {
     }
   });
 
-  test('that took time to prepare begins only under a lease of that moment', async () => {
+  test('an order that took time to prepare begins only under a lease of that moment', async () => {
     const { aborter, context, desk, link, session, setState } = setUp();
     const live = link();
     const answers: unknown[] = [];
@@ -154,7 +154,7 @@ describe('an order to a runner', () => {
     expect(await run).toEqual(end);
   });
 
-  test('that the runner never had is over when the runner has answered Cancel', async () => {
+  test('an order that the runner never had is over once it has answered Cancel', async () => {
     const { aborter, clock, context, desk, link, says, session, told } = setUp();
     session.lease = false;
     const live = link();
@@ -270,7 +270,7 @@ describe('an order to a runner', () => {
     await expect(clock.settle(run)).rejects.toThrow('nothing is due');
   });
 
-  test('with an unusable report fails and says why', async () => {
+  test('an order with an unusable report fails and says why', async () => {
     const { context, desk, link } = setUp();
     const live = link();
     desk.attach(live);

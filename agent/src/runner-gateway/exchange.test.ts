@@ -81,7 +81,7 @@ test.each<[string, Said[]]>([
   expect(cases(await serve(on, all)).at(-1)).toBe('sentSha256');
 });
 
-test('so many at once, and the others come again', async () => {
+test('a bounded number of exchanges run at once, and the others come again', async () => {
   const on = exchanges({ atOnceMax: 1, silenceMs: 200 });
   const slow = serve(on, [begin()]);
   expect(cases(await serve(on, all))).toEqual(['wait']);
@@ -89,14 +89,14 @@ test('so many at once, and the others come again', async () => {
   expect(cases(await serve(on, all)).at(-1)).toBe('sentSha256');
 });
 
-test('one order has so many bytes, however often it begins', async () => {
+test('one order may send a bounded number of bytes, however often it begins', async () => {
   const on = exchanges({ orderBytesMax: 2 * size, silenceMs: 20 });
   await serve(on, [begin()]);
   await serve(on, all);
   expect(why(await serve(on, all))[0]).toContain('all that it may');
 });
 
-test('each way has its rate', async () => {
+test('an exchange keeps to its rate in each direction', async () => {
   const beganMs = performance.now();
   await serve(exchanges({ bytesPerSecondMax: 500_000 }), all);
   const least = (2 * size * 1_000) / 500_000 - 150;

@@ -415,7 +415,7 @@ describe('the boot certificate', () => {
     expect((await disk.stat('/gateway.json'))?.mode).toBe(0o600);
   });
 
-  test('that is damaged is an error that says what to do', async () => {
+  test('a certificate that is damaged is an error that says what to do', async () => {
     const disk = memoryDisk();
     await disk.writeAtomic('/gateway.json', new TextEncoder().encode('{}'), 0o600);
     await expect(loadBootCertificate(disk, random, '/gateway.json')).rejects.toThrow('remove it');

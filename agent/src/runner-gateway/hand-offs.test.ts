@@ -157,7 +157,7 @@ test('after a restart of the agent nothing acts before the answer, and then it d
   expect(rig.told).toEqual(['act op']);
 });
 
-test('of an operation that nobody knows any more nothing acts', () => {
+test('nothing acts for an operation that nobody knows any more', () => {
   const rig = setUp();
   rig.session.operation = 'unknown';
   const runner = rig.link(['op']);
@@ -181,7 +181,7 @@ test('a destructive one waits for the work lease', async () => {
   expect(rig.told).toEqual(['order op', 'act op']);
 });
 
-test('one that waits for the work lease beyond its time never acts', async () => {
+test('a hand-off that waits for the work lease beyond its time never acts', async () => {
   const rig = setUp();
   await reported(rig);
   rig.session.state = 'released';

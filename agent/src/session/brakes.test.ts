@@ -122,7 +122,7 @@ describe('a freeze', () => {
     });
   });
 
-  test('that is over when it is heard of again is only waited out', async () => {
+  test('a freeze that is over when it is heard of again is only waited out', async () => {
     const world = await connected();
     world.controlPlane.frozen = why;
     await world.run(3000);

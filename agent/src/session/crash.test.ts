@@ -17,7 +17,7 @@ const kills: Readonly<Record<string, readonly [touched: number, end: string]>> =
 
 describe('killed at a boundary', () => {
   for (const [name, expected] of Object.entries(kills)) {
-    test(`${name}: touched ${expected[0]} times, ${expected[1]}, told once`, async () => {
+    test(`a kill at ${name} ends ${expected[1]}, after ${expected[0]} touches`, async () => {
       const world = new World();
       await world.bootAndConnect();
       world.crashAt = { name, occurrence: 1 };
@@ -58,7 +58,7 @@ describe('killed at a boundary', () => {
     expect(new Set(states)).toEqual(new Set([undefined, 'begun']));
   });
 
-  test('again and again: at each restart the next boundary, and still told once', async () => {
+  test('a kill at the next boundary of each restart still ends in one report', async () => {
     const world = new World();
     await world.bootAndConnect();
     world.crashAt = { name: 'agent.journalled', occurrence: 1 };

@@ -36,7 +36,7 @@ function passTime(ms: number): void {
   for (const { callback } of due) callback();
 }
 
-test('are dropped a day after the control plane was heard last, and not before', () => {
+test('credentials are dropped a day after the control plane was heard last, and not before', () => {
   credentials.keep(secret);
   passTime(dayMs - 1);
   expect(credentials.now('credentials/c1', 3n)).toEqual(secret);
@@ -50,7 +50,7 @@ test('are dropped a day after the control plane was heard last, and not before',
   expect(lines.join('\n')).not.toContain('hunter2');
 });
 
-test('that come again are kept as the first ones were', () => {
+test('credentials that come again are kept as the first ones were', () => {
   credentials.keep(secret);
   passTime(dayMs);
   credentials.heard();
@@ -60,7 +60,7 @@ test('that come again are kept as the first ones were', () => {
   expect(timers).toHaveLength(1);
 });
 
-test('give way to a newer version only, and go with their last host', () => {
+test('credentials give way to a newer version only, and go with their last host', () => {
   credentials.keep(secret);
   credentials.keep({ ...secret, version: 2n, password: 'older' });
   expect(credentials.now('credentials/c1', 1n)?.password).toBe('hunter2');

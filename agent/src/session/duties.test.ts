@@ -43,7 +43,7 @@ describe('credentials', () => {
     expect(got).toEqual([`3 admin ${password}`, `3 admin ${password}`]);
   });
 
-  test('of another store, or of an older one that was accepted, count anew', async () => {
+  test('credentials of another store, or of an older accepted one, count anew', async () => {
     const world = await connected();
     const { controlPlane } = world;
     const got = asking(world, 1n);
@@ -66,7 +66,7 @@ describe('credentials', () => {
     ]);
   });
 
-  test('that do not come end the attempt with retryAfter', async () => {
+  test('credentials that do not come end the attempt with retryAfter', async () => {
     const world = await connected();
     asking(world, 1n);
     await world.issue(world.verify('h/1/1/1'), 31_000);
@@ -310,7 +310,7 @@ describe('the boot snapshot', () => {
     expect(world.session?.bootMemory().snapshot).toEqual({ generation: 5, hosts: [] });
   });
 
-  test('that cannot be read counts as none', async () => {
+  test('a snapshot that cannot be read counts as none', async () => {
     const world = new World();
     world.disk.replace(snapshotPath, Uint8Array.of(255, 255, 255));
     await world.bootAndConnect();
@@ -422,7 +422,7 @@ describe('facts', () => {
     expect(told(world)).toEqual([...both, ...both]);
   });
 
-  test('of a netboot are over with a newer one, and with the next boot by order', async () => {
+  test('facts of a netboot end with a newer one, and with the next boot by order', async () => {
     const world = await connected();
     const netboot = (mac: string) =>
       world.session?.publishFacts('h', { unexpectedNetboot: { mac } });
@@ -445,7 +445,7 @@ describe('facts', () => {
     expect(await toldAnew()).toEqual([]);
   });
 
-  test('of a refused runner are told once of each boot', async () => {
+  test('facts of a refused runner are told once of each boot', async () => {
     const world = await connected();
     const refuse = (boot: string, text: string) => world.session?.runnerRefused('h', boot, text);
     refuse('h/1/1/1', 'started 43 s too early');
@@ -458,7 +458,7 @@ describe('facts', () => {
     expect(texts).toEqual(['started 43 s too early', 'started 45 s too early']);
   });
 
-  test('of a runner stand in every Hello until that runner has gone', async () => {
+  test('facts of a runner stand in every Hello until that runner has gone', async () => {
     const world = await connected();
     const runnerReady = { hostUid: 'h', bootOperationId: 'h/1/1/1', runnerSession: 's1' };
     world.session?.publishFacts('h', { runnerReady });
@@ -486,7 +486,7 @@ describe('facts', () => {
   });
 });
 
-test('refuses to be started a second time', async () => {
+test('a session refuses to be started a second time', async () => {
   const world = await connected();
   const executor: Executor = {
     operationKinds: [],

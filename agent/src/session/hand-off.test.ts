@@ -116,7 +116,7 @@ describe('killed at a boundary', () => {
     'agent.handedOff': 'released',
   };
   for (const [name, end] of Object.entries(ends)) {
-    test(name, async () => {
+    test(`a kill at ${name} ends with the hand-off ${end}`, async () => {
       world.crashAt = { name, occurrence: 1 };
       await world.issue(handOff());
       expect(world.alive).toBe(false);

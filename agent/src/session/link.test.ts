@@ -88,7 +88,7 @@ test('the next session says which one it follows, and that one goes on meanwhile
   expect(streams).toHaveLength(2);
 });
 
-test('what the old one brings after the Hello is left to the next one, but for leases', () => {
+test('messages of the old session after the Hello are left to the next one, but for leases', () => {
   link.move('a new certificate');
   say(0, operation('h1/1/1/1'));
   say(0, lease);
@@ -118,7 +118,7 @@ test('a next session that is refused, or never welcomed, leaves everything as it
   expect(link.status).toEqual({ kind: 'connected', sessionId: 's1' });
 });
 
-test('the old one may end before the Welcome that it ends for', () => {
+test('the old session may end before the Welcome of the next one', () => {
   link.move('a new certificate');
   say(0, operation('h1/1/1/1'));
   at(0).handlers.onClosed('the control plane ended the stream');
@@ -133,7 +133,7 @@ test('the old one may end before the Welcome that it ends for', () => {
   expect(link.status.kind).toBe('waiting');
 });
 
-test('stopping ends both', () => {
+test('a stop ends both sessions', () => {
   link.move('a new certificate');
   link.stop();
   expect(streams.map(({ open }) => open)).toEqual([false, false]);
@@ -156,7 +156,7 @@ function wait(ms: number): void {
   while (clock.nowMs() < endMs && clock.step());
 }
 
-test('without work it beats less often and says so, with work as often as the lease needs', () => {
+test('an agent without work beats less often and says so, and with work as the lease needs', () => {
   const beats = paced(5_000, 20_000);
   wait(19_990);
   expect(beats()).toMatchObject([{ sequence: 1n, nextInMs: 20_000 }]);
@@ -189,7 +189,7 @@ test('work that comes is worth a heartbeat at once, and no two within the shorte
   expect(beats()).toHaveLength(4);
 });
 
-test('what it is asked for is bounded, and work that comes between two sessions is none', () => {
+test('a heartbeat’s interval is bounded, and work between sessions sends none', () => {
   const beats = paced(5_000, 4_000_000_000);
   expect(beats()).toMatchObject([{ nextInMs: defaultSessionLimits.heartbeatLongestMs }]);
   link.redial('again');

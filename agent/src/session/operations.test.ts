@@ -49,7 +49,7 @@ test('runs an operation, writes each stage down and delivers the result', async 
 });
 
 describe('R3: a known id is answered from the journal', () => {
-  test('and never executed again while it runs', async () => {
+  test('a known id is never executed again while it runs', async () => {
     const world = await connected();
     const { release } = workUntilReleased(world);
     const operation = world.erase('h/1/1/1');
@@ -63,7 +63,7 @@ describe('R3: a known id is answered from the journal', () => {
     expect(world.controlPlane.reports).toHaveLength(1);
   });
 
-  test('nor after it has ended, nor in a later life', async () => {
+  test('a known id is not executed after it has ended, nor in a later life', async () => {
     const world = await connected();
     world.controlPlane.settles = false;
     const operation = world.erase('h/1/1/1');
@@ -86,7 +86,7 @@ describe('R3: a known id is answered from the journal', () => {
     ]);
   });
 
-  test('also when the same operation comes twice at once', async () => {
+  test('a known id is executed once, though the same operation comes twice at once', async () => {
     const world = await connected();
     const operation = world.erase('h/1/1/1');
     world.controlPlane.issue(operation);
@@ -168,7 +168,7 @@ describe('R4: no destructive step without a durable intent', () => {
     expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'internal' });
   });
 
-  test('of an image that it does not accept says that no disk was touched', async () => {
+  test('the end of a step whose image is not accepted says that no disk was touched', async () => {
     const world = await connected();
     const deployment = { id: deploymentIdOf('h', asRunNumber(1)), hostName: 'h' };
     const write = (id: string) => world.erase(id, { step: 'deploy.write_image', deployment });
@@ -387,7 +387,7 @@ describe('Cancel', () => {
     expect(world.touched).toEqual([]);
   });
 
-  test('of something unknown is complete, and the id can never begin later', async () => {
+  test('a Cancel of something unknown is complete, and the id can never begin later', async () => {
     const world = await connected();
     world.controlPlane.settles = false;
     await world.issue(world.cancel('h/1/1/cancel', 'h/1/1/1'));

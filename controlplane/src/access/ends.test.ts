@@ -25,7 +25,7 @@ test('an end may cancel itself and others while it is told', () => {
   expect(told).toEqual(['first', 'second', 'second']);
 });
 
-test('who takes its end back twice takes nobody else away', () => {
+test('a listener that is taken back twice takes no other away', () => {
   const ends = new Ends();
   const told: string[] = [];
   const takeBack = ends.add('h', () => told.push('first'));

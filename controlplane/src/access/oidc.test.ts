@@ -296,7 +296,7 @@ test('a provider whose certificate nobody has signed whom we trust is not believ
   expect(await reason(await signed())).toBe('ISSUER_UNAVAILABLE');
 });
 
-test('its configuration is checked whole', () => {
+test('the configuration of the provider is checked whole', () => {
   const problem = (more: object): string => {
     try {
       configOf(more);
@@ -317,7 +317,7 @@ test('its configuration is checked whole', () => {
   expect(problem({ audience: undefined })).toContain('oidc.audience is missing');
 });
 
-test('one who has many tokens is one caller, and another is another', async () => {
+test('a caller who has many tokens is one caller, and another is another', async () => {
   const quiet = () => undefined;
   const parts = { tokens: undefined as never, firstTokenSha256: '', voucher, onSignIn: quiet };
   const signIn = createSignIn(parts);

@@ -130,7 +130,7 @@ test('a session ends by the clock, and its record goes; using it writes nothing'
   expect(await recordsIn(store)).toEqual([]);
 });
 
-test('one of a token ends with it; its own end is no later', async () => {
+test('a session by a token ends with it; its own end is no later', async () => {
   const { sessions } = await replica();
   const expireMs = clock.nowMs() + 1_000;
   const short = { kind: 'token', principal: { ...ofToken, expireMs } } as const;
@@ -162,7 +162,7 @@ test('rights of another configuration, or of before the store was restored, are 
   expect(await recordsIn(restored.store)).toEqual([]);
 });
 
-test('of one caller at most 20 live, whichever replica has opened them', async () => {
+test('one caller has at most 20 live sessions, whichever replica has opened them', async () => {
   const [here, there] = [await replica(), await replica()];
   const names: string[] = [];
   for (let round = 0; round < 24; round += 1) {

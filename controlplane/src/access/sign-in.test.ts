@@ -142,7 +142,7 @@ test('a header is a token or it is not, whatever it looks like', async () => {
   }
 });
 
-test('one who has many spellings of a token, or is served by many, is one caller', async () => {
+test('a caller with many spellings of a token, or served by many, is one caller', async () => {
   const here = await replica();
   const there = await replica();
   const token = await putToken('one');

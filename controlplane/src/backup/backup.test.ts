@@ -101,7 +101,7 @@ describe('a backup', () => {
       /chown -R rackwright: .* owner of that folder/,
     ],
   ])(
-    'of a user who may not, says which user that is, and what is to be done: %s',
+    'a user who may not make a backup is told who that is, and what to do: %s',
     async (_, its, advice) => {
       const refused = its();
       const refusing = {
@@ -387,7 +387,7 @@ describe('a restoration', () => {
     expect(await readdir(target.dataFolder)).toContain('state.db');
   });
 
-  test('of one whose key is kept apart opens nothing without that key', async () => {
+  test('a restored copy whose key is kept apart opens nothing without that key', async () => {
     const keys = join(folder, 'kek');
     await writeFile(keys, formatKey(new Uint8Array(32)), { mode: 0o600 });
     const identity = join(config.dataFolder, 'identity');

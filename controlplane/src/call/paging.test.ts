@@ -13,7 +13,7 @@ test.each([
   expect(pageSizeOf(asked)).toBe(used);
 });
 
-test('others have their turn whenever entries were read for as long as a slice', async () => {
+test('other work has its turn whenever entries were read for as long as a slice', async () => {
   let nowMs = 1_000;
   const seen: string[] = [];
   const clock = {

@@ -123,7 +123,7 @@ describe('the events of a host', () => {
   });
 });
 
-test('whoever derives them, from wherever, gets the same events under the same ids', async () => {
+test('the same events have the same ids, whoever derives them, from wherever', async () => {
   for (const state of [HostState.NEW, HostState.MANAGEABLE, HostState.AVAILABLE]) {
     await putHost('h1', { state });
     await putHost('h2', { state });

@@ -31,7 +31,7 @@ test.each([
   [' rack desc ,state  desc', [1, 2, 4, 3]],
   ['on asc', [2, 4, 3, 1]],
   ['labels.rack', [3, 2, 4, 1]],
-])('%j', (text, ids) => {
+])('%j sorts as it says', (text, ids) => {
   const order = parseOrder(text, fields);
   if (order === undefined) throw new Error('no order');
   const { compare, keyOf } = order;

@@ -87,7 +87,7 @@ async function remove(hostId: HostId): Promise<void> {
 
 const inRack = (rack: string) => [...view.idsBy('rack', rack)];
 
-test('whoever has waited sees what was written before, of hosts or of anything else', async () => {
+test('a caller that has waited sees what was written before, of any kind', async () => {
   await put('a', 'racks/r1');
   await during(view.caughtUp());
   expect(inRack('racks/r1')).toEqual(['a']);
@@ -188,7 +188,7 @@ function heard(): string[] {
   return told;
 }
 
-test('who listens is told of each row that came, changed or went', async () => {
+test('a listener is told of each row that came, changed or went', async () => {
   await put('a', 'racks/r1');
   await during(view.start());
   const told = heard();
@@ -205,7 +205,7 @@ test('who listens is told of each row that came, changed or went', async () => {
   ]);
 });
 
-test('who listens is told what the watch has missed, and of nothing else', async () => {
+test('a listener is told what the watch has missed, and of nothing else', async () => {
   for (const id of ['a', 'b', 'c']) await put(id, 'racks/r1');
   await during(view.start());
   const told = heard();
@@ -246,7 +246,7 @@ test('hosts are looked for by the part of what is wanted that the fewest have', 
   expect(candidates({ names: ['hosts/c'], rack: 'racks/r1' })).toEqual(['c']);
 });
 
-test('who fails when it is told of a record makes no record unreadable', async () => {
+test('a listener that fails when it is told of a record makes no record unreadable', async () => {
   view.onRecord(() => {
     throw new Error('broken');
   });

@@ -61,7 +61,7 @@ async function shown(): Promise<readonly [string[], string[]]> {
   return [keys.toSorted(), rows.map(({ hostId }) => hostId)];
 }
 
-test('it loses nothing while the leader is killed and comes back', async (context) => {
+test('the view loses nothing while the leader is killed and comes back', async (context) => {
   const reason = serverMissing();
   if (reason !== undefined || cluster === undefined) return context.skip(reason);
   for (let n = 0; n < hosts; n += 1) await write(n, 'racks/r1');

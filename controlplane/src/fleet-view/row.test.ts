@@ -10,7 +10,7 @@ const record = create(wire.HostRecordSchema, {
 const value = toBinary(wire.HostRecordSchema, record);
 const entryAt = (key: string, revision: number) => ({ key, revision, value, writeId: 'w' });
 
-test('who asks again gets the same row', () => {
+test('a caller that asks again gets the same row', () => {
   const row = rowOf(entryAt('hosts.h1', 3), () => record);
   expect(row).toMatchObject({ kind: 'host', hostId: 'h1', revision: 3 });
   expect(rowOf(entryAt('hosts.h1', 3), () => record)).toBe(row);

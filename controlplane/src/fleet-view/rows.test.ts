@@ -86,7 +86,7 @@ test('an index names exactly the hosts whose field has its value, and counts cou
   );
 });
 
-test('who goes through the rows meets each once, whatever comes and goes meanwhile', () => {
+test('a walk through the rows meets each once, whatever comes and goes meanwhile', () => {
   const anyStep = fc.record({
     at: fc.nat({ max: 20 }),
     id: fc.nat({ max: 40 }),

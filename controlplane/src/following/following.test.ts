@@ -127,7 +127,7 @@ test('a watch that broke off is made good by a listing for everybody', async () 
   expect(watches).toBeGreaterThan(1);
 });
 
-test('who throws gets all of it again, and the others hear nothing of that', async () => {
+test('a follower that throws gets all of it again, and no other hears of that', async () => {
   const [failing, other]: string[][] = [[], []];
   let failures = 1;
   const changed = () => {
@@ -152,7 +152,7 @@ test('rejects when it cannot be listed, and follows then when it is asked again'
   expect(told).toEqual(['listed ', 'put hosts.a']);
 });
 
-test('who stops to follow hears of nothing more', async () => {
+test('a follower that stops hears of nothing more', async () => {
   const told: string[] = [];
   await follow(noting(told));
   stopping.abort();
@@ -181,7 +181,7 @@ test('no change comes after a listing that has newer of the same record already'
   expect(told).toEqual(['listed hosts.a', 'put hosts.b']);
 });
 
-test('who was told that all is about to be listed gets a listing at last', async () => {
+test('a follower that was told that all is about to be listed gets a listing at last', async () => {
   const told: string[] = [];
   await follow(noting(told, { listing: () => told.push('listing') }));
   listings = [1, 2].map(() => () => Promise.reject(new Error('the store is away')));

@@ -63,7 +63,7 @@ async function rowsRead(host: string): Promise<number> {
   return rows;
 }
 
-test('of 20 and of 200 hosts as many rows are read for the lists of one', async () => {
+test('the lists of one host read as many rows among 20 hosts as among 200', async () => {
   const read: number[] = [];
   for (const count of [20, 200]) {
     for (let n = read.length === 0 ? 0 : 20; n < count; n++) {

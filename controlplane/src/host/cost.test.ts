@@ -136,7 +136,7 @@ test.each(works)('%s costs the same with ten times the hosts', async (_, work) =
   expect(most).toEqual(least);
 });
 
-test('the host has gone all the way', () => {
+test('the works have led the host to available', () => {
   for (const { rig } of [few, many]) expect(rig.status().state).toBe(HostState.AVAILABLE);
 });
 

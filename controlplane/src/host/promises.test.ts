@@ -105,17 +105,20 @@ test.each<[string, agent.Report['result']]>([
       }),
     },
   ],
-])('R4: nor once it has begun and ends with %s', (_text, result) => {
-  const host = atNeverTwice();
-  const value = create(agent.ContinuingSchema, { begun: true });
-  host.report({ case: 'continuing', value });
-  host.report(result);
-  expect(host.record.operation).toBeUndefined();
-  expect(host.record.host?.status?.run?.waiting?.reason).toBe('hold');
-  const early = atNeverTwice();
-  early.report(result);
-  expect(early.record.operation?.operation?.id, 'it had not begun').toMatch(/\/2$/);
-});
+])(
+  'R4: a step that must never run twice is not ordered again once it ends with %s',
+  (_text, result) => {
+    const host = atNeverTwice();
+    const value = create(agent.ContinuingSchema, { begun: true });
+    host.report({ case: 'continuing', value });
+    host.report(result);
+    expect(host.record.operation).toBeUndefined();
+    expect(host.record.host?.status?.run?.waiting?.reason).toBe('hold');
+    const early = atNeverTwice();
+    early.report(result);
+    expect(early.record.operation?.operation?.id, 'it had not begun').toMatch(/\/2$/);
+  },
+);
 
 test('a disk out of scope stands in no plan', () => {
   const remote = create(StorageDeviceSchema, {

@@ -148,7 +148,7 @@ describe('a join token', () => {
     expect(message).toContain('rackwright rack join-token r1');
   });
 
-  test('of two agents at once serves one', async () => {
+  test('a token of two agents at once serves one', async () => {
     const token = await tokenFor('r1');
     const outcomes = await Promise.allSettled(
       Array.from({ length: 5 }, () => issueCertificate(trust, ask(newKey(), token))),
@@ -165,7 +165,7 @@ describe('a join token', () => {
     expect(message).toContain('rackwright rack join-token r1');
   });
 
-  test('of one rack does not open another', async () => {
+  test('a token of one rack does not open another', async () => {
     const [, secret] = (await tokenFor('r1')).split('.');
     const moved = await refusalOf(issueCertificate(trust, ask(newKey(), `r2.${secret}`)));
     expect(moved.reason).toBe('TOKEN_UNKNOWN');
@@ -178,7 +178,7 @@ describe('a join token', () => {
     expect(nowhere.reason).toBe('TOKEN_UNKNOWN');
   });
 
-  test('that is cut short is named as the wrong field', async () => {
+  test('a token that is cut short is named as the wrong field', async () => {
     const token = await tokenFor('r1');
     const refused = issueCertificate(trust, ask(newKey(), token.slice(0, -3)));
     expect((await refusalOf(refused)).message).toContain('join_token');
@@ -272,7 +272,7 @@ describe('a registered key', () => {
     expect((await issueCertificate(trust, ask(newKey(), await tokenFor('r1')))).rackId).toBe('r1');
   });
 
-  test('that is revoked gets nothing any more, and is told by whom and why', async () => {
+  test('a key that is revoked gets nothing any more, and is told by whom and why', async () => {
     const key = newKey();
     await issueCertificate(trust, ask(key, await tokenFor('r1')));
     const stale = await tokenFor('r1', true);
@@ -302,7 +302,7 @@ describe('a registered key', () => {
     expect((await issueCertificate(trust, ask(newKey(), await tokenFor('r1')))).rackId).toBe('r1');
   });
 
-  test('that was revoked or replaced is registered nowhere again, however long after', async () => {
+  test('a key that was revoked or replaced is never registered again, anywhere', async () => {
     const key = newKey();
     await issueCertificate(trust, ask(key, await tokenFor('r1')));
     await issueCertificate(trust, ask(newKey(), await tokenFor('r1', true)));
@@ -413,7 +413,7 @@ describe('a request for a certificate', () => {
     expect(few).toMatchObject([{ written: 0 }, { written: 2 }, { written: 0 }, { written: 1 }]);
   });
 
-  test('that is repeated at once is answered the same, a few times, at no cost', async () => {
+  test('a request that is repeated at once gets the same answer, a few times', async () => {
     const key = newKey();
     const token = await tokenFor('r1');
     const first = await issueCertificate(trust, ask(key, token));
@@ -440,14 +440,14 @@ describe('a request for a certificate', () => {
     expect((await issueCertificate(trust, ask(key))).certificatePem).not.toBe(moved.certificatePem);
   });
 
-  test('of a revoked key is not answered with what it got last', async () => {
+  test('a request of a revoked key is not answered with what it got last', async () => {
     const key = newKey();
     await issueCertificate(trust, ask(key, await tokenFor('r1')));
     await revokeAgent(trust, { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: '' });
     expect((await refusalOf(issueCertificate(trust, ask(key)))).reason).toBe('AGENT_KEY_REVOKED');
   });
 
-  test('without proof of the private key is refused', async () => {
+  test('a request without proof of the private key is refused', async () => {
     const token = await tokenFor('r1');
     const stolen = { ...ask(newKey(), token), publicKey: publicDer(newKey()) };
     expect((await refusalOf(issueCertificate(trust, stolen))).message).toContain('signature');

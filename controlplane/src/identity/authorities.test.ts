@@ -225,7 +225,7 @@ describe('the authorities of a folder', () => {
     await lost.close();
   });
 
-  test('of another control plane are refused, and so is one without any', async () => {
+  test('authorities of another control plane are refused, and so is one without any', async () => {
     await start('one');
     const mine = store;
     store = await openMemoryStore({ random });

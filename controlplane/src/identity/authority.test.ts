@@ -6,6 +6,6 @@ test.each<[string, readonly string[], string | undefined]>([
   ['without a name', [], undefined],
   ['of two racks at once', [agentUri('r1'), agentUri('r2')], undefined],
   ['of something else', ['spiffe://example/racks/r1'], undefined],
-])('whose agent a certificate is: %s', (_name, uris, rackId) => {
+])('a certificate %s names the agent of one rack, or none', (_name, uris, rackId) => {
   expect(rackOfUris(uris)).toBe(rackId);
 });

@@ -113,7 +113,7 @@ describe('the first start', () => {
     expect(verify('-attime', at, '-verify_ip', '::1', 'server.pem')).toContain('OK');
   });
 
-  test('that was interrupted goes on where it stopped', async () => {
+  test('a start that was interrupted goes on where it stopped', async () => {
     const identity = await open();
     await rm(join(folder, 'complete'));
     await rm(join(folder, 'admin-token.sha256'));

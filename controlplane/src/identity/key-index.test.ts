@@ -22,7 +22,7 @@ test('a key is found by the rack that has it now, or else by the one that had it
   expect(index.rackOf(sha256Hex(first))).toBe('r2');
 });
 
-test('of a rack that is gone, or has no agent any more, no key is registered', () => {
+test('a rack that is gone, or has no agent any more, has no registered key', () => {
   const index = new KeyIndex();
   index.note('r1', record(first, second));
   index.note('r1', record(new Uint8Array()));

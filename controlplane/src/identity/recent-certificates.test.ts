@@ -34,7 +34,7 @@ test('the last certificate is told again for a small part of its life, by the cl
   expect(recent.last('another key', 'ca', 5_000)).toBeUndefined();
 });
 
-test('it is told four times more, then when to come again; a new one counts anew', async () => {
+test('the last certificate is told four times more, then when to come again', async () => {
   const recent = new RecentCertificates<string>();
   const first = issued('first');
   await recent.make('key', async () => first);
@@ -65,7 +65,7 @@ test('a key has one certificate made at a time, and again after a failure', asyn
   expect(await recent.make('key', async () => issued('third'))).toBe('third');
 });
 
-test('of very many keys those are forgotten that came first, and asked no more', async () => {
+test('the first of very many keys are forgotten, if they asked no more', async () => {
   const recent = new RecentCertificates<string>();
   for (let at = 0; at < 8_192; at += 1) await recent.make(`key ${at}`, async () => issued('one'));
   await recent.make('key 0', async () => issued('again'));

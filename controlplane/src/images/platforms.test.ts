@@ -39,7 +39,7 @@ test.each([
   ['another manifest itself', plain('c'), false],
   ['the platform no more', platforms({ 'linux/arm64': 'a' }), false],
   ['nothing that is known', {}, false],
-])('an index of one platform, and then %s', (_what, now, isSame) => {
+])('an index of one platform is compared with %s', (_what, now, isSame) => {
   expect(areSamePlatforms(platforms({ 'linux/amd64': 'a' }), now)).toBe(isSame);
   if (!isSame) return;
   expect(areSamePlatforms({}, now), 'nothing was known').toBe(false);

@@ -102,7 +102,7 @@ test.for<[number, FailureName, string]>([
   expect(answer.kind === 'failed' && answer.message).toContain(remedy);
 });
 
-test('who wants to be left alone is, by the next question too, and then asked again', async () => {
+test('a registry that says when to come again is not asked before, and then is', async () => {
   let answer: Answer = () => ({ status: 429, headers: { 'retry-after': '120' } });
   const { resolve, requests, heap } = await resolver((request) => answer(request));
   expect(await resolve()).toMatchObject({ type: 'registryUnreachable', retryAfterMs: 120_000 });

@@ -22,7 +22,7 @@ test('each id waits once, and may come again once it was taken', () => {
   expect([taken(lanes), lanes.size]).toEqual([['a again'], 0]);
 });
 
-test('what is to come soon goes first, and one of eight is of those that come later', () => {
+test('an id that is to come soon goes first, and one of eight is of the later ones', () => {
   const lanes = new Lanes<string>();
   for (const id of some('later', 3)) lanes.add(id, id, 'later');
   for (const id of some('soon', 20)) lanes.add(id, id, 'soon');
@@ -31,7 +31,7 @@ test('what is to come soon goes first, and one of eight is of those that come la
   expect(['later0', 'later1', 'later2'].map((id) => order.indexOf(id))).toEqual([7, 15, 22]);
 });
 
-test('what is to come soon after all leaves the other lane, and never goes back', () => {
+test('an id that is to come soon after all leaves the other lane, and never goes back', () => {
   const lanes = new Lanes<string>();
   for (const id of some('h', 100)) lanes.add(id, id, 'later');
   lanes.add('h90', 'h90 soon', 'soon');

@@ -90,7 +90,7 @@ describe('a record', () => {
       'is to be left, whatever the draft says',
       (record) => void record.tombstones.push('thrown away'),
     ],
-  ])('that %s is not written', async (_text, change) => {
+  ])('a record that %s is not written', async (_text, change) => {
     await pushAhead('a');
     const before = await readRecord(store, schema, key);
     const changed = await changeRecord({ store }, schema, key, change, {
@@ -100,12 +100,12 @@ describe('a record', () => {
     expect(await readRecord(store, schema, key)).toEqual(before);
   });
 
-  test('that is not there is not changed', async () => {
+  test('a record that is not there is not changed', async () => {
     expect(await changeRecord({ store }, schema, key, push('a'))).toBeUndefined();
     expect(await stands()).toBeUndefined();
   });
 
-  test('that is not there begins where that is said, unless it is left so', async () => {
+  test('a record that is not there begins where that is said, unless it is left so', async () => {
     const absent = () => create(schema, { tombstones: ['first'] });
     const leave = (record: wire.RackRecord) => record;
     expect(await changeRecord({ store }, schema, key, leave, { absent })).toBeUndefined();
@@ -119,7 +119,7 @@ describe('a record', () => {
     expect(await stands()).toEqual(['rival', 'mine']);
   });
 
-  test('that others change all the time is given up after the rounds that are said', async () => {
+  test('a record that others change all the time is given up after its rounds', async () => {
     await pushAhead('a');
     rival = () => pushAhead('rival');
     const trying = changeRecord({ store }, schema, key, push('mine'), { roundsMax: 3 });

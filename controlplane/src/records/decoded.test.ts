@@ -97,7 +97,7 @@ test('a copy is what a clone is, unknown fields included, and is changed alone',
   expect(toBinary(schema, original)).toEqual(before);
 });
 
-test('of what is decoded 64 MiB stay, and what was asked for longest ago goes first', async () => {
+test('decoded records are kept up to 64 MiB, and the longest unused goes first', async () => {
   const mebibyte = 1024 * 1024;
   const entryOf = (at: number) => {
     const value = new Uint8Array(mebibyte);

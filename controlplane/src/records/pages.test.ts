@@ -40,7 +40,7 @@ test.each([
   [250, [250, 0]],
   [251, [250, 1]],
   [600, [250, 250, 100]],
-])('of %i entries each comes once, in the order of keys, page by page', async (count, sizes) => {
+])('each of %i entries comes once, in the order of keys, page by page', async (count, sizes) => {
   await put(count);
   const found = await pages();
   expect(found.map(({ length }) => length)).toEqual(sizes);

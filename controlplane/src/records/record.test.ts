@@ -104,7 +104,7 @@ test('what else goes wrong in a store is passed on as it is', async () => {
   expect(await answered(Promise.resolve(7))).toBe(7);
 });
 
-test('who is busy is not away, and who is away is not busy', async () => {
+test('a busy store is not away, and a store that is away is not busy', async () => {
   const away = await failureOf(answered(Promise.reject(new StoreError('closed', 'no'))));
   expect(isBusy(away)).toBe(false);
   const busy = new ApiFailure({ kind: 'aborted', reason: 'TOO_BUSY', message: 'no' });

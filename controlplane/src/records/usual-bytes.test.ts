@@ -72,6 +72,6 @@ test('what the life of a host writes is stored in little more than half of its b
   }
 });
 
-test('it is the same each time, for a store keeps each form that it is given', () => {
+test('the usual bytes are the same each time, for a store keeps each form that it is given', () => {
   expect(Buffer.compare(usualBytes(), usualBytes())).toBe(0);
 });

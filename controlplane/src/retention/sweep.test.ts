@@ -68,7 +68,7 @@ test('abandoned resources go once they were resolved long ago and fence nothing'
   ]);
 });
 
-test('of what pools deployed, that goes which is old and of a pool that is gone', async () => {
+test('entries of what a pool deployed go once they are old and their pool is gone', async () => {
   const deployed = (poolUid: string, daysAgo: number) =>
     put(`deployments.${poolUid}.h${daysAgo}.1`, wire.DeploymentRecordSchema, {
       poolUid,
@@ -128,7 +128,7 @@ test('while a host cannot be read, no entry is merged: it may be that host’s',
   expect(await sweepOnce(deps)).toBe(2);
 });
 
-test('it reads no host but where facts may have lost theirs', async () => {
+test('a sweep reads no host but where facts may have lost theirs', async () => {
   const reads: string[] = [];
   const watched = new Proxy(store, {
     get: (target, name) => {
@@ -163,7 +163,7 @@ test('facts go a day after their host, and never while it is there', async () =>
   expect(await keys()).toEqual(['facts.a', 'facts.new', 'hosts.a']);
 });
 
-test('it comes again each hour until it is ended', async () => {
+test('a sweep comes again each hour until it is ended', async () => {
   const end = startRetentionSweep(deps);
   for (const delayMs of [60_000, 3_600_000, 3_600_000]) {
     await expect.poll(() => timers.map((timer) => timer.delayMs)).toEqual([delayMs]);

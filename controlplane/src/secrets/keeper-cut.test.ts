@@ -129,47 +129,50 @@ const cuts = itsWrites.flatMap((write, at) =>
 );
 
 describe.each(['the next to start', 'the one that is up'])('%s ends a change', (who) => {
-  test.each(cuts)('that was killed $when write $at, of $write', async ({ at, when }) => {
-    const first = await started('a', [one]);
-    for (const name of names) await add(first.secrets, name);
-    first.stop();
-    const isUp = who === 'the one that is up';
-    // It may write some of it first: the end alone is judged then.
-    const up = isUp ? await started('b', [one, two]) : undefined;
-    const writes: string[] = [];
-    const kept = dying(at, when, writes);
-    const waiting = { isOn: false };
-    const a = await started(
-      'a',
-      [one],
-      new Proxy(store, {
-        get: (_, name) => {
-          const value: unknown = Reflect.get(waiting.isOn ? kept : store, name);
-          return typeof value === 'function' && !waiting.isOn ? value.bind(store) : value;
-        },
-      }),
-    );
-    waiting.isOn = true;
-    const outcome = await a.keeper.rotate('user:admin', 'r1').then(
-      () => 'done',
-      () => 'killed',
-    );
-    a.stop();
-    if (!isUp) {
-      // The kill has fallen where it was to fall, and left what it was to leave.
-      expect([outcome, writes]).toEqual(['killed', itsWrites.slice(0, at + 1)]);
-      const resealed = Math.max(0, at - 3 + (when === 'after' ? 1 : 0));
-      expect(await openedBy(two)).toBe(resealed);
-    }
-    const other = up ?? (await started('b', [one, two]));
-    await passTime();
-    const isAsked = at > 0 || when === 'after';
-    const sealing = isAsked ? two : one;
-    expect(other.secrets.keyId).toBe(secretsKeyId(sealing));
-    expect(await openedBy(sealing)).toBe(names.length);
-    other.stop();
-    const again = await started('a', [sealing]);
-    expect(again.keeper.isFit).toBe(true);
-    again.stop();
-  });
+  test.each(cuts)(
+    'a change that was killed $when write $at, of $write, comes to its end',
+    async ({ at, when }) => {
+      const first = await started('a', [one]);
+      for (const name of names) await add(first.secrets, name);
+      first.stop();
+      const isUp = who === 'the one that is up';
+      // It may write some of it first: the end alone is judged then.
+      const up = isUp ? await started('b', [one, two]) : undefined;
+      const writes: string[] = [];
+      const kept = dying(at, when, writes);
+      const waiting = { isOn: false };
+      const a = await started(
+        'a',
+        [one],
+        new Proxy(store, {
+          get: (_, name) => {
+            const value: unknown = Reflect.get(waiting.isOn ? kept : store, name);
+            return typeof value === 'function' && !waiting.isOn ? value.bind(store) : value;
+          },
+        }),
+      );
+      waiting.isOn = true;
+      const outcome = await a.keeper.rotate('user:admin', 'r1').then(
+        () => 'done',
+        () => 'killed',
+      );
+      a.stop();
+      if (!isUp) {
+        // The kill has fallen where it was to fall, and left what it was to leave.
+        expect([outcome, writes]).toEqual(['killed', itsWrites.slice(0, at + 1)]);
+        const resealed = Math.max(0, at - 3 + (when === 'after' ? 1 : 0));
+        expect(await openedBy(two)).toBe(resealed);
+      }
+      const other = up ?? (await started('b', [one, two]));
+      await passTime();
+      const isAsked = at > 0 || when === 'after';
+      const sealing = isAsked ? two : one;
+      expect(other.secrets.keyId).toBe(secretsKeyId(sealing));
+      expect(await openedBy(sealing)).toBe(names.length);
+      other.stop();
+      const again = await started('a', [sealing]);
+      expect(again.keeper.isFit).toBe(true);
+      again.stop();
+    },
+  );
 });

@@ -196,7 +196,7 @@ describe('with several replicas', () => {
     expect(await opened(createSecrets([two], random), 'c1')).toBe('secret of c1');
   });
 
-  test('one that has the key by then reads it again by itself', async () => {
+  test('a replica that has the key by then reads it again by itself', async () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);
     await add(a.secrets, 'c1');
@@ -210,7 +210,7 @@ describe('with several replicas', () => {
     expect(await opened(b.secrets, 'c1')).toBe('secret of c1');
   });
 
-  test('one whose source gets the key late, or fails at first, reads on by itself', async () => {
+  test('a replica whose source gets the key late, or fails at first, reads on', async () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);
     await add(b.secrets, 'c1');
@@ -233,7 +233,7 @@ describe('with several replicas', () => {
     expect(await opened(createSecrets([two], random), 'c1')).toBe('secret of c1');
   });
 
-  test('one that has no such key yet reads less and less often', async () => {
+  test('a replica that has no such key yet reads less and less often', async () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);
     a.keys = [two, one];
@@ -244,7 +244,7 @@ describe('with several replicas', () => {
     expect(b.reads).toBeLessThan(12);
   });
 
-  test('one that was away during the change seals nothing until it has the key', async () => {
+  test('a replica that was away during the change seals nothing until it has the key', async () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);
     const fitness: boolean[] = [];
@@ -268,7 +268,7 @@ describe('with several replicas', () => {
     expect(fitness).toEqual([false, true]);
   });
 
-  test('one that is gone without a word is waited for a bounded time', async () => {
+  test('a replica that is gone without a word is waited for a bounded time', async () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);
     b.keeper.stop();
@@ -281,7 +281,7 @@ describe('with several replicas', () => {
     expect((await a.keeper.look()).replicas.map(({ replica: name }) => name)).toEqual(['a']);
   });
 
-  test('why one cannot read its keys is told by every other', async () => {
+  test('every replica tells why another one cannot read its keys', async () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);
     a.keys = [two, one];

@@ -78,7 +78,7 @@ describe('secrets', () => {
     for (const id of other.keyIds) expect(() => other.open(record)).toThrow(id);
   });
 
-  test('open that were sealed before there were data keys', () => {
+  test('secrets that were sealed before there were data keys open too', () => {
     expect(secrets.open(directRecord(keyOf(7), 'calvin')).password).toBe('calvin');
     expect(() => secrets.open(directRecord(keyOf(8), 'calvin'))).toThrow(SecretError);
   });

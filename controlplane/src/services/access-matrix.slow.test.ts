@@ -112,7 +112,7 @@ test('without a token only what is open answers', async () => {
 describe.each(Object.keys(roles) as (keyof typeof roles)[])('as %s', (role) => {
   describe.each(Object.keys(scopes) as ScopeName[])('of %s', (scope) => {
     test.each(methods.map((method) => [pathOf(method), method] as const))(
-      '%s',
+      '%s is allowed or refused as the table says',
       async (_, method) => {
         const row = agreed.get(pathOf(method));
         if (row === undefined) throw new Error('access.txt has no row');

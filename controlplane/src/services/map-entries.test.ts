@@ -85,7 +85,7 @@ describe.each(updates)('labels of a %s', (_, update) => {
   });
 });
 
-test('of a selector and of priorities only the entries that are named change', async () => {
+test('a change to a selector or priorities changes only the entries that are named', async () => {
   const { pools, hosts, fleet } = fixture;
   const spec = { hosts: { labels: { role: 'web' } } };
   const changed = await pools.updatePool({

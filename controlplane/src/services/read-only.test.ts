@@ -49,7 +49,7 @@ async function loseAddresses(): Promise<void> {
   }
 }
 
-test('there are such methods', () => {
+test('the methods that read are more than thirty', () => {
   expect(reading.length).toBeGreaterThan(30);
   expect(reading.map(pathOf)).toContain('rackwright.v1.HostService/ExplainHost');
 });

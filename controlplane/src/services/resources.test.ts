@@ -48,7 +48,7 @@ describe('racks', () => {
     expect((await failureOf(racks.getRack({ name: 'racks/r1' }))).kind).toBe('notFound');
   });
 
-  test('to validate only are not kept', async () => {
+  test('racks in requests to validate only are not kept', async () => {
     const { racks } = fixture;
     await racks.createRack({ rackId: 'r1', validateOnly: true });
     expect((await racks.listRacks({})).racks).toEqual([]);
@@ -56,7 +56,7 @@ describe('racks', () => {
     expect(await violatedFields(bad)).toEqual(['rack_id', 'rack.spec.display_name']);
   });
 
-  test('with hosts cannot be deleted, and the refusal names them', async () => {
+  test('racks with hosts cannot be deleted, and the refusal names them', async () => {
     await addSurroundings(fixture);
     await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
     const error = await failureOf(fixture.racks.deleteRack({ name: 'racks/r1' }));
@@ -171,7 +171,7 @@ describe('credentials', () => {
     expect(await open()).toEqual({ username: 'admin', password: 'other' });
   });
 
-  test('made anew under a name that is gone have a higher version than any before', async () => {
+  test('credentials made anew under an old name have a higher version than before', async () => {
     const { credentials } = fixture;
     const credential = { username: 'root', password: secret };
     const { name } = await credentials.createCredential({ credentialId: 'c1', credential });
@@ -219,7 +219,7 @@ describe('credentials', () => {
     expect((await failureOf(mask)).kind).toBe('notFound');
   });
 
-  test('that a host uses cannot be deleted', async () => {
+  test('credentials that a host uses cannot be deleted', async () => {
     await addSurroundings(fixture);
     await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
     const { credentials } = fixture;

@@ -267,7 +267,7 @@ test('a draft of a pool is planned for operators, over hosts of their scope alon
   expect(JSON.stringify(await fixture.pools.planRollout({ pool }), plain)).toContain(zz.host);
 });
 
-test('who asks again about a host that is gone is answered again, in its scope alone', async () => {
+test('a repeated request about a host that is gone is answered in its scope alone', async () => {
   const spec = specOf('aa', 9);
   const made = { hostId: 'leaves', host: { spec, labels: { pool: aa.pool } } };
   const { name } = await ofRack.hosts.createHost(made);

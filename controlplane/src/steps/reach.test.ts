@@ -30,7 +30,7 @@ describe('an image', () => {
     ['localhost:5000/one', true],
     ['localhost:5000/one/more', false],
     ['localhost:5000/onemore', false],
-  ])('of %s is let in: %s', (name, isIn) => {
+  ])('an image of %s is let in: %s', (name, isIn) => {
     const refusal = reachProblem(allowed, command(`${name}@${digest}`));
     if (isIn) expect(refusal).toBeUndefined();
     else expect(refusal).toContain('the fleet allows no command from');
@@ -40,7 +40,7 @@ describe('an image', () => {
     ['registry.example.org/tools/check:v1', 'is named by no digest'],
     ['tools/check', 'must begin with its registry'],
     ['', 'must begin with its registry'],
-  ])('named as "%s" is refused with what would be right', (name, words) => {
+  ])('an image named as "%s" is refused with what would be right', (name, words) => {
     expect(reachProblem(allowed, command(name))).toContain(words);
   });
 
@@ -95,7 +95,7 @@ describe('a webhook', () => {
     ['//hooks.example.org/rack', false],
     ['', false],
     [' https://hooks.example.org/rack', false],
-  ])('to %s is let in: %s', (url, isIn) => {
+  ])('a webhook to %s is let in: %s', (url, isIn) => {
     const refusal = reachProblem(allowed, webhook(url));
     expect([refusal, refusal === undefined]).toEqual([refusal, isIn]);
   });
@@ -103,7 +103,7 @@ describe('a webhook', () => {
   test.each([
     ['https://other.org/services/T0/secret?key=secret', 'https://other.org/PATH/'],
     ['https://other.org:8443/?key=secret', 'https://other.org:8443/'],
-  ])('to %s is let in by %s, with none of its secrets said', (url, advised) => {
+  ])('a webhook to %s is let in by %s, with none of its secrets said', (url, advised) => {
     const refusal = reachProblem(allowed, webhook(url));
     expect(refusal).toContain(`\`rackwright fleet update --webhook-url ${advised}\``);
     expect(refusal).not.toContain('secret');

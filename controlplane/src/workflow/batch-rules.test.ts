@@ -34,7 +34,7 @@ const slotOf = (state: WorkflowRunState): SlotState => ({
 const states = (record: wire.WorkflowBatchRecord) =>
   record.workflowBatch?.status?.hosts.map(({ state }) => state) ?? [];
 
-test('never more than so many at once, each host once, and it ends', () => {
+test('a batch runs no more at once than it may, each host once, and ends', () => {
   const luck = fc.array(fc.constantFrom(...ended, RUNNING, PENDING), { maxLength: 60 });
   fc.assert(
     fc.property(

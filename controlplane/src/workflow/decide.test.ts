@@ -79,7 +79,7 @@ test('a pending run that nothing keeps is started', () => {
   expect(decide(workflow(), id, around())).toEqual({ kind: 'start', order });
 });
 
-test('what the host carries already is noted, never ordered again, also when it has ended', () => {
+test('a run that the host carries already is noted, never ordered again, also once ended', () => {
   const ours = runOf(`${name}/runs/1`);
   const { RUNNING } = WorkflowRunState;
   expect(stateAfter(decide(workflow(), id, around({ host: hostWith(ours) })))).toBe(RUNNING);
@@ -110,7 +110,7 @@ test('a run goes with the use of its host in which it was asked for', () => {
   expect(dropped.kind === 'orphan' && dropped.record && latestRun(dropped.record)).toBeUndefined();
 });
 
-test('what was cancelled or timed out here while the host accepted it is ended there', () => {
+test('a run that was cancelled or timed out while the host accepted it is ended there', () => {
   const cancelled = endedBy(workflow(), WorkflowRunState.CANCELLED, undefined, nowMs);
   const carried = around({ host: hostWith(runOf(`${name}/runs/1`)) });
   expect(decide(cancelled, id, carried)).toMatchObject({ kind: 'abort', hostRun: 7n });

@@ -36,7 +36,7 @@ function gone(runs: readonly Run[], nowMs = endMs): number[] {
   return removed.map(({ number }) => Number(number)).toSorted((a, b) => a - b);
 }
 
-test('of eleven cleans the last ten stay, in whatever order they are listed', () => {
+test('the last ten of eleven cleans stay, in whatever order they are listed', () => {
   expect(runsKeptMax).toBe(10);
   const cleans = Array.from({ length: 11 }, (_, index) => run(index + 1, RunKind.CLEAN));
   expect(gone(cleans)).toEqual([1]);

@@ -92,7 +92,7 @@ describe('a webhook', () => {
   });
 
   test.each([200, 201, 204, 299])(
-    'that answers %i is done, and what it said is kept',
+    'a webhook that answers %i is done, and what it said is kept',
     async (status) => {
       const result = await resultOf(answered({ status, parts: ['one\n', 'two \u0007words'] }));
       expect(result).toMatchObject({
@@ -105,24 +105,27 @@ describe('a webhook', () => {
     },
   );
 
-  test.each([400, 401, 403, 404, 410, 422])('that answers %i has failed', async (status) => {
-    const result = await resultOf(answered({ status, parts: ['no such host'] }));
-    expect(result).toMatchObject({
-      kind: 'failed',
-      type: 'exitCode',
-      message: `https://hooks.example.org answered ${status}: no such host`,
-      output: { exit: { code: status } },
-    });
-  });
+  test.each([400, 401, 403, 404, 410, 422])(
+    'a webhook that answers %i has failed',
+    async (status) => {
+      const result = await resultOf(answered({ status, parts: ['no such host'] }));
+      expect(result).toMatchObject({
+        kind: 'failed',
+        type: 'exitCode',
+        message: `https://hooks.example.org answered ${status}: no such host`,
+        output: { exit: { code: status } },
+      });
+    },
+  );
 
   test.each([408, 425, 429, 500, 502, 503, 599])(
-    'that answers %i is called again',
+    'a webhook that answers %i is called again',
     async (status) => {
       expect(await resultOf(answered({ status }))).toMatchObject({ kind: 'transientError' });
     },
   );
 
-  test('that redirects is not followed', async () => {
+  test('a webhook that redirects is not followed', async () => {
     const headers = { location: 'https://evil.example.org/x' };
     expect(await resultOf(answered({ status: 307, headers }))).toMatchObject({
       kind: 'failed',
@@ -134,14 +137,14 @@ describe('a webhook', () => {
     { kind: 'unreachable', message: 'nobody', mayHaveArrived: true },
     { kind: 'untrusted', message: 'self-signed' },
     { kind: 'noHttp', message: 'noise' },
-  ])('that cannot be heard ($kind) is called again', async (outcome) => {
+  ])('a webhook that cannot be heard ($kind) is called again', async (outcome) => {
     const result = await resultOf(outcome);
     expect(result).toMatchObject({ kind: 'transientError' });
     // Paths and queries may be secrets.
     expect(JSON.stringify(result, (_, value) => String(value))).not.toContain('token');
   });
 
-  test('that breaks off within its words has done what its status says', async () => {
+  test('a webhook that breaks off within its words has done what its status says', async () => {
     const page = answered({ status: 200, parts: ['half'], breaks: true });
     expect(await resultOf(page)).toMatchObject({
       kind: 'complete',
@@ -149,7 +152,7 @@ describe('a webhook', () => {
     });
   });
 
-  test('that talks without end is cut', async () => {
+  test('a webhook that talks without end is cut', async () => {
     const page = answered({ status: 200, parts: Array(100).fill('x'.repeat(1_000)) });
     const result = await resultOf(page);
     const { output } = result?.kind === 'complete' ? result : { output: undefined };
@@ -157,7 +160,7 @@ describe('a webhook', () => {
     expect(output?.exit.lastOutput.length).toBe(512);
   });
 
-  test('that does not answer is given up after a minute, or when its step is over', async () => {
+  test('a silent webhook is given up after a minute, or when its step is over', async () => {
     const { ask, timers, settle } = setUp();
     ask();
     expect(timers.map(({ delayMs }) => delayMs)).toEqual([60_000]);

@@ -293,7 +293,7 @@ describe('a look', () => {
     expect(await clock.settle(governor.run('c@2', act, rest, undefined, noWay))).toEqual(ok(1));
   });
 
-  test('that is silent does not open the breaker', async () => {
+  test('a look that is silent does not open the breaker', async () => {
     const { clock, governor, call, health } = setUp();
     for (let n = 0; n < 5; n++) {
       await clock.settle(governor.run('c@1', async () => silence, rest, undefined, noWay));

@@ -146,7 +146,7 @@ describe('the command line', () => {
 });
 
 describe('the settings', () => {
-  test('that are missing are named with every place where they may stand', async () => {
+  test('settings that are missing are named with every place where they may stand', async () => {
     const { code, err } = await runOver(['host', 'list'], {
       environment: { RACKWRIGHT_SERVER: 'a:1' },
     });
@@ -171,7 +171,7 @@ describe('the settings', () => {
     );
   });
 
-  test('with an unknown key, no file or a token that is none are refused', async () => {
+  test('settings with an unknown key, no file or a token that is none are refused', async () => {
     const run = (files: Record<string, string>, args: string[] = []) =>
       runOver(['rack', 'list', '--config', '/c', ...args], { files });
     expect((await run({ '/c': 'servr: a:1' })).err).toContain('did you mean server?');
@@ -186,7 +186,7 @@ describe('the settings', () => {
     expect(bad.err).toContain('it must be HOST:PORT');
   });
 
-  test('to a server that is not there end with exit code 6', async () => {
+  test('settings that name a server which is not there end with exit code 6', async () => {
     const files = { '/c': 'server: 127.0.0.1:1\ntokenFile: /t\ncaFile: /ca', '/t': 'x', '/ca': '' };
     const { code, err } = await runOver(['rack', 'list', '--config', '/c'], { files });
     expect(err).toContain('There is no connection');

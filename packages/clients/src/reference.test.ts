@@ -7,7 +7,7 @@ test('the reference is that of the definitions', () => {
   expect(readFileSync(referencePath, 'utf8')).toBe(referenceText());
 }, 120_000);
 
-test('it has methods with their comments, and links that lead somewhere', () => {
+test('the reference has methods with their comments, and links that lead somewhere', () => {
   const text = readFileSync(referencePath, 'utf8');
   expect(text).toContain(
     '| `WhoAmI` | [WhoAmIRequest](#whoamirequest) | ' +

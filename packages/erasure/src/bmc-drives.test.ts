@@ -39,21 +39,26 @@ function compared(drives: readonly ListedDrive[], devices: readonly DeviceFacts[
 
 describe('a drive that the BMC lists is accounted for', () => {
   test.each([
-    ['by its serial number', {}, {}, 'a by serial'],
-    ['however that is padded and written', { serial: ' 00s455-ny0ma ' }, {}, 'a by serial'],
-    ['by the WWN', { serial: '5002538E40123456' }, { wwn: '0x5002538e40123456' }, 'a by serial'],
-    ['by most of its serial', { serial: 'SAMSUNG_S455NY0Ma' }, {}, 'a by partOfSerial'],
-    ['by model and size without a serial', { serial: '' }, {}, 'a by modelAndSize'],
-    ['for filler is no serial', { serial: 'N/A', model: 'MZ7LH960' }, {}, 'a by modelAndSize'],
-    ['but not by a short part', { serial: 'NY0Ma' }, {}, 'gap'],
-    ['but not by a model of another size', { serial: '', sizeBytes: 480 * gb }, {}, 'gap'],
-    ['but not without a size', { serial: '', sizeBytes: 0 }, {}, 'gap'],
-    ['but not by another serial', { serial: 'S455NY0Mz' }, {}, 'gap'],
-  ] as const)('%s', (_, listed, seen, expected) => {
+    ['its serial number', {}, {}, 'a by serial'],
+    ['a serial padded and written otherwise', { serial: ' 00s455-ny0ma ' }, {}, 'a by serial'],
+    ['the WWN', { serial: '5002538E40123456' }, { wwn: '0x5002538e40123456' }, 'a by serial'],
+    ['most of its serial', { serial: 'SAMSUNG_S455NY0Ma' }, {}, 'a by partOfSerial'],
+    ['model and size without a serial', { serial: '' }, {}, 'a by modelAndSize'],
+    [
+      'model and size beside a filler serial',
+      { serial: 'N/A', model: 'MZ7LH960' },
+      {},
+      'a by modelAndSize',
+    ],
+    ['nothing for a short part', { serial: 'NY0Ma' }, {}, 'gap'],
+    ['nothing for a model of another size', { serial: '', sizeBytes: 480 * gb }, {}, 'gap'],
+    ['nothing without a size', { serial: '', sizeBytes: 0 }, {}, 'gap'],
+    ['nothing for another serial', { serial: 'S455NY0Mz' }, {}, 'gap'],
+  ] as const)('a drive is accounted for by %s', (_, listed, seen, expected) => {
     expect(compared([drive('a', listed)], [device('a', seen)])).toEqual([expected]);
   });
 
-  test('once: of two equal drives and one device, one is a gap', () => {
+  test('two equal drives with one device leave one of them a gap', () => {
     const twin = drive('a', { serial: '' });
     expect(compared([twin, { ...twin }], [device('a')])).toEqual(['a by modelAndSize', 'gap']);
     const same = drive('a', { serial: 'ONE-SERIAL' });
@@ -61,19 +66,19 @@ describe('a drive that the BMC lists is accounted for', () => {
     expect(compared([same, { ...same }], seen)).toEqual(['a by serial', 'b by serial']);
   });
 
-  test('by the surest way first, whatever the order', () => {
+  test('a drive is accounted for by the surest way first, whatever the order', () => {
     const drives = [drive('x', { serial: '' }), drive('a')];
     const seen = [device('a'), device('b')];
     expect(compared(drives, seen)).toEqual(['b by modelAndSize', 'a by serial']);
   });
 
-  test('but never by virtual media, an optical drive or a remote disk', () => {
+  test('a drive is not accounted for by virtual media, an optical drive or a remote disk', () => {
     for (const transport of ['virtualMedia', 'optical', 'iscsi', 'kernel'] as const) {
       expect(compared([drive('a')], [device('a', { transport })])).toEqual(['gap']);
     }
   });
 
-  test('and what it shows less than the BMC says is told', () => {
+  test('a device that shows less than the BMC lists is told', () => {
     const [finding] = compareBmcDrives([drive('a')], [device('a', { sizeBytes: 720 * gb })]);
     expect(finding).toMatchObject({ kind: 'accounted', hiddenBytes: 240 * gb });
     const [rounded] = compareBmcDrives([drive('a', { sizeBytes: 960_197_124_096 })], [device('a')]);
@@ -81,7 +86,7 @@ describe('a drive that the BMC lists is accounted for', () => {
   });
 });
 
-test('behind a RAID volume may stand any drive that nobody sees', () => {
+test('a RAID volume may stand for any drive that nobody sees', () => {
   const seen = [device('a'), device('vd0', { raidVolume: true, serial: 'VOLUME-0' })];
   expect(compared([drive('a'), drive('b')], seen)).toEqual(['a by serial', 'behind vd0']);
 });

@@ -106,7 +106,7 @@ describe('a boot medium', () => {
     ['of a host whose USB disks are erased', 'erase', stick],
     ['without a name of its own', 'refuse', { ...stick, serial: '', wwn: '' }],
     ['that is write-protected', 'refuse', { ...stick, readOnly: true }],
-  ] as const)('%s is left alone, and its digest is named', (_, usb, facts) => {
+  ] as const)('a boot medium %s is left alone, and its digest is named', (_, usb, facts) => {
     expect(decide(facts, { ...defaultScopePolicy, usb, bootMedia })).toMatchObject({
       ...{ kind: 'listed', why: 'bootMedium' },
       reason: `our own boot medium (sha256 ${content})`,
@@ -117,27 +117,30 @@ describe('a boot medium', () => {
     ['has other content', { ...stick, contentSha256: 'cd'.repeat(32) }],
     ['was not read', { ...stick, contentSha256: undefined }],
     ['has another size', { ...stick, sizeBytes: sizeBytes * 2 }],
-  ])('is none that %s', (_, { contentSha256, ...facts }) => {
+  ])('a device that %s is no boot medium', (_, { contentSha256, ...facts }) => {
     const said = contentSha256 === undefined ? {} : { contentSha256 };
     const decision = decide({ ...facts, ...said }, { ...defaultScopePolicy, bootMedia });
     expect(decision).toMatchObject({ kind: 'refused', why: 'usb' });
     expect(brief(decision)).toContain(contentSha256 ?? 'whose it is');
   });
 
-  test.each(['sata', 'mmc'] as const)('is no disk of the host, on %s', (transport) => {
+  test.each(['sata', 'mmc'] as const)('a boot medium on %s is no disk of the host', (transport) => {
     const policy = { ...defaultScopePolicy, bootMedia };
     expect(decide({ ...stick, transport }, policy).kind).toBe('inScope');
   });
 
-  test.each(transports)('on %s is left alone by who writes by an order, too', (transport) => {
-    const policy = { ...defaultScopePolicy, bootMedia };
-    const facts = { ...stick, transport };
-    const decision = decide(facts, policy);
-    if (decision.kind !== 'listed') return;
-    expect(decide(facts, orderedScopePolicy)).toMatchObject({ kind: 'listed' });
-  });
+  test.each(transports)(
+    'a write by an order leaves a boot medium on %s alone, too',
+    (transport) => {
+      const policy = { ...defaultScopePolicy, bootMedia };
+      const facts = { ...stick, transport };
+      const decision = decide(facts, policy);
+      if (decision.kind !== 'listed') return;
+      expect(decide(facts, orderedScopePolicy)).toMatchObject({ kind: 'listed' });
+    },
+  );
 
-  test('that hides capacity is not known whole', () => {
+  test('a boot medium that hides capacity is not known whole', () => {
     const areas = { nativeBytes: 2 * sizeBytes, hostProtectedBytes: sizeBytes, overlayBytes: 0 };
     const facts = { ...stick, capacity: { kind: 'examined', ...areas } } as const;
     const policy = { ...defaultScopePolicy, bootMedia };
@@ -243,7 +246,7 @@ test.each<[SecurityState, string, string]>([
   ['enabled', 'overwrite', 'securityLocked'],
   ['frozen', 'overwrite', 'securityFrozen'],
   ['locked', 'securityLocked', 'securityLocked'],
-])('with ATA security %s: %s, and %s on request', (ataSecurity, usual, asked) => {
+])('a disk with ATA security %s gets %s, and %s on request', (ataSecurity, usual, asked) => {
   const outcome = (decision: ScopeDecision) =>
     decision.kind === 'inScope' ? decision.method : decision.why;
   const device = { sanitize: { ...sanitize, ataSecurity } };

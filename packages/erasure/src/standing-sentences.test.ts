@@ -73,12 +73,15 @@ test.each<[string, Change, readonly string[], readonly string[]]>([
     [cleared, sampled],
     [hidden, 'which machine it was: waived by a policy'],
   ],
-])('of a device that is %s all is said, and nothing more', (_, change, proved, notProved) => {
-  const report = reportOf(change);
-  expect(report?.proved).toEqual([signed, ...proved]);
-  expect(report?.notProved).toEqual([...notProved, unproved]);
-  expect(report?.problems).toEqual([]);
-});
+])(
+  'the sentences say all of a device that is %s, and nothing more',
+  (_, change, proved, notProved) => {
+    const report = reportOf(change);
+    expect(report?.proved).toEqual([signed, ...proved]);
+    expect(report?.notProved).toEqual([...notProved, unproved]);
+    expect(report?.problems).toEqual([]);
+  },
+);
 
 const createdAt = '2026-11-23T01:02:03.000Z';
 const host = { name: 'hosts/h1', uid: 'uid-1' };

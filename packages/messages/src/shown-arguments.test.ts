@@ -15,7 +15,7 @@ test.each([
   ['https://ann:word@hooks.example.org/', 'https://hooks.example.org/'],
   ['https://hooks.example.org', 'https://hooks.example.org/'],
   ['file:///etc/shadow', '…'],
-])('of the URL %s is shown where it leads: %s', (url, shown) => {
+])('the URL %s is shown only by where it leads: %s', (url, shown) => {
   expect(shownArguments({ url }, 60)).toEqual([['url', shown]]);
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { counted, lasting } from './words.ts';
 
-test('one is not many, and none is none', () => {
+test('a count of one, of many and of none has a form of its own', () => {
   expect([0, 1, 2].map((count) => counted(count, 'host'))).toEqual([
     'no hosts',
     '1 host',

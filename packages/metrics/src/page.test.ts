@@ -70,7 +70,7 @@ test.each([
   ['::1', 'localhost.example.org', 421],
   ['127.0.0.1', '', 421],
   ['192.0.2.1', 'cp.example.org:7445', 200],
-])('at %s, who asks for "%s" is answered with %d', (localAddress, host, status) => {
+])('a caller at %s that asks for "%s" is answered with %d', (localAddress, host, status) => {
   const answer = answers({ clock: clockAt(), registry: new Registry() });
   const { status: answered, body } = answer({ ...asked, localAddress, headers: { host } });
   expect(answered).toBe(status);
@@ -83,7 +83,7 @@ test.each([
   ['HEAD', '/', 200],
   ['GET', '/metrics/../etc', 404],
   ['GET', '/metrics?x=1', 200],
-])('%s %s is answered with %d', (method, target, status) => {
+])('the request %s %s is answered with %d', (method, target, status) => {
   const answer = answers({ clock: clockAt(), registry: new Registry() });
   expect(answer({ ...asked, method, target }).status).toBe(status);
 });

@@ -17,7 +17,7 @@ function rig() {
   return { events, queue, end };
 }
 
-test('so much is worked on at once, the rest in its order, and the first before it', async () => {
+test('a bounded number is worked on at once, and the rest in its order', async () => {
   const { events, queue, end } = rig();
   expect(['a', 'b', 'c'].map((item) => queue.add(item))).toEqual([true, true, true]);
   expect(queue.add('d', { isFirst: true })).toBe(true);

@@ -11,6 +11,6 @@ test.each([
   [`bytes 4-9/${'9'.repeat(16)}`, undefined],
   ['lines 4-9/10', undefined],
   [undefined, undefined],
-])('%j', (text, range) => {
+])('the header %j is read, or taken for none', (text, range) => {
   expect(parseContentRange(text)).toEqual(range);
 });

@@ -67,7 +67,7 @@ test.each([
   ['::1', 5_001, ['[::1]:5000'], false],
   ['fe80::1%eth0', 1, ['fe80::/10'], true],
   ['127.0.0.1', 1, ['0.0.0.0/0', 'nonsense', '::/0'], false],
-] as const)('%s at port %i with %j: %s', (address, port, listed, may) => {
+] as const)('%s at port %i may be reached with %j listed: %s', (address, port, listed, may) => {
   expect(mayBeReached(address, port, listed)).toBe(may);
 });
 
@@ -88,7 +88,7 @@ test('an entry is an address, with a port or not, or a network', () => {
   }
 });
 
-test('whoever names an internal address lists it, with its port; a name lists nothing', () => {
+test('a caller who names an internal address lists it, with its port; a name lists nothing', () => {
   expect(entriesNaming('127.0.0.1:5000', 443)).toEqual(['127.0.0.1:5000']);
   expect(entriesNaming('127.0.0.1:80', 443)).toEqual(['127.0.0.1:80']);
   expect(entriesNaming('[::1]', 443)).toEqual(['[::1]:443']);

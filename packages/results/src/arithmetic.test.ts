@@ -32,7 +32,7 @@ describe('back-off', () => {
     expect(new Set(delays).size).toBeGreaterThan(45);
   });
 
-  test('with full jitter goes from nothing to the whole delay', () => {
+  test('a back-off with full jitter goes from nothing to the whole delay', () => {
     const at = (attempt: number, fraction: number) =>
       fullJitterDelayMs({ firstMs: 1000, longestMs: 30_000, attempt, fraction });
     expect([at(1, 0), at(1, 0.5), at(3, 0.5), at(9, 0.999)]).toEqual([0, 500, 2000, 29_970]);

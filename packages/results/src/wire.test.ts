@@ -103,17 +103,17 @@ test('gives back every result that went over the wire', () => {
 });
 
 describe('R8: never success', () => {
-  test('for a report without a result', () => {
+  test('a report without a result is no success', () => {
     expect(problemOf({ case: undefined })).toBe('result is missing');
   });
 
-  test('for a result of a kind from the future', () => {
+  test('a result of a kind from the future is no success', () => {
     // Field 15, length-delimited, empty: a seventh member of the oneof.
     const report = fromBinary(agent.ReportSchema, Uint8Array.of(15 * 8 + 2, 0));
     expect(resultFromWire(report)).toEqual({ kind: 'unsupported', problem: 'result is missing' });
   });
 
-  test('for evidence that lacks payload, signature or key', () => {
+  test('evidence that lacks payload, signature or key is no success', () => {
     const whole = {
       payload: Uint8Array.of(1),
       signature: Uint8Array.of(2),
@@ -129,19 +129,19 @@ describe('R8: never success', () => {
     expect(problemOf({ case: 'failed', value })).toBe('failed.evidence.signature is missing');
   });
 
-  test('for a failure of an unknown type', () => {
+  test('a failure of an unknown type is no success', () => {
     for (const type of [0, 9_999]) {
       const value = create(agent.FailedSchema, { type: type as FailureType });
       expect(problemOf({ case: 'failed', value })).toContain('failed.type');
     }
   });
 
-  test('for a transient error of an unknown cause', () => {
+  test('a transient error of an unknown cause is no success', () => {
     const value = create(agent.TransientErrorSchema, { cause: 9_999 as TransientCause });
     expect(problemOf({ case: 'transientError', value })).toContain('transient_error.cause');
   });
 
-  test('for a conflict without a known reason or a delay', () => {
+  test('a conflict without a known reason or a delay is no success', () => {
     const delay = durationFromMs(1);
     for (const reason of [agent.ConflictReason.UNSPECIFIED, 99 as agent.ConflictReason]) {
       const value = create(agent.RetryAfterSchema, { reason, delay });
@@ -154,12 +154,12 @@ describe('R8: never success', () => {
     expect(problemOf({ case: 'retryAfter', value: negative })).toContain('retry_after.delay');
   });
 
-  test('for facts without any', () => {
+  test('a report of facts without any is no success', () => {
     const value = create(agent.HostUpdatedSchema);
     expect(problemOf({ case: 'hostUpdated', value })).toBe('host_updated.observations is missing');
   });
 
-  test('for progress beyond its end', () => {
+  test('progress beyond its end is no success', () => {
     const value = create(agent.ContinuingSchema, { percent: 101 });
     expect(problemOf({ case: 'continuing', value })).toContain('continuing.percent');
   });

@@ -18,7 +18,7 @@ function made(name: string): string {
   return join(folder, name);
 }
 
-test('of two builds at once the first one stays, and the second one uses it', async () => {
+test('the first of two builds at once stays, and the second one uses it', async () => {
   const home = join(folder, 'base');
   const [first, second] = [made('first'), made('second')];
   await putInPlace(first, home);

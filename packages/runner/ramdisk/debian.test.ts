@@ -29,7 +29,7 @@ test('a machine without a Debian source has none with another suite either', () 
   expect(withSuite([], 'sid')).toEqual([]);
 });
 
-test('of several versions of a package the first, which is the candidate of apt, counts', () => {
+test('the first of several versions of a package counts, which is the candidate of apt', () => {
   const show = [
     'Package: kmod\nVersion: 31-1\nDescription: x\n y\nSHA256: aa',
     'Package: kmod\nVersion: 30-1\nSHA256: bb',

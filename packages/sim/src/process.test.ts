@@ -39,7 +39,7 @@ test('a timer cancelled while it is suspended does not run', async () => {
   expect(heard).toEqual([]);
 });
 
-test('its wall clock may step, and its other clock never does', async () => {
+test('a process has a wall clock that may step, and another clock that never does', async () => {
   let offsetMs = 0;
   const wall = { nowMs: () => 0 };
   const { heap, process, until } = setUp(() => wall.nowMs());

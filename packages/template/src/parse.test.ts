@@ -63,7 +63,7 @@ describe('a template is refused, with line, column and what would be right', () 
         '1:1 : has no steps; a template has at least one',
       ],
     ],
-  ])('%j', (source, problems) => {
+  ])('a template of %j is refused', (source, problems) => {
     expect(problemsOf(source)).toEqual(problems);
   });
 
@@ -195,7 +195,7 @@ describe('a template is refused, with line, column and what would be right', () 
       'if: "{{ true }}", wait: 1s',
       '2:21 steps[0].if: is an expression already; leave out {{ and }}',
     ],
-  ])('%s', (fields, ...problems) => {
+  ])('a step with "%s" is refused', (fields, ...problems) => {
     expect(problemsOf(step(fields))).toEqual(problems);
   });
 
@@ -228,7 +228,7 @@ describe('a template is refused, with line, column and what would be right', () 
     ['1.5', 'a number is whole, a text stands in quotes'],
     [`${'('.repeat(40)}1${')'.repeat(40)}`, 'is nested too deeply'],
     [`"${'x'.repeat(1_100)}"`, 'an expression has at most 1000'],
-  ])('{{ %s }}', (expression, message) => {
+  ])('a template with {{ %s }} is refused', (expression, message) => {
     const source = `variables:
   ntp: {}
 steps:
@@ -254,7 +254,7 @@ steps:
     ['steps.b.exit == 0', 'steps.b has no "exit"; did you mean "exitCode"?'],
     ['steps.b', 'steps.b is no value; name a field; there are state, exitCode, output'],
     ['steps.b.exitCode in [0, "1"]', 'a list holds only texts, or only whole numbers'],
-  ])('if: %s', (condition, message) => {
+  ])('a step with the condition "%s" is refused', (condition, message) => {
     const source = `steps:
   - { name: b, wait: 1s }
   - name: a
@@ -270,7 +270,7 @@ handlers:
     expect(problems[0]).toMatch(/^4:\d+ steps\[1\]\.if: /);
   });
 
-  test('for names that are taken, missing or no names', () => {
+  test('names that are taken, missing or no names are refused', () => {
     const source = `steps:
   - { name: a, wait: 1s }
   - { name: a, wait: 1s }
@@ -289,7 +289,7 @@ handlers:
     ]);
   });
 
-  test('for variables that use themselves, and handlers that call each other', () => {
+  test('variables that use themselves, and handlers that call each other, are refused', () => {
     const source = `variables:
   a: { default: "{{ vars.b }}" }
   b: { default: "{{ vars.c }}x" }
@@ -311,7 +311,7 @@ handlers:
     ]);
   });
 
-  test('for variables that are declared wrongly', () => {
+  test('variables that are declared wrongly are refused', () => {
     const source = `variables:
   "a b": {}
   i: { type: int }
@@ -336,7 +336,7 @@ steps: [{ name: a, wait: 1s }]
     ]);
   });
 
-  test('all at once, in the order of the text, and no more than can be read', () => {
+  test('all problems are told at once, in the order of the text, up to a limit', () => {
     const wrong = Array.from(
       { length: 90 },
       (_, at) => `  - { name: a${at}, wait: x, retries: y }\n`,
@@ -375,7 +375,7 @@ describe('what would cost much is refused before it does', () => {
     ],
     ['half a character', 'description: \ud800', 'is no Unicode text'],
   ])(
-    '%s',
+    'a template with %s is refused early',
     (_, source, message) => {
       // The time of this thread alone: other work of a busy machine does not count.
       const began = process.threadCpuUsage();
@@ -385,7 +385,7 @@ describe('what would cost much is refused before it does', () => {
     30_000,
   );
 
-  test('aliases that would grow', () => {
+  test('a template with aliases that would grow is refused early', () => {
     const lines = Array.from({ length: 9 }, (_, at) => {
       const of = at === 0 ? 'x' : `*a${at - 1}, *a${at - 1}, *a${at - 1}`;
       return `a${at}: &a${at} [${of}]\n`;

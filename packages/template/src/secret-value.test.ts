@@ -34,7 +34,7 @@ describe('a value that names a credential', () => {
     });
   });
 
-  test('of a header may have something before it', () => {
+  test('a value of a header may have something before the name', () => {
     const given = argumentsOf(webhook('authorization: { credential: hooks, prefix: "Bearer " }'));
     expect(JSON.parse(given['secretHeaders'] ?? '')).toEqual({
       authorization: { credential: 'credentials/hooks', part: 'password', prefix: 'Bearer ' },

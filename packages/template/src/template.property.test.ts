@@ -179,7 +179,7 @@ const known = (path: readonly (string | number)[]) => ({
 });
 
 describe('a condition', () => {
-  test('that is printed reads back as the same', () => {
+  test('a condition that is printed reads back as the same', () => {
     fc.assert(
       fc.property(condition, (expression) => {
         const text = printed(expression);

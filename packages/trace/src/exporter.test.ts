@@ -97,7 +97,7 @@ test('what is not taken is dropped and counted, and said once', async () => {
   ]);
 });
 
-test('whoever is stopped sends no more', async () => {
+test('an exporter that is stopped sends no more', async () => {
   const { exporter, sent, pass } = exporterOn(async () => taken);
   exporter.record(span);
   exporter.stop();

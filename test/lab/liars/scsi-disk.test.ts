@@ -61,7 +61,7 @@ function cdb(hex: string): Buffer {
   return bytes;
 }
 
-test('it says its serial number in pages 80h and 83h, and another one once it was changed', () => {
+test('a disk says its serial number in pages 80h and 83h, and a new one once it changed', () => {
   const facts = { serial: 'FIRST' };
   const target = disk(facts);
   expect(ask(target, '12 01 80 00ff 00').toString('latin1')).toBe('\0\x80\0\x05FIRST');
@@ -78,7 +78,7 @@ test('READ CAPACITY(10) may admit less than READ CAPACITY(16)', () => {
   );
 });
 
-test('it writes and reads back by both lengths of command, and refuses what lies beyond', () => {
+test('a disk writes and reads by both lengths of command, and refuses what lies beyond', () => {
   const target = disk({ serial: 'S' });
   const block = Buffer.alloc(1024, 0x44);
   expect(target.dataOutBytes(cdb('2a 00 00000008 00 0002 00'))).toBe(1024);

@@ -16,7 +16,7 @@ test('machines that are out in turn are never out together', () => {
   expect(mostOut([first, second], Infinity)).toBe(1);
 });
 
-test('one that goes before the other one is back is seen, until when it matters', () => {
+test('a machine that goes before the other one is back is seen, until when it matters', () => {
   const second = log('14.0 on pxe boot 1', '15.0 on disk boot 2', '29.9 set power 0');
   expect(mostOut([first, second], Infinity)).toBe(2);
   expect(mostOut([first, second], 29_500)).toBe(1);

@@ -68,7 +68,7 @@ const seen = (code: string) => ({
   },
 });
 
-test('in TypeScript, by Connect', async () => {
+test('the TypeScript example calls by Connect', async () => {
   cpSync(join(clients, 'typescript'), folder, { recursive: true });
   mkdirSync(join(folder, 'node_modules'));
   for (const scope of ['@bufbuild', '@connectrpc']) {
@@ -85,7 +85,7 @@ test('in TypeScript, by Connect', async () => {
   expect(JSON.parse(stdout)).toEqual(seen('InvalidArgument'));
 });
 
-test('in Python, by gRPC', async (self) => {
+test('the Python example calls by gRPC', async (self) => {
   const missing = missingPeer();
   if (missing !== undefined) self.skip(`${peerMissing}${missing}: run npm run peers`);
   const proto = join(root, 'proto');
@@ -115,7 +115,7 @@ test.for([
   ['Go', 'go/example.go', goPeers, 'InvalidArgument'],
   ['Java', 'java/Example.java', javaPeers, 'INVALID_ARGUMENT'],
 ] as const)(
-  'in %s, by gRPC, as the README says',
+  'the %s example calls by gRPC, as the README says',
   { timeout },
   async ([language, file, peers, code], self) => {
     const missing = peers.find((path) => !existsSync(path));
@@ -150,7 +150,7 @@ function jarOf(name: string): string {
   return `/usr/share/java/${name}.jar`;
 }
 
-test('by curl, with JSON', async (self) => {
+test('the curl example calls with JSON', async (self) => {
   if (spawnSync('curl', ['--version']).status !== 0) {
     self.skip(`${peerMissing}curl: run npm run peers`);
   }

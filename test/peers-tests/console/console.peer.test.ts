@@ -95,7 +95,7 @@ async function command(...args: string[]): Promise<void> {
   expect(code, `${args.join(' ')}: ${output}`).toBe(0);
 }
 
-test('who has no session signs in; a wrong token is refused with advice', async (context) => {
+test('a person without a session signs in, and a wrong token gets advice', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   await page.goto(`https://${site.operatorsAddress}/#/hosts`);
   await page.getByLabel('Token').fill('rwo1.wrong.wrong');

@@ -79,7 +79,7 @@ test('the first paint comes within a second', async (context) => {
   expect(paintMs).toBeLessThan(1_000);
 });
 
-test('whoever scrolls reads what is looked at, and no task takes 100 ms', async (context) => {
+test('a person who scrolls reads what is looked at, and no task takes 100 ms', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   const { page } = opened;
   await row(0).waitFor();

@@ -102,7 +102,7 @@ describe('buf curl', () => {
     expect(JSON.parse(await curl('-d', '{}', url))).toBeTypeOf('object');
   });
 
-  test('without the token is refused', async () => {
+  test('a call without the token is refused', async () => {
     const { operators, caFile } = controlPlane;
     const args = ['curl', '--protocol', 'grpc', '--http2-prior-knowledge', '--cacert', caFile];
     const refused = run(buf, [...args, '--list-methods', `https://${operators}`], {

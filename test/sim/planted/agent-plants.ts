@@ -42,7 +42,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/session/outbox.ts',
     find: '(attempt.operation, result);\n      await this.#write(attempt);\n',
     replace: '(attempt.operation, result);\n',
-    caughtBy: test('agent/src/session/crash.test.ts', 'again and again: at each restart'),
+    caughtBy: test('agent/src/session/crash.test.ts', 'the next boundary of each restart'),
   },
   {
     name: 'leaseFromTheAnswer',

@@ -13,7 +13,7 @@ test.each(plants)('finds the place of the planted fault $name exactly once', (pl
   expect(withDefect(text, plant)).not.toBe(text);
 });
 
-test('names tests that there are', () => {
+test('the table names tests that there are', () => {
   for (const { name, caughtBy } of plants) {
     if (caughtBy.kind !== 'test') continue;
     const text = readFileSync(new URL(caughtBy.file, root), 'utf8');

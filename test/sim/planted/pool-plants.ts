@@ -114,7 +114,10 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/decide/survey.ts',
     find: '(isMissed(host) && !surveyed.isBack)',
     replace: 'isMissed(host)',
-    caughtBy: test('controlplane/src/pool/decide/halt.test.ts', 'on the way back neither'),
+    caughtBy: test(
+      'controlplane/src/pool/decide/halt.test.ts',
+      'keeps no others from the way back',
+    ),
   },
   {
     name: 'actsWithoutClaim',
@@ -219,7 +222,10 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/decide/held.ts',
     find: 'if (pool?.spec?.rollout?.paused === true) return',
     replace: 'if (pool?.spec?.rollout?.paused === undefined) return',
-    caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'R3: none may be out'),
+    caughtBy: test(
+      'controlplane/src/pool/decide/rollout.test.ts',
+      'R3: a pool that may have none out',
+    ),
   },
   {
     name: 'pinIgnored',
@@ -243,7 +249,10 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/decide/slots.ts',
     find: 'if (nowMs < (soakEndMs(record, slot) ?? nowMs)) return true;',
     replace: 'if (nowMs > (soakEndMs(record, slot) ?? nowMs)) return true;',
-    caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'soak: a slot is free'),
+    caughtBy: test(
+      'controlplane/src/pool/decide/rollout.test.ts',
+      'a slot is free only when its host',
+    ),
   },
   {
     name: 'goesBackUnasked',

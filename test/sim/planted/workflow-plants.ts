@@ -139,7 +139,10 @@ export const workflowPlants: readonly Plant[] = [
     file: 'packages/runner/src/steps/command.ts',
     find: 'const end = await context.mayBegin();',
     replace: "const end = await Promise.resolve({ kind: 'granted' as const, reason: '' });",
-    caughtBy: test('packages/runner/src/steps/command.test.ts', 'never when that ends as'),
+    caughtBy: test(
+      'packages/runner/src/steps/command.test.ts',
+      'never begins when the question ends',
+    ),
   },
   {
     name: 'turnsWithoutCounting',

@@ -268,7 +268,7 @@ test('the first token goes once another can make tokens, and not before', async 
   expect((await chief.hosts.listHosts({})).hosts).toHaveLength(2);
 });
 
-test('of administrators who delete each other’s tokens at once one stays', async () => {
+test('one of the administrators who delete each other’s tokens at once stays', async () => {
   const own = await startFixture();
   const ids = ['one', 'two', 'three'];
   const all = await Promise.all(
@@ -311,7 +311,7 @@ describe('deletions of administrators’ tokens', () => {
 
   afterEach(() => own.stop());
 
-  test('that did not come to their end are named, with the time that they count', async () => {
+  test('deletions that did not end are named, with the time that they count', async () => {
     const admins = operatorClients(own.channel, await tokenFor(own, 'one', Role.ADMIN));
     await tokenFor(own, 'two', Role.ADMIN);
     await remove('admin');

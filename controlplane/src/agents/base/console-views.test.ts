@@ -78,7 +78,7 @@ test('the secret goes before the question, on record; only the asked rack is hea
   expect(sent.filter((each) => each.case === 'endConsole')).toHaveLength(1);
 });
 
-test('who is slow loses the oldest bytes and is told; for the agent all were taken', async () => {
+test('a slow viewer loses the oldest bytes and is told; for the agent all were taken', async () => {
   const { consoles, registry, session, sent, open } = await setUp();
   registry.open(session());
   const [slow, quick] = [await open(), await open()];

@@ -55,7 +55,7 @@ describe('right after a start, over a slow store', () => {
     expect(rig.status().state).toBe(HostState.MANAGEABLE);
   });
 
-  test('one that the agent never got is sent again under its id', async () => {
+  test('an operation that the agent never got is sent again under its id', async () => {
     const { rig, replica } = await justStarted();
     const plain = await connectAgent(rig, replica, {}, 2_000);
     expect(plain.ids()).toEqual([first]);

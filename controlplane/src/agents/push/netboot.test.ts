@@ -170,7 +170,7 @@ test('a host whose image the list has no room for is not ordered to boot it', as
   expect(plain.ended).toBe(false);
 });
 
-test('of a rack whose images do not fit those in service are named first', () => {
+test('a rack whose images do not fit names those in service first', () => {
   const host = (name: string, inService: boolean) => ({
     host: create(agent.BootHostSchema, {
       hostUid: name,

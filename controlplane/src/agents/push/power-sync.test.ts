@@ -190,7 +190,7 @@ describe('a digest', () => {
     return { rig, replica, plain };
   }
 
-  test('that says what is known writes nothing', async () => {
+  test('a digest that says what is known writes nothing', async () => {
     const { rig, plain } = await available();
     const revision = rig.lastRevision('hosts');
     await digest(rig, plain, false);
@@ -204,13 +204,13 @@ describe('a digest', () => {
     expect(rig.status()).toMatchObject({ state: HostState.MANAGEABLE, dirty: true, useEpoch: 2n });
   });
 
-  test('of an older list counts for nothing', async () => {
+  test('a digest of an older list counts for nothing', async () => {
     const { rig, plain } = await available();
     await digest(rig, plain, true, 1n);
     expect(rig.status()).toMatchObject({ state: HostState.AVAILABLE, useEpoch: 1n });
   });
 
-  test('of a host of another rack, or of none, counts for nothing', async () => {
+  test('a digest of a host of another rack, or of none, counts for nothing', async () => {
     const { rig, plain } = await available();
     const revision = rig.lastRevision('hosts');
     const generation = lists(plain).at(-1)?.generation ?? 0n;
@@ -253,7 +253,7 @@ describe('an older agent', () => {
     expect(updated.ids()).toEqual(['u1/2/0/1']);
   });
 
-  test('that names nothing is sent nothing', async () => {
+  test('an agent that names nothing is sent nothing', async () => {
     const rig = rigWith({});
     const replica = await rig.replica();
     const plain = await connectAgent(rig, replica, { operationKinds: [] });

@@ -47,7 +47,7 @@ async function expectUnharmed(rig: Rig, plain: PlainAgent, operationId: Operatio
 }
 
 describe('a report that is too large to be kept', () => {
-  test('with a failure is kept in part', async () => {
+  test('a report with a failure is kept in part', async () => {
     const { rig, plain } = await started();
     await plain.report(failed('protocol', huge), first);
     await expectUnharmed(rig, plain, first.id);
@@ -78,7 +78,7 @@ describe('a report that is too large to be kept', () => {
         }),
       },
     ],
-  ])('with %s is kept in part, and the run waits', async (_text, result) => {
+  ])('a report with %s is kept in part, and the run waits', async (_text, result) => {
     const { rig, plain } = await started();
     await plain.report(result, first);
     await expectUnharmed(rig, plain, first.id);
@@ -86,7 +86,7 @@ describe('a report that is too large to be kept', () => {
     expect(rig.status().run?.waiting?.message.length).toBeLessThan(2_048);
   });
 
-  test('with an identity ends its attempt as a failure', async () => {
+  test('a report with an identity ends its attempt as a failure', async () => {
     const { rig, plain } = await started();
     const bmcIdentity = { guid: new Uint8Array(16).fill(1), serial: huge };
     await plain.report(complete({ bmcIdentity }), first);
@@ -95,7 +95,7 @@ describe('a report that is too large to be kept', () => {
     expect(rig.status().lastError?.failure?.message).toContain('could not be taken in');
   });
 
-  test('with an inventory ends its attempt as a failure', async () => {
+  test('a report with an inventory ends its attempt as a failure', async () => {
     const { rig, plain } = await started();
     await plain.report(proved(), first);
     await orderedOf(rig, plain);
@@ -107,7 +107,7 @@ describe('a report that is too large to be kept', () => {
     expect(rig.lastRevision('facts')).toBe(0);
   });
 
-  test('with facts that nobody ordered is dropped', async () => {
+  test('a report with facts that nobody ordered is dropped', async () => {
     const { rig, plain } = await started();
     const inventory = create(InventorySchema, { devices: [{ ...virtioDisk, model: huge }] });
     await plain.facts({ inventory });
@@ -116,7 +116,7 @@ describe('a report that is too large to be kept', () => {
     expect(rig.lastRevision('facts')).toBe(0);
   });
 
-  test('with the progress of an interrupted step is kept in part', async () => {
+  test('a report with the progress of an interrupted step is kept in part', async () => {
     const rig = rigWith({});
     const plain = await connectAgent(rig, await rig.replica());
     await toErase(rig, plain, [nvmeDisk]);
@@ -221,32 +221,35 @@ describe('while others change a record all the time', () => {
   test.each<[string, (rig: Rig) => void]>([
     ['hosts.h1', (rig) => rig.put('hosts.h1', wire.HostRecordSchema, rig.record())],
     ['facts.h1', (rig) => rig.put('facts.h1', wire.HostFactsSchema, { hostUid: 'other' })],
-  ])('of %s, a report is not called applied, and comes again', async (contended, push) => {
-    let rivals = 0;
-    const { rig, replica, plain } = await started(({ kind, key }) => {
-      if (rivals > 0 && kind === 'put' && key === contended) {
-        rivals -= 1;
-        push(rig);
-      }
-      return { kind: 'none' };
-    });
-    await plain.report(proved(), first);
-    await orderedOf(rig, plain);
-    const inspection = plain.last('u1');
-    expect(inspection.kind.case).toBe('inspect');
-    const answers = plain.of('reportAnswer').length;
-    rivals = roundsMax;
-    await plain.report(inspected([virtioDisk]), inspection);
-    expect(plain.ended).toBe(true);
-    expect(plain.of('reportAnswer')).toHaveLength(answers);
-    expect(rig.record().operation?.operation?.id).toBe(inspection.id);
-    expect(rig.status().lastError).toBeUndefined();
-    expect(rivals).toBe(0);
-    const operations = [{ operationId: inspection.id, hostUid: 'u1', state: ENDED }];
-    const again = await connectAgent(rig, replica, { operations });
-    await again.report(inspected([virtioDisk]), inspection);
-    expect(again.of('reportAnswer').at(-1)).toMatchObject({ verdict: APPLIED });
-    const facts = rig.read('facts.h1', wire.HostFactsSchema);
-    expect(facts?.inventory?.devices.map(({ model }) => model)).toEqual([virtioDisk.model]);
-  });
+  ])(
+    'a report is not called applied while %s changes all the time, and comes again',
+    async (contended, push) => {
+      let rivals = 0;
+      const { rig, replica, plain } = await started(({ kind, key }) => {
+        if (rivals > 0 && kind === 'put' && key === contended) {
+          rivals -= 1;
+          push(rig);
+        }
+        return { kind: 'none' };
+      });
+      await plain.report(proved(), first);
+      await orderedOf(rig, plain);
+      const inspection = plain.last('u1');
+      expect(inspection.kind.case).toBe('inspect');
+      const answers = plain.of('reportAnswer').length;
+      rivals = roundsMax;
+      await plain.report(inspected([virtioDisk]), inspection);
+      expect(plain.ended).toBe(true);
+      expect(plain.of('reportAnswer')).toHaveLength(answers);
+      expect(rig.record().operation?.operation?.id).toBe(inspection.id);
+      expect(rig.status().lastError).toBeUndefined();
+      expect(rivals).toBe(0);
+      const operations = [{ operationId: inspection.id, hostUid: 'u1', state: ENDED }];
+      const again = await connectAgent(rig, replica, { operations });
+      await again.report(inspected([virtioDisk]), inspection);
+      expect(again.of('reportAnswer').at(-1)).toMatchObject({ verdict: APPLIED });
+      const facts = rig.read('facts.h1', wire.HostFactsSchema);
+      expect(facts?.inventory?.devices.map(({ model }) => model)).toEqual([virtioDisk.model]);
+    },
+  );
 });

@@ -151,7 +151,7 @@ describe('when the agent is away from both', () => {
     return { rig, a, b, plain };
   }
 
-  test('that is said, once', async () => {
+  test('one replica says once that the agent is away', async () => {
     const { rig } = await away();
     await rig.advance(2 * minuteMs);
     expect(rig.rack()?.sessionReplica).toBe('');
@@ -159,7 +159,7 @@ describe('when the agent is away from both', () => {
     expect(await writtenWhile(rig, () => rig.advance(10 * minuteMs))).toBe(0);
   });
 
-  test('because its replica died, the other one says so when the hint has expired', async () => {
+  test('a replica says that a dead one’s agent is away, once the hint has expired', async () => {
     const { rig, a, b } = await two();
     await connectAgent(rig, a);
     a.kill();
@@ -250,7 +250,7 @@ describe('two agents of one rack, at two replicas', () => {
     expect(rig.rack()?.sessionReplica).toBe('b');
   });
 
-  test('of one life of an agent the session that the record names alone gets a lease', async () => {
+  test('only the session that the record names gets a lease, in one agent’s life', async () => {
     const { rig, a, b } = await two();
     const journal = { ...original, life: 7n };
     const first = await connectAgent(rig, a, { journal });

@@ -66,7 +66,7 @@ describe('a session', () => {
     expect(plain.ended).toBe(true);
   });
 
-  test('that a higher generation replaces is ended', async () => {
+  test('a session that a higher generation replaces is ended', async () => {
     const { rig, replica } = await started();
     const old = await connectAgent(rig, replica, generation(1n));
     const next = await connectAgent(rig, replica, generation(2n));
@@ -77,7 +77,7 @@ describe('a session', () => {
     expect(replica.hosts.agentConnected('r1')).toBe(true);
   });
 
-  test('that was replaced and does not hear of it has no powers left', async () => {
+  test('a session that was replaced and does not hear of it has no powers left', async () => {
     const { rig, replica } = await started();
     const old = await connectAgent(rig, replica, generation(1n));
     old.stall();
@@ -94,7 +94,7 @@ describe('a session', () => {
     expect(rig.status().state).toBe(HostState.MANAGEABLE);
   });
 
-  test('that ends while it is being welcomed is not left standing', async () => {
+  test('a session that ends while it is being welcomed is not left standing', async () => {
     const { rig, replica, slow } = await startedSlowly();
     slow.on = true;
     const plain = await connectAgent(rig, replica, {}, 100);
@@ -106,7 +106,7 @@ describe('a session', () => {
     expect(rig.status().run?.phase).toBe(RunPhase.WAITING);
   });
 
-  test('that ends while the next one opens leaves the hint to the next', async () => {
+  test('a session that ends while the next one opens leaves the hint to the next', async () => {
     const { rig, replica, slow } = await startedSlowly();
     const old = await connectAgent(rig, replica, generation(1n));
     await rig.advance(1_000);
@@ -121,7 +121,7 @@ describe('a session', () => {
     expect(next.of('leaseRenewal')).toHaveLength(1);
   });
 
-  test('of a lower generation that was welcomed later does not replace a higher', async () => {
+  test('a session of a lower generation that came later does not replace a higher', async () => {
     const { rig, replica, slow } = await startedSlowly();
     slow.on = true;
     const lower = await connectAgent(rig, replica, generation(1n), 10);
@@ -253,7 +253,7 @@ describe('a second agent', () => {
     expect(shown(rig)).toBe('');
   });
 
-  test('that comes back and back writes its refusal once', async () => {
+  test('an agent that comes back and back writes its refusal once', async () => {
     const { rig, replica } = await started();
     await connectAgent(rig, replica);
     await connectAgent(rig, replica, stranger);
@@ -267,17 +267,20 @@ describe('a session whose rack is no longer its own', () => {
   test.each<[string, (rig: Rig) => void]>([
     ['has another key', replaceKey],
     ['has been deleted', (rig) => rig.remove('racks.r1')],
-  ])('because it %s ends at its next heartbeat, without a lease', async (_text, change) => {
-    const { rig, replica } = await started();
-    const plain = await connectAgent(rig, replica);
-    await plain.heartbeat();
-    change(rig);
-    await plain.heartbeat();
-    expect(plain.of('leaseRenewal')).toHaveLength(1);
-    expect(plain.ended).toBe(true);
-    expect(replica.hosts.agentConnected('r1')).toBe(false);
-    expect(await connectAgent(rig, replica)).toBeDefined();
-  });
+  ])(
+    'the session ends without a lease at its next heartbeat because its rack %s',
+    async (_text, change) => {
+      const { rig, replica } = await started();
+      const plain = await connectAgent(rig, replica);
+      await plain.heartbeat();
+      change(rig);
+      await plain.heartbeat();
+      expect(plain.of('leaseRenewal')).toHaveLength(1);
+      expect(plain.ended).toBe(true);
+      expect(replica.hosts.agentConnected('r1')).toBe(false);
+      expect(await connectAgent(rig, replica)).toBeDefined();
+    },
+  );
 });
 
 function replaceKey(rig: Rig): void {

@@ -102,7 +102,7 @@ test('a password is nowhere in it, a join token neither', async () => {
   expect(all).not.toContain(token.split('.').at(-1));
 });
 
-test('whoever is not let in is on record, as nobody', async () => {
+test('a caller who is not let in is on record, as nobody', async () => {
   const { channel, enrolment } = fixture;
   await failureOf(operatorClients(channel, 'rwa1.guess').hosts.listHosts({}));
   const [stranger] = await findSoon({ outcome: 'UNAUTHENTICATED' });
@@ -112,7 +112,7 @@ test('whoever is not let in is on record, as nobody', async () => {
   expect(agent).toMatchObject({ kind: 'enrolment', actor: '', outcome: 'INVALID_ARGUMENT' });
 });
 
-test('it is searched by each trait, in pages, and in a range of times', async () => {
+test('the audit stream is searched by each trait, in pages, and in a range of times', async () => {
   const { hosts, audit } = fixture;
   await hosts.createHost({ hostId: 'h7', host: { spec: specOf(7) } });
   for (let at = 0; at < 25; at += 1) {

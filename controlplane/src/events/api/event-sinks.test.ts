@@ -183,11 +183,11 @@ describe('what would never arrive is refused by its field', () => {
     ['no URL', { url: '' }, field('url')],
     ['a credential that is none', { credential: 'signs' }, field('credential')],
     ['one that does not exist', { credential: 'credentials/no' }, field('credential')],
-  ])('%s', async (_, changes, wanted) => {
+  ])('%s is refused', async (_, changes, wanted) => {
     expect(await violatedFields(createSink(changes))).toEqual([wanted]);
   });
 
-  test('no target, and a filter that is none', async () => {
+  test('a sink without a target, or with a filter that is none, is refused', async () => {
     const { eventSinks } = fixture;
     const empty = eventSinks.createEventSink({ eventSinkId: 'a', eventSink: {} });
     expect(await violatedFields(empty)).toEqual(['event_sink.spec']);

@@ -208,7 +208,7 @@ function startAs(own: string, arrived: Arrived, of: StateStore, answer: Answer =
 describe('of two replicas', () => {
   const shared = () => over({ isShared: true });
 
-  test('one delivers, and the other one goes on when it is gone', async () => {
+  test('one replica delivers, and the other one goes on when it is gone', async () => {
     const arrived: Arrived = [];
     const one = deliver(arrived, { of: shared(), replicaId: 'one' });
     const two = deliver(arrived, { of: shared(), replicaId: 'two' });
@@ -231,7 +231,7 @@ describe('of two replicas', () => {
     expect(two.counts.delivered).toBeGreaterThan(0);
   });
 
-  test('one that was suspended for too long holds the cursor anew first', async () => {
+  test('a replica that was suspended for too long holds the cursor anew first', async () => {
     const acts: string[] = [];
     let suspendedMs = 0;
     const usual = clock;
@@ -262,7 +262,7 @@ describe('of two replicas', () => {
     expect(acts.slice(0, 2)).toEqual(['holds', 'sends']);
   });
 
-  test('one that the store has lost begins nothing when its time is over', async () => {
+  test('a replica that the store has lost begins nothing when its time is over', async () => {
     const arrived: Arrived = [];
     let isCut = false;
     const cut = over({

@@ -12,11 +12,14 @@ test.each([
   ['pools/web', 'u2', 'aa.bb', false],
   ['pools/other', 'u1', 'aa.bb', false],
   ['user:ann', 'u1', 'aa.bb', false],
-])('held by %s, and a failure of %s by "%s": %s', async (by, hostUid, basis, isGivenUp) => {
-  const store = await openMemoryStore({ random: nodeRandom(), disk: new MemoryDisk() });
-  const failures = [{ host: 'hosts/h1', hostUid, basis, counted: true }];
-  const record = create(wire.PoolRecordSchema, { failures });
-  await writeRecord({ store }, wire.PoolRecordSchema, storeKey('pools', 'web'), record, 'absent');
-  const host = create(HostSchema, { uid: 'u1', status: { claim: { by } } });
-  expect(await hasPoolGivenUp(store, host)).toBe(isGivenUp);
-});
+])(
+  'a host claimed by %s, with a failure of %s on the basis "%s", is given up: %s',
+  async (by, hostUid, basis, isGivenUp) => {
+    const store = await openMemoryStore({ random: nodeRandom(), disk: new MemoryDisk() });
+    const failures = [{ host: 'hosts/h1', hostUid, basis, counted: true }];
+    const record = create(wire.PoolRecordSchema, { failures });
+    await writeRecord({ store }, wire.PoolRecordSchema, storeKey('pools', 'web'), record, 'absent');
+    const host = create(HostSchema, { uid: 'u1', status: { claim: { by } } });
+    expect(await hasPoolGivenUp(store, host)).toBe(isGivenUp);
+  },
+);

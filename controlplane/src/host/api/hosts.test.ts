@@ -136,7 +136,7 @@ describe('CreateHost', () => {
     expect((await hosts.listHosts({})).hosts).toHaveLength(won);
   });
 
-  test('with the same request id answers the same host', async () => {
+  test('a repeated request id answers the same host', async () => {
     const request = { hostId: 'h1', host: { spec: specOf(1) }, requestId: 'a1' };
     const first = await hosts.createHost(request);
     expect((await hosts.createHost(request)).uid).toBe(first.uid);
@@ -145,7 +145,7 @@ describe('CreateHost', () => {
     );
   });
 
-  test('to validate only writes nothing', async () => {
+  test('a request to validate only writes nothing', async () => {
     const request = { hostId: 'h1', host: { spec: specOf(1) }, validateOnly: true };
     expect((await hosts.createHost(request)).name).toBe('hosts/h1');
     expect((await hosts.listHosts({})).hosts).toEqual([]);
@@ -195,7 +195,7 @@ describe('UpdateHost', () => {
     expect(updated.spec?.retired).toBeUndefined();
   });
 
-  test('without a mask changes what the host has set', async () => {
+  test('an update without a mask changes what the host has set', async () => {
     await create(1, { retired: true });
     const host = { name: 'hosts/h1', labels: { a: '1' } };
     const updated = await hosts.updateHost({ host });
@@ -262,7 +262,7 @@ describe('UpdateHost', () => {
     expect(await holdsReservations(store, uid, spec)).toBe(true);
   });
 
-  test('of many at once without etag loses none', async () => {
+  test('many updates at once without an etag lose none', async () => {
     await create(1);
     const keys = ['a', 'b', 'c', 'd'];
     await Promise.all(
@@ -280,7 +280,7 @@ describe('UpdateHost', () => {
     expect(spec?.cleaning?.priorityOverrides).toEqual({ 'deploy.a': 1 });
   });
 
-  test('of a host that does not exist is not found', async () => {
+  test('an update of a host that does not exist is not found', async () => {
     const host = { name: 'hosts/h9', labels: { a: '1' } };
     expect((await failureOf(hosts.updateHost({ host }))).kind).toBe('notFound');
     expect(await violatedFields(hosts.updateHost({ host: { name: 'h9' } }))).toEqual(['host.name']);
@@ -351,7 +351,7 @@ describe('WatchHosts', () => {
     expect(resumed).not.toContain('hosts/h1');
   });
 
-  test('of one host tells of no other', async () => {
+  test('a watch of one host tells of no other', async () => {
     await create(1);
     await create(2);
     const labels: string[] = [];
@@ -400,7 +400,7 @@ describe('requests to a host', () => {
     ]);
   });
 
-  test('to delete a host without a run free its addresses', async () => {
+  test('the deletion of a host without a run frees its addresses', async () => {
     await create(1);
     const deleted = await hosts.deleteHost({ name: 'hosts/h1', reason: 'wrong rack' });
     expect(deleted.name).toBe('hosts/h1');
@@ -459,7 +459,7 @@ describe('requests to a host', () => {
 });
 
 describe('a BMC', () => {
-  test('by Redfish has no cipher suite, and by IPMI no certificate', async () => {
+  test('a Redfish BMC has no cipher suite, and an IPMI one no certificate', async () => {
     const fieldsOf = (bmc: object) =>
       violatedFields(
         hosts.createHost({
@@ -481,7 +481,7 @@ describe('a BMC', () => {
     });
   });
 
-  test('by IPMI has no virtual media, by Redfish it has', async () => {
+  test('an IPMI BMC has no virtual media, and a Redfish one has', async () => {
     const boot = { method: BootMethod.VIRTUAL_MEDIA };
     const spec = { ...specOf(1), boot };
     const fields = await violatedFields(hosts.createHost({ hostId: 'h1', host: { spec } }));

@@ -78,7 +78,7 @@ describe('what a look finds', () => {
     expect(nextWakeMs(host.record, host.nowMs)).toBeUndefined();
   });
 
-  test('that is told again changes nothing, not even since when', () => {
+  test('a silence that is told again changes nothing, not even since when', () => {
     const host = resting();
     see(host, silent, 120_000);
     const before = host.record;

@@ -171,7 +171,7 @@ test('a host that runs an image is released, erased and only then removed', () =
   expect(host.removed).toBe(true);
 });
 
-test('what is erased to be removed is never offered as available', () => {
+test('a host that is erased to be removed is never offered as available', () => {
   const host = provisioned();
   if (host.record.host?.spec !== undefined) host.record.host.spec.goal = HostGoal.AVAILABLE;
   host.request(normal);
@@ -276,7 +276,7 @@ test('a released host that goes by force leaves word of its data', () => {
   expect(left?.leftBehind).toContainEqual(expect.stringMatching(/^data: /));
 });
 
-test('what ran an image and is external by now goes unerased, for it is no longer ours', () => {
+test('a host that ran an image and is external by now goes unerased, as it is not ours', () => {
   const host = released();
   host.request({ kind: 'adopt', to: HostState.EXTERNAL, reason: 'another team' });
   host.report(verified());

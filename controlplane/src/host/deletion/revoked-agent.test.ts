@@ -30,7 +30,7 @@ const revokedKey = {
   rack: 'racks/r1',
 } as const;
 
-test('it is not removed before somebody could switch it off', async () => {
+test('a host whose agent was revoked stays until somebody could switch it off', async () => {
   const { rig, replica } = await revoked();
   expect(rig.status()).toMatchObject({ poweredOn: true });
   await replica.request({ kind: 'delete', reason: 'sold' });
@@ -41,7 +41,7 @@ test('it is not removed before somebody could switch it off', async () => {
   expect(explanation?.unblock.join('\n')).toContain('--force');
 });
 
-test('by force it goes, and leaves word of its power, and a fence', async () => {
+test('a forced removal takes the host, and leaves word of its power, and a fence', async () => {
   const { rig, replica } = await revoked();
   await replica.request({ kind: 'delete', mode: DeletionMode.FORCE, reason: 'burnt' });
   await rig.advance(3_600_000);

@@ -227,7 +227,7 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
   },
 );
 
-test('who only fetches an image takes no place in the runner, and then waits for one', () => {
+test('a host that fetches an image takes no place in the runner, and then waits for one', () => {
   const host = ready();
   const quota = { kind: 'atOnce', hosts: 1 } as const;
   const full = { name: 'runner', quota, own: [], nextPlaceMs: undefined } as const;

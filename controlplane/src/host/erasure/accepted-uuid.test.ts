@@ -36,13 +36,13 @@ function inspectedAs(
 
 const failureOf = (host: Bench) => statusOf(host).lastError?.failure?.type;
 
-test('without a word it is refused, and what would be right is named', () => {
+test('another UUID is refused without a person’s word, and what would be right is named', () => {
   const host = inspectedAs({ uuid: other, serial: 'SN-1' }, '');
   expect(failureOf(host)).toBe(FailureType.IDENTITY_MISMATCH);
   expect(statusOf(host).lastError?.failure?.message).toContain('accepted_uuid');
 });
 
-test('with it the serial proves the machine, and the runner is told of no GUID', () => {
+test('a person’s word lets the serial prove the machine, and the runner hears of no GUID', () => {
   const host = inspectedAs({ uuid: other, serial: 'SN-1' }, hex(other));
   expect(stepAt(host)).toContain('erase');
   const { kind } = host.operation();
@@ -61,7 +61,7 @@ test.each([
   expect(failureOf(host)).toBe(FailureType.IDENTITY_MISMATCH);
 });
 
-test('a word is no proof: where nothing else proves the machine, the policy decides', () => {
+test('a person’s word is no proof: the policy decides where nothing proves the machine', () => {
   const system = { uuid: other, serial: '' };
   expect(failureOf(inspectedAs(system, hex(other)))).toBe(FailureType.IDENTITY_UNPROVEN);
   expect(stepAt(inspectedAs(system, hex(other), true))).toContain('erase');

@@ -39,7 +39,7 @@ function looking(goal: HostGoal = HostGoal.MANAGEABLE): Bench {
 
 const faults = (host: Bench) => statusOf(host).faults.map(({ type }) => type);
 
-test('is a fault, which explain names with what to do, until a look that finds it no more', () => {
+test('a disk elsewhere is a fault with advice, until a look finds it no more', () => {
   const host = looking();
   said(host, ['DISK-1', 'hosts/h9']);
   host.report(inspected());
@@ -61,7 +61,7 @@ test('is a fault, which explain names with what to do, until a look that finds i
   expect(faults(host)).toEqual([]);
 });
 
-test('stops a clean before it writes, and no certificate is signed', () => {
+test('a disk elsewhere stops a clean before it writes, and no certificate is signed', () => {
   const host = looking(HostGoal.AVAILABLE);
   host.report(inspected());
   said(host, ['DISK-1', 'hosts/h9']);
@@ -75,7 +75,7 @@ test('stops a clean before it writes, and no certificate is signed', () => {
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 
-test('that is seen between erasing and the last look leaves the host unclean', () => {
+test('a disk seen elsewhere between erasing and the last look leaves the host unclean', () => {
   const host = looking(HostGoal.AVAILABLE);
   host.report(inspected());
   host.report(inspected());
@@ -87,7 +87,7 @@ test('that is seen between erasing and the last look leaves the host unclean', (
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 
-test('is this host’s once a person vouches for it', () => {
+test('a disk elsewhere is this host’s once a person vouches for it', () => {
   const host = looking();
   const spec = host.record.host?.spec ?? create(HostSpecSchema);
   const cleaning = create(CleaningPolicySchema, { movedDisks: ['disk-1'] });

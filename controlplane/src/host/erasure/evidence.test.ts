@@ -67,7 +67,7 @@ describe('a check after an interrupted format', () => {
     expect(plain.last().kind.case).toBe('inspect');
   });
 
-  test('that found zeros, but never a challenge, is no success: the format runs', async () => {
+  test('a check that found zeros, but no challenge, fails, and the format runs', async () => {
     const { rig, plain } = await atCheck();
     const zeros: Outcome = { ...erased(nvmeDisk, NVME_FORMAT), challengeBlocksWritten: 0n };
     await brings(plain, plain.evidence([zeros]));
@@ -77,7 +77,7 @@ describe('a check after an interrupted format', () => {
     expect(plain.last().id).toBe('u1/3/4/3');
   });
 
-  test('that cannot be made stays a check', async () => {
+  test('a check that cannot be made stays a check', async () => {
     const { rig, plain } = await atCheck();
     const away = create(agent.TransientErrorSchema, {
       cause: TransientCause.RUNNER_AWAY,

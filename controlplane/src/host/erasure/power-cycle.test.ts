@@ -350,7 +350,7 @@ describe('a reading that shows nothing', () => {
     ['deviceChanged', HostState.MANAGEABLE],
     ['internal', HostState.AVAILABLE],
     ['unsupported', HostState.AVAILABLE],
-  ])('because of %s leaves the host %i', (type, state) => {
+  ])('a reading that fails with %s leaves the host in state %i', (type, state) => {
     const host = available();
     host.request({ kind: 'inspect' });
     boot(host);
@@ -372,7 +372,7 @@ describe('a reading that shows nothing', () => {
     ['that ends before it starts', (host) => proves(host, 'b2', { endTime: atFirst })],
     ['that read nothing', (host) => brings(host, reread(host, { placesRead: 0n }), {})],
     ['without evidence', (host) => host.report(done)],
-  ])('%s is no proof', (_text, bring) => {
+  ])('a reading %s is no proof', (_text, bring) => {
     const host = available();
     host.request({ kind: 'inspect' });
     boot(host);
@@ -391,7 +391,7 @@ describe('a clean reads again at its end', () => {
     ['by its policy', { cleaning: immediate }, virtioDisk],
     ['of a host that is retired', { retired: true, goal: HostGoal.AVAILABLE }, virtioDisk],
     ['where a write cache cannot be switched off', {}, cached],
-  ])('%s', (_text, spec, disk) => {
+  ])('a clean reads again at its end %s', (_text, spec, disk) => {
     const host = bench(spec);
     host.apply({ kind: 'tick' });
     host.report(verified());
@@ -414,12 +414,12 @@ describe('a clean reads again at its end', () => {
     expect(statusOf(host).dirty).toBe(false);
   });
 
-  test('not where the policy leaves it to the next boot', () => {
+  test('a clean does not read again where the policy leaves it to the next boot', () => {
     const cleaning = { powerCycleCheck: PowerCycleCheck.NEXT_BOOT };
     expect(names(atErase({ cleaning, retired: false }, cached))).not.toContain(again);
   });
 
-  test('in another boot, without erasing again, when the runner of the first is lost', () => {
+  test('a clean whose first runner is lost reads again in another boot, and erases no more', () => {
     const host = atErase({ cleaning: immediate });
     brings(host, erased(virtioDisk), { bootId: 'b1' });
     host.report(inspected());

@@ -53,7 +53,7 @@ function eraseAsOrdered(host: Bench, disks = [virtioDisk]): void {
 }
 
 describe('two erasures in one list', () => {
-  test.each([[[metadata, whole]], [[whole, metadata]]])('%s both succeed', (steps) => {
+  test.each([[[metadata, whole]], [[whole, metadata]]])('the steps %s both succeed', (steps) => {
     const host = startedWith(steps);
     const methods = steps.map((step) => {
       expect(ordered(host).step).toBe(step);
@@ -69,7 +69,7 @@ describe('two erasures in one list', () => {
     expect(statusOf(host).lastCleaned?.certificates).toHaveLength(2);
   });
 
-  test('by priorities make a host available', () => {
+  test('two erasures by priorities make a host available', () => {
     const host = bench({ cleaning: { priorityOverrides: { [metadata]: 20 } } });
     driveToErase(host);
     expect(ordered(host).step).toBe(metadata);
@@ -81,7 +81,7 @@ describe('two erasures in one list', () => {
     expect(statusOf(host).state).toBe(HostState.AVAILABLE);
   });
 
-  test('leave a disk dirty of which only the metadata was erased', () => {
+  test('two erasures leave a host dirty that has a disk with only its metadata erased', () => {
     const host = startedWith([whole, 'reboot', metadata]);
     eraseAsOrdered(host);
     host.report(done);
@@ -105,7 +105,7 @@ describe('nothing is signed', () => {
     ['of a disk without a name', [erased(virtioDisk), { ...erased(virtioDisk), device: {} }], {}],
     ['of a thousand foreign disks', Array(1_150).fill(erased(stranger)), {}],
     ['by evidence of a step that failed', [erased(virtioDisk)], { ofFailedStep: true }],
-  ])('%s', (_text, outcomes, more) => {
+  ])('nothing is signed %s', (_text, outcomes, more) => {
     const host = bench();
     driveToErase(host);
     const effects = brings(host, outcomes, more);

@@ -175,7 +175,7 @@ test('power is told in the timeline when it has changed', () => {
   expect(cause(false, true)).toBe('seen switched on without an order');
 });
 
-test('who switches a host on does what the system was about to do, and no person was', () => {
+test('a host seen on drops the power-on that the system was to give, and no person’s', () => {
   const left = (by: string, host: Bench, poweredOn = true) => {
     host.record.pendingPower = create(store.PendingPowerSchema, { steps: ['power.on'], by });
     return told(host, { poweredOn }).record.pendingPower !== undefined;

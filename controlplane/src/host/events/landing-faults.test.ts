@@ -65,7 +65,7 @@ describe('the fault of a deployment', () => {
     expect(reimaged({ outcome: TIMED_OUT })?.severity).toBe(WARNING);
   });
 
-  test('that stands as an error stays one, and another one says nothing of it', () => {
+  test('a fault that stands as an error stays one, and another one says nothing of it', () => {
     const stands = (of: string, severity: FaultSeverity) =>
       reimaged({}, { faults: [{ type: of, severity }] });
     expect(stands(type, ERROR)).toMatchObject({ severity: ERROR, clearedBy: recovery });
@@ -104,7 +104,7 @@ test.each<[string, boolean, Run, Status, object]>([
   ['of a host that is to be removed', false, {}, { deletion: { by: 'user:ann' } }, {}],
   ['of one that shall be manageable', false, {}, {}, { spec: { goal: HostGoal.MANAGEABLE } }],
   ['of one without a certificate', false, {}, {}, { record: {} }],
-])('whether a provision %s leaves its host available: %j', (_, isReady, run, status, more) => {
+])('a provision %s leaves its host available: %j', (_, isReady, run, status, more) => {
   const { state, dirty } = landed(
     { kind: PROVISION, outcome: FAILED, ...run },
     { state: AVAILABLE, ...status },
@@ -113,7 +113,7 @@ test.each<[string, boolean, Run, Status, object]>([
   expect([state, dirty]).toEqual(isReady ? [AVAILABLE, false] : [MANAGEABLE, true]);
 });
 
-test('made ready anew, a host keeps the fault and the error of its provision as a warning', () => {
+test('a host made ready anew keeps the fault and error of its provision as a warning', () => {
   const cleaned = (runKind: RunKind, ...types: string[]) => {
     const faults = types.map((type) => ({ type, severity: ERROR }));
     const lastError = { runKind, failure: error };
@@ -198,7 +198,7 @@ test('only what fails on the way to its goal delays the goal, and no pool’s de
   expect(failures({ kind: INSPECT, requestedBy: 'pools/p' }, AVAILABLE)).toBe(1);
 });
 
-test('a power command waits no longer when it is open whose BMC that is', () => {
+test('a power command is dropped while it is open whose BMC that is', () => {
   const pendingPower = create(store.PendingPowerSchema, { steps: ['power.off'], by: 'user:ann' });
   const waits = (run: Run) =>
     landed(run, {}, { record: { pendingPower } }).record.pendingPower !== undefined;
@@ -208,7 +208,7 @@ test('a power command waits no longer when it is open whose BMC that is', () => 
   expect(waits({ kind: INSPECT, outcome: FAILED })).toBe(true);
 });
 
-test('who adopts a host has looked at it; nobody else has by the end of a run', () => {
+test('a person who adopts a host has looked at it; nobody else has by the end of a run', () => {
   const record = { adoptTo: HostState.EXTERNAL, lookFirstSince: timestampFromMs(nowMs) };
   const after = (kind: RunKind, outcome: RunOutcome) => {
     const pass = landed({ kind, outcome }, {}, { record });
@@ -219,7 +219,7 @@ test('who adopts a host has looked at it; nobody else has by the end of a run', 
   expect(after(INSPECT, SUCCEEDED)).toEqual([MANAGEABLE, true, HostState.EXTERNAL]);
 });
 
-test('what was written at all is erased before it goes; what nobody wrote is not', () => {
+test('a host that was written is erased before it goes; one that nobody wrote is not', () => {
   const erases = (run: Run, state: HostState = AVAILABLE) =>
     landed({ outcome: FAILED, ...run }, { state }).record.eraseBeforeRemoval;
   expect(erases({ kind: PROVISION })).toBe(false);

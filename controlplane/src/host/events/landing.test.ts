@@ -25,14 +25,14 @@ test.each<[string, Init<typeof RunStepSchema>, boolean]>([
   ['booted the disk, as its template says', did('power.on', { title: 'boot' }), true],
   ['gave the power back as it was', did('power.on'), false],
   ['switched it off, as its template says', did('power.off', { title: 'off' }), false],
-])('whether a host is erased before it goes whose workflow %s', (_name, step, erases) => {
+])('a host is erased before it goes, or not, after a workflow that %s', (_name, step, erases) => {
   for (const outcome of [FAILED, SUCCEEDED]) {
     const { record } = landed({ kind: WORKFLOW, outcome, steps: [step] });
     expect(record.eraseBeforeRemoval).toBe(erases);
   }
 });
 
-test('who runs an image is erased before it goes, whatever a workflow has done', () => {
+test('a host that runs an image is erased before it goes, whatever a workflow has done', () => {
   const run = { kind: WORKFLOW, outcome: FAILED, steps: [did('run.script')] };
   expect(landed(run, { state: PROVISIONED }).record.eraseBeforeRemoval).toBe(true);
 });
@@ -42,7 +42,7 @@ test.each<[string, string, number, boolean]>([
   ['made at the moment of the release', 'user:ann', nowMs - 1_000, false],
   ['made since for another use', 'user:ann', nowMs - 999, true],
   ['of somebody else', 'user:bob', nowMs - 5_000, true],
-])('whether a claim %s outlives a release', (_name, by, atMs, stays) => {
+])('a claim %s outlives a release, or ends with it', (_name, by, atMs, stays) => {
   const claim = { by, reason: 'db', at: timestampFromMs(atMs) };
   const run = { kind: RELEASE, outcome: SUCCEEDED };
   const { status } = landed(run, { state: PROVISIONED, claim });
@@ -51,7 +51,7 @@ test.each<[string, string, number, boolean]>([
   expect(failed.status.claim?.by).toBe(by);
 });
 
-test('who stood on unseen for longer than an agent may be silent is not available any more', () => {
+test('a host on unseen for longer than an agent may be silent is available no more', () => {
   const { contactDeadlineMs } = defaultTiming;
   const switchedOff = (agoMs: number, requestedBy: string, outcome: RunOutcome = SUCCEEDED) => {
     const startTime = timestampFromMs(nowMs - agoMs);

@@ -76,7 +76,7 @@ test('a run that waits for its runner says why that was refused, until it is the
 });
 
 describe('an available host', () => {
-  test('that an inspection finds as it was stays available', async () => {
+  test('a host that an inspection finds as it was stays available', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(inspect);
     await inspectFinds(rig, plain, virtioDisk);
@@ -84,7 +84,7 @@ describe('an available host', () => {
     expectReady(rig);
   });
 
-  test('with a disk that nobody erased is available no more, and is cleaned again', async () => {
+  test('a host with an unerased disk is available no more, and is cleaned again', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(inspect);
     await inspectFinds(rig, plain, virtioDisk, nvmeDisk);
@@ -93,7 +93,7 @@ describe('an available host', () => {
     expect(rig.status().run?.kind).toBe(RunKind.CLEAN);
   });
 
-  test('that is seen switched on without an order is available no more', async () => {
+  test('a host that is seen switched on without an order is available no more', async () => {
     const { rig, plain } = await available();
     await plain.facts({ poweredOn: false });
     expectReady(rig);
@@ -101,14 +101,14 @@ describe('an available host', () => {
     expectUsed(rig);
   });
 
-  test('that a verify finds switched on is available no more', async () => {
+  test('a host that a verify finds switched on is available no more', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(verify);
     await plain.report(proved(1, switchedOn));
     expectUsed(rig);
   });
 
-  test('that somebody says has netbooted is ready until its BMC says that it is on', async () => {
+  test('a host that is said to have netbooted is ready until its BMC says it is on', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(verify);
     await plain.facts(netboot);
@@ -117,7 +117,7 @@ describe('an available host', () => {
     expectUsed(rig);
   });
 
-  test('that is seen on, or netboots, because an inspection boots it stays available', async () => {
+  test('a host that is seen on, or netboots, for an inspection stays available', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(inspect);
     await plain.report(complete());
@@ -126,7 +126,7 @@ describe('an available host', () => {
     expectReady(rig);
   });
 
-  test('that is seen on before its inspection has ordered it is available no more', async () => {
+  test('a host that is seen on before its inspection orders it is available no more', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(inspect);
     expect(plain.last().kind.value).toMatchObject({ on: false });
@@ -136,7 +136,7 @@ describe('an available host', () => {
     expectUsed(rig);
   });
 
-  test('that is seen on while it is being switched off is available no more', async () => {
+  test('a host that is seen on while it is being switched off is available no more', async () => {
     const { rig, replica, plain } = await available();
     await replica.request({ kind: 'powerOff' });
     await plain.facts(switchedOn);
@@ -145,7 +145,7 @@ describe('an available host', () => {
 });
 
 describe('a clean manageable host', () => {
-  test('that is seen switched on without an order is dirty', async () => {
+  test('a host that is seen switched on without an order is dirty', async () => {
     const { rig, plain } = await cleanByHand();
     await plain.facts(netboot);
     expect(rig.status()).toMatchObject({ dirty: false, useEpoch: 1n });
@@ -153,7 +153,7 @@ describe('a clean manageable host', () => {
     expectUsed(rig);
   });
 
-  test('that its operator switches on is used once, by that order', async () => {
+  test('a host that its operator switches on is used once, by that order', async () => {
     const { rig, replica, plain } = await cleanByHand();
     await replica.request({ kind: 'powerOn', bootOldDiskReason: '' });
     await plain.facts(switchedOn);

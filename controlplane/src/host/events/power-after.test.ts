@@ -105,7 +105,7 @@ test.each<[string, HostState, RunKind, Ended, string]>([
     { steps: [wentOff, booted], outcome: CANCELLED },
     '',
   ],
-])('what power is given back to a host that %s', (_name, state, kind, ended, power) => {
+])('a host that %s gets its power back, or stays as it is', (_name, state, kind, ended, power) => {
   expect(powerOf(state, kind, ended)).toBe(power);
 });
 
@@ -134,6 +134,9 @@ test.each<[string, readonly StepInit[], string]>([
     [wentOff, booted, step('power.on', plans, { title: 'up', arguments: { power: 'powerOn' } })],
     '',
   ],
-])('what power is given back to a host in use whose workflow %s', (_name, steps, power) => {
-  expect(powerOf(PROVISIONED, WORKFLOW, { steps })).toBe(power);
-});
+])(
+  'a host in use whose workflow %s gets its power back, or stays as it is',
+  (_name, steps, power) => {
+    expect(powerOf(PROVISIONED, WORKFLOW, { steps })).toBe(power);
+  },
+);

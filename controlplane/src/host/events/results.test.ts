@@ -58,21 +58,24 @@ describe('retryAfter', () => {
     agent.ConflictReason.LOCKED,
     agent.ConflictReason.DUPLICATE,
     agent.ConflictReason.FAULT,
-  ])('for reason %i says what it waits for, and touches neither error nor count', (reason) => {
-    const host = bench();
-    driveToErase(host);
-    host.report(failed('ioError', 'disk DISK-1 said no'));
-    passTo(host, 120_000);
-    const { lastError, backoff, faults } = status(host);
-    host.report(conflict(reason));
-    expect(status(host)).toMatchObject({ lastError, backoff, faults });
-    expect(status(host).run?.waiting).toMatchObject({
-      reason: 'conflict',
-      message: 'somebody is at it',
-    });
-  });
+  ])(
+    'a retryAfter for reason %i says what it waits for, and touches neither error nor count',
+    (reason) => {
+      const host = bench();
+      driveToErase(host);
+      host.report(failed('ioError', 'disk DISK-1 said no'));
+      passTo(host, 120_000);
+      const { lastError, backoff, faults } = status(host);
+      host.report(conflict(reason));
+      expect(status(host)).toMatchObject({ lastError, backoff, faults });
+      expect(status(host).run?.waiting).toMatchObject({
+        reason: 'conflict',
+        message: 'somebody is at it',
+      });
+    },
+  );
 
-  test('of a step that the runner has had before means that it was cut short (R4)', () => {
+  test('a retryAfter of a step that the runner had before means that it was cut short (R4)', () => {
     const host = bench();
     driveToErase(host);
     host.report(conflict(agent.ConflictReason.DUPLICATE));
@@ -179,7 +182,7 @@ describe('a final result', () => {
     expect(answers).toEqual([{ kind: 'answer', verdict: { kind: 'applied' } }]);
   });
 
-  test('of a Cancel is answered, and leaves what it stops under way', () => {
+  test('the result of a Cancel is answered, and leaves what it stops under way', () => {
     const host = bench();
     driveToErase(host);
     host.request({ kind: 'abort', reason: 'a look' });
@@ -189,7 +192,7 @@ describe('a final result', () => {
     expect(host.record.operation?.operation?.id).toBe(id);
   });
 
-  test('of another runner than the one that erased is an interruption, and no failure', () => {
+  test('a result of another runner than the one that erased interrupts, and is no failure', () => {
     const host = bench();
     driveToErase(host);
     const evidence = host.evidence([erased(virtioDisk)]);
@@ -203,7 +206,7 @@ describe('a final result', () => {
     expect(run?.steps[run.currentStep]).toMatchObject({ name: 'runner.inspectAgain', attempt: 2 });
   });
 
-  test('of a kind that is not known holds the host, and is no success', () => {
+  test('a result of a kind that is not known holds the host, and is no success', () => {
     const host = bench();
     driveToErase(host);
     const effects = host.report({ case: undefined });
@@ -215,7 +218,7 @@ describe('a final result', () => {
     expect(status(host).state).toBe(HostState.MANAGEABLE);
   });
 
-  test('that comes again changes nothing, and is answered', () => {
+  test('a result that comes again changes nothing, and is answered', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
     const { id } = host.operation();

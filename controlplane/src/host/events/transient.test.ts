@@ -65,7 +65,7 @@ test.each<[TransientName, string]>([
   ['busy', 'bmc'],
   ['runnerAway', 'runner'],
   ['registry', 'registry'],
-])('of %s the run waits for the %s, since it was first so', (cause, reason) => {
+])('a run that meets %s waits for the %s, since it was first so', (cause, reason) => {
   const host = erasing();
   const firstMs = host.nowMs;
   host.report(could(cause));
@@ -103,7 +103,7 @@ describe('the next attempt', () => {
 });
 
 describe('a fault tells that it lasts', () => {
-  test('from so many in a row', () => {
+  test('a fault tells of the trouble from so many in a row', () => {
     const host = verifying();
     for (let count = 1; count <= transientFaultCount; count++) {
       expect(faults(host)).toEqual([]);
@@ -113,7 +113,7 @@ describe('a fault tells that it lasts', () => {
     expect(faults(host)).toEqual(['bmcUnreachable']);
   });
 
-  test('or from so long a time, however few they are', () => {
+  test('a fault tells of the trouble from so long a time, however few they are', () => {
     const host = erasing();
     host.report(could('registry', transientFaultMs - 1));
     pass(host, transientFaultMs - 1);

@@ -61,7 +61,7 @@ describe('a host that another replica creates', () => {
     expect(picked(rig)).toBe(true);
   });
 
-  test('that the watch missed is found by the slow look at everything', async () => {
+  test('a host that the watch missed is found by the slow look at everything', async () => {
     const { rig } = await started({ deaf: true, resyncIntervalMs: 60_000 });
     rig.addHost(1);
     await rig.advance(30_000);

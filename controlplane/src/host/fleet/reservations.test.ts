@@ -79,14 +79,14 @@ describe('reservations', () => {
     expect(await reserve(writer, h1, values)).toEqual({ kind: 'held', added: [] });
   });
 
-  test('of a holder that is gone, or was made anew, are taken over', async () => {
+  test('reservations of a holder that is gone, or was made anew, are taken over', async () => {
     await reserve(writer, h1, values);
     expect((await reserve(writer, h2, values)).kind).toBe('held');
     await writeHost({ ...h2, uid: 'u2-again' });
     expect((await reserve(writer, h1, values)).kind).toBe('held');
   });
 
-  test('of a change that never came, or was left behind by one, are taken over', async () => {
+  test('reservations of a change that never came, or left them, are taken over', async () => {
     const other = create(HostSpecSchema, {
       bmc: { address: '192.0.2.8' },
       bootMacs: ['52:54:00:00:00:03'],
@@ -98,7 +98,7 @@ describe('reservations', () => {
     expect((await reserve(writer, h2, values)).kind).toBe('taken');
   });
 
-  test('that are named meanwhile are not released', async () => {
+  test('reservations that are named meanwhile are not released', async () => {
     await reserve(writer, h1, values);
     const record = await writeHost(h1);
     await releaseUnnamed(writer, h1, values, async () => record);
@@ -111,7 +111,7 @@ describe('reservations', () => {
     expect(await holdsReservations(writer.store, h1.uid, spec)).toBe(true);
   });
 
-  test('whose release was lost are taken over when their holder shows another value', async () => {
+  test('a reservation whose release was lost is taken over from a changed holder', async () => {
     const guid = Uint8Array.of(...Array(16).keys());
     const identity = [identityReservation(guid)];
     const status = (phase: RunPhase, proved: Uint8Array) =>
@@ -133,7 +133,7 @@ describe('reservations', () => {
     expect(await reserve(writer, h2, identity)).toMatchObject({ kind: 'held' });
   });
 
-  test('taken over before the record was written cannot be confirmed', async () => {
+  test('reservations taken over before the record was written cannot be confirmed', async () => {
     await reserve(writer, h1, values);
     await reserve(writer, h2, values.slice(2));
     await writeHost(h1);
@@ -142,7 +142,7 @@ describe('reservations', () => {
     expect(await confirm(writer, h2, values.slice(2))).toBe(true);
   });
 
-  test('confirmed cannot be taken by a rival who looked before the record existed', async () => {
+  test('a rival that looked before the record existed takes no confirmed reservation', async () => {
     await reserve(writer, h1, values);
     const seenByRival = await readRecord(
       writer.store,
@@ -179,7 +179,7 @@ describe('reservations', () => {
     expect(await holdsReservations(writer.store, 'u1-again', spec)).toBe(false);
   });
 
-  test('among many racing creators go to exactly one', async () => {
+  test('reservations among many racing creators go to exactly one', async () => {
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, async (_, index) => {
         const holder = { name: `hosts/race${index}`, uid: `uid${index}` };

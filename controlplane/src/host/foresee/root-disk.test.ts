@@ -80,23 +80,26 @@ const cases = Object.entries(sets).flatMap(([set, devices]) =>
   ),
 );
 
-test.each(cases)('of %s disk, hints %s, kept %s, the plan says what the runner does', (...row) => {
-  const [, , , devices, given, keepDisks] = row;
-  const rootDisk =
-    Object.keys(given).length === 0 ? undefined : create(RootDiskHintsSchema, { ...given });
-  const deploy = create(DeploySpecSchema, { keepDisks: [...keepDisks] });
-  const { devices: told, notes } = planned([...devices], rootDisk, deploy);
-  const chosen = chooseTarget(decideScope(devices.map(deviceFactsOf)), rootDisk, keepDisks);
-  const writes = chosen.kind === 'disk' ? [chosen.device.serial] : [];
-  expect(told.filter(isWrittenOver).map(({ serial }) => serial)).toEqual(writes);
-  const fails = notes.filter((note) => note.startsWith('the run would fail: '));
-  expect(fails.length).toBe(chosen.kind === 'disk' ? 0 : 1);
-  // That a disk stays is said only where the run leaves it, whoever asks and how often.
-  const stays = told.filter(staysAsItIs).map(({ serial }) => serial);
-  expect(stays.filter((serial) => writes.includes(serial))).toEqual([]);
-  if (chosen.kind === 'disk') expect([...stays, ...writes].length).toBe(told.length);
-  if (keepDisks.length === 0 && chosen.kind === 'refused') expect(stays).toEqual([]);
-});
+test.each(cases)(
+  'the plan says what the runner does with %s disk, hints %s and %s kept',
+  (...row) => {
+    const [, , , devices, given, keepDisks] = row;
+    const rootDisk =
+      Object.keys(given).length === 0 ? undefined : create(RootDiskHintsSchema, { ...given });
+    const deploy = create(DeploySpecSchema, { keepDisks: [...keepDisks] });
+    const { devices: told, notes } = planned([...devices], rootDisk, deploy);
+    const chosen = chooseTarget(decideScope(devices.map(deviceFactsOf)), rootDisk, keepDisks);
+    const writes = chosen.kind === 'disk' ? [chosen.device.serial] : [];
+    expect(told.filter(isWrittenOver).map(({ serial }) => serial)).toEqual(writes);
+    const fails = notes.filter((note) => note.startsWith('the run would fail: '));
+    expect(fails.length).toBe(chosen.kind === 'disk' ? 0 : 1);
+    // That a disk stays is said only where the run leaves it, whoever asks and how often.
+    const stays = told.filter(staysAsItIs).map(({ serial }) => serial);
+    expect(stays.filter((serial) => writes.includes(serial))).toEqual([]);
+    if (chosen.kind === 'disk') expect([...stays, ...writes].length).toBe(told.length);
+    if (keepDisks.length === 0 && chosen.kind === 'refused') expect(stays).toEqual([]);
+  },
+);
 
 test('a name of a disk to be kept that no disk has is told', () => {
   const deploy = create(DeploySpecSchema, { keepDisks: ['naa.5000c500a1', 'DISK-l'] });

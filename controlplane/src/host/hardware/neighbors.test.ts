@@ -16,7 +16,7 @@ function heard(mac: string, neighbors: readonly object[], listenedSeconds: numbe
 const namesOf = ({ interfaces }: Inventory) =>
   interfaces.flatMap(({ neighbors }) => neighbors.map(({ systemName }) => systemName));
 
-test('who was heard before stays until somebody is heard, or nobody for long enough', () => {
+test('a neighbour stays until another is heard, or nobody for long enough', () => {
   const before = heard('aa:00', [leaf], 10);
   const kept = (now: Inventory) => namesOf(withEarlierNeighbors(before, now, bytesMax));
   expect(kept(heard('AA:00', [], 0))).toEqual(['leaf-1']);

@@ -57,7 +57,7 @@ const erasedWell = (host: Bench): agent.Report['result'] => ({
   value: create(agent.CompleteSchema, { evidence: host.evidence([erased(virtioDisk)]) }),
 });
 
-test('what its image has left dirty is cleaned at once, whatever kind of failure it was', () => {
+test('a host that its image has left dirty is cleaned at once, whatever failure it was', () => {
   const host = provisioning();
   driveTo(host, 'deploy.write_image');
   host.report(failed('noDevices', 'none is there'));
@@ -91,7 +91,7 @@ test('a clean that fails is given up and the host switched off, as of any host',
   expect(statusOf(host).poweredOn).toBe(false);
 });
 
-test('who asks why it stands is told why the clean failed, and what helps', () => {
+test('explain says of a host whose clean failed why it failed, and what helps', () => {
   const host = provisioning();
   driveTo(host, 'deploy.write_image');
   host.report(failed('writeError'));

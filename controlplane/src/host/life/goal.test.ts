@@ -105,7 +105,7 @@ test.each<[string, RunKind | undefined, Host]>([
       },
     },
   ],
-])('of %s the goal wants what comes next', (_, wanted, host) => {
+])('the goal chooses the next run of %s', (_, wanted, host) => {
   expect(wantedRun(passOf(host))).toBe(wanted);
 });
 
@@ -177,7 +177,7 @@ test('the last of so many failures in a row gives up, and not the one before', (
   expect(last.waitsMs).toBeUndefined();
 });
 
-test('who was cleaned again often enough is not by itself; all else is tried again', () => {
+test('a host cleaned again often enough waits for a person; all else is tried again', () => {
   const spent = { status: { automaticRecleans: automaticRecleansMax } };
   expect(after(runOf({ kind: CLEAN }), spent).givenUp).toContain('it has been cleaned again');
   expect(after(runOf({ kind: INSPECT }), spent).givenUp).toBe('');

@@ -113,7 +113,7 @@ describe('work that was never ordered from here', () => {
     expect(holds(rig)).toEqual([]);
   });
 
-  test('that is gone lets the host go on towards its goal', async () => {
+  test('work that is gone lets the host go on towards its goal', async () => {
     const { rig, replica } = await started();
     const next = await comesWithUnknownWork(rig, replica);
     await next.report(proved(), { id: 'u1/1/0/1', hostUid: 'u1' });

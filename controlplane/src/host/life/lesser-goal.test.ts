@@ -10,7 +10,7 @@ function aim(host: Bench, goal: HostGoal): void {
   host.apply({ kind: 'tick' });
 }
 
-test('it begins another use: no certificate of before counts when it comes back', () => {
+test('a lesser goal begins another use: no earlier certificate counts after it', () => {
   const host = availableHost();
   const { useEpoch } = statusOf(host);
   aim(host, HostGoal.AVAILABLE);

@@ -292,7 +292,7 @@ test('rescue boots the runner by a grant of its own, and no certificate survives
   expect(explained(host).unblock[0]).toContain('rackwright host power reset h1');
 });
 
-test('what is being rescued is not erased by the goal, also when the boot fails', () => {
+test('a host that is being rescued is not erased by the goal, also when the boot fails', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   host.report(verified());

@@ -85,9 +85,12 @@ test.each<[string, HostRequest, Requester, Host, boolean]>([
   ['another pool', { ...reimage }, { actor: 'pools/q' }, claimedBy('pools/p'), true],
   ['another pool that rescues it', rescue, { actor: 'pools/q' }, claimedBy('pools/p'), true],
   ['who verifies its BMC', { kind: 'verify' }, ann, claimedBy('user:bob'), false],
-])('whether a claim keeps a host from %s', (_, request, by, host, isKept) => {
-  expect(whyNot(request, host, by).startsWith('claimed: ')).toBe(isKept);
-});
+])(
+  'a claim keeps others from a host, and not those who may: %s',
+  (_, request, by, host, isKept) => {
+    expect(whyNot(request, host, by).startsWith('claimed: ')).toBe(isKept);
+  },
+);
 
 test('a claim is told with its reason, its time, and what ends it', () => {
   expect(whyNot(reimage, claimedBy('user:bob'))).toBe(

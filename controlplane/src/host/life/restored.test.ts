@@ -203,7 +203,7 @@ describe('an agent that has seen more than the store has', () => {
     expect(after).toBeLessThanOrEqual(before + 501n);
   });
 
-  test('nor one that was passed over when something was lost before', async () => {
+  test('no number is used again that was passed over when something was lost before', async () => {
     const { rig, replica, plain } = await started();
     await toErase(rig, plain);
     await plain.cut();
@@ -250,7 +250,7 @@ describe('an agent that has seen more than the store has', () => {
     expect(rig.rack()?.acceptedStore).toBeDefined();
   });
 
-  test('what the interrupted erasure then reports is nobody’s', async () => {
+  test('a report of the interrupted erasure then counts for nobody', async () => {
     const { rig, replica, plain } = await started();
     await toErase(rig, plain);
     const operation = plain.last();

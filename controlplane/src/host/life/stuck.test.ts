@@ -85,11 +85,11 @@ test.each<[string, Look, boolean]>([
   ],
   ['of a run at a hold, there', { waits: ['hold', 0], context: { agentSeenMs: 0 } }, false],
   ['never seen, of a run at a hold', { waits: ['hold', 0], context: away }, false],
-])('whether an agent %s is gone', (_name, look, isGone) => {
+])('an agent %s is taken for gone, or not', (_name, look, isGone) => {
   expect(lookAt(look)).toEqual([isGone, isGone]);
 });
 
-test('what waits for its BMC or its place is stuck although its agent is there', () => {
+test('a run that waits for its BMC or its place is stuck although its agent is there', () => {
   for (const reason of ['bmc', 'person', 'capacity', 'image', 'wipeBudget']) {
     expect(lookAt({ waits: [reason, 1] })).toEqual([false, true]);
   }
@@ -108,7 +108,7 @@ test('a wait that does not say since when makes nobody stuck', () => {
   }
 });
 
-test('what a run that goes on has waited for before makes nobody stuck', () => {
+test('a run that goes on is not stuck by what it waited for before', () => {
   const host = bench();
   const away = { session: undefined, agentSeenMs: 0, nowMs };
   const pass = beginPass(host.record, { ...host.context, ...away });

@@ -19,7 +19,7 @@ test('an older copy knows nothing of what it forgot, whatever its generation com
   expect(descends(journal(9n, 99n, 88n, 77n, 66n, 44n), sentTo)).toBe(false);
 });
 
-test('another journal knows nothing of it', () => {
+test('another journal knows nothing of a life', () => {
   const other = create(agent.JournalSchema, { id: 'k', generation: 9n, life: 11n });
   expect(descends(other, journal(1n, 11n))).toBe(false);
 });

@@ -64,7 +64,7 @@ function passTo(host: Bench, ms: number): void {
   tick(host);
 }
 
-test('is verified without a BMC: nothing was proved, and nothing is said of its power', () => {
+test('a host without a BMC is verified: nothing was proved, and its power is not told', () => {
   const host = byHand(HostGoal.MANAGEABLE);
   const { state, poweredOn, bmcIdentity } = statusOf(host);
   expect({ state, poweredOn, bmcIdentity }).toEqual({
@@ -74,7 +74,7 @@ test('is verified without a BMC: nothing was proved, and nothing is said of its 
   });
 });
 
-test('nobody who does not answer says that the host is off, however long that takes', () => {
+test('silence never says that the host is off, however long it lasts', () => {
   const host = atOff();
   passTo(host, weeksMs);
   expect(statusOf(host).run?.phase).toBe(RunPhase.WAITING);
@@ -83,7 +83,7 @@ test('nobody who does not answer says that the host is off, however long that ta
   expect(host.record.operation?.sentTo).toBeUndefined();
 });
 
-test('that it is off is the word of the person who said so, and stands as that', () => {
+test('the word that a host is off is its speaker’s, and stands as that', () => {
   const host = atOff();
   expect(sends(say(host, false))).toEqual(['send']);
   host.report(done);
@@ -250,7 +250,7 @@ test('a forced removal waits for no person longer than for a BMC', () => {
   expect(statusOf(host).poweredOn).toBe(true);
 });
 
-test('with it the host is cleaned, switched by nothing but words and its own runner', () => {
+test('the policy lets the host be cleaned, switched by words and its own runner alone', () => {
   const host = byHand();
   say(host, false);
   driveToInspect(host);

@@ -71,14 +71,17 @@ test.each([
   ['provisioned', { timeoutSeconds: 40 }, { timeoutSeconds: 20 }, 40],
   ['provisioned', graceful, { mode: ShutdownMode.FORCE, timeoutSeconds: 20 }, 20],
   ['provisioned', { mode: ShutdownMode.FORCE }, { timeoutSeconds: 20 }, undefined],
-] as const)('%s, asked for %j over %j', (state, asked, shutdown, seconds) => {
-  const host = state === 'provisioned' ? provisioned({ shutdown }) : manageable();
-  const { spec } = host.record.host ?? {};
-  if (spec !== undefined) spec.shutdown = create(ShutdownPolicySchema, shutdown);
-  const wanted = asked === undefined ? {} : { shutdown: create(ShutdownPolicySchema, asked) };
-  host.request({ kind: 'powerReset', bootOldDiskReason: 'a look', ...wanted });
-  expect(orderedSeconds(host)).toBe(seconds);
-});
+] as const)(
+  'a %s host that is asked for %j over %j gets the deadline that follows',
+  (state, asked, shutdown, seconds) => {
+    const host = state === 'provisioned' ? provisioned({ shutdown }) : manageable();
+    const { spec } = host.record.host ?? {};
+    if (spec !== undefined) spec.shutdown = create(ShutdownPolicySchema, shutdown);
+    const wanted = asked === undefined ? {} : { shutdown: create(ShutdownPolicySchema, asked) };
+    host.request({ kind: 'powerReset', bootOldDiskReason: 'a look', ...wanted });
+    expect(orderedSeconds(host)).toBe(seconds);
+  },
+);
 
 test('an external host is asked as well, and a release asks before it takes the power', () => {
   const external = provisioned();
@@ -190,7 +193,7 @@ test('a person ends the wait: the attempt is stopped, and the next one forces', 
   expect(statusOf(host).run).toMatchObject({ outcome: RunOutcome.SUCCEEDED });
 });
 
-test.each(['not waiting', 'ended already', 'aborted'])('nobody ends a wait: %s', (what) => {
+test.each(['not waiting', 'ended already', 'aborted'])('nobody ends a wait that is %s', (what) => {
   const host = what === 'not waiting' ? manageable() : provisioned();
   host.request({ kind: 'powerOff' });
   if (what === 'ended already') host.request({ kind: 'skipWait' });

@@ -43,7 +43,7 @@ test.each([
   ['webhook to IPMI', webhook, ipmi],
   ['IPMI to manual', ipmi, manual],
   ['one socket to another', webhook, otherSocket],
-] as const)('who switches a host stays the same while it has a run: %s', (_text, from, to) => {
+] as const)('a host with a run keeps the way in which it is switched: %s', (_text, from, to) => {
   const host = bench({ bmc: from, goal: HostGoal.MANAGEABLE });
   const { spec } = host.record.host ?? {};
   if (spec === undefined) throw new Error('no spec');

@@ -31,7 +31,7 @@ function uids({ taken, queued }: Slots): [string[], string[]] {
 }
 
 describe('hosts at once', () => {
-  test('above the limit they queue, and go in the order in which they came', () => {
+  test('hosts above the limit queue, and go in the order in which they came', () => {
     const slots = after(two, [0, take('a')], [1, take('b')], [2, take('c')], [3, take('d')]);
     expect(uids(slots)).toEqual([
       ['a', 'b'],
@@ -49,14 +49,14 @@ describe('hosts at once', () => {
     for (const uid of ['a', 'b', 'c']) expect(changedSlots(slots, take(uid), two, 9)).toBe(slots);
   });
 
-  test('who is there already takes a place above the limit, and others wait for it', () => {
+  test('a host that is there already takes a place above the limit, and others wait for it', () => {
     const occupy: SlotChange = { kind: 'occupy', who: h('c') };
     const slots = after(two, [0, take('a')], [1, take('b')], [2, occupy], [3, take('d')]);
     expect(uids(slots)).toEqual([['a', 'b', 'c'], ['d']]);
     expect(uids(changedSlots(slots, leave('b'), two, 4))).toEqual([['a', 'c'], ['d']]);
   });
 
-  test('who waits leaves the queue without having had a place', () => {
+  test('a host that waits leaves the queue without having had a place', () => {
     const slots = after(two, [0, take('a')], [1, take('b')], [2, take('c')], [3, leave('c')]);
     expect(uids(slots)).toEqual([['a', 'b'], []]);
   });
@@ -89,14 +89,14 @@ describe('a wipe budget', () => {
     expect(standingOf('rackWipes', slots, twoInTen, 'a').own).toEqual([{ run: 1n, kind: 'open' }]);
   });
 
-  test('of no hosts lets nobody begin, and has no next time', () => {
+  test('a budget of no hosts lets nobody begin, and has no next time', () => {
     const zero: Quota = { kind: 'inStretch', hosts: 0, stretchMs: 1_000 };
     const slots = after(zero, [0, take('a')]);
     expect(uids(slots)).toEqual([[], ['a']]);
     expect(nextPlaceMs(slots, zero)).toBeUndefined();
   });
 
-  test('that was lowered waits for its surplus to be over first', () => {
+  test('a budget that was lowered waits for its surplus to be over first', () => {
     const slots = after(twoInTen, [0, take('a')], [0, take('b')], [1, leave('a')], [5, leave('b')]);
     const one: Quota = { ...twoInTen, hosts: 1 };
     expect(nextPlaceMs(changedSlots(slots, take('c'), one, 6), one)).toBe(10_005);

@@ -43,7 +43,7 @@ test('power on of a host that our own power on has switched on succeeds', () => 
   expect(statusOf(host).lastError).toBeUndefined();
 });
 
-test('so it does after one whose answer was lost, and its fault is over', () => {
+test('power on succeeds after one whose answer was lost, and its fault is over', () => {
   const host = manageable();
   host.request(powerOn);
   host.report(failed('notApplied', 'it still says off'));
@@ -54,7 +54,7 @@ test('so it does after one whose answer was lost, and its fault is over', () => 
   expect(statusOf(host).lastError).toBeUndefined();
 });
 
-test('what somebody else has switched on is a conflict, and stays one', () => {
+test('power on of a host that somebody else has switched on is a conflict, and stays one', () => {
   const host = manageable();
   for (let n = 0; n < 2; n += 1) {
     host.request(powerOn);
@@ -63,7 +63,7 @@ test('what somebody else has switched on is a conflict, and stays one', () => {
   }
 });
 
-test('what was switched off since our power on is nobody’s any more', () => {
+test('power on of a host that was switched off since our own is a conflict', () => {
   const host = manageable();
   host.request(powerOn);
   host.report(done);

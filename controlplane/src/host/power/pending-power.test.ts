@@ -130,7 +130,7 @@ test('a host in use that somebody has switched on again is not restarted', () =>
   expect(statusOf(host)).toMatchObject({ state: HostState.PROVISIONED, poweredOn: true });
 });
 
-test('who holds a host has its power in hand: the system restores it no more', () => {
+test('the user of a host has its power in hand: the system restores it no more', () => {
   const host = failedService();
   host.request({ ...holding, scope: HoldScope.POWER, reason: 'I look after it' });
   expect(host.record.change?.cause).toContain('dropped before it began');

@@ -226,7 +226,7 @@ describe('a mismatch that is to be mended', () => {
 
 describe('power that is seen', () => {
   test.each([HostState.PROVISIONED, HostState.EXTERNAL])(
-    'of a host in state %i is noted, and nothing else',
+    'the power of a host in state %i is noted, and nothing else',
     (state) => {
       const host = resting({ power: HostPower.UNMANAGED, state, dirty: true });
       const { useEpoch } = status(host);

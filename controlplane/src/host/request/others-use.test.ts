@@ -25,17 +25,17 @@ const ann = { actor: 'user:ann' };
 const bob = { actor: 'user:bob' };
 
 describe('a retry', () => {
-  test('of a host that waits for nothing is refused, and says what would help', () => {
+  test('a retry of a host that waits for nothing is refused, and says what would help', () => {
     expect(refusalTo(manageable(), retry, ann)).toContain('ask for what you want (verify');
   });
 
-  test('of a run that goes on by itself is refused, and says so', () => {
+  test('a retry of a run that goes on by itself is refused, and says so', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
     expect(refusalTo(host, retry, ann)).toContain('see rackwright host explain h1');
   });
 
-  test('of what failed beside the goal names the work to ask for again', () => {
+  test('a retry of what failed beside the goal names the work to ask for again', () => {
     const host = manageable();
     host.request({ kind: 'powerOff' });
     host.report(failed('notApplied'));
@@ -44,7 +44,7 @@ describe('a retry', () => {
     expect(refusal).toContain('ask for the power itself again');
   });
 
-  test('of a host that its pool has given up is accepted, and counted', () => {
+  test('a retry of a host that its pool has given up is accepted, and counted', () => {
     const host = manageable();
     expect(refusalTo(host, { kind: 'retry', poolGaveUp: false }, ann)).toBeDefined();
     expect(host.record.retries).toBe(0n);

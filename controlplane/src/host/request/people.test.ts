@@ -85,7 +85,7 @@ describe('a hold on work', () => {
     expect(status(host).run?.phase).toBe(RunPhase.ENDED);
   });
 
-  test('with a time ends by itself then, and says so', () => {
+  test('a hold with a time ends by itself then, and says so', () => {
     const host = manageable(HostGoal.AVAILABLE);
     const untilMs = host.nowMs + 10 * minuteMs;
     host.request(hold(HoldScope.WORK, untilMs));
@@ -200,7 +200,7 @@ describe('a deletion', () => {
     expect(status(host).deletion).toBeDefined();
   });
 
-  test('asked for again stays what it is', () => {
+  test('a deletion that is asked for again stays what it is', () => {
     const host = manageable();
     host.request(remove);
     const before = host.record;

@@ -25,7 +25,7 @@ async function abortedWhileAway() {
 
 const outcome = (rig: Rig) => rig.status().run?.outcome;
 
-test('what an aborted run had sent, and its agent never got, is not sent again', async () => {
+test('an order of an aborted run that its agent never got is not sent again', async () => {
   const { rig, replica } = await abortedWhileAway();
   const after = await connectAgent(rig, replica);
   expect(after.ids()).toEqual([]);
@@ -33,7 +33,7 @@ test('what an aborted run had sent, and its agent never got, is not sent again',
   expect(rig.record().operation).toBeUndefined();
 });
 
-test('what the agent has not begun is cancelled before it is brought again', async () => {
+test('an order that the agent has not begun is cancelled before it is brought again', async () => {
   const { rig, replica } = await abortedWhileAway();
   const operations = [{ operationId: first, hostUid: 'u1', state: JOURNALLED }];
   const after = await connectAgent(rig, replica, { operations });

@@ -195,7 +195,7 @@ test('the last burn-in of each kind is kept, within bounds, by the step that was
   ]);
 });
 
-test('one that fails ends the clean, is told, and has not passed whatever it says', () => {
+test('a burn-in that fails ends the clean, is told, and has not passed whatever it says', () => {
   const host = started('burnin.cpu', 'deploy.erase_devices');
   end(host, { passed: true, problem: 'wrong' }, FailureType.HARDWARE_DEFECT);
   expect(host.context.facts.burnIns).toMatchObject([{ passed: false, problem: 'wrong' }]);

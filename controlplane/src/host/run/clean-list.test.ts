@@ -204,7 +204,7 @@ test('a step that never runs twice is held when cut short: resume runs it, skip 
   expect(ordered(without)?.step).toBe('vendor.tune');
 });
 
-test('what is not held refuses resume and skip, naming where the run is', () => {
+test('a run that is not held refuses resume and skip, naming where it is', () => {
   const host = started(manageable(), 'vendor.tune');
   for (const request of [resume, skip]) {
     const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });

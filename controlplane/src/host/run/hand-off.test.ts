@@ -41,13 +41,13 @@ function passUnseen(host: Bench, ms: number): void {
   host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
 }
 
-test('of a run under way it counts, and when its report comes again as well', () => {
+test('a hand-off of a run under way counts, and so does its report when it comes again', () => {
   const { host, id } = ordered();
   expect(answered(host, id)).toEqual(['applied']);
   expect(answered(host, id)).toEqual(['duplicate']);
 });
 
-test('of a run that has succeeded it counts, also after another run has begun', () => {
+test('a hand-off of a run that has succeeded counts, also after another run has begun', () => {
   const host = workable();
   startOn(host, [script('kexec', { handOff: true })]);
   bootNow(host);
@@ -61,15 +61,18 @@ test('of a run that has succeeded it counts, also after another run has begun', 
 test.each([
   ['fail', RunOutcome.TIMED_OUT],
   ['continue', RunOutcome.UNSPECIFIED],
-])('after its time it never acts, however often it is told (onTimeout: %s)', (policy, outcome) => {
-  const { host, id } = ordered({ timeoutMs: 60_000, onTimeout: policy });
-  passOrder(host, 60_000);
-  expect(runOf(host).outcome).toBe(outcome);
-  const answers = [answered(host, id), answered(host, id), answered(host, id)];
-  expect(answers).toEqual([['stale'], ['stale'], ['stale']]);
-});
+])(
+  'a hand-off never acts after its time, however often it is told (onTimeout: %s)',
+  (policy, outcome) => {
+    const { host, id } = ordered({ timeoutMs: 60_000, onTimeout: policy });
+    passOrder(host, 60_000);
+    expect(runOf(host).outcome).toBe(outcome);
+    const answers = [answered(host, id), answered(host, id), answered(host, id)];
+    expect(answers).toEqual([['stale'], ['stale'], ['stale']]);
+  },
+);
 
-test('of a run that was aborted meanwhile it never acts', () => {
+test('a hand-off of a run that was aborted meanwhile never acts', () => {
   const { host, id } = ordered();
   host.request({ kind: 'abort', reason: 'wrong kernel' });
   expect(answered(host, id)).toEqual(['stale']);
@@ -81,23 +84,26 @@ test('of a run that was aborted meanwhile it never acts', () => {
 test.each([
   ['its own time', { timeoutMs: 60_000 }, undefined],
   ['the time of its run', {}, 60_000],
-])('it never acts when %s is over in the turn that takes its report', (_what, more, timeoutMs) => {
-  const { host, id } = ordered(more, timeoutMs);
-  passUnseen(host, 600_000);
-  expect(answered(host, id)).toEqual(['stale']);
-  expect(runOf(host).outcome).toBe(RunOutcome.TIMED_OUT);
-  expect(told(host)).toEqual(['kexec failed', 'check skipped']);
-  expect(answered(host, id)).toEqual(['stale']);
-});
+])(
+  'a hand-off never acts when %s is over in the turn that takes its report',
+  (_what, more, timeoutMs) => {
+    const { host, id } = ordered(more, timeoutMs);
+    passUnseen(host, 600_000);
+    expect(answered(host, id)).toEqual(['stale']);
+    expect(runOf(host).outcome).toBe(RunOutcome.TIMED_OUT);
+    expect(told(host)).toEqual(['kexec failed', 'check skipped']);
+    expect(answered(host, id)).toEqual(['stale']);
+  },
+);
 
-test('it never acts once its run was aborted, though only the answer to it was lost', () => {
+test('a hand-off never acts once its run was aborted, though only its answer was lost', () => {
   const { host, id } = ordered();
   expect(answered(host, id)).toEqual(['applied']);
   host.request({ kind: 'abort', reason: 'enough' });
   expect(answered(host, id)).toEqual(['stale']);
 });
 
-test('it never acts once its run has timed out, also after another run has begun', () => {
+test('a hand-off never acts once its run has timed out, also after another run has begun', () => {
   const { host, id } = ordered({}, 300_000);
   expect(answered(host, id)).toEqual(['applied']);
   host.report(done);
@@ -107,7 +113,7 @@ test('it never acts once its run has timed out, also after another run has begun
   expect(answered(host, id)).toEqual(['stale']);
 });
 
-test('what only counts is a duplicate all the same when its run was aborted', () => {
+test('a report that only counts is a duplicate all the same when its run was aborted', () => {
   const host = workable();
   startOn(host, [script('a'), script('b')]);
   bootNow(host);

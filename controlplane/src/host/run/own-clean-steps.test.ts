@@ -206,7 +206,7 @@ test('a program whose runner is lost is tried again behind another boot', () => 
   });
 });
 
-test('so is one that a person lets run again, unless its runner is back', () => {
+test('a program that a person lets run again boots anew, unless its runner is back', () => {
   const gone = cleaning({ onFailure: 'hold' });
   loseRunner(gone);
   expect(runOf(gone).waiting).toMatchObject({ reason: 'hold' });

@@ -206,7 +206,7 @@ test('a program of the site that runs before volumes are made needs no disk eith
   expect(stepAt(host)).toBe(applyVolumesStep);
 });
 
-test('what was cut short and is not found is never ordered again by itself', () => {
+test('an order for volumes that was cut short is never given again by itself', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: [apply, erase] });
   boot(host);

@@ -56,7 +56,7 @@ test('a control plane that starts anew hears the completion that the agent has k
   expect(ended(rig)).toBe(RunOutcome.SUCCEEDED);
 });
 
-test('L7: what never reached the agent is sent again under its own id', async () => {
+test('L7: an order that never reached the agent is sent again under its own id', async () => {
   const { rig, replica, id } = await ordered();
   replica.kill();
   const after = await rig.replica();

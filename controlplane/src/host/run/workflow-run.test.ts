@@ -112,7 +112,7 @@ test('after a hand-off the next step in the runner gets a fresh boot', () => {
   expect(told(host)).toEqual(['kexec succeeded', 'check succeeded']);
 });
 
-test('what the template switched last stays as it left it', () => {
+test('the power that the template switched last stays as it left it', () => {
   const host = workable();
   startOn(host, [script('write', { destructive: true }), rendered('go', 'bootDisk')]);
   bootNow(host);
@@ -243,7 +243,7 @@ test('an attempt has its template’s time, is stopped then, and the run ends ti
   expect(told(host)).toEqual(['a failed']);
 });
 
-test('what must not run twice is not tried again when nothing was heard of it', () => {
+test('a step that must not run twice is not tried again when nothing was heard of it', () => {
   const never = { rerunClass: RerunClass.NEVER_TWICE, retries: 3, timeoutMs: 60_000 };
   const silent = workable();
   startOn(silent, [script('a', never)]);
@@ -257,7 +257,7 @@ test('what must not run twice is not tried again when nothing was heard of it', 
   expect(runOf(heard).waiting?.reason).toBe('retry');
 });
 
-test('what must not run twice waits for a person when it was cut short', () => {
+test('a step that must not run twice waits for a person when it was cut short', () => {
   const host = workable();
   startOn(host, [script('a', { rerunClass: RerunClass.NEVER_TWICE, retries: 3 }), script('b')]);
   bootNow(host);
@@ -365,7 +365,7 @@ test('a lost boot in a handler boots again, and repeats nothing of what came bef
   expect(told(host)).toEqual(['a succeeded', 'b failed', 'c skipped', 'tidy running']);
 });
 
-test('after a lost boot what was in memory is made again, and what never runs twice not', () => {
+test('a lost boot repeats the steps of its memory, but none that never runs twice', () => {
   const host = workable();
   const once = { rerunClass: RerunClass.NEVER_TWICE };
   startOn(host, [script('file'), script('once', once), script('use')]);

@@ -107,7 +107,7 @@ describe('a freeze', () => {
     ]);
   });
 
-  test('that an agent knew of first fails no step, however long it lasts', async () => {
+  test('a freeze that an agent knew of first fails no step, however long it lasts', async () => {
     const { rig, plain } = await started();
     await toErase(rig, plain);
     changeRack(rig, {}, freeze('a drill'));
@@ -158,7 +158,7 @@ describe('a limit of runs', () => {
     expect(waiting(rig, 'h3')?.reason).not.toBe('capacity');
   });
 
-  test('that is taken away lets everybody go on', async () => {
+  test('a limit that is taken away lets everybody go on', async () => {
     const { rig } = await three(1);
     changeRack(rig, {});
     await rig.advance(10);
@@ -192,7 +192,7 @@ describe('a wipe budget', () => {
     expect(rig.status().state).toBe(HostState.AVAILABLE);
   });
 
-  test('that is used up is waited for, and goes on when its stretch is over', async () => {
+  test('a budget that is used up is waited for, and goes on when its stretch is over', async () => {
     const { rig, replica, plain } = await started();
     changeRack(rig, budget);
     const rack = rig.rack();
@@ -214,7 +214,7 @@ describe('a wipe budget', () => {
     expect(rig.rack()?.wipes).toMatchObject([{ hostUid: 'u1', open: true }]);
   });
 
-  test('of no hosts keeps a host from its wipe, but not from its deletion', async () => {
+  test('a budget of no hosts keeps a host from its wipe, but not from its deletion', async () => {
     const { rig, replica, plain } = await started();
     changeRack(rig, { wipeBudget: { hosts: 0 } });
     await toErase(rig, plain);

@@ -35,7 +35,7 @@ test('what another replica has learned meanwhile stays', async () => {
   expect(await read()).toMatchObject({ runnerVersion: '2', inventory });
 });
 
-test('of another host that had its name nothing stays', async () => {
+test('nothing stays of another host that had the name', async () => {
   const { write, read } = await opened({ hostUid: 'u0', inventory });
   await write('u1', { runnerVersion: '2' });
   const known = await read();

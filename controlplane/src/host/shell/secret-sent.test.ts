@@ -83,7 +83,7 @@ test.each([
   ['a BMC', verify],
   ['a script', script],
   ['a command, for its registry', command],
-])('one that names racks goes to no agent of another: for %s', async (_, kind) => {
+])('a credential that names racks goes to no agent of another: for %s', async (_, kind) => {
   const { events, send, sent } = await sending({ racks: ['racks/r1'] });
   await expect(send(kind, 'r2')).rejects.toThrow(
     /hosts of racks\/r1 alone.*racks\/r2.*update bmc --keep-password --rack r1 --rack r2/,
@@ -93,7 +93,7 @@ test.each([
   expect(sent).toEqual(['credentialValue', 'operation']);
 });
 
-test('one that names networks goes to BMCs there, and to nothing else', async () => {
+test('a credential that names networks goes to BMCs there, and to nothing else', async () => {
   const { events, send, sent } = await sending({ bmcNetworks: ['10.0.1.0/24'] });
   await expect(send(verify)).rejects.toThrow('10.0.0.1 is not there');
   await expect(send(script)).rejects.toThrow('not to a step');

@@ -31,7 +31,7 @@ const silent: agent.Report['result'] = {
   }),
 };
 
-test('one line when it begins to wait, in the words that explain has', () => {
+test('a host that begins to wait writes one line, in the words that explain has', () => {
   const { lines, note } = recording();
   const host = bench();
   host.apply({ kind: 'tick' });
@@ -45,7 +45,7 @@ test('one line when it begins to wait, in the words that explain has', () => {
   ]);
 });
 
-test('what waits for the same again and again says so once, what comes next anew', () => {
+test('a host that waits for the same again and again says so once, and a new wait anew', () => {
   const { lines, note } = recording();
   const host = bench();
   host.apply({ kind: 'tick' });

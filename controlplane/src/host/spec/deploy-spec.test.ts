@@ -101,7 +101,7 @@ test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
   [{ netboot: true, firstBoot: { userData: 'x'.repeat(9_000) } }, 'at most 8192 are taken'],
   [{ netboot: true, firstBoot: { metaData: metaOf(16) } }, 'at most 16384 of a host that boots'],
   [{ firstBoot: { userData: 'x'.repeat(65_536), metaData: metaOf(32) } }, 'deploy takes 98'],
-])('deployment %#: its field is named, with what would be right', ([init, words]) => {
+])('a wrong deployment is refused by its field, with what would be right (%#)', ([init, words]) => {
   expect(problems(init).join('\n')).toContain(words);
 });
 
@@ -177,7 +177,7 @@ test.for<[string, string | undefined]>([
   ['os:1', 'must begin with its registry'],
   ['https://files.example/os.raw', 'must end with the SHA-256'],
   [`https://me:pw@files.example/os.raw#sha256=${'1'.repeat(64)}`, 'holds a user or a password'],
-])('image "%s"', ([image, words]) => {
+])('the image "%s" is taken, or refused with what is wrong', ([image, words]) => {
   const found = violationsOf(() => checkDeployment({ image }));
   expect(found.join()).toContain(words ?? '');
   expect(found).toHaveLength(words === undefined ? 0 : 1);

@@ -55,7 +55,7 @@ const reasonOf = async (call: Promise<unknown>): Promise<string> =>
   );
 
 test.each(Object.entries(ways))(
-  '%s has nobody asked whom the fleet does not name',
+  'the call %s has no registry asked that the fleet does not name',
   async (_, way) => {
     for (const place of places) {
       for (const image of imagesAt(place)) {
@@ -69,7 +69,7 @@ test.each(Object.entries(ways))(
   },
 );
 
-test('whom the fleet names may be asked', async () => {
+test('a registry that the fleet names may be asked', async () => {
   await fixture.fleet.updateFleet({
     fleet: { spec: { registries: [{ registry: 'registry.example' }] } },
     updateMask: { paths: ['spec.registries'] },

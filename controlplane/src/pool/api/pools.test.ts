@@ -126,7 +126,7 @@ test('what is wrong with a pool is said by its field, and nothing is kept of it'
   expect(await violatedFields(create)).toEqual(['pool_id']);
 });
 
-test('it claims its hosts, and says of each why it does not go', async () => {
+test('a pool claims its hosts, and says of each why it does not go', async () => {
   const { pools, hosts } = fixture;
   await addAvailable('h1', 1);
   await addAvailable('h2', 2);
@@ -386,7 +386,7 @@ test('hosts that a pool names and that there are not are listed as missing', asy
   await pools.deletePool({ name });
 });
 
-test('of a selector, a gate and pins only the part that is named is changed', async () => {
+test('a change to a selector, a gate or pins changes only the part that is named', async () => {
   const { pools } = fixture;
   const name = 'pools/parts';
   const gate = { approval: true, deadline: durationFromMs(8 * 3_600_000) };

@@ -95,7 +95,7 @@ test.each([
   ['rescue', { kind: 'rescue', reason: 'lost its root file system' }, RunKind.RESCUE],
   ['a service', service('bios.set'), RunKind.SERVICE],
   ['a workflow that writes nothing', workflow({ destructive: false }), RunKind.WORKFLOW],
-] as const)('of a host of a pool a person may ask for %s', (_, request, kind) => {
+] as const)('a person may ask for %s of a host of a pool', (_, request, kind) => {
   const host = provisioned();
   for (const actor of ['policy', 'pools/other']) expect(refusal(host, request, actor)).toMatch(its);
   asked(host, request);
@@ -109,11 +109,14 @@ test.each([
   ['a service that writes', service('raid.remove')],
   ['a workflow that writes', workflow({ destructive: true })],
   ['a hand-off', workflow({ destructive: false, handOff: true })],
-] as const)('but not for %s, which ends what the pool has it for', (_, request) => {
-  expect(refusal(provisioned(), request)).toMatch(its);
-});
+] as const)(
+  'a person may not ask for %s, which ends what the pool has the host for',
+  (_, request) => {
+    expect(refusal(provisioned(), request)).toMatch(its);
+  },
+);
 
-test('who was switched off by a person is left off until the power is on again', () => {
+test('a host that a person switched off is left off until the power is on again', () => {
   const host = provisioned();
   asked(host, { kind: 'powerOff' });
   host.report(done);
@@ -146,7 +149,7 @@ test.each([
   ['a service', service('bios.set')],
   ['a workflow', workflow({ destructive: false })],
   ['a power off', { kind: 'powerOff' }],
-] as const)('one that is available is off anyway, and goes also after %s', (_, request) => {
+] as const)('a host that is available is off anyway, and goes also after %s', (_, request) => {
   const host = heldByPool({ state: HostState.AVAILABLE, dirty: false, poweredOn: false });
   host.nowMs += 1_000;
   asked(host, request);
@@ -163,7 +166,7 @@ test.each([
   ['a service', service('bios.set')],
   ['a workflow', workflow({ destructive: false })],
 ] as const)(
-  'one that was off is left so by %s, which nobody has switched it off by',
+  'a host that was off is left so by %s, which nobody has switched it off by',
   (_, request) => {
     const host = provisioned();
     statusOf(host).poweredOn = false;

@@ -61,7 +61,7 @@ test.each(Object.entries(changes))(
 const { 'the window has shut': shut, ...others } = changes;
 
 test.each(Object.entries(others))(
-  'garm-R5, garm-R31: nor is a host written that is available: %s',
+  'garm-R5, garm-R31: an available host whose image is still fetched is not written: %s',
   async (reason, change) => {
     const host = provisioning();
     const { record, asked } = await look(
@@ -78,7 +78,7 @@ test.each(Object.entries(others))(
   },
 );
 
-test('windows are nothing to who is available, nor what holds a pool to who is out', async () => {
+test('a shut window calls off no available host, and a held pool none that is out', async () => {
   const host = provisioning();
   const late = poolOf(host, (each) => shut?.(each, host));
   expect((await look(host, late)).asked).toEqual([]);
@@ -96,7 +96,7 @@ test('windows are nothing to who is available, nor what holds a pool to who is o
   });
 });
 
-test('whose pool may go on is left to go on, and so is who is being switched off', async () => {
+test('a host whose pool may go on, or that is being switched off, is left to go on', async () => {
   const host = fetching();
   expect((await look(host, poolOf(host))).asked).toEqual([]);
   host.report(done);
@@ -121,7 +121,7 @@ function poolWith(host: Bench, others: readonly SeenHost[], max = 1) {
 const other = (n: number, about: Partial<SeenHost> = {}) =>
   seenAs(n, { claimedBy: pool, keptBy: 'busy: its own', ...about });
 
-test('who is fetched for stays while others are out, and goes when they are back', async () => {
+test('a host whose image is fetched stays until the others that are out are back', async () => {
   const host = fetching();
   const out = other(2, { illness: 'it is off' });
   const { record, asked } = await look(host, poolWith(host, [out]), host.nowMs, [out]);
@@ -135,7 +135,7 @@ test('who is fetched for stays while others are out, and goes when they are back
   expect(back.record.pool?.status?.slots).toMatchObject([{ host: 'hosts/h1' }]);
 });
 
-test('of two that are fetched for the later one makes room, and the other goes on', async () => {
+test('the later of two fetches makes room, and the other goes on', async () => {
   const host = fetching();
   const run = create(RunSchema, {
     number: asRunNumber(7),
@@ -167,7 +167,7 @@ test('of two that are fetched for the later one makes room, and the other goes o
   expect(called({ ...later, isStillIn: false, service: 'out' })).toEqual(['u1']);
 });
 
-test('who is in service is called off by none that never was, while that is well', async () => {
+test('a host in service is not called off for a well one that never served', async () => {
   const host = fetching();
   const out = other(2, { illness: 'it is off' });
   const onTarget = other(3, { image: image('B'), digest: digest('B') });
@@ -237,7 +237,7 @@ const frozen = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: timestam
 const waits = { agent: { session: undefined }, freeze: { freeze: frozen } };
 
 test.each(Object.entries(waits))(
-  'who has waited for the end of its %s past that of its window stays in service',
+  'a host that waits for the end of its %s past that of its window stays in service',
   (reason, wait) => {
     const host = fetching(bench().nowMs + hourMs);
     const { context } = host;
@@ -252,7 +252,7 @@ test.each(Object.entries(waits))(
   },
 );
 
-test('who is called off while a freeze keeps it in service is not switched at all', async () => {
+test('a host called off while a freeze keeps it in service is not switched at all', async () => {
   const host = fetching();
   host.context = { ...host.context, freeze: frozen };
   host.report(done);
@@ -304,7 +304,7 @@ test('garm-D13: a host whose agent is gone in mid-run goes by force, then its po
   expect(after.record).toMatchObject({ members: [], pool: { status: { slots: [] } } });
 });
 
-test('a claim that a person ends is not taken again of who stays for its run alone', async () => {
+test('a claim that a person ends is not taken again while only a run keeps its host', async () => {
   const host = orphaned();
   host.request({ kind: 'unclaim', reason: 'the pool cannot' });
   expect((await look(host, poolOf(host))).asked).toEqual(['claim']);

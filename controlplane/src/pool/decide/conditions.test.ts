@@ -8,7 +8,7 @@ import { Rollout } from './rollout.fixture.ts';
 const minuteMs = 60_000;
 const one = create(PoolAmountSchema, { amount: { case: 'count', value: 1 } });
 
-test('what fails before a host is touched does not count, and is told from the first time', () => {
+test('a failure before a host is touched does not count, and is told from the first time', () => {
   const pool = new Rollout(2).push('A').push('B');
   const host = pool.out;
   pool.end(host, 'failedBefore');

@@ -78,26 +78,29 @@ function ofAgent(type: FailureName, what: string, advice: string): Row {
   return { type, what, untouched: true, advice };
 }
 
-test.each(rows)('$type, $what: its own words', ({ type, what, untouched, advice }) => {
-  const failure = sent.get(what);
-  if (failure === undefined) throw new Error(`nobody sends: ${what}`);
-  const { message } = failure;
-  const { host, run } = failedBy('deploy.write_image', failure);
-  const { status } = host.record.host ?? {};
-  expect(status?.faults[0]).toMatchObject({ type: 'reimageFailed' });
-  expect(status?.faults[0]?.message).toContain(message);
-  expect(status?.image).toBe(untouched ? first : '');
-  expect(status?.state).toBe(HostState.PROVISIONED);
-  expect(status?.lastError?.failure).toMatchObject({ type: failureTypeOf(type), message });
-  expect(failureOf(host, run, second), 'until its power is as it was').toBeUndefined();
-  while (host.record.operation?.operation !== undefined) host.report(done);
-  expect(failureOf(host, run, second)).toMatchObject({ message, counted: !untouched });
-  const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
-  expect(JSON.stringify(told.causes.map(({ text }) => text))).toContain(message);
-  expect(told.unblock.join('; ')).toContain(advice);
-});
+test.each(rows)(
+  'host and pool keep the words of a $type: $what',
+  ({ type, what, untouched, advice }) => {
+    const failure = sent.get(what);
+    if (failure === undefined) throw new Error(`nobody sends: ${what}`);
+    const { message } = failure;
+    const { host, run } = failedBy('deploy.write_image', failure);
+    const { status } = host.record.host ?? {};
+    expect(status?.faults[0]).toMatchObject({ type: 'reimageFailed' });
+    expect(status?.faults[0]?.message).toContain(message);
+    expect(status?.image).toBe(untouched ? first : '');
+    expect(status?.state).toBe(HostState.PROVISIONED);
+    expect(status?.lastError?.failure).toMatchObject({ type: failureTypeOf(type), message });
+    expect(failureOf(host, run, second), 'until its power is as it was').toBeUndefined();
+    while (host.record.operation?.operation !== undefined) host.report(done);
+    expect(failureOf(host, run, second)).toMatchObject({ message, counted: !untouched });
+    const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+    expect(JSON.stringify(told.causes.map(({ text }) => text))).toContain(message);
+    expect(told.unblock.join('; ')).toContain(advice);
+  },
+);
 
-test('garm-T8: whose architecture an image lacks stays in service, and does not count', () => {
+test('garm-T8: a host whose architecture an image lacks stays in service, uncounted', () => {
   const failure = sent.get('noPlatform');
   if (failure === undefined) throw new Error('no agent says that');
   const host = reimagedTo('deploy.fetch_image');
@@ -110,7 +113,7 @@ test('garm-T8: whose architecture an image lacks stays in service, and does not 
   expect(failureOf(host, run, second)).toMatchObject({ counted: false, message: failure.message });
 });
 
-test('notProved, as the control plane says it: the pool keeps why, and not the name alone', () => {
+test('the pool keeps why a host is notProved as the control plane says, not the name alone', () => {
   const host = reimagedTo('deploy.await_image');
   const number = host.record.host?.status?.run?.number;
   host.nowMs += 21 * 60_000;
@@ -128,7 +131,7 @@ test('notProved, as the control plane says it: the pool keeps why, and not the n
   expect(message).toMatch(/runs cloud-init to the end$/);
 });
 
-test('of a long message the pool keeps what is wrong, and a digest by its first digits', () => {
+test('the pool keeps of a long message what is wrong, and a digest by its first digits', () => {
   const digest = 'c'.repeat(64);
   const at = `https://registry.example/v2/os/blobs/sha256:${digest}`;
   const message = `${second}: ${at} was answered by 401 although a user was given: `.padEnd(
@@ -145,7 +148,7 @@ test('of a long message the pool keeps what is wrong, and a digest by its first 
   expect(kept).toHaveLength(500);
 });
 
-test('notProved: its own words on host and pool, and what is on the disk', () => {
+test('a host that is notProved, and its pool, say why, and what is on the disk', () => {
   const { host, run } = failedBy('deploy.await_image', {
     type: FailureType.NOT_PROVED,
     message: 'late',
@@ -160,7 +163,7 @@ test('notProved: its own words on host and pool, and what is on the disk', () =>
   expect(told.unblock.at(-1)).toContain(`rackwright host reimage h1 ${second}`);
 });
 
-test('429: its Retry-After is waited for, and the host says so', () => {
+test('a host that got status 429 waits for its Retry-After, and says so', () => {
   const host = reimagedTo('deploy.write_image');
   const value = create(agent.TransientErrorSchema, {
     cause: TransientCause.REGISTRY,

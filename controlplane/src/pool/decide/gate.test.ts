@@ -65,7 +65,7 @@ test.each([
   ['an answer without proceed', answered('{"proceed": false}'), 'not yet: it answered 200'],
   ['an answer that is no JSON', answered('yes'), 'not yet: it answered 200, yes'],
   ['an error', { kind: 'failed', type: 'exitCode', message: 'hooks answered 403' }, '403'],
-] as const)('%s means not yet: another question, after a pause', (_, said, words) => {
+] as const)('%s means not yet, and asks again after a pause', (_, said, words) => {
   const rollout = answer(atGate(), said);
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.GATE);
   expect(rollout.slots[0]?.message).toContain(words);
@@ -82,7 +82,7 @@ test.each([
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
 
-test('of a call that nobody can tell of, the receiver sees the same key again', () => {
+test('a receiver sees the same key again when nobody can tell of its call', () => {
   const rollout = answer(atGate(), { kind: 'transientError', message: 'no answer in 60 s' });
   expect(rollout.slots[0]?.message).toContain('no answer in 60 s');
   rollout.nowMs = rollout.nextLookMs ?? 0;
@@ -90,7 +90,7 @@ test('of a call that nobody can tell of, the receiver sees the same key again', 
   expect(rollout.questions[0]?.id).toBe(`pool-uid/${rollout.slots[0]?.number}/1`);
 });
 
-test('another replica does not ask while one does, and takes over from one that is gone', () => {
+test('a replica does not ask while another does, and takes over from one that is gone', () => {
   const rollout = atGate();
   const [asked] = rollout.questions;
   rollout.gate = { replica: 'two', policy, answers: new Map() };
@@ -123,7 +123,7 @@ function setGate(rollout: Rollout, change: { webhookUrl?: string; approval?: boo
   Object.assign(rollout.spec.rollout?.gate ?? {}, change);
 }
 
-test('another URL is asked another question; a yes of the first lets nobody through', () => {
+test('a new URL is asked another question; a yes of the first lets nobody through', () => {
   const rollout = atGate();
   const [asked] = rollout.questions;
   setGate(rollout, { webhookUrl: otherUrl });
@@ -153,7 +153,7 @@ test('a webhook that the fleet does not allow is not called; the gate says how t
   expect(rollout.look().questions).toHaveLength(1);
 });
 
-test('with a person and a webhook, the webhook is asked once the person has approved', () => {
+test('the webhook is asked once the person has approved, where the gate has both', () => {
   const rollout = atGate({ approval: true });
   expect(rollout.questions).toEqual([]);
   expect(rollout.slots[0]?.message).toBe('waits for an approval');
@@ -166,7 +166,7 @@ test('with a person and a webhook, the webhook is asked once the person has appr
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
 
-test('who is not let through in time gives the slot back, with the last words', () => {
+test('a host that is not let through in time gives the slot back, with the last words', () => {
   const rollout = answer(atGate(), answered('{"proceed": false}'));
   const { host } = rollout.slots[0] ?? {};
   rollout.nowMs += 25 * 3_600_000;
@@ -201,7 +201,7 @@ function oneOnB(rollout: Rollout): Rollout {
 }
 
 test.each(['approval', 'webhook'] as const)(
-  'others that went out keep it at the gate: %s',
+  'a host stays at the gate while others that went out keep it: %s',
   (by) => {
     const isApproval = by === 'approval';
     const rollout = new Rollout(3, {
@@ -233,7 +233,7 @@ test.each(['approval', 'webhook'] as const)(
   },
 );
 
-test('one that is ill, and that a slot may heal, gets the slot of one that may not go', () => {
+test('a host that is ill, and that a slot may heal, gets the slot of one that may not go', () => {
   const rollout = oneOnB(
     new Rollout(4, { rollout: { gate: { approval: true } } }).push('A').push('B'),
   );
@@ -251,7 +251,7 @@ test('one that is ill, and that a slot may heal, gets the slot of one that may n
   expect(rollout.countOn('B')).toBe(4);
 });
 
-test('of two let through at once no more go than may be out, nor than a rack allows', () => {
+test('two hosts let through at once keep to what may be out, and to the cap of a rack', () => {
   for (const limits of [{ maxUnavailable: 2 }, { maxUnavailable: 3, perRack: 1 }]) {
     const { maxUnavailable: value, perRack: maxUnavailablePerRack } = limits;
     const rollout = new Rollout(8, {
@@ -365,7 +365,7 @@ test('approved and then paused for longer than the deadline, it is asked for ane
   expect(slot).toMatchObject({ state: RolloutSlotState.GATE, approvedBy: '' });
 });
 
-test('who waits for another host beside a shut window does not wait for ever', () => {
+test('a host that waits for another one beside a shut window does not wait for ever', () => {
   const gate = { approval: true, deadline: durationFromMs(3_600_000) };
   const rollout = new Rollout(3, { rollout: { gate, windows: [weekly] } }).push('A');
   rollout.nowMs = Date.UTC(2026, 10, 28, 2);
@@ -383,7 +383,7 @@ test('who waits for another host beside a shut window does not wait for ever', (
   expect(failure).toMatchObject({ message: expect.stringContaining(waits), counted: false });
 });
 
-test('who waits at the gate is in service, and counts as that', () => {
+test('a host that waits at the gate is in service, and counts as that', () => {
   const rollout = atGate({ approval: true });
   const view = { ...rollout, record: rollout.record, ledger: [], nowMs: rollout.nowMs };
   expect(shownPool(view).status?.unavailableCount).toBe(0);

@@ -37,7 +37,7 @@ function failFirst(pool: Rollout): string {
 test.each([
   ['with the defaults', 10, {}],
   ['two at once, and a threshold that they never reach', 40, twoAtOnce()],
-])('who failed are as many as may be out: that is a halt, %s', (_, hosts, policy) => {
+])('a rollout halts once as many hosts have failed as may be out: %s', (_, hosts, policy) => {
   const pool = settled(hosts, { rollout: policy }).push('B');
   while (pool.out !== '') failFirst(pool);
   const failed = pool.surveyed().failedCount;
@@ -51,7 +51,7 @@ function twoAtOnce() {
   return { maxUnavailable: count(2), failureThreshold: percent(10) };
 }
 
-test('with the defaults and the wish the pool goes back from an image that loses its host', () => {
+test('a pool that may roll back goes back from an image that loses its host', () => {
   const pool = settled(10, { rollout: { rollback: true } }).push('B');
   failFirst(pool);
   expect(pool.condition('Degraded')).toBe('RolledBack');
@@ -59,7 +59,7 @@ test('with the defaults and the wish the pool goes back from an image that loses
   expect(pool.countOn('A')).toBe(10);
 });
 
-test('on the way back neither who fails again nor who is ill by itself keeps the others', () => {
+test('a host that fails again or is ill by itself keeps no others from the way back', () => {
   const rollout = { failureThreshold: count(1), rollback: true };
   const pool = settled(6, { rollout }).push('B');
   pool.end(pool.out).end(pool.out);
@@ -207,7 +207,7 @@ test('an image that is wanted no more holds no slot, in its soak or while it is 
   }
 });
 
-test('who comes up on B when C is wanted already is in the history', () => {
+test('a host that comes up on B when C is wanted already is in the history', () => {
   const rollout = { maxUnavailable: count(3), failureThreshold: count(3) };
   for (const isLate of [false, true]) {
     const pool = settled(4, { rollout }).push('B');
@@ -228,7 +228,7 @@ test('who comes up on B when C is wanted already is in the history', () => {
   }
 });
 
-test('what fails before it has begun is tried again and again, ever more seldom', () => {
+test('a host that fails before it has begun is tried again and again, ever more seldom', () => {
   const pool = settled(1).push('B');
   const pauses: number[] = [];
   for (let tries = 0; tries < 11; tries++) {
@@ -246,7 +246,7 @@ test.each([
   ['the disk that its host says', (pool: Rollout) => pool.set(1, { spec: withDisk('S1') })],
   ['how the pool deploys', (pool: Rollout) => deployed(pool)],
   ['nothing, and asks for a retry', (pool: Rollout) => pool.set(1, { retries: 1n })],
-])('what failed is tried at once when a person changes %s', (_, change) => {
+])('a failed host is tried at once when a person changes %s', (_, change) => {
   for (const how of ['failedBefore', 'failedWriting'] as const) {
     const pool = settled(1).push('B');
     pool.end(pool.out, how);
@@ -259,7 +259,7 @@ test.each([
   }
 });
 
-test('another registry is asked at once; who has lost its image is not written for that', () => {
+test('another registry is asked at once; no host that lost its image is written for that', () => {
   const tries = (how: 'failedBefore' | 'failedWriting') => {
     const pool = settled(1).push('B');
     pool.end(pool.out, how);

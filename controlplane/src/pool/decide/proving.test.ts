@@ -24,7 +24,7 @@ function soaking(rollback = false, left: Parameters<Rollout['set']>[1] = {}) {
   return { pool, host, pass };
 }
 
-test('who is ill for a moment of a long soak has not failed, and soaks anew', () => {
+test('a host that is ill for a moment of a long soak has not failed, and soaks anew', () => {
   const { pool, host, pass } = soaking(true);
   expect(pass(40, off).out).toBe(host);
   expect(pool.nextLookMs).toBe(pool.nowMs + 15 * minuteMs);
@@ -42,7 +42,7 @@ test('the pool looks again when the soak is over, and the slot is free then', ()
   expect(pass(1).out).not.toBe(host);
 });
 
-test('who is healthy no more for as long as hosts have to become so has failed', () => {
+test('a host that is ill for as long as hosts have to become healthy has failed', () => {
   const { pool, host, pass } = soaking();
   pass(40, off);
   expect(pass(14).out).toBe(host);
@@ -51,7 +51,7 @@ test('who is healthy no more for as long as hosts have to become so has failed',
   expect(pool.messageOf('Degraded')).toContain('written, and too long ill since: it is off');
 });
 
-test('who comes and goes keeps its slot no longer than that, in all', () => {
+test('a host that comes and goes keeps its slot no longer than that, in all', () => {
   const { pool, host, pass } = soaking();
   for (let minutes = 0; minutes < 14; minutes++) {
     expect(pass(20, off).out).toBe(host);
@@ -62,7 +62,7 @@ test('who comes and goes keeps its slot no longer than that, in all', () => {
   expect(pool.condition('UpToDate')).toBe('Halted');
 });
 
-test('who was late to become healthy has as long again for what comes then', () => {
+test('a host that was late to become healthy has as long again for what comes then', () => {
   const { pool, host, pass } = soaking(false, off);
   expect(pass(14).out).toBe(host);
   pass(0, well);
@@ -99,7 +99,7 @@ test('garm-H1: deployed is a host when it is seen healthy, not when its run had 
   expect(pool.out).toBe('');
 });
 
-test('garm-H1: who returns when it has failed long since is deployed by then', () => {
+test('garm-H1: a host that returns when it has failed long since is deployed by then', () => {
   const { pool, pass, at } = unproved();
   expect(pass(20)).toEqual([]);
   expect(pool.surveyed().failedCount).toBe(1);
@@ -107,7 +107,7 @@ test('garm-H1: who returns when it has failed long since is deployed by then', (
   expect(pass(1)).toEqual(at(360));
 });
 
-test('who returns when another image is wanted is deployed with the first one by then', () => {
+test('a host that returns when another image is wanted is deployed with the first by then', () => {
   const { pool, pass, at } = unproved();
   expect(pass(20)).toEqual([]);
   if (pool.spec.rollout !== undefined) pool.spec.rollout.paused = true;
@@ -119,7 +119,7 @@ test('who returns when another image is wanted is deployed with the first one by
   expect(pool.record.failures).toEqual([]);
 });
 
-test('of who was written anew meanwhile nothing is told of the image before', () => {
+test('nothing is told of the image before of a host that was written anew meanwhile', () => {
   const { pool, pass } = unproved();
   pass(20);
   if (pool.spec.rollout !== undefined) pool.spec.rollout.paused = true;
@@ -128,7 +128,7 @@ test('of who was written anew meanwhile nothing is told of the image before', ()
   expect(pool.record.failures).toEqual([]);
 });
 
-test('garm-H1: who was healthy, and failed in its soak, is told once', () => {
+test('garm-H1: a host that was healthy, and failed in its soak, is told once', () => {
   const { pool, pass, at } = unproved();
   if (pool.spec.rollout !== undefined) pool.spec.rollout.soak = durationFromMs(hourMs);
   expect(pass(1, well)).toEqual(at(1));

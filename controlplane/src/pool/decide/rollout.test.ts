@@ -45,7 +45,7 @@ test('the first host goes alone, then as many as may; percent round down, to at 
   expect(small.push('B').slots).toHaveLength(1);
 });
 
-test('garm-R3: none may be out, or paused: the image is resolved and nobody is taken out', () => {
+test('garm-R3: a pool that may have none out, or is paused, resolves its image alone', () => {
   for (const amount of [count(0), percent(0)]) {
     const pool = settled(3, { rollout: { maxUnavailable: amount } });
     pool.push('B');
@@ -70,7 +70,7 @@ test('a pause lets what is under way end, and takes no new slot', () => {
   expect([pool.out, pool.countOn('B')]).toEqual(['', 1]);
 });
 
-test('garm-R5: who is approved for B and has not begun goes to C, approved anew', () => {
+test('garm-R5: a host that is approved for B and has not begun goes to C, approved anew', () => {
   const pool = settled(3, { rollout: { gate: { approval: true } } });
   pool.push('B');
   const [slot] = pool.slots;
@@ -104,7 +104,7 @@ test('an approved host goes; one that nobody approves gives its slot back, and w
   expect(pool.surveyed().failedCount).toBe(0);
 });
 
-test('garm-R7: who joins on an older image waits for its turn; its history stays', () => {
+test('garm-R7: a host that joins on an older image waits for its turn; its history stays', () => {
   const pool = new Rollout(3, { rollout: { maxUnavailable: count(1) } }, available);
   pool.push('A').finish();
   pool.push('B').finish();
@@ -121,7 +121,7 @@ test('garm-R7: who joins on an older image waits for its turn; its history stays
   expect([pool.countOn('B'), pool.condition('UpToDate')]).toEqual([5, 'AllUpdated']);
 });
 
-test('garm-R9: who is written and not healthy keeps its slot, and is not in the history', () => {
+test('garm-R9: a host written and not healthy keeps its slot, and is not in the history', () => {
   const pool = settled(3);
   pool.push('B');
   const name = pool.out;
@@ -156,7 +156,7 @@ test('garm-R11: a new image lifts the halt, and what is broken goes first', () =
   expect(pool.condition('Degraded')).toBe('Healthy');
 });
 
-test('garm-R13: who failed before it left its image does not count, and is tried again', () => {
+test('garm-R13: a failure before a host left its image does not count, and is tried again', () => {
   const pool = settled(4, { rollout: { failureThreshold: count(1) } });
   pool.push('B');
   const first = pool.out;
@@ -170,7 +170,7 @@ test('garm-R13: who failed before it left its image does not count, and is tried
   expect(pool.countOn('B')).toBe(4);
 });
 
-test('garm-R15: who is not healthy in time has failed, and counts; a late return heals it', () => {
+test('garm-R15: a host not healthy in time has failed, and counts; a late return heals it', () => {
   const pool = settled(3, { rollout: { maxUnavailable: count(3), failureThreshold: count(1) } });
   pool.push('B');
   const name = pool.out;
@@ -273,7 +273,7 @@ test('garm-R25: waves go one after the other, an empty one is skipped; all empty
   expect(empty.condition('Degraded')).toBe('WavesEmpty');
 });
 
-test('soak: a slot is free only when its host has been healthy for so long', () => {
+test('a slot is free only when its host has been healthy for the whole soak', () => {
   const pool = settled(3, { rollout: { soak: durationFromMs(hourMs) } });
   pool.push('B');
   const first = pool.out;
@@ -310,13 +310,13 @@ test('a host that is out for another reason counts as one of those that may be o
   expect(pool.countOn('B')).toBe(4);
 });
 
-test('what is broken is written first, for it is out already', () => {
+test('a broken host is written first, for it is out already', () => {
   const pool = settled(4);
   pool.set(2, { illness: 'powerLost: it went off' });
   expect(pool.push('B').out).toBe('h2');
 });
 
-test('garm-R27: who leaves while at the gate goes at once; who runs, when that has ended', () => {
+test('garm-R27: a host that leaves at the gate goes at once, and after its run otherwise', () => {
   const pool = settled(2, { rollout: { gate: { approval: true } } });
   pool.push('B');
   const n = Number(pool.out.slice(1));
@@ -355,7 +355,7 @@ test.each([
   { own: undefined, theirs: 1, takes: true },
   { own: 3, theirs: undefined, takes: false },
   { own: 3, theirs: 1, takes: true },
-])('of hosts that another pool selects too: own size $own, theirs $theirs', (row) => {
+])('a host that another pool selects too goes by sizes: own $own, theirs $theirs', (row) => {
   const pool = new Rollout(3, row.own === undefined ? {} : { size: row.own }, available);
   const size = row.theirs === undefined ? {} : { size: row.theirs };
   const spec = create(PoolSpecSchema, { hosts: { names: ['hosts/h2'] }, ...size });
@@ -422,7 +422,7 @@ test('rollback, when wanted, goes back from what failed, and stays there until a
   expect([pool.countOn('C'), pool.condition('Degraded')]).toEqual([5, 'Healthy']);
 });
 
-test('without the wish there is no rollback', () => {
+test('nothing goes back without the wish for a rollback', () => {
   const pool = settled(3, { rollout: { maxUnavailable: count(3), failureThreshold: count(1) } });
   pool.push('B');
   pool.end(pool.out, 'failedWriting');

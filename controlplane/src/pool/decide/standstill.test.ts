@@ -12,7 +12,7 @@ function conditionsOf(pool: Rollout): string[] {
   return ['UpToDate', 'Degraded'].map((type) => `${pool.condition(type)}: ${pool.messageOf(type)}`);
 }
 
-test('a wave that waits for a host which somebody holds', () => {
+test('a wave that waits for a host which somebody holds is told with that host', () => {
   const pool = new Rollout(4, { rollout: { waves: canary } }).push('A');
   pool.set(1, { keptBy: 'its work is held by ann: disks' });
   pool.push('B').finish();
@@ -25,7 +25,7 @@ test('a wave that waits for a host which somebody holds', () => {
   expect(degraded).toBe('HostKept: hosts/h1: its work is held by ann: disks');
 });
 
-test('who is out without a slot is named, where no other may be', () => {
+test('a host that is out without a slot is named, where no other may be', () => {
   const silent = { illness: 'bmcUnreachable: m', service: 'unseen', keptBy: 'its BMC' } as const;
   const pool = new Rollout(3).push('A');
   pool.set(2, silent);
@@ -45,7 +45,7 @@ test('who is out without a slot is named, where no other may be', () => {
   expect(told).toContain(`${slot?.host}: waits for hosts/h${other}, which is out`);
 });
 
-test('who may serve or not, and that nothing keeps, does not wait for itself', () => {
+test('a host that may serve or not, and that nothing keeps, does not wait for itself', () => {
   const windows = [{ cron: '0 2 * * *', duration: durationFromMs(3_600_000), timeZone: '' }];
   const pool = new Rollout(1, { rollout: { gate: { approval: true }, windows } }).push('A');
   pool.set(1, { service: 'unseen', keptBy: undefined });
@@ -96,7 +96,7 @@ test('what goes on by itself is not degraded: a pause before another try, and a 
   expect(pool.condition('Degraded')).toBe('HostKept');
 });
 
-test('of a large rollout is told first what failed, is kept or belongs to others', () => {
+test('a large rollout tells first what failed, is kept or belongs to others', () => {
   const maxUnavailable = { amount: { case: 'count' as const, value: 100 } };
   const failureThreshold = { amount: { case: 'count' as const, value: 50 } };
   const pool = new Rollout(110, { rollout: { maxUnavailable, failureThreshold } }).push('A');

@@ -62,7 +62,7 @@ test('a host whose reimage was aborted in mid-write is out, also once it is swit
   expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, stand: 'waiting' });
 });
 
-test('one that was aborted before its disk was touched has no fault', () => {
+test('a host that was aborted before its disk was touched has no fault', () => {
   const host = inUse();
   host.apply({ kind: 'request', request: { kind: 'reimage', image: image('2') }, by: ofPool });
   for (let at = stepAt(host); at !== 'runner.inspect'; at = stepAt(host)) advance(host, at);
@@ -73,7 +73,7 @@ test('one that was aborted before its disk was touched has no fault', () => {
   expect(seenOf(host).service).toBe('in');
 });
 
-test('until its power is as it was it is out, and keeps its slot: no other host goes', () => {
+test('a host is out until its power is as it was, and keeps its slot: no other host goes', () => {
   const host = reimaging();
   const { number = 0n } = statusOf(host).run ?? {};
   const second = { ...seenOf(inUse()), name: 'hosts/h2', uid: 'u2' };
@@ -95,7 +95,7 @@ test('until its power is as it was it is out, and keeps its slot: no other host 
   expect(look(run)).toEqual(['', 'in', 'hosts/h2']);
 });
 
-test('where it was not switched back nobody knows whether it serves', () => {
+test('a host that was not switched back is not known to serve', () => {
   const host = reimaging();
   host.report(untouched);
   host.request({ kind: 'abort', reason: 'I look at it' });
@@ -104,7 +104,7 @@ test('where it was not switched back nobody knows whether it serves', () => {
   expect(seenOf(host).service).toBe('unseen');
 });
 
-test('one that was left in the runner for a person may serve again once that has booted it', () => {
+test('a host left in the runner for a person may serve again once that has booted it', () => {
   const host = reimaging();
   const hold = { kind: 'hold', scope: HoldScope.WORK, untilMs: undefined } as const;
   host.request({ ...hold, reason: 'a look' });

@@ -52,7 +52,7 @@ test('a host is written anew for another disk, boot address, deployment or retry
   }
 });
 
-test('whence the image comes counts while nothing was written, and not any more after', () => {
+test('the source of the image counts while nothing was written, and not any more after', () => {
   const record = rollout();
   const before = basisOf(record, seen(1));
   const pinned = rollout({ pins: { 'hosts/h1': image('B') } });

@@ -48,7 +48,7 @@ test('a pool without a spec holds nobody', () => {
   );
 });
 
-test('what it selects and nobody holds becomes a member, in the order of names', () => {
+test('a host that it selects and nobody holds becomes a member, in the order of names', () => {
   const hosts = [seen(3), seen(1), seen(2, { labels: {} })];
   expect(held(poolOf(), hosts)).toEqual({ ...none, members: ['hosts/h1', 'hosts/h3'] });
   const { members } = membersOf(poolOf({}, [seen(1)]), hosts, []);
@@ -86,7 +86,7 @@ test('a member that is nobody’s by a restored store is not held by its members
   expect(held(poolOf({}, [led]), [led]).members).toEqual(['hosts/h1']);
 });
 
-test('what two pools want whole is held by neither; one with a size leaves it', () => {
+test('a host that two pools want whole is held by neither; one with a size leaves it', () => {
   const whole = rival({ hosts: { labels: { pool: 'p' } } });
   const contested = { 'hosts/h1': 'selected by pools/q, too' };
   expect(held(poolOf(), [seen(1)], [whole])).toEqual({ ...none, contested });

@@ -65,7 +65,7 @@ describe('a tag that moves to another index', () => {
     return pool.look({ kind: 'digest', ...answer });
   }
 
-  test('of the same manifest for the platform moves no host', () => {
+  test('an index of the same manifest for the platform moves no host', () => {
     const pool = moves(settled(), 'B', { amd64: digest('m') }).finish();
     expect(pool.countOn('B')).toBe(3);
     moves(pool, 'C', { amd64: digest('m') });
@@ -76,7 +76,7 @@ describe('a tag that moves to another index', () => {
     expect(pool.countOn('E')).toBe(3);
   });
 
-  test('of the same manifest under another tag of the repository moves no host either', () => {
+  test('an index of the same manifest under another tag moves no host either', () => {
     const pool = moves(settled(), 'B', { amd64: digest('m') }).finish();
     pool.spec.image = 'registry.example/os:next';
     moves(pool, 'C', { amd64: digest('m') });
@@ -84,7 +84,7 @@ describe('a tag that moves to another index', () => {
     expect(pool.record.pool?.status?.target).toMatchObject({ image: image('B') });
   });
 
-  test('forgets nothing of a rollout that was halted on these manifests', () => {
+  test('an index forgets nothing of a rollout that was halted on these manifests', () => {
     const pool = new Rollout(3, { rollout: { failureThreshold: one } }).push('A');
     moves(pool, 'B', { amd64: digest('m') }).end(pool.out, 'failedWriting');
     expect(pool.condition('Degraded')).toBe('RolloutHalted');

@@ -37,6 +37,6 @@ test.each([
   [count(9), 1_000, 9],
   [percent(0), 1_000, 1],
   [percent(2), 1_000, 20],
-])('failures that stop a rollout, case %#', (amount, hosts, wanted) => {
+])('a number of failures stops a rollout, case %#', (amount, hosts, wanted) => {
   expect(failureThreshold(amount, hosts)).toBe(wanted);
 });

@@ -47,7 +47,7 @@ test('each host is asked for what it owes, at the revision that was looked at', 
   ]);
 });
 
-test('what is called off is aborted, whatever else the host would owe', async () => {
+test('a host that is called off is aborted, whatever else it would owe', async () => {
   const { asked } = await ask({}, new Map([['u2', 'the window has shut']]));
   expect(asked).toEqual([
     ['h1', 'claim', pool, 7],
@@ -55,7 +55,7 @@ test('what is called off is aborted, whatever else the host would owe', async ()
   ]);
 });
 
-test('it counts who has changed, and says why one did not, but for one that moved on', async () => {
+test('a round counts the hosts that changed, and says why one did not', async () => {
   const changed = create(wire.HostRecordSchema);
   const refusal = { reason: 'busy', message: 'clean 3 holds the host' } as const;
   const accepted = { kind: 'accepted', record: changed, revision: 8 } as const;

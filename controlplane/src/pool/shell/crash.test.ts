@@ -58,7 +58,7 @@ test('two replicas roll out: never more out than may be, each deployment told on
 });
 
 test.each([11, 12])(
-  'garm-R19, garm-R21: replicas that die at any call of a store leave slots and ledger (%i)',
+  'garm-R19, garm-R21: replicas that die at any call of a store lose no slot and no entry (%i)',
   async (seed) => {
     const site = new PoolSite(seed, { crashes: true });
     await site.rollOut('A');
@@ -70,7 +70,7 @@ test.each([11, 12])(
   },
 );
 
-test('garm-R21: who has looked at an old pool writes nothing over it', async () => {
+test('garm-R21: a replica that has looked at an old pool writes nothing over it', async () => {
   const site = new PoolSite(21, { wrapStore: stale });
   await site.rollOut('A');
   await site.rollOut('B');

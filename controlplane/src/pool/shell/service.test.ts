@@ -72,7 +72,7 @@ test.each([
   ]);
 });
 
-test('who is in rescue is taken in by no pool, and written by none, until all is saved', () => {
+test('a host in rescue is taken in by no pool, and written by none, until all is saved', () => {
   const inRescue = seenWith({ inRescue: true });
   const why = 'it is in rescue; when all is saved: rackwright host retry h1';
   // Given back before, and selected by nobody until now.
@@ -109,7 +109,7 @@ test.each([
   ['its work is held by ann: disks', HoldScope.WORK],
   ['its power is held by ann: disks', HoldScope.POWER],
   [undefined, HoldScope.RELEASE],
-])('what a pool says of a hold: %s', (why, scope) => {
+])('a pool says why a hold keeps its host, or nothing: %s', (why, scope) => {
   expect(seenWith({ holds: [{ scope, by: 'ann', reason: 'disks' }] }).keptBy).toBe(why);
 });
 

@@ -62,7 +62,7 @@ async function begin(
   return { news, asked: found[0] };
 }
 
-test('who is rescued between its slot and the request for its run is not written', async () => {
+test('a host rescued between its slot and the request for its run is not written', async () => {
   const host = provisioned();
   status(host).inRescue = true;
   const { news, asked } = await begin(host);
@@ -74,7 +74,7 @@ test('who is rescued between its slot and the request for its run is not written
 });
 
 test.each(Object.entries(changes))(
-  'who has a slot and was not asked yet, over a crash, is not asked any more: %s',
+  'a host with a slot that was not asked yet, over a crash, is not asked any more: %s',
   async (reason, change) => {
     const { news, asked } = await begin(provisioned(), [], change);
     expect([news, asked]).toEqual([{ kind: 'recalled' }, undefined]);
@@ -112,7 +112,7 @@ test('the run of a slot is the first of its kind that the pool has asked for sin
   expect(asked).toBeUndefined();
 });
 
-test('of a run that was asked for before the slot was taken the slot knows nothing', async () => {
+test('the slot knows nothing of a run that was asked for before it was taken', async () => {
   const host = provisioned();
   addRuns(host, [['pools/p', RunKind.REIMAGE]]);
   expect((await begin(host)).asked?.kind).toBe('reimage');
@@ -144,7 +144,7 @@ test('the request carries the end of the open window, of a host in service alone
   expect(await askedOf([open], false)).toBeUndefined();
 });
 
-test('who is asked as its window shuts does not begin any more', async () => {
+test('a host that is asked as its window shuts does not begin any more', async () => {
   const host = provisioned();
   const { asked } = await begin(host, [windowOf(host, 0)], () => {}, hourMs);
   expect(asked).toMatchObject({ kind: 'reimage', notAfterMs: host.nowMs + hourMs });

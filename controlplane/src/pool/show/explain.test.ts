@@ -42,7 +42,7 @@ test('a pool whose hosts all run its image waits for nothing', () => {
   expect(explained(pool).nextAttemptTime).toBeUndefined();
 });
 
-test('one that nobody has looked at yet says so', () => {
+test('a pool that nobody has looked at yet says so', () => {
   const told = explained(new Rollout(0));
   expect(told.headline).toBe('it has not been looked at yet');
   expect(told.blocker).toBe('its image to be resolved');

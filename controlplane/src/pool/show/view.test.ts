@@ -12,7 +12,7 @@ const silent = { illness: 'bmcUnreachable: m', service: 'unseen', keptBy: 'its B
 
 const viewed = ({ record, hosts, nowMs }: Rollout) => ({ record, hosts, nowMs, ledger: [] });
 
-test('who looks at a pool that went back sees the image that it leads its hosts to', () => {
+test('the view of a pool that went back shows the image that it leads its hosts to', () => {
   const rollout = { failureThreshold: count(1), rollback: true };
   const pool = new Rollout(3, { rollout }).push('A').push('B');
   pool.end(pool.out, 'failedWriting').finish();

@@ -99,7 +99,7 @@ describe('a template', () => {
     expect((await failureOf(templates.deleteTemplate({ name }))).kind).toBe('notFound');
   });
 
-  test('that is wrong is refused with every problem at its line and column', async () => {
+  test('a wrong template is refused with every problem at its line and column', async () => {
     const { templates } = fixture;
     const wrong = `steps:
   - name: a
@@ -120,7 +120,7 @@ describe('a template', () => {
     );
   });
 
-  test('with more problems than an answer holds says how many more there are', async () => {
+  test('a template with too many problems for an answer says how many more there are', async () => {
     const { templates } = fixture;
     const lines = Array.from({ length: 80 }, (_, index) => `  - { name: a${index}, wait: x }\n`);
     const template = { source: `steps:\n${lines.join('')}` };
@@ -131,7 +131,7 @@ describe('a template', () => {
     );
   });
 
-  test('to validate only is checked like any other, and not kept', async () => {
+  test('a template that is only validated is checked like any other, and not kept', async () => {
     const { templates } = fixture;
     const template = { source };
     const shown = await templates.createTemplate({
@@ -187,7 +187,7 @@ describe('a template', () => {
     expect(await templates.getTemplate({ name })).toEqual(anew);
   });
 
-  test('with workflows is not deleted, which names them, unless runs are kept', async () => {
+  test('a template with workflows is not deleted, unless their runs are kept', async () => {
     const { templates, store } = fixture;
     await templates.createTemplate({ templateId: 'a', template: { source } });
     const record = create(wire.WorkflowRecordSchema);
@@ -206,7 +206,7 @@ describe('a template', () => {
     expect(await store.get(storeKey('workflows', 'h0', 'a'))).toMatchObject({ kind: 'found' });
   });
 
-  test('that an older version kept and this one cannot read is shown as it is', async () => {
+  test('a template of an older version that cannot be read is shown as it is', async () => {
     const { templates, store } = fixture;
     const name = 'templates/old';
     const record = create(wire.TemplateRecordSchema, { template: { name, source: 'a: b' } });

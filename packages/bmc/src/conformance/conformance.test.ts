@@ -101,7 +101,7 @@ describe('IpmiDriver clears an event log', () => {
     ['that stays as it is', { logEntries: 300, lying: true }, { type: 'notApplied' }],
     ['that the BMC does not have', { logEntries: undefined }, { type: 'unsupported' }],
     ['of a silent BMC', { logEntries: 3, silent: true }, { reason: 'unreachable' }],
-  ])('%s', async (_, changes, expected) => {
+  ])('the event log %s is cleared, or the driver says why not', async (_, changes, expected) => {
     const { clock, driver } = driverOf(changes);
     expect(await clock.settle(driver.clearEventLog())).toMatchObject(expected);
   });

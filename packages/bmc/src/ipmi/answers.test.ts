@@ -51,7 +51,7 @@ describe('raw answers', () => {
     expect(rawBytes('\n')).toEqual([]);
   });
 
-  test('that are too short mean nothing', () => {
+  test('answers that are too short mean nothing', () => {
     for (const [text, read] of [
       [deviceId, manufacturerId],
       [systemGuid, guidHex],
@@ -65,18 +65,18 @@ describe('raw answers', () => {
     }
   });
 
-  test('with anything but bytes mean nothing', () => {
+  test('answers with anything but bytes mean nothing', () => {
     for (const text of ['zz', '0x01', '001', 'Invalid command', ' 00 1']) {
       expect(rawBytes(text)).toBeUndefined();
     }
   });
 
-  test('of another boot parameter, or a locked one, are not boot flags', () => {
+  test('answers of another boot parameter, or a locked one, are not boot flags', () => {
     expect(readBootFlags([1, 3, 0, 4, 0, 0, 0])).toBeUndefined();
     expect(readBootFlags([1, 0x85, 0x80, 4, 0, 0, 0])).toEqual({ flags: 0x80, device: 4 });
   });
 
-  test('of any bytes are read without a throw', () => {
+  test('answers of any bytes are read without a throw', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(255), { maxLength: 32 }), (bytes) => {
         const text = bytes.map((byte) => ` ${byte.toString(16).padStart(2, '0')}`).join('');
@@ -107,7 +107,7 @@ describe('boot flags', () => {
     expect(bootFlagsDifference(wanted, { flags: 0xa0, device: 8 })).toBe('device');
   });
 
-  test('without "valid" are no override, whatever device they name', () => {
+  test('flags without "valid" are no override, whatever device they name', () => {
     const none = { flags: 0, device: 0 };
     expect(bootFlagsDifference(none, { flags: 0, device: 4 })).toBe('none');
     expect(bootFlagsDifference(none, { flags: 0x80, device: 0 })).toBe('flags');

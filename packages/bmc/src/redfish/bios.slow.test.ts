@@ -91,7 +91,7 @@ describe('settings of the firmware', () => {
     expect(patches()).toBe(before);
   });
 
-  test('that wait for the next boot are taken back by what holds now', async () => {
+  test('settings that wait for the next boot are taken back by what holds now', async () => {
     const { driver, bmc, boot } = await start();
     value(await driver.stageBios(wanted));
     const back = new Map([['Cores', '8']]);
@@ -124,7 +124,7 @@ describe('settings of the firmware', () => {
     expect(value(await driver.stageBios(new Map([['Threads', 'Sometimes']]))).changed).toBe(true);
   });
 
-  test('that the BMC refuses, drops or does not have are told apart', async () => {
+  test('settings that the BMC refuses, drops or does not have are told apart', async () => {
     const refused = await start({ fault: { kind: 'biosRefused' } });
     expect(await refused.driver.stageBios(wanted)).toMatchObject({
       type: 'settingRefused',
@@ -154,7 +154,7 @@ describe('settings of the firmware', () => {
   test.each([
     { kind: 'biosIgnores', attribute: 'Wake' },
     { kind: 'biosDefaults', attribute: 'Wake' },
-  ] as const)('that a boot leaves out are named: $kind', async (fault) => {
+  ] as const)('settings that a boot leaves out are named: $kind', async (fault) => {
     const { driver, bmc, boot } = await start();
     value(await driver.stageBios(wanted));
     bmc.setFault(fault);
@@ -166,7 +166,7 @@ describe('settings of the firmware', () => {
     });
   });
 
-  test('that no boot takes are still pending', async () => {
+  test('settings that no boot takes are still pending', async () => {
     const { driver, boot } = await start({ fault: { kind: 'settingsStayPending' } });
     value(await driver.stageBios(wanted));
     await boot();
@@ -201,7 +201,7 @@ describe('the persistent boot order', () => {
     expect(value(await driver.setBootOrder(['Boot0002'])).changed).toBe(false);
   });
 
-  test('that is not kept is told as such', async () => {
+  test('a boot order that is not kept is told as such', async () => {
     for (const bootOrderIn of ['system', 'settings'] as const) {
       const fault = { kind: 'yesButNothing' } as const;
       const { driver } = await start({ habits: { bootOrderIn }, fault });

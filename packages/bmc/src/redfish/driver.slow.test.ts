@@ -102,7 +102,7 @@ describe('faults of the BMC', () => {
     [{ kind: 'slow', delayMs: 100 }, 'ok'],
   ];
   for (const [fault, words] of faults) {
-    test(`${fault.kind}: ${words}`, async () => {
+    test(`a BMC with the fault ${fault.kind} ends in "${words}"`, async () => {
       const { driver, bmc } = await setUp();
       bmc.setFault(fault);
       for (const result of [await driver.powerState(), await driver.setBootOverride(network)]) {
@@ -237,7 +237,7 @@ describe('the event log', () => {
     expect(await ofEmpty.clearEventLog()).toMatchObject({ kind: 'ok', value: { changed: false } });
   });
 
-  test('that is not cleared after all is not called cleared', async () => {
+  test('a log that is not cleared after all is not called cleared', async () => {
     const { driver } = await setUp({}, {}, { logEntries: 12, fault: { kind: 'yesButNothing' } });
     expect(gist(await driver.clearEventLog())).toContain('notApplied');
   });

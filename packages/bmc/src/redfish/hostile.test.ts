@@ -118,7 +118,7 @@ describe('redirects', () => {
     expect(await driver.powerState()).toEqual({ kind: 'ok', value: 'on' });
   });
 
-  test('to another place are not followed, and get no credential', async () => {
+  test('redirects to another place are not followed, and get no credential', async () => {
     for (const location of ['https://192.0.2.2/s/1', '//evil/s', 'http://192.0.2.1/s/1']) {
       const { driver, requests } = driverOf({ 'GET /s/1': { status: 302, headers: { location } } });
       expect(kindOf(await driver.powerState())).toBe('protocol');
@@ -126,7 +126,7 @@ describe('redirects', () => {
     }
   });
 
-  test('in a circle end', async () => {
+  test('redirects in a circle end', async () => {
     const { driver } = driverOf({ 'GET /s/1': { status: 307, headers: { location: '/s/1' } } });
     expect(kindOf(await driver.powerState())).toBe('protocol');
   });
@@ -146,13 +146,13 @@ describe('an answer', () => {
     [503, 'busy'],
   ];
   for (const [status, kind] of statuses) {
-    test(`of ${status} after signing in is ${kind}`, async () => {
+    test(`an answer of ${status} after signing in is ${kind}`, async () => {
       const { driver } = driverOf({ 'GET /s/1': { status } });
       expect(kindOf(await driver.powerState())).toBe(kind);
     });
   }
 
-  test('of a busy BMC says when to ask again, within bounds', async () => {
+  test('an answer of a busy BMC says when to ask again, within bounds', async () => {
     const delays = [
       ['7', 7_000],
       ['999999', 300_000],
@@ -175,19 +175,19 @@ describe('an answer', () => {
     expect(result).toMatchObject({ backendWords: '503: no ***, no ***, try later' });
   });
 
-  test('that leads elsewhere by its references is not followed', async () => {
+  test('an answer that leads elsewhere by its references is not followed', async () => {
     for (const at of ['https://192.0.2.9/s/1', '//192.0.2.9/s/1', 's/1', '/s/1\r\nX: y', 7]) {
       const { driver } = driverOf({ 'GET /s': { body: { Members: [{ '@odata.id': at }] } } });
       expect(kindOf(await driver.powerState())).toBe('malformed');
     }
   });
 
-  test('that says no power state is malformed', async () => {
+  test('an answer that says no power state is malformed', async () => {
     const { driver } = driverOf({ 'GET /s/1': { body: { PowerState: null } } });
     expect(kindOf(await driver.powerState())).toBe('malformed');
   });
 
-  test('of any JSON where settings are expected ends in a result', async () => {
+  test('an answer of any JSON where settings are expected ends in a result', async () => {
     const at = (path: string) => ({ '@odata.id': path });
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (values, list) => {
@@ -223,7 +223,7 @@ describe('an answer', () => {
     );
   });
 
-  test('of any JSON at all ends in a result', async () => {
+  test('an answer of any JSON at all ends in a result', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (root, system) => {
         const { driver } = driverOf({

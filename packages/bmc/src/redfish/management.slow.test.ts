@@ -89,16 +89,19 @@ test('firmware is listed with its versions', async () => {
 });
 
 describe('the lamp', () => {
-  test.each(['LocationIndicatorActive', 'IndicatorLED'] as const)('%s', async (indicator) => {
-    const { driver, bmc } = await start({ habits: { indicator } });
-    expect(value(await driver.setIndicator(true))).toEqual({ changed: true, notes: [] });
-    expect(bmc.isLit()).toBe(true);
-    expect(value(await driver.setIndicator(true)).changed).toBe(false);
-    expect(value(await driver.setIndicator(false)).changed).toBe(true);
-    expect(bmc.isLit()).toBe(false);
-  });
+  test.each(['LocationIndicatorActive', 'IndicatorLED'] as const)(
+    'a lamp by %s is switched on and off',
+    async (indicator) => {
+      const { driver, bmc } = await start({ habits: { indicator } });
+      expect(value(await driver.setIndicator(true))).toEqual({ changed: true, notes: [] });
+      expect(bmc.isLit()).toBe(true);
+      expect(value(await driver.setIndicator(true)).changed).toBe(false);
+      expect(value(await driver.setIndicator(false)).changed).toBe(true);
+      expect(bmc.isLit()).toBe(false);
+    },
+  );
 
-  test('that stays dark is told as such, and one that is not there as unsupported', async () => {
+  test('a lamp that stays dark is told as such, and a missing one as unsupported', async () => {
     const lying = await start({ fault: { kind: 'yesButNothing' } });
     expect(await lying.driver.setIndicator(true)).toMatchObject({ type: 'notApplied' });
     const none = await start({ habits: { indicator: undefined } });
@@ -113,7 +116,7 @@ describe('a restart of the BMC', () => {
     expect(bmc.switches()).toBe(0);
   });
 
-  test('that did not happen is told as such, and a missing one as unsupported', async () => {
+  test('a restart that did not happen is told as such; a missing one is unsupported', async () => {
     const lying = await start({ fault: { kind: 'yesButNothing' } });
     expect(await lying.driver.resetBmc()).toMatchObject({ type: 'notApplied' });
     const none = await start({ habits: { restartMs: undefined } });

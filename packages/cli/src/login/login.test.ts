@@ -88,7 +88,7 @@ describe('a sign-in by device code', () => {
     expect(provider.forms.at(-1)?.get('grant_type')).toBe('refresh_token');
   });
 
-  test('that has ended there has to be made again, and nobody is asked without it', async () => {
+  test('a sign-in that has ended there has to be made again', async () => {
     await login();
     shiftMs = 3_590_000;
     provider.errors.push('invalid_grant');
@@ -97,7 +97,7 @@ describe('a sign-in by device code', () => {
     expect(err).toContain('sign in by `rackwright login --context berlin`');
   });
 
-  test('that another command has renewed meanwhile takes what that one has got', async () => {
+  test('a sign-in that another command has renewed takes what that one has got', async () => {
     await login();
     const before = files[session];
     shiftMs = 3_590_000;
@@ -114,7 +114,7 @@ describe('a sign-in by device code', () => {
     ['access_denied', 'the sign-in was refused'],
     ['expired_token', 'the code has expired'],
     ['invalid_client', 'gives no token: invalid_client'],
-  ])('that ends with %s says so, and keeps nothing', async (error, words) => {
+  ])('a sign-in that ends with %s says so, and keeps nothing', async (error, words) => {
     provider.errors.push(error);
     const { code, err } = await login();
     expect([code, err]).toEqual([exitCodes.notAllowed, expect.stringContaining(words)]);

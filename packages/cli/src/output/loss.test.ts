@@ -72,7 +72,7 @@ test.each<[Destruction, string, string]>([
     'Its record goes at once; power, and data on 2 disks (1.9 TB), may stay as they are.',
     'Remove hosts/h1 by force?',
   ],
-])('%j says so', (what, effect, question) => {
+])('the request %j says what is lost', (what, effect, question) => {
   const lines = lossLines(what, provisioned, clock);
   expect(lines[0]).toBe(effect);
   expect(lines.at(-1)).toBe(`${question} [y/N] `);

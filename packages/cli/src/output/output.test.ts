@@ -167,7 +167,7 @@ describe('text from elsewhere', () => {
 });
 
 describe('words', () => {
-  test('for times are short', () => {
+  test('words for times are short', () => {
     expect(duration(0)).toBe('0s');
     expect(duration(59_999)).toBe('59s');
     expect(duration(3_661_000)).toBe('1h 1m');
@@ -177,7 +177,7 @@ describe('words', () => {
     expect(ago(clock, undefined)).toBe('');
   });
 
-  test('for enum values come from the API, and unknown values stay numbers', () => {
+  test('words for enum values come from the API, and unknown values stay numbers', () => {
     expect(enumName('RunKind', RunKind.CLEAN)).toBe('clean');
     expect(enumName('RunOutcome', 4)).toBe('cancelled');
     expect(enumName('ErasureLevel', 2)).toBe('metadata-only');
@@ -187,7 +187,7 @@ describe('words', () => {
     expect(enumValue('ErasureLevel', 'unspecified')).toBeUndefined();
   });
 
-  test('for a change say host, state, run and problem', () => {
+  test('words for a change say host, state, run and problem', () => {
     expect(changeText(cleaningHost('h1'))).toBe(
       'hosts/h1  cleaning, waiting for runner, dirty  clean 3: 2/2 deploy.erase_devices 42%  ' +
         'unverified: the disk lies about its zeroes',

@@ -60,7 +60,7 @@ describe('a plan', () => {
     ]);
   });
 
-  test('that would be refused says why instead of how it is started', () => {
+  test('a plan that would be refused says why instead of how it is started', () => {
     const lines = planLines(
       planOf({ refused: 'busy: clean 3 \u001b[31m', dataLoss: [] }),
       clock,

@@ -19,7 +19,7 @@ test('what people may have put a secret into is left out, wherever it is', () =>
   });
 });
 
-test('of URLs nothing is left that lets somebody in', () => {
+test('nothing stays of a URL that lets somebody in', () => {
   expect(redacted('https://ann:pw@mirror.example/os.raw?sig=abc failed')).toBe(
     'https://mirror.example/os.raw(left out) failed',
   );

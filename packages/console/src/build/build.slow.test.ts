@@ -48,7 +48,7 @@ test('no file loads anything from elsewhere, or makes code of a text', () => {
   expect(scripts.join('')).not.toMatch(/\beval\(|new Function\(|innerHTML\s*=\s*[^=]*location/);
 });
 
-test('it tells whose code is in it', () => {
+test('the build tells whose code is in it', () => {
   const names = built.packageFolders.map((folder) => folder.replace(/^.*\/node_modules\//, ''));
   expect(names).toEqual(
     expect.arrayContaining(['@bufbuild/protobuf', '@connectrpc/connect-web', 'preact']),

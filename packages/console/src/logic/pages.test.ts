@@ -8,7 +8,7 @@ const page = (number: number, version = 0) => ({
 });
 const none: Pages<string> = new Map();
 
-test('whoever scrolls through a hundred thousand rows keeps a dozen pages', () => {
+test('a list that is scrolled through a hundred thousand rows keeps a dozen pages', () => {
   let pages = none;
   for (let number = 0; number < 1_000; number += 1) pages = withPage(pages, number, page(number));
   expect(pages.size).toBe(pagesKept);

@@ -60,7 +60,7 @@ test('the pages that are wanted are those of the rows that are drawn', () => {
   expect(pagesOf({ first: 0, end: 0 }, 100)).toEqual([]);
 });
 
-test('of the pages that are kept the farthest go', () => {
+test('the pages that are farthest away go first of those that are kept', () => {
   expect(evicted([1, 2, 3, 50, 51], 3, 3)).toEqual([50, 51]);
   expect(evicted([1, 2], 1, 3)).toEqual([]);
 });

@@ -8,6 +8,6 @@ test.for([
   [['state available', 'since'], []],
   [['waits for the agent', 'state available'], ['waits for the agent']],
   [[''], []],
-] as const)('of the texts %j the output lacks %j', ([texts, lacking]) => {
+] as const)('the output is searched for the texts %j, and lacks %j', ([texts, lacking]) => {
   expect(lackingIn(output, texts)).toEqual(lacking);
 });

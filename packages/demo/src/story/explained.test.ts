@@ -12,11 +12,14 @@ describe('an explanation of a host that is stuck', () => {
     ['the BMC', ['it does not answer'], [], 'it does not say what to do'],
     ['the BMC', ['it does not answer'], [' '], 'it does not say what to do'],
     ['', [], [], 'it says neither why nor what to do'],
-  ] as const)('with blocker "%s", causes %j and ways out %j: %s', (row) => {
-    const [blocker, causes, unblock, missing] = row;
-    const explanation = { blocker, causes: causes.map(cause), unblock: [...unblock] };
-    expect(missingIn(explanation)).toBe(missing);
-  });
+  ] as const)(
+    'an explanation with blocker "%s", causes %j and ways out %j is judged: %s',
+    (row) => {
+      const [blocker, causes, unblock, missing] = row;
+      const explanation = { blocker, causes: causes.map(cause), unblock: [...unblock] };
+      expect(missingIn(explanation)).toBe(missing);
+    },
+  );
 });
 
 test('reads the lines that say what to do out of what the command prints', () => {
@@ -40,6 +43,6 @@ test.for([
   ['or correct its address: rackwright host update h1 --bmc ADDRESS', undefined],
   ['or correct its address: rackwright host update h1 --bmc ADDRESS:8443', undefined],
   ['reset or replace it', undefined],
-] as const)('of "%s" a person types %j', ([line, words]) => {
+] as const)('a person who reads "%s" types %j', ([line, words]) => {
   expect(commandIn(line, { USER: 'admin' })).toEqual(words);
 });

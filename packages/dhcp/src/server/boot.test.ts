@@ -28,22 +28,25 @@ describe('address and boot in one answer', () => {
     ['ipxeRomDiscover', `http://10.77.0.1:8080/boot/${mac}/script.ipxe`, 'PXEClient'],
     ['edk2PxeDiscover', `${mac}/snponly.efi`, 'PXEClient'],
     ['edk2HttpDiscover', `http://10.77.0.1:8080/boot/${mac}/files/snponly.efi`, 'HTTPClient'],
-  ] as const)('%s: in the offer and again in the acknowledgement', (name, file, vendorClass) => {
-    const site = siteWith('runner');
-    const discover = decodeDhcp(captures[name]);
-    const offer = answerOf(site.hear(discover));
-    const ack = answerOf(site.hear(choose(discover, offer.yourAddress)));
-    expect([typeOf(offer), typeOf(ack)]).toEqual(['offer', 'ack']);
-    for (const packet of [offer, ack]) {
-      expect(packet.yourAddress).toBe(offer.yourAddress);
-      expect(packet).toMatchObject({ bootFile: file, nextServerAddress: serverAddress });
-      expect(readOption(packet, dhcpOption.vendorClass)).toBe(vendorClass);
-      expect(readOption(packet, dhcpOption.leaseSeconds)).toBe(3_600);
-      expect(packet.options.get(97)).toEqual(discover.options.get(97));
-    }
-    const url = vendorClass === 'HTTPClient' ? file : undefined;
-    expect(readOption(offer, dhcpOption.bootFileName)).toBe(url);
-  });
+  ] as const)(
+    'a %s is answered with address and boot in the offer, and again in the acknowledgement',
+    (name, file, vendorClass) => {
+      const site = siteWith('runner');
+      const discover = decodeDhcp(captures[name]);
+      const offer = answerOf(site.hear(discover));
+      const ack = answerOf(site.hear(choose(discover, offer.yourAddress)));
+      expect([typeOf(offer), typeOf(ack)]).toEqual(['offer', 'ack']);
+      for (const packet of [offer, ack]) {
+        expect(packet.yourAddress).toBe(offer.yourAddress);
+        expect(packet).toMatchObject({ bootFile: file, nextServerAddress: serverAddress });
+        expect(readOption(packet, dhcpOption.vendorClass)).toBe(vendorClass);
+        expect(readOption(packet, dhcpOption.leaseSeconds)).toBe(3_600);
+        expect(packet.options.get(97)).toEqual(discover.options.get(97));
+      }
+      const url = vendorClass === 'HTTPClient' ? file : undefined;
+      expect(readOption(offer, dhcpOption.bootFileName)).toBe(url);
+    },
+  );
 
   test('keeps one address from the firmware through iPXE to the ramdisk', () => {
     const site = siteWith('runner');

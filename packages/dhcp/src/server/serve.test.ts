@@ -28,7 +28,7 @@ function never(): never {
 }
 
 describe('a discover', () => {
-  test('of a known host is offered an address of its range, with all that the subnet has', () => {
+  test('a discover of a known host is offered an address of its range, with all options', () => {
     const site = new TestSite();
     const decision = site.say(mac.one, { type: 'discover' });
     const offer = answerOf(decision);
@@ -47,7 +47,7 @@ describe('a discover', () => {
     expect(decision.reply?.to).toEqual({ address: '255.255.255.255', port: 68 });
   });
 
-  test('of a MAC with a reservation is offered that, although it lies in the range', () => {
+  test('a discover of a MAC with a reservation is offered that, also within the range', () => {
     const site = new TestSite();
     expect(answerOf(site.say(mac.reserved, { type: 'discover' })).yourAddress).toBe(
       reservedAddress,
@@ -56,7 +56,7 @@ describe('a discover', () => {
     expect(others.has(reservedAddress)).toBe(false);
   });
 
-  test('of a stranger is offered an address for discovery, or silence without such a range', () => {
+  test('a discover of a stranger gets an address for discovery, or nothing without a range', () => {
     const { yourAddress } = answerOf(new TestSite().say(mac.stranger, { type: 'discover' }));
     expect(yourAddress).toMatch(/^10\.77\.0\.20[0-3]$/);
     const decision = new TestSite(knownOnly).say(mac.stranger, { type: 'discover' });
@@ -82,7 +82,7 @@ describe('a discover', () => {
     expect(site.book.leaseOf(mac.stranger)?.untilMs).toBeGreaterThan(site.nowMs + 60_000);
   });
 
-  test('that leads to another address keeps the old one from others until its lease ends', () => {
+  test('a discover that leads to another address keeps the old one until its lease ends', () => {
     const one = { first: '10.77.0.200', last: '10.77.0.200' };
     const site = new TestSite({ ...usualPlan, discovery: one });
     site.lease(mac.stranger);
@@ -111,7 +111,7 @@ describe('a discover', () => {
     expect(site.lease(mac.two)).toBe('10.77.0.9');
   });
 
-  test('of a stranger that never comes back holds its address for a minute', () => {
+  test('a discover of a stranger that never comes back holds its address for a minute', () => {
     const one = { first: '10.77.0.200', last: '10.77.0.200' };
     const site = new TestSite({ ...usualPlan, discovery: one });
     site.say(mac.stranger, { type: 'discover' });
@@ -289,7 +289,7 @@ test('an inform is answered with what the subnet has, and without a lease', () =
 });
 
 describe('a relay', () => {
-  test('of our subnet is answered at its own address, refusals with the broadcast flag', () => {
+  test('a relay of our subnet gets answers at its own address, refusals as broadcast', () => {
     const site = new TestSite();
     const relayAddress = '10.77.0.253';
     const to = { address: relayAddress, port: 67 };
@@ -303,7 +303,7 @@ describe('a relay', () => {
     expect(answerOf(nak).flags & 0x8000).toBe(0x8000);
   });
 
-  test('of another network is not answered', () => {
+  test('a relay of another network is not answered', () => {
     const decision = new TestSite().say(mac.one, { type: 'discover', relayAddress: '10.78.0.1' });
     expect(decision).toMatchObject({ reply: undefined, reason: 'a relay of another network' });
   });

@@ -9,7 +9,7 @@ test('the same loaders give the same medium, and others another', () => {
   expect(Buffer.compare(one, makeBootMedium({ uefiArm64: loader }))).not.toBe(0);
 });
 
-test('its catalog adds up to nothing, and leads to a boot sector within the medium', () => {
+test('the boot catalog adds up to nothing, and leads to a boot sector within the medium', () => {
   const image = makeBootMedium({ uefiX64: loader });
   const view = new DataView(image.buffer);
   const catalog = view.getUint32(17 * 2048 + 71, true) * 2048;

@@ -139,7 +139,7 @@ describe('an image of ours', () => {
       '2048 plain characters',
     ],
     ['an annotation that is no text', [layer(`${diskType}.raw`, one, { x: 1 })], 'no text'],
-  ])('with %s is refused', async (_, layers, words) => {
+  ])('an image with %s is refused', async (_, layers, words) => {
     const find = registryOf(() => artifact(layers));
     await expect(find()).rejects.toMatchObject({
       kind: 'malformed',
@@ -184,7 +184,7 @@ describe('an index', () => {
     expect((await find('arm64')).image.disk).toMatchObject({ compression: 'gzip' });
   });
 
-  test('with several files for a platform leads to one that can be written', async () => {
+  test('an index with several files for a platform leads to one that can be written', async () => {
     const typed = (digest: Digest | undefined, disktype: string) =>
       entry(digest, 'x86_64', { annotations: { disktype } });
     const find = registryOf(disk('a.vhdx'), disk('b.qcow2'), disk('c.raw'), ([vhdx, qcow2, raw]) =>
@@ -212,7 +212,7 @@ describe('an index', () => {
     [[entry(one, 'arm64'), entry(two, 'unknown')], 'linux/arm64, linux/unknown is'],
     [[entry(one, 'unknown', { platform: { os: 'unknown', architecture: 'unknown' } })], 'nothing'],
     [[], 'nothing'],
-  ])('without the platform is refused (%#)', async (entries, words) => {
+  ])('an index without the platform is refused (%#)', async (entries, words) => {
     await expect(registryOf(() => index(...entries))()).rejects.toMatchObject({
       kind: 'noPlatform',
       message: expect.stringContaining(words),

@@ -13,7 +13,7 @@ test.each([
   ['a/.wh..wh..opq', { kind: 'opaque', folder: ['a'] }],
   ['.wh..wh..opq', { kind: 'opaque', folder: [] }],
   ['.wh..wh.plnk', { kind: 'ignored' }],
-])('%s leads there', (name, place) => {
+])('the name %s leads to its place in the layer', (name, place) => {
   expect(layerPlace(name)).toEqual(place);
 });
 
@@ -30,7 +30,7 @@ test.each([
   ['.wh.a/b', 'a whiteout'],
   ['a'.repeat(256), 'too long'],
   ['a/'.repeat(2_100), 'too long'],
-])('%s leads nowhere', (name, why) => {
+])('the name %s leads nowhere', (name, why) => {
   expect(() => layerPlace(name)).toThrow(why);
 });
 

@@ -48,21 +48,24 @@ const captured = (format: keyof typeof captures): Buffer =>
 const long = `file 644 1000 ./long/${'n'.repeat(120)} x`;
 
 describe('reads what GNU tar has written', () => {
-  test.each(['ustar', 'gnu', 'pax', 'v7'] as const)('as %s', async (format) => {
-    const lines = await linesOf(captured(format));
-    expect(lines).toEqual([
-      'folder 755 1000 ./',
-      'file 4755 1000 ./f hello',
-      'hardlink 4755 1000 ./hard ./f',
-      'folder 755 1000 ./long/',
-      'symlink 777 1000 ./long/link ../f',
-      ...(format === 'gnu' || format === 'pax' ? [long] : []),
-      ...(format === 'v7' ? [] : ['special 644 1000 ./pipe']),
-      'folder 1777 1000 ./sticky/',
-    ]);
-  });
+  test.each(['ustar', 'gnu', 'pax', 'v7'] as const)(
+    'the reader reads an archive in the format %s',
+    async (format) => {
+      const lines = await linesOf(captured(format));
+      expect(lines).toEqual([
+        'folder 755 1000 ./',
+        'file 4755 1000 ./f hello',
+        'hardlink 4755 1000 ./hard ./f',
+        'folder 755 1000 ./long/',
+        'symlink 777 1000 ./long/link ../f',
+        ...(format === 'gnu' || format === 'pax' ? [long] : []),
+        ...(format === 'v7' ? [] : ['special 644 1000 ./pipe']),
+        'folder 1777 1000 ./sticky/',
+      ]);
+    },
+  );
 
-  test('in pieces of any size', async () => {
+  test('the reader reads an archive in pieces of any size', async () => {
     const whole = await linesOf(captured('pax'));
     const sizes = fc.array(fc.integer({ min: 1, max: 1_500 }), { minLength: 1, maxLength: 5 });
     await fc.assert(

@@ -52,7 +52,7 @@ describe('a manifest', () => {
     [503, 'unreachable', 'answers 503'],
     [418, 'refused', 'answers 418'],
     [204, 'refused', 'answers 204'],
-  ])('with status %i is %s', async (status, kind, words) => {
+  ])('a manifest with status %i is %s', async (status, kind, words) => {
     const body = JSON.stringify({ errors: [{ code: 'CODE', message: 'the words\n' }, null] });
     const { pull } = clientOf(() => ({ status, body }));
     await expect(pull()).rejects.toMatchObject({
@@ -67,7 +67,7 @@ describe('a manifest', () => {
     expect(requests[0]?.url).toMatch(/^http:/);
   });
 
-  test('of docker.io is asked for at its server', async () => {
+  test('a manifest of docker.io is asked for at its server', async () => {
     const { pull, requests } = clientOf(() => ({ body: manifest }), { registry: 'docker.io' });
     await pull();
     expect(requests[0]?.url).toMatch(/^https:\/\/registry-1\.docker\.io\/v2\//);
@@ -154,7 +154,7 @@ describe('a registry with tokens', () => {
     ['over plain HTTP', 'Bearer realm="http://auth.example.org/token"', 'refused'],
     ['nowhere', 'Bearer service="x"', 'refused'],
     ['with a user', 'Bearer realm="https://a:b@auth.example.org/"', 'refused'],
-  ])('that sends %s is not followed', async (_, header, kind) => {
+  ])('a registry that sends %s is not followed', async (_, header, kind) => {
     const headers = { 'www-authenticate': header };
     const { pull, requests } = clientOf(() => ({ status: 401, headers }), { credential });
     await expect(pull()).rejects.toMatchObject({ kind });
@@ -167,7 +167,7 @@ describe('a registry with tokens', () => {
     [{ body: '{}' }, 'refused'],
     [{ body: '{"token":"a\\r\\nb"}' }, 'refused'],
     [{ body: 'x'.repeat(100_000) }, 'tooLarge'],
-  ])('whose token service answers %# ends in words without the secret', async (page, kind) => {
+  ])('a token service that answers %# ends in words without the secret', async (page, kind) => {
     const { pull } = clientOf(
       ({ url }) => (url.startsWith(tokens) ? page : { status: 401, headers: bearer }),
       { credential, tokenService: 'auth.example.org' },
@@ -177,7 +177,7 @@ describe('a registry with tokens', () => {
     expect(String(error)).not.toContain('sesame');
   });
 
-  test('that takes no token of its own is asked twice and no more', async () => {
+  test('a registry that takes no token of its own is asked twice and no more', async () => {
     const { pull, requests } = clientOf(({ url }) =>
       url.startsWith(tokens) ? { body: '{"token":"t"}' } : { status: 401, headers: bearer },
     );
@@ -201,7 +201,7 @@ describe('a registry with a password', () => {
     expect(requests).toHaveLength(2);
   });
 
-  test('that refuses it is not shown it again', async () => {
+  test('a registry that refuses a password is not shown it again', async () => {
     const { pull, requests } = clientOf(() => ({ status: 401, headers }), { credential });
     await expect(pull()).rejects.toMatchObject({
       kind: 'unauthorized',
@@ -237,7 +237,7 @@ describe('a redirect', () => {
     expect(sentTo(requests).at(-1)).toBe('https://storage.example.org/x?signed -');
   });
 
-  test('to one that wants a credential is told as that, and it is shown none', async () => {
+  test('a redirect to a server that wants a credential is told, and shows it none', async () => {
     const tempting = 'Bearer realm="https://storage.example.org/token", Basic realm="x"';
     const { pull, requests } = clientOf(
       (request) => {
@@ -260,7 +260,7 @@ describe('a redirect', () => {
     ['https://a:b@storage.example.org/x', 'no address'],
     ['file:///etc/passwd', 'no address'],
     [`https://${registry}/v2/tools/check/again`, 'in a circle'],
-  ])('to %s is not followed', async (location, words) => {
+  ])('a redirect to %s is not followed', async (location, words) => {
     await expect(clientOf(to(location)).pull()).rejects.toThrow(words);
   });
 });
@@ -288,11 +288,11 @@ describe('a blob', () => {
     [{ status: 206, headers: { 'content-range': 'bytes 7-9/10' } }],
     [{ status: 206 }],
     [{ status: 416 }],
-  ])('from another place is refused (%#)', async (page) => {
+  ])('a blob from another place is refused (%#)', async (page) => {
     await expect(read(() => page, 1_000)).rejects.toMatchObject({ kind: 'refused' });
   });
 
-  test('of an agent lies below /v2/blobs/', async () => {
+  test('a blob of an agent lies below /v2/blobs/', async () => {
     const { web, requests } = pagesWeb(({ url }) => {
       return url.endsWith('00') ? { status: 404 } : { body: bytes };
     });

@@ -65,7 +65,7 @@ describe('a manifest', () => {
     }
   });
 
-  test('that nobody has is told as the registry tells it, and what the mirrors said', async () => {
+  test('a manifest that nobody has is told in the words of registry and mirrors', async () => {
     const { registry } = registryOf({ two: { status: 401 }, origin: { status: 404 } });
     await expect(registry.manifest('os/x', digest)).rejects.toMatchObject({
       kind: 'notFound',
@@ -91,7 +91,7 @@ test('no mirror says what a tag names, nor sees the credential', async () => {
 });
 
 describe('a blob', () => {
-  test('that one mirror alters is refused, and then asked for at the next place', async () => {
+  test('a blob that a mirror alters is refused, and then asked for at the next place', async () => {
     const { registry, requests } = registryOf({
       one: { body: Buffer.from(bytes).fill(0, 3, 4) },
       two: { body: bytes },

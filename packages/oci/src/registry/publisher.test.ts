@@ -82,7 +82,7 @@ test('asks its token service for the right to push, and shows it to nobody else'
 });
 
 describe('a blob is not pushed', () => {
-  test('when it is there', async () => {
+  test('a blob is not pushed when it is there', async () => {
     const { push, requests } = publisherOf(({ method }) =>
       method === 'HEAD' ? { headers: { 'content-length': String(bytes.length) } } : undefined,
     );
@@ -90,7 +90,7 @@ describe('a blob is not pushed', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('with success to a registry that keeps a part of it all the same', async () => {
+  test('a push succeeds only where the registry then has the whole blob', async () => {
     for (const isMended of [true, false]) {
       let heads = 0;
       const { push, sent } = publisherOf(({ method }) => {
@@ -105,7 +105,7 @@ describe('a blob is not pushed', () => {
     }
   });
 
-  test('when its file is shorter than was said', async () => {
+  test('a blob is not pushed when its file is shorter than was said', async () => {
     const { push, requests } = publisherOf();
     await expect(push(bytes.length + 1)).rejects.toMatchObject({ kind: 'truncated' });
     expect(requests.some(({ method }) => method === 'PUT')).toBe(false);
@@ -117,7 +117,7 @@ describe('a blob is not pushed', () => {
     ['refuses', { status: 403 }, 'unauthorized'],
     ['is full', { status: 507 }, 'unreachable'],
     ['is asked too often', { status: 429, headers: { 'retry-after': '2' } }, 'tooMany'],
-  ])('to a registry that %s', async (_, page, kind) => {
+  ])('a blob is not pushed to a registry that %s', async (_, page, kind) => {
     const { push } = publisherOf(({ method }) => (method === 'POST' ? page : undefined));
     await expect(push()).rejects.toMatchObject({ kind });
   });

@@ -51,7 +51,7 @@ describe('a file whose connection breaks', () => {
     expect(requests[1]?.headers['if-range']).toBe(condition);
   });
 
-  test('and has changed since is refused by its digest', async () => {
+  test('a file that has changed since is refused by its digest', async () => {
     let connections = 0;
     const { file } = fileOf(() => {
       connections += 1;

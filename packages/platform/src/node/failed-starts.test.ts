@@ -64,7 +64,7 @@ describe('the wait', () => {
     expect(process.listenerCount('SIGTERM')).toBe(before);
   });
 
-  test('of a process is over with SIGTERM, which ends its count', async () => {
+  test('the wait of a process is over with SIGTERM, which ends its count', async () => {
     const module = JSON.stringify(join(import.meta.dirname, 'failed-starts.ts'));
     const lines = [
       `import { nodeFailedStarts } from ${module};`,

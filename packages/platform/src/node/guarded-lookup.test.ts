@@ -13,7 +13,7 @@ function answering(...answers: (readonly string[])[]) {
   });
 }
 
-test('of what a name resolves to only what may be reached is left', async () => {
+test('a lookup leaves of the addresses of a name only those that may be reached', async () => {
   const lookup = promisify(answering(['169.254.169.254', '::1', '192.0.2.1', '127.0.0.1']));
   expect(await lookup('a.example', { all: true })).toEqual([
     { address: '192.0.2.1', family: 4 },

@@ -364,7 +364,7 @@ test('sends a file as it is written, and breaks off when the rest does not come'
   await expect(get(other).then((response) => response.text())).rejects.toThrow();
 });
 
-test('who waits for the rest of a file and goes is waited for no more', async () => {
+test('a client that waits for the rest of a file and goes is waited for no more', async () => {
   const path = join(folder, 'coming');
   await writeFile(path, 'first');
   const asked = Promise.withResolvers<AbortSignal>();

@@ -31,7 +31,7 @@ describe('local calls', () => {
     await listener.close();
   });
 
-  test('that are too long, or whose answer fails, end without one', async () => {
+  test('calls that are too long, or whose answer fails, end without one', async () => {
     const path = join(folder, 'b.sock');
     const listener = await calls.listen(path, () => Promise.reject(new Error('no')));
     await expect(calls.call(path, 'x', 5_000)).rejects.toThrow('hung up');

@@ -20,7 +20,7 @@ test('every method of every service that is published has limits', () => {
   }
 });
 
-test('whoever has shown nothing is given 16 KiB, and his unknown fields are passed over', () => {
+test('a caller who has shown nothing gets 16 KiB, and its unknown fields are passed over', () => {
   const open = ['Check', 'List', 'Watch', 'IssueCertificate', 'ServerReflectionInfo'];
   const methods = services.flatMap((service) => [...service.methods]);
   const runners = all.runner.RunnerService.methods;

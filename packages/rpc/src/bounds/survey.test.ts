@@ -117,7 +117,7 @@ function tagged(number: number, wireType: number, value: Uint8Array): Uint8Array
 }
 
 test.each([HostSchema, agent.SessionRequestSchema, StorageDeviceSchema])(
-  'of what it follows to the end it counts no less than the decoder makes: %s',
+  'the survey counts no less than the decoder makes, of what it follows to the end: %s',
   (schema) => {
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 6 }), (parts) => {
@@ -154,17 +154,17 @@ describe('is malformed, whatever a decoder makes of it', () => {
     ['a field that reaches behind its message', nested(host('spec'), Uint8Array.of(0x0a, 0x7f))],
     ['a wire type that does not exist', tagged(host('name'), 6, Uint8Array.of(0))],
     ['a varint without an end', Uint8Array.of(0x78, ...new Uint8Array(12).fill(0xff))],
-  ])('%s', (_, start) => {
+  ])('%s is malformed', (_, start) => {
     expect(survey(HostSchema, Buffer.concat([start, bomb]), ample)).toBe('malformed');
   });
 
-  test('messages deeper than anybody nests them', () => {
+  test('a message deeper than anybody nests them is malformed', () => {
     let inner: Uint8Array = new Uint8Array();
     for (let depth = 0; depth < 70; depth += 1) inner = Uint8Array.of(0x7b, ...inner, 0x7c);
     expect(survey(HostSchema, inner, ample)).toBe('malformed');
   });
 
-  test('a packed list whose last number reaches behind it', () => {
+  test('a packed list whose last number reaches behind it is malformed', () => {
     const { number = 0 } =
       NvmeControllerSchema.fields.find(({ name }) => name === 'hidden_namespaces') ?? {};
     const packed = (bytes: number[]) => nested(number, Uint8Array.from(bytes));

@@ -121,7 +121,7 @@ describe('a request by hand', () => {
     ['JSON of another type', '{"service":7}', 400],
     ['no UTF-8', Buffer.from('7b2273657276696365222ff227d', 'hex'), 400],
     ['a list', '[]', 400],
-  ])('that is %s is refused with a reason', async (_what, body, status) => {
+  ])('a request that is %s is refused with a reason', async (_what, body, status) => {
     const answer = await ask(await start(serving), check, { headers: json('ann'), body });
     expect(answer.status).toBe(status);
     const { details } = JSON.parse(answer.body.toString());
@@ -146,14 +146,14 @@ describe('a request by hand', () => {
     expect(to.server.counts.calls).toBe(0);
   });
 
-  test('that is answered with nothing is told no length of it, as RFC 9110 wants it', async () => {
+  test('an answer of nothing tells no length of it, as RFC 9110 wants it', async () => {
     const http = overHttp(({ path }) => ({ status: path === '/none' ? 204 : 200, headers: {} }));
     const to = await start(serving, { http });
     expect((await ask(to, '/none')).headers['content-length']).toBeUndefined();
     expect((await ask(to, '/empty')).headers['content-length']).toBe('0');
   });
 
-  test('in the absolute form is taken, as RFC 9112 wants it', async () => {
+  test('a request in the absolute form is taken, as RFC 9112 wants it', async () => {
     const to = await start(serving);
     const answer = await ask(to, `https://other.example${check}`, {
       ...{ headers: json('ann'), body: '{}' },

@@ -46,7 +46,7 @@ function wired(path: string, headers: Readonly<Record<string, string>>, body = '
 }
 
 describe('a head', () => {
-  test('that never is whole ends its connection, and one that is idle is ended', async () => {
+  test('a head that never is whole ends its connection, and idleness ends one too', async () => {
     const limits = { firstMessageMs: 150, connectionIdleMs: 150 };
     const to = await start(health({}), { limits });
     const slow = await dial(to);
@@ -75,7 +75,7 @@ describe('a head', () => {
       /^HTTP\/1.1 400 /,
     ],
     ['that is none', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /^HTTP\/1.1 400 /],
-  ])('%s is refused, and its connection ended', async (_what, head, answer) => {
+  ])('a head %s is refused, and its connection ended', async (_what, head, answer) => {
     const socket = await dial(await start(health({})));
     socket.write(head);
     expect(await untilClosed(socket)).toMatch(answer);
@@ -85,7 +85,7 @@ describe('a head', () => {
 describe('a body', () => {
   const limits = { firstMessageMs: 200 };
 
-  test('of who is not let in is not read', async () => {
+  test('a body of a caller that is not let in is not read', async () => {
     const read = vi.fn<() => object>(() => ({}));
     const to = await start(health({ check: read }));
     const socket = await dial(to);
@@ -106,7 +106,7 @@ describe('a body', () => {
     expect(await untilClosed(socket)).toMatch(/^HTTP\/1.1 100 [^]*HTTP\/1.1 200 [^]*SERVING/);
   });
 
-  test('that never is whole ends with words, and holds nothing then', async () => {
+  test('a body that never is whole ends with words, and holds nothing then', async () => {
     const to = await start(health({}), { limits });
     const socket = await dial(to);
     socket.write(wired(check, json('ann'), '{"service":"a"}').slice(0, -5));
@@ -117,7 +117,7 @@ describe('a body', () => {
   test.each([
     ['says so', {}],
     ['does not say so', { 'transfer-encoding': 'chunked' }],
-  ])('that is larger than its method takes and %s is refused', async (_how, more) => {
+  ])('a body that is larger than its method takes and %s is refused', async (_how, more) => {
     const to = await start(health({}));
     const body = JSON.stringify({ service: 'x'.repeat(20_000) });
     const answer = await ask(to, check, { headers: { ...json('ann'), ...more }, body });
@@ -128,13 +128,13 @@ describe('a body', () => {
   test.each([
     ['deep', '{"service":'.repeat(100), 'levels of objects'],
     ['of many elements', `{"service":[${'0,'.repeat(2_000)}0]}`, 'elements of lists'],
-  ])('that is %s is refused before anything is made of it', async (_what, body, words) => {
+  ])('a body that is %s is refused before anything is made of it', async (_what, body, words) => {
     const answer = await ask(await start(health({})), check, { headers: json('ann'), body });
     expect(answer.status).toBe(429);
     expect(answer.body.toString()).toContain(words);
   });
 
-  test('that is packed is refused, in an envelope as well', async () => {
+  test('a body that is packed is refused, in an envelope as well', async () => {
     const to = await start(health({}));
     const packed = await ask(to, check, {
       ...{ headers: { ...json('ann'), 'content-encoding': 'gzip' }, body: '{}' },
@@ -150,7 +150,7 @@ describe('a body', () => {
     ['is cut short', emptyEnvelope.subarray(0, 3)],
     ['holds two messages', Buffer.concat([emptyEnvelope, emptyEnvelope])],
     ['says that it is larger', Buffer.from([0, 0xff, 0xff, 0xff, 0xff])],
-  ])('of a stream that %s is refused', async (_what, body) => {
+  ])('a body of a stream that %s is refused', async (_what, body) => {
     const answer = await ask(await start(health({})), watch, { headers: streamed, body });
     expect(answer.body.toString()).toContain('MALFORMED_MESSAGE');
   });
@@ -162,7 +162,7 @@ describe('a page of another site', () => {
     ['application/x-www-form-urlencoded', 415],
     ['multipart/form-data', 415],
     ['', 415],
-  ])('that posts %s has nothing carried out', async (type, status) => {
+  ])('a page that posts %s has nothing carried out', async (type, status) => {
     const called = vi.fn<() => object>(() => ({}));
     const to = await start(health({ check: called }));
     const headers = { ...json('ann'), 'content-type': type };
@@ -170,7 +170,7 @@ describe('a page of another site', () => {
     expect(called).not.toHaveBeenCalled();
   });
 
-  test('that its browser marks has nothing carried out, whatever it shows', async () => {
+  test('a page that its browser marks has nothing carried out, whatever it shows', async () => {
     const called = vi.fn<() => object>(() => ({}));
     const to = await start(health({ check: called }));
     const headers = { ...json('ann'), 'sec-fetch-site': 'cross-site' };
@@ -224,7 +224,7 @@ describe('requests in a row on one connection', () => {
     expect(most).toBe(1);
   });
 
-  test('that are too many, behind one that lasts, end it', async () => {
+  test('requests that are too many, behind one that lasts, end it', async () => {
     const to = await start(health({ check: () => new Promise(() => undefined) }));
     const socket = await dial(to);
     const closed = untilClosed(socket);
@@ -239,25 +239,28 @@ describe('a request behind the last answer of its connection', () => {
   const old = wired(watch, { ...streamed, connection: 'keep-alive' }, emptyEnvelope.toString());
 
   test.each([
-    ['of which the request had no host', 'GET / HTTP/1.1\r\n\r\n', stream, 0, / 400 /],
+    ['to a request without a host', 'GET / HTTP/1.1\r\n\r\n', stream, 0, / 400 /],
     ['to HTTP/1.0, without a length', old.replace('1.1', '1.0'), stream, 1, / 200 /],
-  ])('%s, is not carried out, and holds nothing', async (_which, last, behind, called, said) => {
-    const watched = vi.fn<() => void>();
-    const to = await start(
-      health({
-        watch: async function* () {
-          watched();
-          yield { status: Status.SERVING };
-        },
-      }),
-    );
-    const socket = await dial(to);
-    socket.write(last + behind, 'latin1');
-    expect(await untilClosed(socket)).toMatch(said);
-    await vi.waitFor(() => expect(to.server.counts.connections, 'connections').toBe(0));
-    expect(watched).toHaveBeenCalledTimes(called);
-    expect(to.server.counts.calls).toBe(0);
-  });
+  ])(
+    'a request behind an answer %s is not carried out, and holds nothing',
+    async (_which, last, behind, called, said) => {
+      const watched = vi.fn<() => void>();
+      const to = await start(
+        health({
+          watch: async function* () {
+            watched();
+            yield { status: Status.SERVING };
+          },
+        }),
+      );
+      const socket = await dial(to);
+      socket.write(last + behind, 'latin1');
+      expect(await untilClosed(socket)).toMatch(said);
+      await vi.waitFor(() => expect(to.server.counts.connections, 'connections').toBe(0));
+      expect(watched).toHaveBeenCalledTimes(called);
+      expect(to.server.counts.calls).toBe(0);
+    },
+  );
 
   test('is carried out when the one before expected what nobody knows', async () => {
     const to = await start(health({ check: () => ({ status: Status.SERVING }) }));

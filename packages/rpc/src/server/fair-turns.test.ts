@@ -37,7 +37,7 @@ function standing() {
 const never = new AbortController().signal;
 const rate = { perSecond: 100, most: 10 };
 
-test('of many networks that go on and on, one that comes now and then has its turn', async () => {
+test('a network that comes now and then has its turn among many that go on and on', async () => {
   const clock = standing();
   const turns = new FairSlots({ rate, waitMs: 5_000 }, clock);
   const others = Array.from({ length: 100 }, (_, at) => `192.0.2.${at}`);
@@ -57,7 +57,7 @@ test('of many networks that go on and on, one that comes now and then has its tu
   expect([asked, served]).toEqual([12, 12]);
 });
 
-test('one network that asks for all of them leaves every second one to another', async () => {
+test('a network that asks for all of them leaves every second one to another', async () => {
   const clock = standing();
   const turns = new FairSlots({ rate: { perSecond: 1, most: 1 }, waitMs: 60_000 }, clock);
   const order: string[] = [];
@@ -72,7 +72,7 @@ test('one network that asks for all of them leaves every second one to another',
   expect(clock.timers).toBe(0);
 });
 
-test('who waits too long, or with too many of its own, hears when to come again', async () => {
+test('a caller that waits too long, or with too many, hears when to come again', async () => {
   const clock = standing();
   const turns = new FairSlots({ rate: { perSecond: 0.1, most: 1 }, waitMs: 1_000 }, clock);
   expect(turns.take('a', never)).toBe('turn');
@@ -86,7 +86,7 @@ test('who waits too long, or with too many of its own, hears when to come again'
   expect(turns.size).toBe(0);
 });
 
-test('who goes while it waits takes no turn from others', async () => {
+test('a caller that goes while it waits takes no turn from others', async () => {
   const clock = standing();
   const turns = new FairSlots({ rate: { perSecond: 1, most: 1 }, waitMs: 60_000 }, clock);
   expect(turns.take('a', never)).toBe('turn');

@@ -158,7 +158,7 @@ describe('a flood of connections', () => {
     await client(server).check({});
   });
 
-  test('that know the protocol begin so many handshakes in a second, from anywhere', async () => {
+  test('connections that know the protocol begin a bounded number of handshakes', async () => {
     const server = await start({ handshakesPerSecond: 0.01, handshakesBurst: 3 });
     const begunMs = clock.nowMs();
     for (let from = 1; from <= 40; from += 1) tls(server, { localAddress: `127.0.7.${from}` });
@@ -168,7 +168,7 @@ describe('a flood of connections', () => {
     expect(server.counts.strangers).toBeLessThanOrEqual(3 + atRate + 1);
   });
 
-  test('that say nothing, or not enough, take no turn, and are gone when they go', async () => {
+  test('connections that say nothing, or too little, take no turn, and leave nothing', async () => {
     const server = await start({ handshakesMax: 1 });
     const half = (await clientHello()).subarray(0, 100);
     const sockets = ['127.0.7.1', '127.0.7.2', '127.0.7.3'].map((from) => tcp(server, from));
@@ -181,7 +181,7 @@ describe('a flood of connections', () => {
     await until(() => server.counts.connections === 1);
   });
 
-  test('in pieces are connections as good as any', async () => {
+  test('connections in pieces are as good as any', async () => {
     const server = await start({});
     const slow = dialTcp({ host: '127.0.0.1', port: server.port });
     const [near, far] = duplexPair();
@@ -204,7 +204,7 @@ describe('a flood of connections', () => {
     await new Promise<void>((resolve) => socket.once('secureConnect', resolve));
   });
 
-  test('that wait are gone when they go, at once', async () => {
+  test('connections that wait are gone when they go, at once', async () => {
     const server = await start({ handshakesMax: 1, handshakeTurnMs: 60_000, handshakeMs: 60_000 });
     const begun = await clientHello();
     const sockets = ['127.0.7.1', '127.0.7.2', '127.0.7.3'].map((from) => tcp(server, from));
@@ -214,7 +214,7 @@ describe('a flood of connections', () => {
     await until(() => server.counts.connections === 0);
   });
 
-  test('without certificates costs a few handshakes, and keeps out nobody with one', async () => {
+  test('a flood without certificates costs few handshakes, and keeps out no holder', async () => {
     const server = await start(
       { handshakesMax: 3, suspectHandshakesMax: 1, failedTurnMs: 60_000 },
       true,
@@ -278,7 +278,7 @@ describe('a call', () => {
     return status;
   }
 
-  test('whose body does not come, or not whole, is ended', async () => {
+  test('a call whose body does not come, or not whole, is ended', async () => {
     const server = await start({ firstMessageMs: 100 });
     expect(await raw(server, {})).toBe('4');
     expect(await raw(server, {}, Buffer.from([0, 0, 0, 0, 9, 1]))).toBe('4');
@@ -286,7 +286,7 @@ describe('a call', () => {
     await client(server).check({});
   });
 
-  test('whose request is there but has no end is ended, and its stream is closed', async () => {
+  test('a call whose request never ends is ended, and its stream is closed', async () => {
     const server = await start({ firstMessageMs: 100 });
     const session = dialHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.caPem });
     open.push({ close: () => session.destroy() });
@@ -299,7 +299,7 @@ describe('a call', () => {
     await client(server).check({});
   });
 
-  test('that sends much and never all gives way to others, who lose nothing', async () => {
+  test('a call that sends much and never all gives way to others, who lose nothing', async () => {
     const incomingBytesMax = 1024 * 1024;
     const server = await start({ incomingBytesMax, firstMessageMs: 60_000, retryAfterMs: 7 });
     const greedy = dialHttp2(`https://127.0.0.1:${server.port}`, {
@@ -346,7 +346,7 @@ describe('a call', () => {
     expect(server.counts).toMatchObject({ connections: 2, strangers: 1 });
   });
 
-  test('without a token takes no room of those that show one, nor does one caller', async () => {
+  test('a call without a token takes no room of those with one, nor does one caller', async () => {
     const named: Guard = (context) => context.header('authorization');
     const limits = { openCallsMax: 1, callsMax: 3, callsPerCallerMax: 2 };
     const server = await start(limits, false, named);
@@ -365,7 +365,7 @@ describe('a call', () => {
     expect(await reasonOf(known.issueCertificate({}, as('b')))).toBe('answered');
   });
 
-  test('of many callers, each with few, finds no room when all have too many', async () => {
+  test('a call of many callers, each with few, finds no room when all have too many', async () => {
     const named: Guard = (context) => context.header('authorization');
     const server = await start(
       { callsMax: 6, callsPerCallerMax: 2, retryAfterMs: 7 },
@@ -384,7 +384,7 @@ describe('a call', () => {
     await client(server).check({});
   });
 
-  test('of a caller that has many is refused under each of its spellings', async () => {
+  test('a call of a caller that has many is refused under each of its spellings', async () => {
     const named: Guard = (context) => context.header('authorization')?.replace(/^bearer +/i, '');
     const server = await start({ callsPerCallerMax: 2 }, false, named);
     const known = caller(server);
@@ -398,7 +398,7 @@ describe('a call', () => {
     expect(server.counts.calls).toBe(2);
   });
 
-  test('with headers without end is refused, and the server goes on', async () => {
+  test('a call with headers without end is refused, and the server goes on', async () => {
     const server = await start({});
     const huge = Object.fromEntries(
       Array.from({ length: 60 }, (_, index) => [`x-${index}`, 'y'.repeat(4_000)]),
@@ -409,7 +409,7 @@ describe('a call', () => {
     await client(server).check({});
   });
 
-  test('for which there is no room hears when to come again', async () => {
+  test('a call for which there is no room hears when to come again', async () => {
     const server = await start({ openCallsMax: 2, retryAfterMs: 1_234 });
     const health = client(server);
     const held = [1, 2].map(() => health.check({ service: 'hold' }).catch(() => undefined));
@@ -425,7 +425,7 @@ describe('a call', () => {
     expect(held).toHaveLength(2);
   });
 
-  test('that needs no token is rationed by address', async () => {
+  test('a call that needs no token is rationed by address', async () => {
     const server = await start({ openCallsPerSecond: 1, openCallsBurst: 3 });
     const health = client(server);
     for (let call = 0; call < 3; call += 1) await health.check({});
@@ -433,7 +433,7 @@ describe('a call', () => {
     expect((failure as ApiFailure).error).toMatchObject({ reason: 'TOO_MANY_CALLS' });
   });
 
-  test('of one service that needs no token takes no turn of those of another', async () => {
+  test('a call of one service that needs no token takes no turn of those of another', async () => {
     const limits = { allOpenCallsPerSecond: 0.001, allOpenCallsBurst: 1, openCallWaitMs: 50 };
     const openServices = [Health.typeName, agent.EnrolmentService.typeName];
     const server = await start(limits, false, undefined, openServices);
@@ -442,7 +442,7 @@ describe('a call', () => {
     await client(server).check({});
   });
 
-  test('that is refused again and again ends its connection, and that of no other', async () => {
+  test('a call that is refused again and again ends its connection, and no other', async () => {
     const refuse: Guard = (context) => {
       const name = context.header('authorization');
       if (name === undefined) throw unauthenticated('TOKEN_MISSING', 'no');
@@ -472,7 +472,7 @@ describe('a call', () => {
     await good.issueCertificate({}, as);
   });
 
-  test('that is refused on a new connection each time ends it at once', async () => {
+  test('a call that is refused on a new connection each time ends it at once', async () => {
     const refuse: Guard = () => {
       throw unauthenticated('TOKEN_MISSING', 'no');
     };

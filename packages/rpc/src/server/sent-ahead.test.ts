@@ -44,7 +44,7 @@ test('after the first message has left, others count as sent once they are given
   expect(sent, 'each is told once').toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('who is far ahead waits until its message has left, and may go on then', () => {
+test('a stream that is far ahead waits until its message has left, and may go on then', () => {
   const { send, sent, leave } = below();
   send('first', 1);
   leave();

@@ -189,7 +189,7 @@ describe('a unary call', () => {
     expect((await failureOf(call)).error.kind).toBe('resourceExhausted');
   });
 
-  test('with bytes that are no message is the caller’s mistake', async () => {
+  test('a call with bytes that are no message is the caller’s mistake', async () => {
     const server = await start([health(() => ({}))]);
     const channel = dial(server);
     const code = await new Promise((resolve) => {

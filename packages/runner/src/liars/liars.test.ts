@@ -55,7 +55,7 @@ const extras: Plan[] = Array.from({ length: extraRuns }, (_, index) => {
 });
 const many = [...pairs, ...extras];
 
-test('are at least 300', () => {
+test('the plans are at least 300', () => {
   expect(singles.length + many.length).toBeGreaterThanOrEqual(300);
 });
 
@@ -65,12 +65,15 @@ test('an honest machine is certified', async () => {
   expect(end.certified).toEqual(['SN-d0', 'SN-d1']);
 });
 
-test.each(regressions)('seed $seed: $was', async (plan) => {
-  expect((await run(plan)).wrong).toEqual([]);
-});
+test.each(regressions)(
+  'the disks of seed $seed are certified only if erased: $was',
+  async (plan) => {
+    expect((await run(plan)).wrong).toEqual([]);
+  },
+);
 
 test.each(singles.map((plan) => ({ plan, name: plan.names.join() })))(
-  '$name: certified only if erased',
+  'a disk with the lie $name is certified only if it is erased',
   async ({ plan }) => {
     expect((await run(plan)).wrong).toEqual([]);
   },
@@ -82,7 +85,7 @@ describe('combinations', () => {
     return { plans, first: plans[0]?.seed, last: plans.at(-1)?.seed };
   });
   test.each(portions)(
-    'seeds $first to $last: certified only if erased',
+    'the disks of seeds $first to $last are certified only if erased',
     { timeout: 60_000 },
     async ({ plans }) => {
       const failures: string[] = [];

@@ -75,7 +75,7 @@ async function tree(path = ''): Promise<string[]> {
 }
 
 describe('unpacks', () => {
-  test('files, folders, links and modes', async () => {
+  test('the unpacker makes files, folders, links and modes', async () => {
     await unpack([
       folder('./', 0o711),
       folder('bin/', 0o700),
@@ -92,14 +92,14 @@ describe('unpacks', () => {
     expect(await readlink(join(root, 'bin/link'))).toBe('run');
   });
 
-  test('devices and pipes never, and says so', async () => {
+  test('the unpacker makes no devices and pipes, and says so', async () => {
     const types = ['3', '4', '6'].map((type) => ({ name: `dev/${type}`, type }));
     const { leftOut } = await unpack([...types, file('a')]);
     expect(leftOut).toEqual({ count: 3, names: ['dev/3', 'dev/4', 'dev/6'] });
     expect(await tree()).toEqual(['a', 'dev/']);
   });
 
-  test('a later entry in the place of an earlier one, whatever it was', async () => {
+  test('the unpacker lets a later entry replace an earlier one, whatever it was', async () => {
     await unpack(
       [file('a/b', 'below'), link('l', 'a'), folder('d'), file('d/x'), file('f')],
       [file('a', 'file now'), folder('l'), file('d/y'), folder('f')],
@@ -120,7 +120,7 @@ describe('a link', () => {
     expect(await read('real/x')).toBe('l/x');
   });
 
-  test('to the outside writes nothing there', async () => {
+  test('a link to the outside writes nothing there', async () => {
     await unpack([link('etc', around), link('f', join(around, 'outside'))]);
     await unpack([link('etc', around)], [file('etc/outside', 'inside')]);
     expect(await read(`${around.slice(1)}/outside`)).toBe('inside');
@@ -131,7 +131,7 @@ describe('a link', () => {
     expect(await read('f')).toBe('mine');
   });
 
-  test('in a circle is refused', async () => {
+  test('a link in a circle is refused', async () => {
     const circle = [link('a', 'b'), link('b', 'a')];
     expect(await problemOf(circle, [file('a/x')])).toContain('in a circle');
     expect(await problemOf([link('s', 's/s')], [file('s/x')])).toContain('in a circle');
@@ -165,7 +165,7 @@ describe('a whiteout', () => {
     expect(await tree()).toEqual(['b', 'd/', 'd/y', 'keep']);
   });
 
-  test('of a whole folder hides what was below, wherever it stands in its layer', async () => {
+  test('a whiteout of a folder hides what was below, wherever it stands in its layer', async () => {
     await unpack(
       [file('d/old'), file('d/sub/old'), file('d/gone/old'), file('d/same', 'old')],
       [file('d/same', 'new'), file('d/sub/new'), file('d/.wh..wh..opq', ''), file('d/last')],
@@ -179,7 +179,7 @@ describe('a whiteout', () => {
     expect(await tree()).toEqual(['real/', 'real/x']);
   });
 
-  test('through a link to the outside removes nothing there', async () => {
+  test('a whiteout through a link to the outside removes nothing there', async () => {
     await unpack([link('up', around)], [file('up/.wh.outside', ''), file('up/.wh..wh..opq', '')]);
     expect(await tree()).toEqual(['up']);
   });

@@ -89,11 +89,14 @@ const answer = (status: number, headers: Headers = {}): Omit<WebAnswer, 'close'>
 const { signal } = new AbortController();
 const open = ({ web }: Served, from = 0) => webSource(web, 'http://h/image').open(from, signal);
 
-test.each([408, 425, 429, 500, 502, 503, 504])('%d may be another answer soon', async (status) => {
-  const served = serving(answer(status));
-  await expect(open(served)).rejects.toBeInstanceOf(SourceBroken);
-  expect(served.closed).toBe(1);
-});
+test.each([408, 425, 429, 500, 502, 503, 504])(
+  'a server that answers %d may give another answer soon',
+  async (status) => {
+    const served = serving(answer(status));
+    await expect(open(served)).rejects.toBeInstanceOf(SourceBroken);
+    expect(served.closed).toBe(1);
+  },
+);
 
 test.each<[string, Answer]>([
   ['no such file', answer(404)],
@@ -102,7 +105,7 @@ test.each<[string, Answer]>([
   ['a place where we may not go', { kind: 'forbidden', message: 'no' }],
   ['a certificate that is not believed', { kind: 'untrusted', message: 'no' }],
   ['no HTTP', { kind: 'noHttp', message: 'no' }],
-])('it is given up for %s', async (_, outcome) => {
+])('a server is given up for %s', async (_, outcome) => {
   const failure = await open(serving(outcome), 5).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(ImageError);
   expect(failure).toMatchObject({ fault: 'unreachable' });

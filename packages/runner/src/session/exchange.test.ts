@@ -49,7 +49,7 @@ test.each<[string, (came: Buffer) => Said[]]>([
     (came) => honest(came).with(2, { case: 'sentSha256', value: digest(came) }),
   ],
   ['what the agent sent arrived changed', (came) => honest(came).toSpliced(1, 1)],
-])('%s: it is found', async (problem, answer) => {
+])('the runner finds a problem of the exchange: %s', async (problem, answer) => {
   expect(await exchange(agent(answer))).toMatchObject({ kind: 'done', problem });
 });
 
@@ -58,7 +58,7 @@ test.each<[string, (came: Buffer) => Said[]]>([
   ['the agent sends too much', (came) => [...honest(came).slice(0, 1), ...honest(came)]],
   ['the agent skips half of it', (came) => honest(came).slice(1)],
   ['the agent ended the exchange', (came) => honest(came).slice(0, 2)],
-])('%s: it broke', async (reason, answer) => {
+])('the exchange breaks off where %s', async (reason, answer) => {
   expect(await exchange(agent(answer))).toEqual({ kind: 'broken', reason });
 });
 

@@ -119,7 +119,7 @@ test('nothing else begins from its report on', () => {
   expect(order(restarted(it), 'b')).toEqual(['retryAfter']);
 });
 
-test('one that was cut short before its report is interrupted, and never acts', () => {
+test('a hand-off that was cut short before its report is interrupted, and never acts', () => {
   const first = session();
   order(first, 'a');
   const second = restarted(first);

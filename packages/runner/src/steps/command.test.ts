@@ -152,7 +152,7 @@ describe('a command', () => {
     ]);
   });
 
-  test('without arguments runs with those of its image', async () => {
+  test('a command without arguments runs with those of its image', async () => {
     const { end, started } = rig({});
     expect((await end).result.kind).toBe('complete');
     expect(started.map(({ request }) => inside(request).slice(4))).toEqual([
@@ -160,7 +160,7 @@ describe('a command', () => {
     ]);
   });
 
-  test('of an index is the one for this machine', async () => {
+  test('a command of an index is the one for this machine', async () => {
     const image = writeImage([layer], { config });
     const other = writeImage([], { config, architecture: 'arm64' });
     const index = writeIndex({ arm64: other, amd64: image });
@@ -209,12 +209,15 @@ describe('an image is refused', () => {
     return { image, page };
   };
 
-  test.each(['manifest', 'config', 'layer'] as const)('whose %s was changed', async (of) => {
-    expect(await failing(changed(of))).toMatch(/^imageUnusable: what /);
-    expect(await leftovers()).toEqual([]);
-  });
+  test.each(['manifest', 'config', 'layer'] as const)(
+    'an image whose %s was changed is refused',
+    async (of) => {
+      expect(await failing(changed(of))).toMatch(/^imageUnusable: what /);
+      expect(await leftovers()).toEqual([]);
+    },
+  );
 
-  test('whose layer is another than its configuration says', async () => {
+  test('an image whose layer is another than its configuration says is refused', async () => {
     const image = writeImage([layer], { config });
     const text = String(image.blobs.get(image.config));
     const configBytes = text.replace(digestOf(layer), digestOf(writeTar([{ name: 'y' }])));
@@ -233,7 +236,7 @@ describe('an image is refused', () => {
     ['that is no archive', gzipSync('nonsense'.repeat(100))],
     ['that is not packed as it says', Buffer.from('nonsense'.repeat(100))],
     ['cut within', gzipSync(layer).subarray(0, 100)],
-  ])('with a layer %s', async (_, bytes) => {
+  ])('an image with a layer %s is refused', async (_, bytes) => {
     const written = writeImage([layer], { config });
     const [old = written.config] = written.layers;
     const size = written.blobs.get(old)?.length ?? 0;
@@ -255,22 +258,22 @@ describe('an image is refused', () => {
   test.each([
     ['for another user', { ...config, User: 'nobody' }, 'only root (0) is taken'],
     ['without a program', {}, 'names no program'],
-  ])('%s', async (_, other, words) => {
+  ])('an image %s is refused', async (_, other, words) => {
     expect(await failing({ image: writeImage([layer], { config: other }) })).toContain(words);
   });
 
-  test('for another machine', async () => {
+  test('an image for another machine is refused', async () => {
     const image = writeImage([layer], { config, architecture: 'arm64' });
     expect(await failing({ image })).toContain('the image is for linux/arm64; this is linux/amd64');
   });
 
-  test('that leads out of its folder', async () => {
+  test('an image that leads out of its folder is refused', async () => {
     const image = writeImage([writeTar([{ name: '../../x' }])], { config });
     expect(await failing({ image })).toContain('with ".."');
     expect(await leftovers()).toEqual([]);
   });
 
-  test('for now, when the agent does not serve it', async () => {
+  test('an image is refused for now when the agent does not serve it', async () => {
     const page = (): Page => ({ status: 503 });
     const words = 'the agent does not serve the image';
     const safe = { rerunClass: RerunClass.SAFE };
@@ -341,7 +344,7 @@ describe('what may destroy begins only when it may, after all was unpacked', () 
   const order = { destructive: true, allowUnprovenIdentity: true };
   const unpacked = () => existsSync(join(folder, 'command/root/bin/tool'));
 
-  test('when it is granted', async () => {
+  test('a destructive command begins once it is granted', async () => {
     const found: boolean[] = [];
     const mayBegin = async () => {
       found.push(unpacked());
@@ -356,14 +359,14 @@ describe('what may destroy begins only when it may, after all was unpacked', () 
   test.each([
     [{ kind: 'aborted' } as const, 'It was cancelled before its program was started.'],
     [{ kind: 'over', reason: 'why' } as const, 'Its program was not started: why.'],
-  ])('never when that ends as %j', async (answer, message) => {
+  ])('a destructive command never begins when the question ends as %j', async (answer, message) => {
     const { end, started } = rig({}, { order, mayBegin: async () => answer });
     expect((await end).result).toEqual({ kind: 'failed', type: 'cancelled', message });
     expect(started).toEqual([]);
     expect(unpacked()).toBe(false);
   });
 
-  test('and what destroys nothing is not asked for', async () => {
+  test('a command that destroys nothing begins without a question', async () => {
     const mayBegin = () => Promise.reject(new Error('was asked'));
     const { end } = rig({}, { mayBegin });
     expect((await end).result.kind).toBe('complete');

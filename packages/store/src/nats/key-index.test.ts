@@ -39,7 +39,7 @@ class Stream {
 const never = () => new Promise<void>(() => {});
 const atOnce = () => Promise.resolve();
 
-test('it knows a key once the change that made it has come, and not before', async () => {
+test('the index knows a key once the change that made it has come, and not before', async () => {
   const stream = new Stream();
   const index = new KeyIndex(() => stream.follow(), never);
   expect(stream.followers, 'it follows though nobody has asked').toBe(0);
@@ -64,7 +64,7 @@ test('a key that was written again before it was told of is not missed', async (
   expect(index.under('hosts', '', 10)).toEqual(['hosts.a', 'hosts.b']);
 });
 
-test('whoever need not wait any more leaves no timer behind', async () => {
+test('a caller that need not wait any more leaves no timer behind', async () => {
   const stream = new Stream();
   const signals: AbortSignal[] = [];
   const index = new KeyIndex(
@@ -79,13 +79,13 @@ test('whoever need not wait any more leaves no timer behind', async () => {
   expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
 });
 
-test('whoever waits too long hears that it is behind', async () => {
+test('a caller that waits too long hears that the index is behind', async () => {
   const stream = new Stream();
   const index = new KeyIndex(() => stream.follow(), atOnce);
   expect(await index.caughtUp(1, 1_000)).toBe(false);
 });
 
-test('when nobody tells it of changes any more it begins anew', async () => {
+test('an index begins anew when nobody tells it of changes any more', async () => {
   const stream = new Stream();
   const index = new KeyIndex(() => stream.follow(), never);
   stream.tell('put', 'hosts.a', 1);

@@ -108,7 +108,7 @@ test('a watch keeps its consumer when there is nothing to tell under its prefix'
   expect(made).toBe(1);
 });
 
-test('who follows keys hears when it has heard of all', async () => {
+test('a follower of keys hears when it has heard of all', async () => {
   const revision = revisionOf(await store.put('hosts.a', bytes('1'), 'absent'));
   await store.put('hosts.b', bytes('1'), 'absent');
   await store.put('hosts.a', bytes('2'), revision);

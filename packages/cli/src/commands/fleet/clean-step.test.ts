@@ -12,7 +12,7 @@ const before = create(OwnCleanStepSchema, {
   ...{ directory: '/tmp', timeout: durationFromMs(90_000), onFailure: 'continue' },
 });
 
-test('what is not said of a step stays, in its place', () => {
+test('the fields of a step that no flag names stay, and so does its place', () => {
   const said = saidOf({ retries: 2, timeout: '5m', environment: ['A=c', 'D=e'] });
   const [changed, last] = withSaid([before, other], 'check', said);
   expect(last).toBe(other);
@@ -23,7 +23,7 @@ test('what is not said of a step stays, in its place', () => {
   expect(before.retries).toBe(0);
 });
 
-test('none takes back, and a new step begins with what is said', () => {
+test('the word none takes a field back, and a new step begins with its flags', () => {
   const none = { argument: ['none'], environment: ['none'], directory: 'none', timeout: 'none' };
   const [taken] = withSaid([before], 'check', saidOf(none));
   expect(taken).toMatchObject({ arguments: [], environment: {}, directory: '' });

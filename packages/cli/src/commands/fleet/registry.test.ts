@@ -11,7 +11,7 @@ const before = create(ImageRegistrySchema, {
   mirrors: [{ registry: 'mirror.example' }],
 });
 
-test('what is not said of a registry stays, as advice of one thing expects', async () => {
+test('the fields of a registry that no flag names stay, as advice expects', async () => {
   const said = await saidOf(io, { credential: 'pull' });
   const [first, changed] = withSaid([before, other], 'a.example', said);
   expect(first).toBe(other);
@@ -22,7 +22,7 @@ test('what is not said of a registry stays, as advice of one thing expects', asy
   expect(before.credential).toBe('');
 });
 
-test('none takes back, and a registry of which nothing was said begins with nothing', async () => {
+test('the word none takes a field back, and a new registry has only its flags', async () => {
   const none = {
     ...{ credential: 'none', plainHttp: false, authority: 'none', mirror: ['none'] },
     tokenService: 'none',

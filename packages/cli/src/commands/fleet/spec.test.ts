@@ -46,7 +46,7 @@ test('what is let in takes nothing from what was let in before', () => {
   });
 });
 
-test('one is taken back by its name, all by "none", and what is not there is told', () => {
+test('an entry is taken back by its name, all by "none", and an unknown name is told', () => {
   const one = fleetChange({
     noWebhookUrl: ['https://old.example.org/'],
     noRegistryCredential: ['registry.example.org'],

@@ -99,7 +99,7 @@ describe('a request for many hosts', () => {
     expect(lists[0]).toEqual({ filter: 'labels.site = fra1', rack: '', view: HostView.FULL });
   });
 
-  test('that destroys nothing is agreed to by yes, and reads no inventories', async () => {
+  test('a request that destroys nothing needs only a yes, and reads no inventories', async () => {
     const { asked, lists, connect } = controlPlane(3);
     const given = { ...settings, connect, answers: ['y'] };
     expect((await runOver(['host', 'verify', '--rack', 'r1'], given)).code).toBe(0);
@@ -131,7 +131,7 @@ describe('a request for many hosts', () => {
     expect(json).toContainEqual({ name: 'hosts/h2', result: 'refused', message: 'it is busy' });
   });
 
-  test('that selects none says so, and asks nobody', async () => {
+  test('a request that selects none says so, and asks nobody', async () => {
     const { connect } = controlPlane(0);
     const { code, err } = await runOver(['host', 'clean', '--rack', 'r9', '--yes'], {
       ...settings,

@@ -9,7 +9,7 @@ test.each([
   ['ata-enhanced-erase', CleaningMethod.ATA_ENHANCED_ERASE],
   ['nvme-format', CleaningMethod.NVME_FORMAT],
   ['strongest', CleaningMethod.UNSPECIFIED],
-] as const)('--erasure-method %s', (erasureMethod, method) => {
+] as const)('--erasure-method %s becomes the method of the spec', (erasureMethod, method) => {
   const { spec, paths } = specFrom({ erasureMethod });
   expect(spec).toEqual({ cleaning: { method } });
   expect(paths).toEqual(['spec.cleaning.method']);

@@ -9,7 +9,7 @@ test.each([
   [['hole=1MiB', 'full-below=64GiB'], { holeBytes: 1_048_576n, fullBelowBytes: 68_719_476_736n }],
   [['sample-overwritten'], { sampleOverwritten: true }],
   [['none'], undefined],
-])('%j', (words, policy) => {
+])('the words %j become a policy', (words, policy) => {
   expect(parseVerification(words)).toEqual(policy);
 });
 

@@ -141,7 +141,7 @@ describe('--wait', () => {
     expect(code).toBe(exitCodes.workFailed);
   });
 
-  test('of a deletion ends when the host is gone, told or not', async () => {
+  test('the wait for a deletion ends when the host is gone, told or not', async () => {
     const gone: Status = { state: HostState.GONE };
     const deleted = await waited([cleaning(), gone], ['delete']);
     expect(deleted).toMatchObject({ code: 0, out: 'hosts/h1 removed\n' });

@@ -106,7 +106,7 @@ describe('a host that does not come there by itself ends the watch at once', () 
       },
       'it is on no interface',
     ],
-  ])('%s', async (_name, status, why) => {
+  ])('the watch ends at a host %s', async (_name, status, why) => {
     const { code, err } = await watched('available', [cleaning, status]);
     expect(err).toContain(`hosts/h1 is not available: `);
     expect(err).toContain(why);
@@ -114,7 +114,7 @@ describe('a host that does not come there by itself ends the watch at once', () 
     expect(code).toBe(exitCodes.stuck);
   });
 
-  test('when it was to be provisioned and that failed', async () => {
+  test('the watch ends at a host that was to be provisioned when that failed', async () => {
     const faults = [{ type: 'provisionFailed', message: 'the image does not boot' }];
     const { code, err } = await watched('provisioned', [{ state, faults }]);
     expect([code, err]).toEqual([exitCodes.stuck, expect.stringContaining('does not boot')]);

@@ -178,7 +178,7 @@ describe('what is not reached', () => {
     expect(err).toContain('connection: connection refused. Check --server, and that it runs');
   });
 
-  test('because of its certificate is told by what is wrong with it', async () => {
+  test('a control plane with a wrong certificate is told by what is wrong with it', async () => {
     const { X509Certificate } = await import('node:crypto');
     const one = await selfSigned('one', '127.0.0.1');
     const other = await selfSigned('other', '127.0.0.1');
