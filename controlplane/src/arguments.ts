@@ -1,7 +1,7 @@
 /** The control plane's command line. Pure. */
 import { parseArgs } from 'node:util';
 
-/** What one start is asked to do. */
+/** What one start has to do. */
 export type Command =
   | { readonly kind: 'run'; readonly options: RunOptions }
   | { readonly kind: 'checkConfig'; readonly config: string }
@@ -9,7 +9,7 @@ export type Command =
   | { readonly kind: 'help' }
   | { readonly kind: 'wrong'; readonly problem: string };
 
-/** What a start is allowed to do beside serving. */
+/** What a start may do in addition to serving. */
 export interface RunOptions {
   readonly config: string;
   readonly restored: boolean;
@@ -41,7 +41,7 @@ export const usage = `rackwright-controlplane: the program that owns all state
 const configOption = { config: { type: 'string', default: defaultConfig } } as const;
 const helpOption = { help: { type: 'boolean', short: 'h', default: false } } as const;
 
-/** Reads the words after the program's name. */
+/** Parses the words after the program's name. */
 export function parseArguments(words: readonly string[]): Command {
   try {
     const [verb, ...rest] = words;
@@ -49,7 +49,7 @@ export function parseArguments(words: readonly string[]): Command {
     if (verb === 'backup' || verb === 'restore') return copyOf(verb, rest);
     return serviceOf(words);
   } catch (error) {
-    // What parseArgs refuses is the caller's mistake.
+    // An error of parseArgs is the caller's mistake.
     if (error instanceof TypeError) return { kind: 'wrong', problem: error.message };
     throw error;
   }

@@ -1,7 +1,7 @@
 /**
- * The control plane's configuration file: YAML or JSON. Unknown keys are refused, every default
- * stands here, the result is frozen. It holds no secret: passwords and keys are files that it
- * names.
+ * The control plane's configuration file: YAML or JSON. Unknown keys are refused, every default is
+ * defined here, and the result is frozen. The file contains no secret: it names the files of
+ * passwords and keys.
  */
 
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
@@ -34,7 +34,7 @@ const listenerLimits: ListenerLimits = {
   openCallsBurst: defaultRpcLimits.openCallsBurst,
 };
 const rpcKeys = Object.keys(defaultRpcLimits);
-/** Operators are few, and agents enrol once: strangers are not worth more of a core than this. */
+/** Operators are few, and agents enrol once: unknown peers get no larger part of a core. */
 const operatorHandshakesPerSecond = 30;
 const rackLimits: RackLimits = {
   messagesPerSecond: defaultAgentLimits.messagesPerSecond,
@@ -56,9 +56,9 @@ export type StoreConfig =
       readonly servers: readonly string[];
       readonly bucket: string;
       readonly replicas: 1 | 3 | 5;
-      /** HTTP monitors of all servers, by which durability is proved. */
+      /** HTTP monitors of all servers, which prove durability. */
       readonly monitors: readonly string[];
-      /** Files with what proves us to the servers; unset when they ask for nothing. */
+      /** Files with our client credentials; unset when the servers require none. */
       readonly credentialsFile?: string;
       readonly tokenFile?: string;
       readonly caFile?: string;
@@ -66,9 +66,9 @@ export type StoreConfig =
 
 export type StoreDriver = StoreConfig['driver'];
 
-/** How long what has happened can be read. */
+/** How long history can be read. */
 export interface RetentionConfig {
-  /** Hosts' timelines; the last 64 revisions of each stay in any case. */
+  /** Hosts' timelines; the last 64 revisions of each host always stay. */
   readonly historyDays: number;
   readonly auditDays: number;
 }
@@ -79,11 +79,11 @@ export interface ControlPlaneConfig {
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' };
   readonly operators: Listen & {
     readonly limits: RpcLimits;
-    /** How long somebody is signed in by a browser, at most. */
+    /** The longest session of a browser. */
     readonly sessionHours: number;
   };
   readonly agents: Listen & {
-    /** "host:port" that agents are told to dial. */
+    /** "host:port" that agents dial. */
     readonly advertise: string;
     readonly limits: RpcLimits & AgentLimits;
   };
@@ -92,14 +92,14 @@ export interface ControlPlaneConfig {
   /** DNS names and IP addresses in our certificate. */
   readonly names: readonly string[];
   readonly store: StoreConfig;
-  /** Where the key of secrets is; unset: in a file of the identity, made at the first start. */
+  /** The source of the secrets key; unset: a file of the identity, made at the first start. */
   readonly secrets?: { readonly key: KeySourceConfig };
   readonly identity: {
-    /** Life of an agent's certificate; it is renewed long before its end. */
+    /** Lifetime of an agent's certificate; it is renewed long before its expiry. */
     readonly agentCertificateHours: number;
   };
   readonly retention: RetentionConfig;
-  /** The issuer whose tokens are accepted beside our own. */
+  /** The issuer whose tokens are accepted in addition to our own. */
   readonly oidc?: OidcConfig;
   readonly engine: EngineTiming;
   readonly sessions: SessionTiming;
@@ -108,7 +108,9 @@ export interface ControlPlaneConfig {
   readonly resyncIntervalMs: number;
   /** Unset: no spans are recorded. */
   readonly traces?: TracesConfig;
-  /** For tests only: a file that names a crash point and whom SIGKILL ends there. */
+  /**
+   * For tests only: a file that names a crash point. The process kills itself with SIGKILL there.
+   */
   readonly crashAt?: string;
 }
 
@@ -181,7 +183,7 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
 
 const namesDefault = ['localhost', '127.0.0.1', '::1'] as const;
 
-/** One listener would keep the other from opening. */
+/** Two listeners cannot share one port. */
 function refuseOnePort(config: ControlPlaneConfig): ControlPlaneConfig {
   const { operators, agents } = config;
   const addresses = new Set([operators.address, agents.address]);
@@ -205,7 +207,7 @@ function readListen(reader: ConfigReader, { address, port }: Listen): Listen {
   };
 }
 
-/** Bounds are few keys; the others follow from them, and each is refused by its name. */
+/** Limits are a few keys; other limits follow from them. A wrong value is refused by its key. */
 function readLimits<T extends { readonly [K in keyof T]: number }>(
   reader: ConfigReader,
   all: readonly string[],
@@ -271,7 +273,7 @@ function readKey(reader: ConfigReader): KeySourceConfig {
   return name === undefined ? { kind: 'command', command } : { kind: 'systemdCredential', name };
 }
 
-/** Every field of a timing may be replaced; all are whole numbers, times in milliseconds. */
+/** Every field of a timing may be overridden; all are whole numbers, times in milliseconds. */
 function readTiming<T extends { readonly [K in keyof T]: number }>(
   reader: ConfigReader,
   defaults: T,

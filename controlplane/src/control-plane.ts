@@ -1,11 +1,11 @@
 /**
- * The whole control plane, wired: identity, store, host loop, agent sessions, two TLS ports.
+ * The whole control plane, assembled: identity, store, host loop, agent sessions, two TLS ports.
  *
  * Invariants:
- * 1. An identity that was just made never meets a store that has state already: the agents,
- *    credentials and certificates in it belong to another identity.
- * 2. Ports open last: nobody is answered by a half-started control plane.
- * 3. Closing goes the other way round, and ends with the store.
+ * 1. A newly made identity never meets a store that already has state: the agents, credentials and
+ *    certificates in it belong to another identity.
+ * 2. Ports open last: a half-started control plane answers no call.
+ * 3. Closing goes in the reverse order, and ends with the store.
  */
 import { signBytes } from '@rackwright/erasure';
 import { agent, type BoundService, bind } from '@rackwright/messages';
@@ -70,23 +70,23 @@ import { createWebhookCaller, createWorkflowParts } from './workflow/index.ts';
 export type { Platform } from './platform.ts';
 
 export interface StartOptions {
-  /** For tests: lives of certificates and authorities that no configuration may ask for. */
+  /** For tests: lifetimes of certificates and authorities that no configuration may set. */
   readonly trustTiming?: Partial<TrustTiming>;
-  /** Lifts invariant 1, once: a person has decided that the old identity is lost. */
+  /** Lifts invariant 1 once: a person has decided that the old identity is lost. */
   readonly acceptNewIdentity?: boolean;
-  /** Makes another first token, for whoever is left without any. */
+  /** Makes a new first token, for an operator without any token. */
   readonly newAdminToken?: boolean;
 }
 
 export interface ControlPlane {
   readonly operatorsPort: number;
   readonly agentsPort: number;
-  /** Undefined while figures cannot be scraped. */
+  /** Undefined while metrics cannot be scraped. */
   readonly metricsPort: number | undefined;
   readonly identity: Identity;
   readonly store: StateStore;
   readonly discovery: Discovery;
-  /** Undefined when operators and agents are served, whether or not anybody is there. */
+  /** Undefined when operators and agents are served, whether or not any are connected. */
   problem(timeoutMs: number): Promise<string | undefined>;
   close(): Promise<void>;
 }
@@ -96,7 +96,7 @@ export function identityFolder(config: Pick<ControlPlaneConfig, 'dataFolder'>): 
   return `${config.dataFolder}/identity`;
 }
 
-/** Starts everything. Rejects with a sentence that a person can act on. */
+/** Starts everything. Rejects with an error message that a person can act on. */
 export async function startControlPlane(
   config: ControlPlaneConfig,
   platform: Platform,
@@ -129,7 +129,7 @@ export async function startControlPlane(
   }
 }
 
-/** Where agents reach us; they join at the operators' port. */
+/** The endpoints of agents; they enrol at the operators' port. */
 function endpointsOf({ agents, operators }: ControlPlaneConfig) {
   const agentEndpoint = agents.advertise;
   if (operators.port === 0) return { agentEndpoint };
@@ -161,7 +161,7 @@ function callsWebhooks(
   return { callWebhook: createWebhookCaller(parts) };
 }
 
-/** Where events are delivered to. A secret that signs is used here, and given to nobody. */
+/** Event sinks. The signing secret is used here, and never returned. */
 function makeEventSinks(
   platform: Platform,
   { secrets }: Identity,
@@ -181,7 +181,7 @@ function makeEventSinks(
   return new EventSinks({ ...platform, ...shared, webhooks });
 }
 
-/** Tags are asked for where the platform reaches out at all. */
+/** Tags are resolved if the platform has an outgoing client. */
 function resolveTags(
   { clock, webClient: web }: Platform,
   { secrets }: Identity,
@@ -215,7 +215,7 @@ function openAccessFor(
   });
 }
 
-/** Read each time: whoever replaces the file need not restart anything. */
+/** Read each time: a replaced file needs no restart. */
 async function readClientSecret(path: string | undefined, disk: Disk): Promise<string | undefined> {
   if (path === undefined) return undefined;
   const bytes = await disk.read(path);
@@ -223,7 +223,7 @@ async function readClientSecret(path: string | undefined, disk: Disk): Promise<s
   return Buffer.from(bytes).toString('utf8').trim();
 }
 
-/** Machines that nobody knows become hosts by the system's hand. */
+/** Unknown machines that the system itself accepts as hosts. */
 function makeDiscovery(
   { resyncIntervalMs }: ControlPlaneConfig,
   platform: Platform,
@@ -238,12 +238,12 @@ function makeDiscovery(
   });
 }
 
-/** A store that one process owns has one replica, whatever restarted it. */
+/** A store that one process owns always has the same single replica, also after a restart. */
 function replicaIdOf({ isShared }: StateStore, { random }: Platform): string {
   return isShared ? randomId(random) : 'single';
 }
 
-/** What works by itself, and what serves it; nothing of it has started. */
+/** The background work and the services; nothing is started yet. */
 function makeParts(
   config: ControlPlaneConfig,
   platform: Platform,
@@ -305,7 +305,7 @@ function makeParts(
   return { registry, audit, following, fleetView, ...works, operatorServices, agentService };
 }
 
-/** Each before whatever asks for it. */
+/** Each part starts before the parts that need it. */
 async function startWorks(
   parts: ReturnType<typeof makeParts>,
   authorities: Identity['authorities'],
@@ -313,7 +313,7 @@ async function startWorks(
 ): Promise<void> {
   const { audit, following, hosts, discovery, runs, pools, plans } = parts;
   const { access, secretsKeeper, rackKeys, countedRacks, eventSinks } = parts;
-  // Before anything is asked for: what a process before this one has left without an end.
+  // First of all: finds calls that an earlier process has left without a final record.
   audit.start(!store.isShared);
   await secretsKeeper.start();
   await rackKeys.start();
@@ -329,7 +329,7 @@ async function startWorks(
   await eventSinks.start();
 }
 
-/** All that works by itself, in the order in which it stops. */
+/** All background work, in the order in which it stops. */
 function worksOf(parts: ReturnType<typeof makeParts>, authorities: Identity['authorities']) {
   const { countedRacks, eventSinks, access, plans, pools, runs, discovery, hosts } = parts;
   const { fleetView, following, rackKeys, secretsKeeper } = parts;
@@ -392,13 +392,16 @@ async function startServices(
       close: () => closeAll(closing),
     };
   } catch (error) {
-    // The store is closed by whoever has opened it.
+    // The function that opened the store closes it.
     await closeAll(closing.slice(1)).catch(() => undefined);
     throw error;
   }
 }
 
-/** Healthy is what is open, with secrets that can be used. To be called when it closes. */
+/**
+ * Healthy means: the ports are open and secrets can be opened. The returned function is called on
+ * close.
+ */
 function showHealth(
   boards: readonly Pick<HealthBoard, 'setAll'>[],
   secrets: Pick<SecretsKeeper, 'isFit' | 'onFitness'>,
@@ -413,7 +416,7 @@ function showHealth(
   };
 }
 
-/** Where a backup is asked for, if the platform has what that takes. */
+/** Opens the socket for backups, if the platform has large files and local calls. */
 function openDeskAt(
   { dataFolder: folder, secrets: apart }: ControlPlaneConfig,
   platform: Platform,
@@ -478,7 +481,7 @@ async function checkBelonging(
   { acceptNewIdentity = false }: StartOptions,
 ): Promise<void> {
   if (!identity.isNew || acceptNewIdentity) return;
-  // Not by revisions: a driver may have written marks of its own.
+  // Not by revisions: a driver may have written records of its own.
   if ((await store.list('', { limit: 1 })).entries.length === 0) return;
   throw new IdentityError(
     `${identityFolder(config)} was empty, but the ${store.driver} store has state that belongs ` +

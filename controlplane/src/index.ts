@@ -1,4 +1,4 @@
-/** What simulations and tests need of the control plane; the program itself is `main.ts`. */
+/** The parts of the control plane for simulations and tests; the program itself is `main.ts`. */
 
 export { trustedSignIn } from './access/index.ts';
 export {

@@ -32,10 +32,10 @@ import type { Platform } from './platform.ts';
 import { openKeySource, shownConfig } from './secrets/index.ts';
 import { controlPlaneVersion, isBundled, type Software } from './version.ts';
 
-/** Our own servers answer in milliseconds; both together stay below the watchdog's question. */
+/** Our own servers answer in milliseconds; both together stay below the watchdog's timeout. */
 const ownAnswerTimeoutMs = 4_000;
 const wrongArgumentsCode = 2;
-/** Where the build of the web console stands: beside the program, or in the sources. */
+/** The folder of the built web console: next to the program, or in the sources. */
 const consoleFolder = fileURLToPath(
   new URL(isBundled ? 'console' : '../../packages/console/dist', import.meta.url),
 );
@@ -54,8 +54,8 @@ async function issuerClient({ oidc }: ControlPlaneConfig) {
   return { oidcWebClient: nodeWebClient(caPem) };
 }
 
-/** Says each problem of the configuration, with its line. */
-/** Of a release the program is one file, and its digest names the build. */
+/** Logs each problem of the configuration, with its line. */
+/** A release's program is one file, and its digest identifies the build. */
 async function softwareOf(): Promise<Software> {
   const version = controlPlaneVersion;
   if (!isBundled) return { version };
@@ -74,11 +74,11 @@ async function readConfig(path: string): Promise<ControlPlaneConfig | undefined>
 interface Started {
   readonly controlPlane: ControlPlane;
   readonly log: Log;
-  /** Tells who supervises us that the end has begun. */
+  /** Tells the supervisor that the shutdown has begun. */
   stopping(): Promise<void>;
 }
 
-/** This machine, as the configuration uses it. */
+/** This machine, as configured. */
 async function nodePlatform(
   config: ControlPlaneConfig,
   options: RunOptions,
@@ -154,7 +154,7 @@ async function start(
   return { controlPlane, log, stopping };
 }
 
-/** Makes or takes a backup, and says what came of it. */
+/** Makes or restores a backup, and reports the result. */
 async function runBackup(kind: 'backup' | 'restore', at: string, file: string): Promise<void> {
   const config = parseConfig(await readFile(at, 'utf8'));
   const parts = { disk: nodeDisk(), clock: nodeClock(), random: nodeRandom(), exec: nodeExec() };
@@ -207,7 +207,7 @@ async function serve(options: RunOptions): Promise<void> {
   const starts = nodeFailedStarts(process.env);
   if (!(await starts.begin())) return;
   const config = await readConfig(options.config);
-  // Whoever mends it is not kept waiting.
+  // The next start after a fix is not delayed.
   if (config === undefined) return starts.forget();
   const { controlPlane, log, stopping } = await start(config, options, starts);
   const stop = (signal: string) => {

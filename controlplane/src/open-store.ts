@@ -1,4 +1,4 @@
-/** The store that the configuration names, with the secrets in the files that it names. */
+/** The configured store, with the secrets from the configured files. */
 import type { Clock, Disk, Random } from '@rackwright/platform';
 import { openNatsStore, openSqliteStore, type Retention, type StateStore } from '@rackwright/store';
 import type { RetentionConfig, StoreConfig } from './config.ts';
@@ -11,7 +11,7 @@ export interface OpenStoreOptions {
   readonly retention: RetentionConfig;
   /** The store was restored or imported: a new incarnation. */
   readonly restored: boolean;
-  /** Start although nobody has shown that an acknowledged write survives a loss of power. */
+  /** Starts without proof that an acknowledged write survives a loss of power. */
   readonly acceptUnprovenDurability: boolean;
 }
 
@@ -72,7 +72,7 @@ async function openNats(
 
 const dayMs = 86_400_000;
 
-/** A host's timeline is made of its record's changes and of those of what was observed of it. */
+/** A host's timeline consists of the changes of its record and of its facts. */
 function retentionOf({ historyDays, auditDays }: RetentionConfig): Retention {
   return {
     historyPrefixes: ['hosts', 'facts'],

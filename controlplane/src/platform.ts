@@ -1,4 +1,4 @@
-/** What the control plane gets of the machine that it runs on. */
+/** The control plane's interface to its machine. */
 import type {
   Clock,
   CrashPoint,
@@ -15,12 +15,12 @@ import type {
 import type { StateStore } from '@rackwright/store';
 import type { Software } from './version.ts';
 
-/** The world as the control plane needs it. */
+/** The outside world, as the control plane needs it. */
 export interface Platform {
   readonly clock: Clock;
   /**
-   * Milliseconds, for figures of how long something took: cheaper to read than the clock, and
-   * without suspended time. Absent: the clock is read.
+   * Milliseconds, for metrics of durations: cheaper to read than the clock, and without suspended
+   * time. Absent: the clock is read.
    */
   readonly elapsedMs?: () => number;
   readonly random: Random;
@@ -29,25 +29,25 @@ export interface Platform {
   readonly crashPoint: CrashPoint;
   /** Absent: the webhooks of templates are not called, and their steps fail. */
   readonly webClient?: WebClient;
-  /** Reaches the identity provider; absent: none is believed. */
+  /** Reaches the identity provider; absent: there is none. */
   readonly oidcWebClient?: WebClient;
-  /** Absent: no program is asked for the secrets key. */
+  /** Absent: no program is run for the secrets key. */
   readonly exec?: Exec;
   /** Absent: no backup can be made while this runs. */
   readonly largeFiles?: LargeFiles;
   readonly localCalls?: LocalCalls;
-  /** Of the web console, by their paths as "index.html"; absent: it is not installed. */
+  /** The web console's files, by paths such as "index.html"; absent: it is not installed. */
   readonly consoleFiles?: ReadonlyMap<string, Uint8Array>;
-  /** Reaches the collector of spans, wherever it is; absent: none is recorded. */
+  /** Reaches the collector of spans, at any address; absent: no spans are recorded. */
   readonly tracesWebClient?: WebClient;
-  /** Absent: nobody can scrape figures. */
+  /** Absent: metrics cannot be scraped. */
   readonly metricsHttp?: Http;
-  /** Absent: figures say nothing of the process. */
+  /** Absent: there are no process metrics. */
   readonly processFigures?: () => ProcessFigures;
-  /** $CREDENTIALS_DIRECTORY, where systemd puts what a unit loads. */
+  /** $CREDENTIALS_DIRECTORY, where systemd puts a unit's credentials. */
   readonly credentialsFolder?: string;
-  /** Unset: the version alone names what made a certificate. */
+  /** Unset: certificates name only the version. */
   readonly software?: Software;
-  /** Opens the store that the configuration names. */
+  /** Opens the configured store. */
   readonly openStore: () => Promise<StateStore>;
 }

@@ -1,6 +1,6 @@
-/** What this control plane calls itself in what it signs. */
+/** The name and version of this control plane in signed documents. */
 
-/** A bundle of a release has its version here. */
+/** A release's bundle has its version here. */
 declare const RACKWRIGHT_PACKAGE_VERSION: string | undefined;
 
 const ofRelease =
@@ -8,10 +8,10 @@ const ofRelease =
 
 export const controlPlaneVersion = ofRelease ?? '0.1.0';
 
-/** Whether this runs as the one file that a release is, whose digest names the build. */
+/** Whether this runs as a release's single file, whose digest identifies the build. */
 export const isBundled = ofRelease !== undefined;
 
-/** What made a statement, as certificates name it. */
+/** The software that made a statement, as certificates name it. */
 export interface Software {
   readonly version: string;
   /** Lower-case hex, of the program's file; unset: it runs from its sources. */

@@ -1,10 +1,10 @@
 /**
- * What of the audit stream a caller with a scope sees: what was asked of the hosts and racks in it.
+ * Which audit records a caller with a scope sees: calls about the hosts and racks in the scope.
  *
  * Invariants:
- * 1. Of a host only what came after it was made: an earlier one of its name was perhaps
- *    elsewhere.
- * 2. What concerns no host and no rack is for callers without a scope.
+ * 1. Only records since the host was created: an earlier host of its name may have been outside the
+ *    scope.
+ * 2. A record about no host and no rack is for callers without a scope.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { AuditRecord } from '@rackwright/messages';
@@ -12,10 +12,10 @@ import type { FleetView } from '../fleet-view/index.ts';
 import { idOf } from '../records/index.ts';
 import { includes, includesRack, isUnscoped, poolLabel, type Scope } from './principal.ts';
 
-/** How much earlier than the host a record of its making may say to be: clocks differ. */
+/** A record of a host's creation may be this much older than the host: clocks differ. */
 const slackMs = 5_000;
 
-/** Whether a record is in sight, as hosts are now. */
+/** Whether a record is in sight, by the hosts as they are now. */
 export async function auditInSight(
   view: Pick<FleetView, 'caughtUp' | 'row'>,
   scope: Scope,

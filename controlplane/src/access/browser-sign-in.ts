@@ -3,13 +3,14 @@
  * with PKCE (RFC 7636). The code is exchanged here; no token of the provider reaches the browser.
  *
  * Invariants:
- * 1. What was begun stands in the browser alone, sealed as secrets are: strangers who begin without
- *    an end cost nothing that is kept, and every replica can end what one has begun.
- * 2. It ends only in the browser that began it (its cookie), for the state, nonce and verifier of
- *    that beginning, and within minutes.
- * 3. At most `exchangesMax` codes are being exchanged at once: whoever makes codes up costs the
- *    provider, and this server, no more.
- * 4. Whoever signs in is led to a page of this server, and to no other address.
+ * 1. The state of an unfinished sign-in is kept in the browser alone, sealed as secrets are. An
+ *    abandoned sign-in costs no storage, and every replica can finish a sign-in that another one
+ *    began.
+ * 2. A sign-in finishes only in the browser that began it (its cookie), with the same state, nonce
+ *    and verifier, and within minutes.
+ * 3. At most `exchangesMax` codes are exchanged at once: invented codes cost the provider and this
+ *    server no more than that.
+ * 4. After the sign-in the browser is redirected to a page of this server, and to no other address.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
@@ -28,34 +29,34 @@ import type { OidcEndpoints, OidcKeys } from './oidc-keys.ts';
 import type { Principal } from './principal.ts';
 import { cookieOf } from './sessions.ts';
 
-/** Sent along when the provider leads the browser back: that is a navigation from another site. */
+/** Also sent when the provider redirects the browser back: a navigation from another site. */
 export const beginningCookie = '__Host-rackwright-sign-in';
-/** How long whoever has begun may take. */
+/** How long a sign-in may take. */
 export const beginningSeconds = 600;
 
 const limits = { answerTimeoutMs: 10_000, silenceMs: 5_000, headerBytesMax: 16 * 1024 };
 const answerBytesMax = 128 * 1024;
 const secretBytes = 32;
-/** What beginnings are sealed for: nothing else that is sealed opens as one. */
+/** What the state is sealed for: data sealed for another purpose does not open here. */
 const purpose = 'browser sign-in';
 const sealedSchema = wire.SealedValueSchema;
 const codeCharsMax = 4_096;
-/** Invariant 3. A provider that answers takes a fraction of a second for each. */
+/** Invariant 3. A provider that responds takes a fraction of a second for each exchange. */
 export const exchangesMax = 32;
 const busyRetryAfterMs = 1_000;
 const pathCharsMax = 1_024;
 const hostShape = /^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/;
 
-/** Where the provider leads back to. */
+/** Where the provider redirects to. */
 export const callbackPath = '/auth/callback';
 
-/** Seals what every replica can open. */
+/** Seals data that every replica can open. */
 export type SignInSealer = Pick<Secrets, 'sealBytes' | 'openBytes'>;
 
 export interface BrowserSignInParts {
   readonly config: OidcConfig;
   readonly browser: OidcBrowserConfig;
-  /** Of a confidential client; undefined: of none. */
+  /** The secret of a confidential client; undefined: the client has none. */
   readonly clientSecret: () => Promise<string | undefined>;
   readonly keys: OidcKeys;
   readonly web: WebClient;
@@ -64,7 +65,7 @@ export interface BrowserSignInParts {
   readonly secrets: SignInSealer;
 }
 
-/** What the browser is told to do next. */
+/** What the browser has to do next. */
 export interface Begun {
   readonly location: string;
   /** The value of `beginningCookie`. */
@@ -93,7 +94,7 @@ export class BrowserSignIn {
     return this.#parts.config.issuer;
   }
 
-  /** Throws when the provider cannot be asked, or has no endpoints for it. */
+  /** Throws when the provider cannot be reached, or has no endpoints for sign-in. */
   async begin(context: CallContext, returnTo: string): Promise<Begun> {
     const { browser, clock } = this.#parts;
     const { authorization } = await this.#endpoints();
@@ -112,7 +113,7 @@ export class BrowserSignIn {
     return { location: url.href, cookie };
   }
 
-  /** Who has signed in, by what the provider has led back with, and where that one goes on. */
+  /** Returns who has signed in, by the provider's redirect, and the page to go to next. */
   async end(
     context: CallContext,
     query: URLSearchParams,
@@ -196,7 +197,7 @@ export class BrowserSignIn {
     }
   }
 
-  /** Undefined: nothing that was sealed here, whatever it is. */
+  /** Undefined: the cookie was not sealed here. */
   #open(cookie: string): Beginning | undefined {
     try {
       const sealed = fromBinary(sealedSchema, Buffer.from(cookie, 'base64url'));
@@ -247,7 +248,7 @@ function callbackOf(context: CallContext): string {
   );
 }
 
-/** Invariant 4: a path of ours. Browsers take "//" and "/\" for the beginning of another host. */
+/** Invariant 4: a path of this server. Browsers read "//" and "/\" as the start of another host. */
 function ownPath(path: string): string {
   const isOwn = /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && path.length <= pathCharsMax;
   return isOwn ? path : '/';

@@ -1,4 +1,4 @@
-/** Signing in and out by a browser: what opens a session, and what the audit stream has of it. */
+/** Signing in and out by a browser: what opens a session, and what the audit stream records. */
 import { type CallContext, notFound } from '@rackwright/messages';
 import type { AuditSink } from '../audit/index.ts';
 import type { Begun, BrowserSignIn } from './browser-sign-in.ts';
@@ -8,26 +8,26 @@ import { principalOfToken, type SignInOptions } from './sign-in.ts';
 
 export interface BrowsersParts {
   readonly sessions: Sessions;
-  /** Undefined: nobody signs in but by a token. */
+  /** Undefined: people can sign in only with a token. */
   readonly provider: BrowserSignIn | undefined;
   readonly shown: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'voucher'>;
   readonly audit: AuditSink;
 }
 
-/** What pages for signing in ask for. Each throws an `ApiFailure` that says why not. */
+/** What the sign-in pages need. Each method throws an `ApiFailure` that says why it refuses. */
 export interface Browsers {
-  /** The identity provider that a browser can sign in at; undefined: there is none. */
+  /** The identity provider for sign-in by a browser; undefined: there is none. */
   readonly issuer: string | undefined;
-  /** Opens a session for who shows this token. */
+  /** Opens a session for the holder of this token. */
   byToken(context: CallContext, text: string): Promise<OpenedSession>;
-  /** Leads to the identity provider, and back to a path of ours. */
+  /** Redirects to the identity provider, and afterwards to a path of ours. */
   begin(context: CallContext, returnTo: string): Promise<Begun>;
-  /** Opens a session for whom the identity provider has led back. */
+  /** Opens a session after the identity provider has redirected back. */
   end(
     context: CallContext,
     query: URLSearchParams,
   ): Promise<{ readonly opened: OpenedSession; readonly returnTo: string }>;
-  /** Ends the session of a call, and every stream under way in it, on every replica. */
+  /** Ends the session of a call and its open streams, on every replica. */
   out(context: CallContext): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export function createBrowsers({ sessions, provider, shown, audit }: BrowsersPar
   const open = async (opener: Opener, context: CallContext): Promise<OpenedSession> => {
     const opened = await sessions.open(opener);
     tell(audit, opener.principal, 'browser', context);
-    // Its network has its share of what is kept for known ones.
+    // From now on its network has a share of the capacity for known networks.
     context.vouch?.();
     return opened;
   };

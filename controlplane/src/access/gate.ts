@@ -1,14 +1,14 @@
 /**
- * Stands before every handler of the operators' port: who calls, whether the role carries it, and
- * whether the scope does (`table.ts`).
+ * Runs before every handler of the operators' port. It checks who calls, and whether the caller's
+ * role and scope permit the call (`table.ts`).
  *
  * Invariants:
  * 1. A method without a row is refused to everybody.
- * 2. A caller with a scope reads through a store that has nothing else in it, and changes only what
- *    that store shows; what it names in a change, wherever, has to be in scope too.
- * 3. To such a caller everything out of scope is as if it did not exist, in every error as well;
- *    but an id or an address that is taken is taken, wherever, and making another says so.
- * 4. A stream ends when what its caller has shown holds no more.
+ * 2. A caller with a scope reads through a store that holds nothing outside the scope. It changes
+ *    only what that store shows, and every resource that a change names has to be in scope too.
+ * 3. To such a caller everything out of scope looks absent, also in errors. One exception: an id or
+ *    an address that is in use anywhere is refused as in use.
+ * 4. A stream ends when the credential of its caller ends.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import {
@@ -30,25 +30,25 @@ import { accessTable, type Row } from './table.ts';
 type AnyHandler = BoundService['handlers'][string];
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What services are made of for one call. */
+/** What services are made from, for one call. */
 export interface Seat {
   readonly store: StateStore;
   readonly actor: string;
   readonly principal: Principal;
-  /** Of the call (W3C Trace Context), for what it starts; unset: it has none. */
+  /** The trace parent of the call (W3C Trace Context), for work that it starts; unset: none. */
   readonly traceParent?: string;
 }
 
-/** Makes a service for whoever calls. */
+/** Makes a service for one caller. */
 export type Factory = (seat: Seat) => BoundService;
 
 export interface GateOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
   readonly places: HostPlaces;
-  /** Stands between the gate and the handler of a call that it lets in. */
+  /** Runs between the gate and the handler of a permitted call. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
-  /** The traceparent of what a call starts; unset: calls have none. */
+  /** The trace parent for work that a call starts; unset: calls have none. */
   traceOf?(context: CallContext): string | undefined;
 }
 
@@ -66,7 +66,7 @@ export function gated(factories: readonly Factory[], options: GateOptions): Boun
   });
 }
 
-/** Who calls, by the name that records have for it; '' for whom nobody knows. */
+/** The caller's name in records; '' for an unknown caller. */
 export function actorOf(signIn: SignIn, context: CallContext): string {
   try {
     return signIn.principalOf(context).actor;
@@ -89,7 +89,7 @@ const nobody: Principal = {
 interface Admitted {
   readonly handler: AnyHandler;
   readonly principal: Principal;
-  /** Judges the answer before it is told. */
+  /** Checks the response before it is sent. */
   readonly check?: (answer: unknown) => Promise<void>;
 }
 
@@ -166,7 +166,7 @@ function streaming(make: Factory, method: DescMethod, options: GateOptions): Any
   };
 }
 
-/** Invariant 3. A stream asks anew for each response: what is in sight changes. */
+/** Invariant 3. A stream checks again for each response: what is in sight changes. */
 function redactionOf(
   { store, signIn, places }: GateOptions,
   method: DescMethod,
@@ -186,7 +186,7 @@ function callerOf(signIn: SignIn, context: CallContext): Principal {
   return actorOf(signIn, context) === '' ? nobody : signIn.principalOf(context);
 }
 
-/** Invariant 4. Who makes the responses has seen its own signal aborted by then. */
+/** Invariant 4. By then the handler has seen its own signal abort. */
 async function* untilEnded(
   responses: AsyncIterable<unknown>,
   ended: AbortSignal,
@@ -199,7 +199,7 @@ async function* untilEnded(
   try {
     for (;;) {
       const pending = iterator.next();
-      // It may fail after nobody waits for it any more.
+      // It may reject when nobody awaits it any more.
       pending.catch(() => undefined);
       const next = await Promise.race([pending, over]);
       if (next === 'over' || ended.aborted) throw tokenEnded();

@@ -1,13 +1,14 @@
 /**
- * Where the fleet's hosts are, from the rows of the fleet view: to know what belongs to some host
- * of a scope reads nothing, however many ask, and looks at hosts of the scope alone.
+ * Where the fleet's hosts are, from the rows of the fleet view. To check whether something belongs
+ * to a host of a scope reads nothing from the store, and looks only at hosts of the scope.
  *
- * Must not: decide about a host itself. It is a moment behind; a host is judged by its own record.
+ * Must not: decide about a host itself. The view lags by a moment; a host is judged by its own
+ * record.
  */
 import type { FleetView } from '../fleet-view/index.ts';
 import { includes, poolLabel, type Scope } from './principal.ts';
 
-/** What a host has one of, by which something else belongs to it. */
+/** A field of a host by which another resource belongs to it. */
 export type PlaceField = 'rack' | 'credential';
 
 /** See the header. */
@@ -21,7 +22,7 @@ export class HostPlaces {
   /** Whether any host of the scope has this: "racks/RACK" or "credentials/CREDENTIAL". */
   some(scope: Scope, field: PlaceField, name: string): boolean {
     const wanted = new Map([[field as string, name]]);
-    // A host of the scope has one of these; the view looks at what the fewest have.
+    // A host of the scope has one of these; the view looks at the value with the fewest hosts.
     const places = placesOf(scope);
     const havings = places.length === 0 ? [wanted] : places.map((one) => new Map([one, ...wanted]));
     for (const having of havings) {

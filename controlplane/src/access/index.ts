@@ -1,4 +1,4 @@
-/** Who may ask what: callers, their roles and scopes, and the gate before every handler. */
+/** Who may call what: callers, their roles and scopes, and the gate before every handler. */
 export { auditInSight } from './audit-sight.ts';
 export { beginningCookie, beginningSeconds, callbackPath } from './browser-sign-in.ts';
 export type { Browsers } from './browsers.ts';

@@ -3,39 +3,39 @@ import { Role } from '@rackwright/messages';
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import type { Scope } from './principal.ts';
 
-/** What a value of the roles claim carries. */
+/** The role that a value of the roles claim grants. */
 export interface ClaimedRole {
   readonly value: string;
   readonly role: Role;
   readonly scope: Scope;
-  /** It makes its holder an administrator of everything. */
+  /** Whether it makes its holder an unscoped administrator. */
   readonly isFullAdmin: boolean;
 }
 
 export interface OidcConfig {
-  /** "https://idp.example", as its tokens have it. */
+  /** The issuer as its tokens have it: "https://idp.example". */
   readonly issuer: string;
-  /** What its tokens must be made for. */
+  /** The audience that its tokens must have. */
   readonly audience: string;
-  /** PEM of who has signed its certificate, beside the authorities of this machine. */
+  /** PEM of the authority of its certificate, in addition to the authorities of this machine. */
   readonly caFile?: string;
   readonly rolesClaim: string;
-  /** The first that fits counts. */
+  /** The first match counts. */
   readonly roles: readonly ClaimedRole[];
-  /** The claim by which its people are named. */
+  /** The claim that has the user's name. */
   readonly usernameClaim: string;
-  /** How far its clock and ours may differ. */
+  /** The largest permitted difference between its clock and ours. */
   readonly clockSkewSeconds: number;
-  /** Signing in by a browser; unset: only tokens are taken. */
+  /** Sign-in by a browser; unset: only tokens are accepted. */
   readonly browser?: OidcBrowserConfig;
 }
 
-/** What this control plane is to the provider (OpenID Connect Core 1.0 §3.1). */
+/** This control plane as a client of the provider (OpenID Connect Core 1.0 §3.1). */
 export interface OidcBrowserConfig {
   readonly clientId: string;
-  /** File with the secret of a confidential client; unset: PKCE alone proves us. */
+  /** File with the secret of a confidential client; unset: PKCE alone authenticates us. */
   readonly clientSecretFile?: string;
-  /** Asked for; "openid" is always among them. */
+  /** The requested scopes; "openid" is always among them. */
   readonly scopes: readonly string[];
 }
 

@@ -1,18 +1,18 @@
 /**
- * The keys by which an identity provider signs: found by its discovery document, kept, and fetched
- * again when they are old or one is missing.
+ * The signing keys of an identity provider: found by its discovery document, cached, and fetched
+ * again when they are old or a key is missing.
  *
  * Invariants:
- * 1. Keys that were fetched go on while the provider is away, for `staleHoursMax`; then, and before
- *    the first, everybody is refused with words.
- * 2. Tokens with unknown keys cause one fetch in `refetchAfterMs`, however many come.
+ * 1. Fetched keys stay in use while the provider is unreachable, for `staleHoursMax`. After that,
+ *    and before the first fetch, every token is refused with a reason.
+ * 2. Tokens with unknown keys cause at most one fetch in `refetchAfterMs`.
  * 3. One fetch at a time; time and size of each are bounded, and no redirect is followed.
  */
 import { type ApiFailure, unavailable } from '@rackwright/messages';
 import { type Clock, errorText, type Log, type WebClient } from '@rackwright/platform';
 import { createLocalJWKSet, type JWTVerifyGetKey } from 'jose';
 
-/** Keys of this age are fetched again, while they go on. */
+/** Keys of this age are fetched again, while they stay in use. */
 const freshMs = 600_000;
 const staleHoursMax = 24;
 const hourMs = 3_600_000;
@@ -21,7 +21,7 @@ const bodyBytesMax = 256 * 1024;
 const keysMax = 100;
 const limits = { answerTimeoutMs: 5_000, silenceMs: 5_000, headerBytesMax: 16 * 1024 };
 
-/** Where a browser is sent to sign in, and where what it brings back is exchanged. */
+/** Where a browser signs in, and where its code is exchanged. */
 export interface OidcEndpoints {
   readonly authorization: string;
   readonly token: string;
@@ -29,7 +29,7 @@ export interface OidcEndpoints {
 
 interface Loaded {
   readonly keys: JWTVerifyGetKey;
-  /** Undefined: the provider names none that can be used. */
+  /** Undefined: the provider names no usable endpoints. */
   readonly endpoints: OidcEndpoints | undefined;
 }
 
@@ -53,12 +53,12 @@ export class OidcKeys {
     this.#web = web;
   }
 
-  /** The keys as they are known. Throws `unavailable` when they are not (invariant 1). */
+  /** The known keys. Throws `unavailable` when there are none (invariant 1). */
   async keys(): Promise<JWTVerifyGetKey> {
     return (await this.#current()).keys;
   }
 
-  /** Its endpoints, likewise. Undefined: it has none for signing in by a browser. */
+  /** Its endpoints, likewise. Undefined: it has none for sign-in by a browser. */
   async endpoints(): Promise<OidcEndpoints | undefined> {
     return (await this.#current()).endpoints;
   }
@@ -75,14 +75,14 @@ export class OidcKeys {
     throw this.#away();
   }
 
-  /** The keys after another look, if one is due; undefined when none was taken. */
+  /** The keys after another fetch, if one is due; undefined when there was none. */
   async refetched(): Promise<JWTVerifyGetKey | undefined> {
     const before = this.#fetched;
     await this.#fetch();
     return this.#fetched === before ? undefined : this.#fetched?.keys;
   }
 
-  /** Why a key that is missing may be missing: the provider was away when it was asked. */
+  /** A possible reason for a missing key: the last fetch failed. */
   trouble(): ApiFailure | undefined {
     return this.#trouble === '' ? undefined : this.#away();
   }
@@ -136,7 +136,7 @@ export class OidcKeys {
     if (!Array.isArray(keys) || keys.length > keysMax) {
       throw new Error(`its key set has no list of at most ${keysMax} keys`);
     }
-    // A shared secret is no key that others may know.
+    // A shared secret cannot be a public key.
     const usable = keys.filter((key) => (key as { kty?: unknown } | null)?.kty !== 'oct');
     return { keys: createLocalJWKSet({ keys: usable }), endpoints: endpointsIn(document) };
   }

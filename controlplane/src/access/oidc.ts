@@ -1,11 +1,11 @@
 /**
- * Callers for whom an identity provider vouches: its signed tokens (JWT, as OpenID Connect has
- * them), and what their claims carry.
+ * Callers that an identity provider authenticates: its signed tokens (JWT, as in OpenID Connect),
+ * and the roles that their claims grant.
  *
  * Invariants:
- * 1. Only algorithms of public keys are believed, whatever a token says of itself.
- * 2. Issuer, audience, expiry and beginning are checked; a token without an expiry is refused.
- * 3. No role for nobody: who has no claim that the configuration names is refused.
+ * 1. Only public-key algorithms are accepted, whatever the token itself names.
+ * 2. Issuer, audience, expiry and start are checked; a token without an expiry is refused.
+ * 3. There is no default role: a token without a configured claim is refused.
  */
 import { createHash } from 'node:crypto';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -24,7 +24,7 @@ const algorithms = [
 ];
 const nameShape = /^[\p{L}\p{N}._@+:|/=-]{1,128}$/u;
 
-/** Checks tokens of the provider that the configuration names, by these keys. */
+/** Checks tokens of the configured provider with these keys. */
 export function createOidcVoucher(config: OidcConfig, clock: Clock, keys: OidcKeys): Voucher {
   return {
     principalOf: async (token) => {
@@ -35,8 +35,8 @@ export function createOidcVoucher(config: OidcConfig, clock: Clock, keys: OidcKe
 }
 
 /**
- * Whom an ID token names that was made for this client, and for the sign-in of this nonce (OpenID
- * Connect Core 1.0 §3.1.3.7). Throws why it is not believed.
+ * The user of an ID token, which must be for this client and for the sign-in with this nonce
+ * (OpenID Connect Core 1.0 §3.1.3.7). Throws why the token is refused.
  */
 export async function principalOfIdToken(
   config: OidcConfig,
@@ -90,7 +90,7 @@ async function check(
   return payload;
 }
 
-/** What a token that is not believed is refused with; what is no error of a token stays. */
+/** The refusal for an invalid token; an error with another cause is returned as it is. */
 function refusalOf(config: OidcConfig, error: unknown): unknown {
   if (error instanceof errors.JWKSNoMatchingKey) return keyUnknown(config);
   if (error instanceof errors.JWTExpired) {
@@ -173,7 +173,7 @@ function principalOf(config: OidcConfig, claims: JWTPayload, token: string): Pri
   };
 }
 
-/** Of a claim by its name, or by a path as "realm_access.roles". */
+/** The values of a claim, by its name or by a path such as "realm_access.roles". */
 function valuesOf(claims: JWTPayload, path: string): readonly unknown[] {
   let value: unknown = claims[path];
   if (value === undefined) {

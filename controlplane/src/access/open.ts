@@ -1,4 +1,4 @@
-/** The sign-in of a control plane: its tokens, its identity provider, and who is told of both. */
+/** The sign-in of a control plane: its tokens, its identity provider, and the records of both. */
 import { createHash } from 'node:crypto';
 import type { CallContext } from '@rackwright/messages';
 import type { Clock, Log, Random, WebClient } from '@rackwright/platform';
@@ -16,7 +16,7 @@ import { createSignIn, principalOfSecret, type SignIn } from './sign-in.ts';
 import { TokenBook } from './token-book.ts';
 
 const hourMs = 3_600_000;
-/** Callers whose last sign-in is remembered; beyond that they are told anew. */
+/** Callers whose last sign-in is remembered; a caller beyond that is recorded again. */
 const rememberedMax = 10_000;
 
 export interface AccessOptions {
@@ -30,19 +30,19 @@ export interface AccessOptions {
   readonly oidc: OidcConfig | undefined;
   /** Reaches the identity provider. */
   readonly web: WebClient | undefined;
-  /** Of a confidential client of it; undefined: of none. */
+  /** The secret of a confidential client; undefined: the client has none. */
   readonly clientSecret: () => Promise<string | undefined>;
-  /** Seals a sign-in that has begun, so that every replica can end it. */
+  /** Seals the state of a sign-in, so that every replica can finish it. */
   readonly secrets: SignInSealer;
-  /** How long somebody is signed in by a browser, at most. */
+  /** The longest session of a browser. */
   readonly sessionMs: number;
 }
 
-/** What lets callers in; `start` has come to its end before the port opens. */
+/** Authenticates callers; `start` finishes before the port opens. */
 export interface Access {
   readonly signIn: SignIn;
   readonly browsers: Browsers;
-  /** The identity provider may make somebody an administrator of everything. */
+  /** Whether the identity provider may make somebody an unscoped administrator. */
   readonly otherAdmins: boolean;
   start(): Promise<void>;
   stop(): void;
@@ -75,7 +75,7 @@ export function openAccess(options: AccessOptions): Access {
   };
 }
 
-/** Of all that says who of the provider's people has which role here. */
+/** The hash of all configuration that gives the provider's users their roles. */
 function configSha256Of(oidc: OidcConfig | undefined): string {
   const { issuer, usernameClaim, rolesClaim, roles } = oidc ?? {};
   const text = JSON.stringify([issuer, usernameClaim, rolesClaim, roles]);
@@ -92,7 +92,7 @@ function providerOf(options: AccessOptions) {
   return { keys, browser: new BrowserSignIn(parts) };
 }
 
-/** The first use of what somebody shows, by this process and in each hour. */
+/** Records the first use of a credential, in this process and in each hour. */
 function tellSignIns(clock: Clock, audit: AuditSink) {
   const toldMs = new Map<string, number>();
   return (principal: Principal, context: CallContext): void => {

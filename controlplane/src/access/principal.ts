@@ -2,44 +2,44 @@
  * Who calls, what the caller may do, and where.
  *
  * Invariants:
- * 1. An empty list of a scope means everywhere; whoever has both lists empty is unscoped.
- * 2. A host is in a scope when its rack and its pool are. A whole rack is in it only when the
- *    scope names the rack and no pools: what is done to a rack is done to every pool in it.
+ * 1. An empty list of a scope means everywhere; a caller with two empty lists is unscoped.
+ * 2. A host is in a scope when its rack and its pool are. A whole rack is in a scope only when the
+ *    scope names the rack and no pools: a change of a rack affects every pool in it.
  */
 import { type Host, type RackName, Role } from '@rackwright/messages';
 
-/** The label of a host that says its pool. */
+/** The host label that names its pool. */
 export const poolLabel = 'pool';
 
-/** Where a role holds (invariant 1). */
+/** Where a role applies (invariant 1). */
 export interface Scope {
   /** "racks/RACK" */
   readonly racks: readonly RackName[];
   readonly pools: readonly string[];
 }
 
-/** A caller who has proved who it is. */
+/** An authenticated caller. */
 export interface Principal {
   /** "user:NAME", "token:NAME" or "oidc:SUBJECT". */
   readonly actor: string;
   readonly role: Role;
   readonly scope: Scope;
-  /** "tokens/TOKEN"; empty: the identity provider vouches. */
+  /** "tokens/TOKEN"; empty: the identity provider authenticated the caller. */
   readonly token: string;
-  /** The identity provider; empty: a token of our own. */
+  /** The identity provider; empty: a token of ours. */
   readonly issuer: string;
-  /** Wall time, milliseconds; undefined: for ever. */
+  /** Wall time, milliseconds; undefined: no expiry. */
   readonly expireMs: number | undefined;
-  /** SHA-256 of what was shown, hex: tells two tokens of one name apart. */
+  /** SHA-256 of the shown secret, hex: distinguishes two tokens of one name. */
   readonly proofSha256: string;
-  /** Its session, as `Sessions` know it; unset: it has shown a token with this very call. */
+  /** Its session, as in `Sessions`; unset: the call itself came with a token. */
   readonly session?: string;
 }
 
 /** Everywhere. */
 export const everywhere: Scope = { racks: [], pools: [] };
 
-/** Everything, everywhere: the process itself, and tests without a server. */
+/** Everything, everywhere: for the process itself, and for tests without a server. */
 export const systemPrincipal: Principal = {
   actor: 'user:admin',
   role: Role.ADMIN,
@@ -50,7 +50,7 @@ export const systemPrincipal: Principal = {
   proofSha256: '',
 };
 
-/** Whether the scope leaves nothing out. */
+/** Whether the scope excludes nothing. */
 export function isUnscoped({ racks, pools }: Scope): boolean {
   return racks.length === 0 && pools.length === 0;
 }
@@ -67,7 +67,7 @@ export function placeOf(host: Pick<Host, 'spec' | 'labels'> | undefined): Place 
   return { rack: host?.spec?.rack ?? '', pool: host?.labels[poolLabel] ?? '' };
 }
 
-/** Whether a host there is in the scope. */
+/** Whether a host at this place is in the scope. */
 export function includes({ racks, pools }: Scope, { rack, pool }: Place): boolean {
   return (
     (racks.length === 0 || racks.includes(rack)) && (pools.length === 0 || pools.includes(pool))

@@ -1,7 +1,7 @@
 /**
- * How far a caller with a scope reaches: what a request names has to be in scope.
+ * How far a caller with a scope reaches: every resource that a request names has to be in scope.
  *
- * Must not: tell whether something out of scope exists; both are refused in the same words.
+ * Must not: reveal whether something out of scope exists; both cases are refused in the same words.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { alreadyExists, type BoundService, type CallContext } from '@rackwright/messages';
@@ -14,7 +14,7 @@ import type { Row } from './table.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** One call to be judged. */
+/** One call to check. */
 export interface JudgedCall {
   readonly row: Row;
   readonly request: Fields;
@@ -22,7 +22,7 @@ export interface JudgedCall {
   readonly store: StateStore;
   /** The store as the caller sees it. */
   readonly seen: StateStore;
-  /** The method with everything in sight, to look what an update would make. */
+  /** Makes the service with everything in sight, to compute the result of an update. */
   readonly make: (seat: {
     readonly store: StateStore;
     readonly actor: string;
@@ -32,7 +32,7 @@ export interface JudgedCall {
   readonly context: CallContext;
 }
 
-/** Throws what keeps the caller from it. */
+/** Throws why the caller may not make the call. */
 export async function checkReach(asked: JudgedCall): Promise<void> {
   const { row, request, principal, store } = asked;
   const { reach } = row;
@@ -66,28 +66,28 @@ export async function checkReach(asked: JudgedCall): Promise<void> {
   await checkOutcome(asked);
 }
 
-/** A request id that somebody else has used may stand for a batch that is out of sight. */
+/** A request id of another caller may belong to a batch that is out of sight. */
 export async function checkBatch(asked: JudgedCall, batch: Fields): Promise<void> {
   if (asked.request['validateOnly'] === true) return;
   await checkSeen(asked, textAt(batch, 'name'));
 }
 
-/** The texts of a request that say what it is about. */
+/** The texts of a request that name its subject. */
 export function askedFor({ reach }: Row, request: Fields): string[] {
   const named = 'field' in reach ? textAt(request, reach.field) : '';
   const about = ['name', 'parent', 'rack'].map((field) => textAt(request, field));
   return [named, ...about, ...(reach.kind === 'batch' ? namesOfBatch(request) : [])];
 }
 
-/** To select a host by its name tells nothing of it: who is not in scope is not there. */
+/** To select a host by its name reveals nothing: a host out of scope looks absent. */
 function namesOfBatch(request: Fields): string[] {
   const names = fieldsAt(request, 'workflow_batch.spec.hosts')?.['names'];
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }
 
 /**
- * A request id that somebody else has used may stand for what is out of sight: an id is one for the
- * whole fleet, so that it is told that it is taken, and nothing more.
+ * A request id of another caller may belong to something out of sight. Request ids are unique in
+ * the whole fleet, so the refusal says only that the id is in use.
  */
 export function checkRepeated({ row, principal }: JudgedCall, answer: Fields): void {
   const { kind } = row.reach;
@@ -98,12 +98,12 @@ export function checkRepeated({ row, principal }: JudgedCall, answer: Fields): v
 }
 
 async function checkSeen({ seen, principal }: JudgedCall, name: string): Promise<void> {
-  // What is no name is told by the handler.
+  // The handler refuses a malformed name.
   if (!/^\w+\/[^/.]+$/.test(name)) return;
   if (!(await exists(seen, name))) throw notInScope(principal, name);
 }
 
-/** Where something that is to be made would be. */
+/** Checks the place of a resource that is to be created. */
 function checkPlace({ principal }: JudgedCall, field: string, made: Fields): void {
   const { scope } = principal;
   const rack = textAt(made, 'spec.rack');
@@ -117,8 +117,8 @@ function checkPlace({ principal }: JudgedCall, field: string, made: Fields): voi
 }
 
 /**
- * Racks and credentials anywhere in a change. A credential that no host in scope uses would be
- * sent to a BMC of the caller's choice.
+ * Checks racks and credentials anywhere in a change. Otherwise a caller could send a credential
+ * that no host in scope uses to a BMC of its choice.
  */
 async function checkNamed(asked: JudgedCall, value: unknown, path: string): Promise<void> {
   const { principal, seen } = asked;
@@ -136,7 +136,7 @@ async function checkNamed(asked: JudgedCall, value: unknown, path: string): Prom
   }
 }
 
-/** A host or line that is changed has to stay in scope: what it would be is asked for first. */
+/** A changed host or line has to stay in scope: the result of the change is computed first. */
 async function checkOutcome(asked: JudgedCall): Promise<void> {
   const { row, request, principal, store, make, method, context } = asked;
   const { reach } = row;
@@ -153,7 +153,7 @@ async function exists(store: StateStore, name: string): Promise<boolean> {
   return got?.kind === 'found';
 }
 
-/** What no key can be made of exists nowhere. */
+/** A name that makes no valid key exists nowhere. */
 async function found<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await answered((async () => await read())());

@@ -1,13 +1,13 @@
 /**
- * Texts as a caller with a scope may read them: names of what is out of sight are left out, in
- * errors, explanations and records of what others did.
+ * Texts as a caller with a scope may read them. Names out of sight are removed from errors,
+ * explanations and records of what others did.
  *
  * Invariants:
  * 1. The resource that the caller asks for by name is repeated to it, whether it exists or not.
- *    What else it has written is no proof that it knows of it: a guess is not confirmed.
- * 2. A field of an answer that is nothing but a name stays: what it names stands in a record that
- *    is in sight. In an error it does not.
- * 3. What was given is not changed; a text that differs stands in a copy.
+ *    Other names in the request do not prove that the caller knows them: a guess is not confirmed.
+ * 2. A field of a response that is nothing but a name stays: the record that contains it is in
+ *    sight. In an error it does not stay.
+ * 3. The input is not changed; the result is a copy where a text differs.
  */
 import { ApiFailure, type FieldViolation } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
@@ -20,9 +20,9 @@ const resourceName =
   /\b(?:hosts|racks|credentials|workflowBatches|abandonedResources|discoveredMachines|expectedHosts|erasureCertificates)\/[A-Za-z0-9-]*[A-Za-z0-9]/g;
 const wholeName = new RegExp(`^(?:${resourceName.source})$`);
 const leftOut = 'something out of your scope';
-/** Reasons of refusals in whose words there is nothing but the caller's own. */
+/** Reasons of refusals that contain only the caller's own words. */
 const fromTheGate: ReadonlySet<string> = new Set(['OUT_OF_SCOPE', 'NOT_FOUND_IN_SCOPE']);
-/** Deeper than any answer is. */
+/** Deeper than any response is. */
 const depthMax = 32;
 
 /** Cleans the texts of one call. */
@@ -33,7 +33,7 @@ export class Redaction {
   readonly #hosts: HostsInSight;
   readonly #known = new Map<string, boolean>();
 
-  /** `asked`: what the request is about, wherever its row says that this stands. */
+  /** `asked`: the subject of the request, from the fields that its row names. */
   constructor(
     principal: Principal,
     store: StateStore,
@@ -50,7 +50,7 @@ export class Redaction {
   async error(error: unknown): Promise<unknown> {
     if (!(error instanceof ApiFailure) || isUnscoped(this.#principal.scope)) return error;
     const said = error.error;
-    // The gate's own words: of the caller's request, and of nothing else.
+    // The gate's own words contain only parts of the caller's request.
     if (fromTheGate.has(said.reason)) return error;
     if (said.kind === 'notFound' && said.reason === 'RESOURCE_NOT_FOUND') {
       const name = said.metadata?.['resource'] ?? '';
@@ -71,7 +71,7 @@ export class Redaction {
     return new ApiFailure({ ...next, violations }, error.cause);
   }
 
-  /** The answer as the caller may see it. */
+  /** The response as the caller may see it. */
   async answer<T>(value: T): Promise<T> {
     if (isUnscoped(this.#principal.scope)) return value;
     return (await this.#copy(value, 0)) as T;

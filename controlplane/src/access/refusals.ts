@@ -1,7 +1,7 @@
 /**
- * The words of every refusal, each with what to do next.
+ * The text of every refusal, each with what to do next.
  *
- * Must not: tell a scoped caller whether something out of its scope exists.
+ * Must not: reveal to a scoped caller whether something out of its scope exists.
  */
 import {
   ApiFailure,
@@ -24,7 +24,7 @@ export function tokenMissing(): ApiFailure {
   );
 }
 
-/** It looks like nothing that we or an identity provider make. */
+/** It has the form of neither our tokens nor those of an identity provider. */
 export function tokenUnknown(): ApiFailure {
   return unauthenticated(
     'TOKEN_WRONG',
@@ -33,10 +33,10 @@ export function tokenUnknown(): ApiFailure {
   );
 }
 
-/** So long whoever shows a token that is not known here waits before the next try. */
+/** How long a caller with an unknown token waits before the next try. */
 const busyRetryAfterMs = 1_000;
 
-/** Too many show what is not known here to look at this one now. */
+/** Too many unknown tokens are shown at present to check this one. */
 export function signInBusy(what: 'token' | 'session'): ApiFailure {
   return unavailable(
     'SIGN_IN_BUSY',
@@ -45,12 +45,12 @@ export function signInBusy(what: 'token' | 'session'): ApiFailure {
   );
 }
 
-/** Shown by whoever has its secret. */
+/** Sent only to a caller that has the secret. */
 export function tokenExpired(name: string, expireTime: string): ApiFailure {
   return unauthenticated('TOKEN_EXPIRED', `${name} has expired at ${expireTime}. ${grants}`);
 }
 
-/** Shown by whoever has its secret. */
+/** Sent only to a caller that has the secret. */
 export function tokenRevoked(name: string, revokeTime: string): ApiFailure {
   return unauthenticated(
     'TOKEN_REVOKED',
@@ -58,7 +58,7 @@ export function tokenRevoked(name: string, revokeTime: string): ApiFailure {
   );
 }
 
-/** The role does not carry it. */
+/** The role does not permit it. */
 export function roleTooSmall(caller: Principal, action: string, least: Role): ApiFailure {
   const needed = roleText(least);
   return new ApiFailure({
@@ -71,7 +71,7 @@ export function roleTooSmall(caller: Principal, action: string, least: Role): Ap
   });
 }
 
-/** What holds for everybody is not for whoever sees a part. */
+/** A caller that sees only a part may not change what applies to everything. */
 export function scopeTooSmall(caller: Principal, action: string): ApiFailure {
   return permissionDenied(
     'SCOPE_TOO_SMALL',
@@ -80,7 +80,7 @@ export function scopeTooSmall(caller: Principal, action: string): ApiFailure {
   );
 }
 
-/** The caller names a place that is not its own; only its own words are repeated. */
+/** The caller names a place out of its scope; only the caller's own words are repeated. */
 export function outOfScope(caller: Principal, field: string, named: string): ApiFailure {
   return permissionDenied(
     'OUT_OF_SCOPE',
@@ -89,7 +89,7 @@ export function outOfScope(caller: Principal, field: string, named: string): Api
   );
 }
 
-/** The same words whether there is none or it is out of scope. */
+/** The same words whether it does not exist or is out of scope. */
 export function notInScope(caller: Principal, name: string): ApiFailure {
   return new ApiFailure({
     kind: 'notFound',
@@ -101,7 +101,7 @@ export function notInScope(caller: Principal, name: string): ApiFailure {
   });
 }
 
-/** A stream that was let in, and whose token was revoked or has expired since. */
+/** The token of an open stream was revoked or has expired. */
 export function tokenEnded(): ApiFailure {
   return unauthenticated(
     'TOKEN_ENDED',

@@ -1,7 +1,10 @@
-/** Work that comes again after a pause for as long as something runs. */
+/** Work that is repeated after a pause, as long as something runs. */
 import type { Cancel, Clock } from '@rackwright/platform';
 
-/** Does `work` every `pauseMs`, counted from its end; it never rejects. Ends with the answer. */
+/**
+ * Runs `work` every `pauseMs`, counted from its end; `work` never rejects. The returned function
+ * stops the repetition.
+ */
 export function repeated(clock: Clock, pauseMs: number, work: () => Promise<void>): Cancel {
   let isStopped = false;
   let cancel: Cancel = () => undefined;

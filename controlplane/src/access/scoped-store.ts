@@ -1,13 +1,13 @@
 /**
- * The store as a caller with a scope sees it: whatever is out of scope is not there, so that no
- * handler can answer it, count it, or let a page token name it.
+ * The store as a caller with a scope sees it. Everything out of scope is absent, so that no handler
+ * can return it, count it, or name it in a page token.
  *
  * Invariants:
- * 1. A record out of sight is as absent as one that never was, in every way of reading.
- * 2. A watch tells that a record is gone when it leaves sight, and only if it was in sight.
- * 3. Of a record's past only those changes are there that were in sight when they were made.
+ * 1. A record out of sight is as absent as one that never existed, for every kind of read.
+ * 2. A watch reports a record as deleted when the record leaves sight, and only if it was in sight.
+ * 3. The history of a record shows only the changes that were in sight when they were made.
  *
- * Must not: be given to what writes; checks of a change have to see everything.
+ * Must not: be given to a writer; checks of a change have to see everything.
  */
 import type {
   Change,
@@ -22,10 +22,12 @@ import type { HostPlaces } from './host-places.ts';
 import type { Scope } from './principal.ts';
 import { type HostsInSight, hostsInSight, isInSight } from './sight.ts';
 
-/** Keys that one watch remembers to have been in sight or out of it. */
+/** The most keys whose visibility one watch remembers. */
 const rememberedMax = 65_536;
 
-/** What is in sight for this scope. With `collections` all others are seen as they are. */
+/**
+ * The part of the store in sight of this scope. With `collections`, all others are unrestricted.
+ */
 export function scopedStore(
   inner: StateStore,
   scope: Scope,
@@ -41,8 +43,8 @@ export interface Sight {
 }
 
 /**
- * The changes of these collections alone, in one order. What is in none of them is judged by
- * nobody, so that it costs who follows nothing.
+ * The changes of these collections alone, in one order. Records of other collections are not
+ * checked, so they cost a watcher nothing.
  */
 export async function* watchCollections(
   store: StateStore,
@@ -120,7 +122,7 @@ class ScopedStore implements StateStore {
     return { entries, before: first.before };
   }
 
-  /** What of one page is in sight, and behind which key the next one begins, if there is one. */
+  /** The entries of one page that are in sight, and the key after which the next page begins. */
   async #listInSight(prefix: string, page: ListPage | undefined, hosts: HostsInSight) {
     const { entries, before } = await this.#inner.list(prefix, page);
     const seen = await Promise.all(entries.map((entry) => this.#sees(entry, hosts)));
@@ -207,11 +209,12 @@ class ScopedStore implements StateStore {
     return wasSeen ? { kind: 'delete', key, revision, writeId } : undefined;
   }
 
-  /** Facts are shown with their host alone: those of one out of sight are told to nobody. */
+  /** Facts are shown only with their host: facts of a host out of sight are not shown. */
   async #isOfSeenHost(key: string, seen: Map<string, boolean>): Promise<boolean> {
     const [collection, hostId = ''] = key.split('.');
     if (collection !== 'facts' || this.#only?.includes('hosts') === false) return true;
-    // What this watch has told of the host goes before a look at it, which may be ahead of that.
+    // The state that this watch last reported of the host goes first; a read may be newer than
+    // that.
     const told = seen.get(`hosts.${hostId}`) ?? seen.get(key);
     if (told !== undefined) return told;
     const isSeen = (await this.#hosts().get(hostId)) !== undefined;
@@ -219,7 +222,7 @@ class ScopedStore implements StateStore {
     return isSeen;
   }
 
-  /** Whether the change before this one was in sight. */
+  /** Whether the previous version was in sight. */
   async #wasSeen(key: string, revision: Revision): Promise<boolean> {
     const earlier = (await this.#inner.history(key)).findLast(
       (change) => change.revision < revision,
@@ -227,7 +230,7 @@ class ScopedStore implements StateStore {
     return earlier?.kind === 'put' && (await this.#sees(earlier, this.#hosts()));
   }
 
-  /** Invariant 3; changes newest first. A delete counts with what it deleted. */
+  /** Invariant 3; changes newest first. A deletion is judged by the value that it deleted. */
   async #inSightThen(changes: readonly Change[], older: Change | undefined): Promise<Change[]> {
     const hosts = this.#hosts();
     const kept: Change[] = [];

@@ -1,4 +1,4 @@
-/** What the store has of a browser's session, and whom it is of. Pure. */
+/** The record of a browser's session, and its owner. Pure. */
 import { create, type MessageShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Role, store as wire } from '@rackwright/messages';
@@ -7,14 +7,14 @@ import type { Principal } from './principal.ts';
 export const sessionSchema = wire.BrowserSessionRecordSchema;
 export type SessionRecord = MessageShape<typeof sessionSchema>;
 
-/** Who has signed in, and since when until when; times in milliseconds of wall time. */
+/** Who has signed in, and from when until when; times in milliseconds of wall time. */
 export interface NewSession {
   readonly principal: Principal;
   readonly createMs: number;
   readonly expireMs: number;
-  /** Of the store. */
+  /** The incarnation of the store. */
   readonly incarnation: string;
-  /** SHA-256, hex, of the configuration that gives people of the provider their roles. */
+  /** SHA-256, hex, of the configuration that gives the provider's users their roles. */
   readonly configSha256: string;
 }
 
@@ -47,7 +47,7 @@ export function createMsOf({ createTime }: SessionRecord): number {
   return createTime === undefined ? 0 : timestampMs(createTime);
 }
 
-/** One without an end is over. */
+/** A record without an end counts as expired. */
 export function expireMsOf({ expireTime }: SessionRecord): number {
   return expireTime === undefined ? 0 : timestampMs(expireTime);
 }
@@ -58,8 +58,8 @@ export function callerOf({ issuer, actor }: Pick<Principal, 'issuer' | 'actor'>)
 }
 
 /**
- * Whom the identity provider has vouched for; undefined: it did so under another configuration, or
- * not at all.
+ * The caller that the identity provider authenticated; undefined: it did so under another
+ * configuration, or not at all.
  */
 export function granted(record: SessionRecord, configSha256: string): Principal | undefined {
   if (record.opener.case !== 'grant') return undefined;

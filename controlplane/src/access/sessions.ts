@@ -2,16 +2,16 @@
  * People who have signed in by a browser: a cookie that names a session in the store.
  *
  * Invariants:
- * 1. A session never carries more than what opened it: one of a token is looked up by that token
- *    with every call, so that it ends with it; one of the identity provider has an end of its own,
- *    and holds only under the configuration that gave it its role.
- * 2. A cookie counts only together with the origin of this very server (`checkOrigin`): a page of
- *    another site that has a browser send it gets nothing carried out.
- * 3. Sessions are bounded, in all and of each caller: the oldest gives way.
- * 4. A name of a session is known to its browser alone: the store has its hash, and of a token the
- *    hash of its secret.
- * 5. A session counts by its record as it stands in the store at that very moment: what was signed
- *    out of at another replica is refused here with the next call, and its streams end.
+ * 1. A session never permits more than the credential that opened it. A session of a token looks
+ *    that token up with every call, and ends with it. A session of the identity provider has an
+ *    expiry of its own, and is valid only under the configuration that gave its role.
+ * 2. A cookie counts only together with the origin of this server (`checkOrigin`): a page of
+ *    another site cannot make the browser carry out a call.
+ * 3. Sessions are bounded, in total and for each caller: the oldest is removed first.
+ * 4. Only its browser knows the name of a session. The store has a hash of the name, and of a token
+ *    the hash of its secret.
+ * 5. Each call reads the record of its session from the store. After a sign-out at another replica
+ *    the next call is refused here, and open streams end.
  *
  * Must not: write anything when a session is used.
  */
@@ -63,14 +63,14 @@ const sessionsMax = 1_000;
 const sessionsPerCallerMax = 20;
 const nameBytes = 32;
 const nameShape = /^[A-Za-z0-9_-]{43}$/;
-/** How long the record of a session that is over stays, at most, while the store answers. */
+/** The record of an expired session stays at most this long, while the store responds. */
 const sweepIntervalMs = 600_000;
-/** Calls that name a session that is not known here; more are refused unlooked. */
+/** Calls that name an unknown session; more are refused without a read of the store. */
 const unknownRate: BucketRate = { perSecond: 50, most: 50 };
 
 /** What has opened a session. */
 export interface Opener {
-  /** A session of a token ends with it; one of the provider outlives what the provider has sent. */
+  /** A session of a token ends with it; a session of the provider outlives the provider's token. */
   readonly kind: 'token' | 'provider';
   readonly principal: Principal;
 }
@@ -81,17 +81,17 @@ export interface SessionsOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** How long one lasts at most, from when it was opened. */
+  /** The longest session, from its start. */
   readonly lifeMs: number;
-  /** SHA-256, hex, of the configuration that gives people of the provider their roles. */
+  /** SHA-256, hex, of the configuration that gives the provider's users their roles. */
   readonly configSha256: string;
-  /** Who has the token of this name and secret; throws why it is not let in. */
+  /** The holder of the token with this name and secret; throws why the token is refused. */
   readonly principalOfSecret: (name: string, secretSha256: Uint8Array) => Promise<Principal>;
 }
 
-/** A session that was just opened. */
+/** A session that has just been opened. */
 export interface OpenedSession {
-  /** What the browser is to keep, as the value of `sessionCookie`. */
+  /** The value of `sessionCookie` for the browser. */
   readonly name: string;
   /** Wall time, milliseconds. */
   readonly expireMs: number;
@@ -107,9 +107,9 @@ interface Known {
 /** See the header. */
 export class Sessions {
   readonly #options: SessionsOptions;
-  /** What the store has, as it is followed, by the hash of the name. */
+  /** The sessions in the store, kept current by a watch, by the hash of the name. */
   readonly #known = new Map<string, Known>();
-  /** What ends with a session, by the hash of its name. */
+  /** Callbacks for the end of a session, by the hash of its name. */
   readonly #ends = new Ends();
   readonly #followed: FollowedValues;
   readonly #unknown: Bucket;
@@ -123,7 +123,7 @@ export class Sessions {
     );
   }
 
-  /** Resolves once every session is known: none of them is taken for a guess. */
+  /** Resolves once every session is known: from then on no valid session is taken for a guess. */
   async start(): Promise<void> {
     await this.#followed.start();
     this.#cancelSweep = repeated(this.#options.clock, sweepIntervalMs, () => this.sweep());
@@ -134,7 +134,7 @@ export class Sessions {
     this.#cancelSweep();
   }
 
-  /** Opens one. Bounded by invariant 3. Throws `unavailable`. */
+  /** Opens a session. Bounded by invariant 3. Throws `unavailable`. */
   async open({ kind, principal }: Opener): Promise<OpenedSession> {
     const { clock, random, store, lifeMs, configSha256 } = this.#options;
     const createMs = clock.nowMs();
@@ -145,14 +145,17 @@ export class Sessions {
     const { incarnation } = store;
     const record = sessionRecord({ principal, createMs, expireMs, incarnation, configSha256 });
     const written = await writeRecord(this.#options, schema, keyOf(hash), record, 'absent');
-    // Of 256 random bits: somebody else draws them.
+    // The name has 256 random bits: a conflict means that another party drew the same ones.
     if (written.kind === 'conflict') throw sessionOver();
     this.#learn(hash, record, written.revision);
     await this.sweep();
     return { name, expireMs };
   }
 
-  /** Whose session a call names; undefined: its cookies name none. Throws why it does not count. */
+  /**
+   * The owner of the session that a call names; undefined: its cookies name no session. Throws why
+   * the session is invalid.
+   */
   async principalOf(context: CallContext): Promise<Principal | undefined> {
     const name = cookieOf(context, sessionCookie);
     if (name === undefined) return undefined;
@@ -172,24 +175,25 @@ export class Sessions {
     const hash = hashOf(name);
     const kept = await this.#look(hash);
     if (kept === undefined) return false;
-    // A record is written once: whoever was faster has deleted it.
+    // A record is written once: on a conflict, another caller has deleted it.
     await deleteRecord(this.#options, keyOf(hash), kept.revision);
     this.#forget(hash);
     return true;
   }
 
   /**
-   * Calls `end` once the session of this hash is signed out of or gives way, until the returned
-   * function is called. By the clock it ends as its principal does.
+   * Calls `end` when the session of this hash is signed out or removed for a newer one, until the
+   * returned function is called. Expiry is not reported here: the session expires with its
+   * principal.
    */
   onEnd(hash: string, end: () => void): () => void {
     const cancel = this.#ends.add(hash, end);
-    // It may have ended after it was let in, and before this; or it is not followed yet.
+    // It may have ended between the check of the call and this line; or the watch lags.
     if (!this.#known.has(hash)) void this.#lookAgain(hash);
     return cancel;
   }
 
-  /** Takes away what is over, and what has no room (invariant 3). */
+  /** Removes expired sessions and those beyond the bounds (invariant 3). */
   async sweep(): Promise<void> {
     for (const [hash, { revision }] of this.#superfluous()) {
       try {
@@ -204,7 +208,7 @@ export class Sessions {
 
   async #look(hash: string): Promise<Kept<SessionRecord> | undefined> {
     const { clock, store } = this.#options;
-    // It may be one that another replica has just opened: nothing is said of it that is final.
+    // Another replica may have just opened it: the refusal is not final.
     if (!this.#known.has(hash) && this.#unknown.tryTake(1, clock.nowMs()) > 0) {
       throw signInBusy('session');
     }
@@ -249,7 +253,7 @@ export class Sessions {
       const kept = await answered(store.get(keyOf(hash)));
       if (kept.kind === 'absent') this.#forget(hash);
     } catch (error) {
-      // Once the store answers again, what has changed is told.
+      // Once the store responds again, the watch reports what has changed.
       log.warn({}, 'a session was not looked at again', error);
     }
   }
@@ -260,7 +264,7 @@ export class Sessions {
   }
 
   #learn(hash: string, record: SessionRecord, revision: Revision): void {
-    // One of before the store was restored is swept with what is over.
+    // A session from before the store was restored is removed like an expired one.
     const expireMs =
       record.incarnation === this.#options.store.incarnation ? expireMsOf(record) : 0;
     const createMs = createMsOf(record);
@@ -274,8 +278,9 @@ export class Sessions {
 }
 
 /**
- * Ends every session of whom the audit stream names so, on every replica (invariant 5); how many
- * there were. One that is opened at the same time may stay. Throws `unavailable`.
+ * Ends every session of the actor with this name in the audit stream, on every replica (invariant
+ * 5). Returns how many there were. A session that is opened at the same time may remain. Throws
+ * `unavailable`.
  */
 export async function endSessionsOf(store: StateStore, actor: string): Promise<number> {
   const { entries } = await answered(store.list(collection));
@@ -288,7 +293,7 @@ export async function endSessionsOf(store: StateStore, actor: string): Promise<n
   return ended;
 }
 
-/** One that cannot be decoded is over, as one that says nothing is. */
+/** A record that cannot be decoded counts as expired, like an empty one. */
 function decoded({ value }: Entry): SessionRecord {
   try {
     return fromBinary(schema, value);
@@ -311,8 +316,8 @@ export function cookieOf(context: CallContext, name: string): string | undefined
 }
 
 /**
- * Throws unless a page of this very server sends the call: a browser names the page's origin with
- * every POST (Fetch Standard, "append a request `Origin` header"), and no page can change it.
+ * Throws unless a page of this server sends the call: a browser names the page's origin with every
+ * POST (Fetch Standard, "append a request `Origin` header"), and no page can change it.
  */
 export function checkOrigin(context: CallContext): void {
   const host = context.header('host');
@@ -324,7 +329,7 @@ export function checkOrigin(context: CallContext): void {
   );
 }
 
-/** Its session was never one of this store, has ended, or gave way to others. */
+/** The session was never in this store, has ended, or was removed for newer ones. */
 export function sessionOver(): ApiFailure {
   return unauthenticated('SESSION_OVER', 'The session has ended. Sign in again.');
 }

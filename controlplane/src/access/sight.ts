@@ -2,10 +2,11 @@
  * Which records a caller with a scope sees.
  *
  * Invariants:
- * 1. Every collection has a rule, and what has none is seen by nobody who has a scope.
- * 2. A host is in sight by its own record. What belongs to a host is in sight with the host of
- *    that very uid; one that was removed takes its certificates out of sight.
- * 3. What concerns several hosts is in sight when all of them are.
+ * 1. Every collection has a rule; a record without a rule is hidden from every caller with a scope.
+ * 2. The visibility of a host follows from its own record. A record that belongs to a host is in
+ *    sight with the host of the same uid. When a host is removed, its certificates are out of
+ *    sight.
+ * 3. A record about several hosts is in sight when all of them are.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Host, type HostId, store as wire } from '@rackwright/messages';
@@ -14,12 +15,12 @@ import { answered, idOf } from '../records/index.ts';
 import type { HostPlaces, PlaceField } from './host-places.ts';
 import { includes, includesRack, placeOf, type Scope } from './principal.ts';
 
-/** A record as a rule looks at it. */
+/** A record, as a rule reads it. */
 export type JudgedRecord = Pick<Entry, 'key' | 'value'>;
 
-/** The hosts in sight, for the judgement of one call or one change; each is looked at once. */
+/** The hosts in sight, for one call or one change; each host is read at most once. */
 export interface HostsInSight {
-  /** The host of this id, by its own record; undefined: it is out of sight, or is not. */
+  /** The host of this id, by its own record; undefined: it is out of sight or does not exist. */
   get(hostId: HostId): Promise<Pick<Host, 'uid'> | undefined>;
   /** Whether any of them has this: "racks/RACK" or "credentials/CREDENTIAL". */
   some(field: PlaceField, name: string): boolean;
@@ -60,7 +61,7 @@ const rules: Readonly<Record<string, Rule>> = {
     }
     return rows.length > 0;
   },
-  // One that holds nobody yet may come to hold anybody.
+  // A pool without hosts may later include any host.
   pools: async (_scope, { value }, hosts) => {
     const { members } = fromBinary(wire.PoolRecordSchema, value);
     for (const { host } of members) {
@@ -75,11 +76,11 @@ const rules: Readonly<Record<string, Rule>> = {
   // The same for everybody.
   templates: always,
   fleet: always,
-  // Found only by the uid in the record of a host, or a pool, that is in sight.
+  // Found only by a uid in the record of a host, or a pool, that is in sight.
   facts: always,
   runs: always,
   erasureEvidence: always,
-  // Leads to certificates and documents, which have rules of their own.
+  // It refers to certificates and documents, which have rules of their own.
   erasureOwners: always,
   stepOutputs: always,
   plans: always,
@@ -96,7 +97,7 @@ export async function isInSight(
   return rule !== undefined && (await rule(scope, looked, hosts));
 }
 
-/** The hosts of the store that are in the scope; `places` tells where all hosts are. */
+/** The hosts of the store that are in the scope; `places` knows where all hosts are. */
 export function hostsInSight(store: StateStore, scope: Scope, places: HostPlaces): HostsInSight {
   const known = new Map<string, Promise<Host | undefined>>();
   return {
@@ -110,8 +111,8 @@ export function hostsInSight(store: StateStore, scope: Scope, places: HostPlaces
 }
 
 /**
- * The host of this id as it is, or was last before it was removed: who asks again is answered
- * again. Undefined when it never was, or is out of scope.
+ * The host of this id as it is, or as it was before its removal: a repeated request gets its
+ * response again. Undefined when the host never existed or is out of scope.
  */
 export async function hostInScope(
   store: StateStore,
@@ -138,7 +139,7 @@ async function loadHost(
   return found && hostWithin(scope, found.value);
 }
 
-/** Undefined also for what cannot be decoded: nobody can tell where it is. */
+/** Undefined also for a value that cannot be decoded: its place is unknown. */
 function hostWithin(scope: Scope, value: Uint8Array): Host | undefined {
   try {
     const { host } = hostOf(value);
@@ -148,7 +149,7 @@ function hostWithin(scope: Scope, value: Uint8Array): Host | undefined {
   }
 }
 
-/** Undefined also for what can be no name. */
+/** Undefined also for an invalid name. */
 export async function getOrNone(
   store: StateStore,
   ...segments: readonly string[]

@@ -1,10 +1,11 @@
 /**
- * From a call to its caller: the "authorization" header, and whoever vouches for what it holds; of
- * a call without one, the session that its cookie names.
+ * From a call to its caller. The "authorization" header names the caller, and a token or an
+ * identity provider proves it. Without that header the session cookie counts.
  *
  * Invariants:
- * 1. Nobody is let in for want of an answer: a store or an identity provider that is away refuses.
- * 2. Who was let in is known for this very call; nothing of it is kept for the next one.
+ * 1. No caller is accepted because a check failed to respond: when the store or the identity
+ *    provider is unavailable, the call is refused.
+ * 2. The result is valid for this call only; nothing of it is kept for the next one.
  */
 import { createHash } from 'node:crypto';
 import type { CallContext, Guard } from '@rackwright/messages';
@@ -18,16 +19,16 @@ import { firstTokenId, type TokenBook } from './token-book.ts';
 const scheme = /^bearer +/i;
 const tokenCharsMax = 16_384;
 const firstTokenShape = /^rwa1\./;
-/** Three parts in base64url: what an identity provider signs. */
+/** Three parts in base64url: a token that an identity provider signed. */
 const signedShape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*$/;
 
-/** Checks what an identity provider has signed. */
+/** Checks tokens that an identity provider signed. */
 export interface Voucher {
-  /** Who holds this token. Throws why it is not let in. */
+  /** The holder of this token. Throws why the token is refused. */
   principalOf(token: string): Promise<Principal>;
 }
 
-/** Whoever let somebody in tells it, once in an hour. */
+/** Called when a caller is accepted, once in an hour. */
 export type SignInSink = (principal: Principal, context: CallContext) => void;
 
 export interface SignInOptions {
@@ -35,17 +36,17 @@ export interface SignInOptions {
   readonly firstTokenSha256: string;
   readonly voucher: Voucher | undefined;
   readonly onSignIn: SignInSink;
-  /** Of browsers; unset: no cookie lets anybody in. */
+  /** Sessions of browsers; unset: cookies are not accepted. */
   readonly sessions?: Sessions;
 }
 
-/** Knows the callers of calls under way. */
+/** Knows the callers of open calls. */
 export interface SignIn {
-  /** Refuses whom nobody vouches for. */
+  /** Refuses callers without a valid credential. */
   readonly guard: Guard;
-  /** The caller of a call that the guard has let in. */
+  /** The caller of a call that the guard has accepted. */
   principalOf(context: CallContext): Principal;
-  /** Calls `end` when what the caller has shown holds no more. */
+  /** Calls `end` when the credential of the caller ends. */
   onEnd(principal: Principal, end: () => void): () => void;
 }
 
@@ -57,7 +58,7 @@ export function createSignIn(options: SignInOptions): SignIn {
       const principal = await identify(options, context);
       callers.set(context, principal);
       options.onSignIn(principal, context);
-      // Not what was shown: one caller has many spellings of a token, and many tokens.
+      // Not by the credential: one caller has many spellings of a token, and many tokens.
       return JSON.stringify([principal.issuer, principal.actor]);
     },
     principalOf: (context) => {
@@ -77,7 +78,7 @@ export function createSignIn(options: SignInOptions): SignIn {
   };
 }
 
-/** For services in the same process, without a server: everybody is the process itself. */
+/** For services in the same process, without a server: every caller is the process itself. */
 export const trustedSignIn: SignIn = {
   guard: () => undefined,
   principalOf: () => systemPrincipal,
@@ -96,7 +97,7 @@ async function identify(options: SignInOptions, context: CallContext): Promise<P
   return principalOfToken(options, text);
 }
 
-/** Who shows this token. Throws why it is not let in. */
+/** The holder of this token. Throws why the token is refused. */
 export async function principalOfToken(
   {
     tokens,
@@ -115,7 +116,7 @@ export async function principalOfToken(
   throw tokenUnknown();
 }
 
-/** Who has the token of ours of this name and secret. Throws why it is not let in. */
+/** The holder of our token with this name and secret. Throws why the token is refused. */
 export async function principalOfSecret(
   { tokens, firstTokenSha256 }: Pick<SignInOptions, 'tokens' | 'firstTokenSha256'>,
   name: string,

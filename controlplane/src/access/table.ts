@@ -1,5 +1,5 @@
 /**
- * Which role each method asks for at least, and how far a caller with a scope reaches with it.
+ * The least role for each method, and how far a caller with a scope reaches with it.
  *
  * Invariants:
  * 1. Every method that the operators' port serves has a row; one without is refused to everybody.
@@ -35,45 +35,45 @@ import {
 } from '@rackwright/messages';
 import { isUnscoped, type Principal } from './principal.ts';
 
-/** How a caller with a scope is kept to it. Who has none is asked for the role alone. */
+/** How a method keeps to the scope of its caller. Without a scope only the role counts. */
 export type Reach =
-  /** Served without a token: the service asks for proofs of its own, or tells nothing. */
+  /** Served without a token: the service checks its own proofs, or reveals nothing. */
   | { readonly kind: 'open' }
-  /** Holds nothing of any rack. */
+  /** The response contains nothing of any rack. */
   | { readonly kind: 'self' }
   /** Concerns every rack: refused to a caller with a scope. */
   | { readonly kind: 'fleet' }
-  /** Answered from records in scope alone. */
+  /** The response is made from records in scope alone. */
   | { readonly kind: 'seen' }
-  /** `field` names a host, or what is below one: the host has to be in scope. */
+  /** `field` names a host, or a resource below one: the host has to be in scope. */
   | { readonly kind: 'host'; readonly field: string }
-  /** `field` names a rack, all of which has to be in scope. */
+  /** `field` names a rack, and the whole rack has to be in scope. */
   | { readonly kind: 'rack'; readonly field: string }
-  /** `field` names another resource, which has to be in scope as it is. */
+  /** `field` names another resource, which has to be in scope in its present state. */
   | { readonly kind: 'resource'; readonly field: string }
-  /** `field` holds a host or a line to be made: where it would be has to be in scope. */
+  /** `field` holds a host or a line to create: its place has to be in scope. */
   | { readonly kind: 'made'; readonly field: string }
   /** A batch: its hosts are chosen among those in scope. */
   | { readonly kind: 'batch' };
 
-/** What a method asks of its caller. */
+/** What a method requires of its caller. */
 export interface Row {
   readonly role: Role;
   readonly reach: Reach;
   /**
-   * Whether it may change something: then it is recorded by the audit, and what it names has to be
-   * in scope wherever it stands. What does not is answered from records in scope.
+   * Whether it may change something. Then the audit records it, and every resource that it names
+   * has to be in scope. A method that changes nothing is answered from records in scope.
    */
   readonly changes: boolean;
-  /** A role above `role` that this very request asks for. */
+  /** A role above `role` that this particular request requires. */
   readonly raised?: (request: Readonly<Record<string, unknown>>) => Role | undefined;
   /**
-   * Says to which BMC a password goes: of a credential that names no networks, only an
-   * administrator does. What it comes to shows only when it is merged with what there is, so that
-   * the handler asks (`host/api/destination.ts`).
+   * It says to which BMC a password is sent. For a credential that names no networks, only an
+   * administrator may do so. The result shows only after the merge with the present record, so the
+   * handler checks it (`host/api/destination.ts`).
    */
   readonly pointsBmc?: true;
-  /** Names one thing and answers a host, which has to be in scope too. */
+  /** It names one resource and returns a host, which has to be in scope too. */
   readonly answersHost?: true;
 }
 
@@ -96,7 +96,7 @@ const ofFleet = asks(fleet, admin);
 const read = looks(seen);
 const open = { kind: 'open' } as const;
 
-/** By "SERVICE/Method", the service by its full name. */
+/** By "SERVICE/Method", with the full name of the service. */
 export const accessTable: Readonly<Record<string, Row>> = {
   ...under(HostService, {
     CreateHost: { ...asks(made('host')), pointsBmc: true },
@@ -104,7 +104,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListHosts: read,
     CountHosts: read,
     UpdateHost: { ...asks(host('host.name')), pointsBmc: true },
-    // By force a record goes without proof of erasure, and whatever still runs is left behind.
+    // A forced deletion needs no proof of erasure, and leaves running operations behind.
     DeleteHost: {
       ...ofHost,
       raised: ({ mode }) => (mode === DeletionMode.FORCE ? admin : undefined),
@@ -114,7 +114,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     InspectHost: ofHost,
     CleanHost: ofHost,
     AbortRun: ofHost,
-    // Who vouches that a machine is cut off answers for the data of whoever had it before.
+    // Who confirms that a machine is isolated answers for the data of its earlier user.
     ReleaseHold: {
       ...ofHost,
       raised: ({ physicallyDisconnected }) => (physicallyDisconnected === true ? admin : undefined),
@@ -137,7 +137,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListCleanSteps: looks(host()),
     ListHostRevisions: looks(host()),
     GetHostInventory: looks(host()),
-    // Asks a BMC, with a password that is sent to the agent for it.
+    // It asks a BMC, and for that sends its password to the agent.
     ReadHostBmc: looks(host(), operator),
     // A console may show secrets of what runs there.
     WatchHostConsole: looks(host(), operator),
@@ -152,14 +152,14 @@ export const accessTable: Readonly<Record<string, Row>> = {
     WatchRacks: read,
     // It names hosts of every pool.
     ExplainRack: looks(rack()),
-    // Whoever holds one becomes the rack's agent, and is sent its BMCs' passwords.
+    // The holder of a join token becomes the rack's agent, and receives the BMC passwords.
     CreateJoinToken: asks(rack('rack'), admin),
     RevokeAgent: ofRack,
-    // Stopping is safe, and whoever works in a rack may have to stop it and go on.
+    // To stop is safe, and an operator in a rack may have to stop it and resume it.
     FreezeRack: asks(rack()),
     ThawRack: asks(rack()),
     AcceptRestoredStore: ofRack,
-    // Fills a cache, and takes nothing from anybody: its oldest goes first.
+    // It fills a cache and harms nobody: the oldest image is removed first.
     PrefetchImage: asks(rack()),
     ListPrefetchedImages: looks(rack()),
     DropPrefetchedImage: asks(rack()),
@@ -178,9 +178,9 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListErasureDocuments: read,
     GetTrust: looks(self),
   }),
-  // Each record is told of as far as it is in scope.
+  // Each record is shown as far as it is in scope.
   ...under(EventService, { WatchEvents: read, ListEvents: read }),
-  // A URL may hold a secret, and everything of every rack is sent there.
+  // A URL may contain a secret, and events of every rack are sent to it.
   ...under(EventSinkService, {
     CreateEventSink: ofFleet,
     GetEventSink: looks(fleet, admin),
@@ -192,7 +192,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     DropDeadLetters: ofFleet,
   }),
   ...under(FleetService, {
-    // What holds for every rack holds for those in scope, too.
+    // A rule for every rack also applies to the racks in scope.
     GetFleet: looks(self),
     UpdateFleet: ofFleet,
     FreezeFleet: ofFleet,
@@ -223,7 +223,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ExplainRun: looks(host()),
   }),
   ...under(PlanService, {
-    // A plan is kept, and takes the place of an older one.
+    // A plan is stored, and replaces an older one.
     PlanRun: {
       ...asks(host('parent')),
       // An operator may start what an administrator has planned.
@@ -233,7 +233,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     StartPlan: ofHost,
   }),
   ...under(PoolService, {
-    // Its selector may come to mean hosts of any rack.
+    // Its selector may later match hosts of any rack.
     CreatePool: asks(fleet),
     GetPool: read,
     ListPools: read,
@@ -245,7 +245,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ApprovePool: asks(resource()),
     ListPoolHosts: read,
     ListDeployHistory: read,
-    // Of one that is not there yet, a registry is asked for its tag.
+    // For a pool that does not exist yet, a registry is asked for the tag.
     PlanRollout: { ...read, raised: ({ pool }) => (pool === undefined ? undefined : operator) },
     ExplainPool: read,
   }),
@@ -296,7 +296,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     EndSessions: ofFleet,
     WhoAmI: looks(self),
   }),
-  // Join tokens and registered keys are its own proofs.
+  // Join tokens and registered keys are the proofs of this service.
   ...under(agent.EnrolmentService, {
     IssueCertificate: asks(open, Role.UNSPECIFIED),
   }),
@@ -326,8 +326,8 @@ export function changesSomething({ parent, name }: DescMethod): boolean {
 }
 
 /**
- * The methods that a caller's role and scope carry, by path, sorted. Of one that asks for more by
- * what a request says, that more is not counted.
+ * The methods that a caller's role and scope permit, by path, sorted. A higher role for particular
+ * requests is not considered.
  */
 export function methodsFor({ role, scope }: Pick<Principal, 'role' | 'scope'>): string[] {
   const carries = ({ role: least, reach }: Row): boolean =>
@@ -343,7 +343,7 @@ function isForcedDelete(run: unknown): boolean {
   return planned?.case === 'delete' && planned.value.mode === DeletionMode.FORCE;
 }
 
-/** One row for each method, by its name: one that is missing does not compile (1). */
+/** One row for each method, by its name: a missing row does not compile (1). */
 type Rows<S extends DescService> = {
   readonly [Method in keyof S['method'] & string as Capitalize<Method>]: Row;
 };

@@ -1,12 +1,12 @@
 /**
- * The operators' tokens as the store has them, and what follows when one ends.
+ * The operators' tokens in the store, and what follows when a token ends.
  *
  * Invariants:
- * 1. A token is let in by its record as it stands in the store at that very moment: what was
- *    revoked on another replica is refused here with the next call.
- * 2. Streams under way are ended as the records change, and by the clock when a token expires.
- * 3. Why a token is refused is told to whoever has its secret, and to nobody else.
- * 4. When it was used last is written once an hour at most, and never keeps a call waiting.
+ * 1. Each call reads the record of its token from the store: after a revocation on another replica
+ *    the next call is refused here.
+ * 2. Open streams end when the record of their token changes so, and at the expiry of the token.
+ * 3. Only a caller that has the secret learns why its token is refused.
+ * 4. The time of the last use is written once an hour at most, and never delays a call.
  *
  * Must not: keep the text of a token.
  */
@@ -31,17 +31,17 @@ import { signInBusy, tokenExpired, tokenRevoked, tokenUnknown } from './refusals
 import { repeated } from './repeated.ts';
 import { isSameHash, parseToken } from './token.ts';
 
-/** Id of the first token, whose text stands in a file. */
+/** Id of the first token, whose text is in a file. */
 export const firstTokenId = 'admin';
 
 const schema = wire.TokenRecordSchema;
 const usedIntervalMs = 3_600_000;
-/** How long a token that has expired or was revoked can be told apart from one that never was. */
+/** How long an ended token can be distinguished from one that never existed. */
 export const rememberedMs = 30 * 86_400_000;
 const sweepIntervalMs = 3_600_000;
 /**
- * Calls that show what is not known here; more are refused unlooked. Guessing is paid by who
- * guesses, not by the store, nor by who has a token that is known.
+ * Calls with unknown tokens; more are refused without a read of the store. Guesses burden neither
+ * the store nor the holders of known tokens.
  */
 const unknownRate: BucketRate = { perSecond: 50, most: 50 };
 
@@ -51,7 +51,7 @@ export interface TokenBookOptions {
   readonly random: Random;
   readonly log: Log;
   readonly following: Following;
-  /** Of the whole text of the first token, hex. */
+  /** SHA-256 of the whole text of the first token, hex. */
   readonly firstTokenSha256: string;
 }
 
@@ -61,14 +61,14 @@ export function tokenKey(tokenId: string): string {
 }
 
 /**
- * Key of the record that says that a first token was revoked. It is by the text's hash, so that no
- * other first token ever takes its place.
+ * Key of the record that revokes a first token. The key contains the hash of the text, so the
+ * revocation applies to that text forever.
  */
 export function revokedFirstKey(sha256: string): string {
   return storeKey('revokedFirstTokens', sha256);
 }
 
-/** Whether a record keeps its token from being let in any more. */
+/** Whether the token of a record has been revoked or has expired. */
 export function isOver({ revokeTime, token }: wire.TokenRecord, nowMs: number): boolean {
   if (revokeTime !== undefined) return true;
   return token?.expireTime !== undefined && timestampMs(token.expireTime) <= nowMs;
@@ -84,7 +84,7 @@ export class TokenBook {
   readonly #options: TokenBookOptions;
   readonly #ends = new Ends();
   readonly #usedMs = new Map<string, number>();
-  /** Hashes of secrets of tokens as they are followed, and whether they are over. */
+  /** Hashes of the secrets of known tokens, and whether each token has ended. */
   readonly #known = new Map<string, boolean>();
   /** The same hashes, by the key of their record. */
   readonly #proofs = new Map<string, string>();
@@ -99,7 +99,7 @@ export class TokenBook {
     this.#followed = followValues(options.following, 'tokens', note);
   }
 
-  /** Resolves once every token is known: none of them is taken for a guess. */
+  /** Resolves once every token is known: from then on no valid token is taken for a guess. */
   async start(): Promise<void> {
     await this.#followed.start();
     this.#cancelSweep = repeated(this.#options.clock, sweepIntervalMs, () => this.sweep());
@@ -110,20 +110,20 @@ export class TokenBook {
     this.#cancelSweep();
   }
 
-  /** Who shows this text. Throws why it is not let in, or `unavailable`. */
+  /** The holder of this text. Throws why the token is refused, or `unavailable`. */
   async principalOf(text: string): Promise<Principal> {
     const shown = parseToken(text);
     if (shown === undefined) throw tokenUnknown();
     return this.principalOfSecret(shown.tokenId, shown.secretSha256);
   }
 
-  /** Who has the token of this id and secret, as `principalOf`. */
+  /** The holder of the token with this id and secret, as `principalOf`. */
   async principalOfSecret(tokenId: string, secretSha256: Uint8Array): Promise<Principal> {
     if (tokenId === firstTokenId) throw tokenUnknown();
-    // Under its own id alone: who has one token could else have the store asked for any.
+    // Only under its own id: otherwise the holder of one token could have the store read any other.
     const proof = Buffer.from(secretSha256).toString('hex');
     const isKnown = this.#proofs.get(tokenKey(tokenId)) === proof;
-    // It may be one that was just made: nothing is said of it that is final.
+    // The token may have just been created: the refusal is not final.
     if (!isKnown && this.#unknown.tryTake(1, this.#options.clock.nowMs()) > 0)
       throw signInBusy('token');
     const kept = await readRecord(this.#options.store, schema, tokenKey(tokenId));
@@ -144,7 +144,7 @@ export class TokenBook {
     };
   }
 
-  /** The first token, whose text was found to be right, unless it was revoked. */
+  /** The first token, unless it was revoked; the caller has already compared its text. */
   async firstPrincipal(): Promise<Principal> {
     const { store, firstTokenSha256 } = this.#options;
     const gone = await readRecord(store, schema, revokedFirstKey(firstTokenSha256));
@@ -162,13 +162,13 @@ export class TokenBook {
   }
 
   /**
-   * Calls `end` once what the principal has shown holds no more; until the returned function is
-   * called (invariant 2).
+   * Calls `end` when the credential of the principal ends, until the returned function is called
+   * (invariant 2).
    */
   onEnd({ token, proofSha256, expireMs }: Principal, end: () => void): () => void {
     if (token === '') return this.#atExpiry(expireMs, end);
     const forget = this.#ends.add(proofSha256, end);
-    // It may have been revoked after it was let in, and before this.
+    // It may have been revoked between the check of the call and this line.
     const over = this.#known.get(proofSha256);
     if (over === true) end();
     if (over === undefined) void this.#lookAgain(token, proofSha256);
@@ -179,7 +179,7 @@ export class TokenBook {
     };
   }
 
-  /** Its record may have given way to another one, or not have been brought here yet. */
+  /** A newer record may have replaced it, or the watch lags. */
   async #lookAgain(name: string, proof: string): Promise<void> {
     const { store, clock, log, firstTokenSha256 } = this.#options;
     if (proof === firstTokenSha256) return;
@@ -188,7 +188,7 @@ export class TokenBook {
       const isIt = Buffer.from(kept?.record.secretSha256 ?? []).toString('hex') === proof;
       if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#ends.tell(proof);
     } catch (error) {
-      // Once the store answers again, what has changed is told.
+      // Once the store responds again, the watch reports what has changed.
       log.warn({ token: name }, 'a token was not looked at again', error);
     }
   }
@@ -227,7 +227,7 @@ export class TokenBook {
     return this.#options.clock.nowMs() - usedMs >= usedIntervalMs;
   }
 
-  /** A record of an earlier text of the first token gives way to one of this. */
+  /** The record of an earlier first token is replaced by one of the present text. */
   async #firstUsed(): Promise<void> {
     const { store, log, firstTokenSha256 } = this.#options;
     try {
@@ -253,7 +253,7 @@ export class TokenBook {
     return atWallTime(this.#options.clock, expireMs, end);
   }
 
-  /** What has no record any more was swept, or another token has its name. */
+  /** A hash without a record was removed, or another token has its name. */
   #note(key: string, entry: Entry | undefined): void {
     const record = entry && fromBinary(schema, entry.value);
     const proof = record && Buffer.from(record.secretSha256).toString('hex');
@@ -272,7 +272,7 @@ export class TokenBook {
     if (over) this.#ends.tell(proof);
   }
 
-  /** Takes away what has been over for long. The first token's own record stays. */
+  /** Removes tokens that ended long ago. The first token's own record stays. */
   async sweep(): Promise<void> {
     const { store, clock, log } = this.#options;
     try {
@@ -290,7 +290,7 @@ export class TokenBook {
   }
 }
 
-/** When a token was or will be over. */
+/** When a token ended or will end. */
 function endOf({ revokeTime, token }: wire.TokenRecord): number {
   if (revokeTime !== undefined) return timestampMs(revokeTime);
   return token?.expireTime === undefined ? Infinity : timestampMs(token.expireTime);

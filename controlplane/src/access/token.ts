@@ -12,7 +12,7 @@ const prefix = 'rwo1';
 const secretBytes = 32;
 const shape = /^rwo1\.([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)\.([A-Za-z0-9_-]{43})$/;
 
-/** A new token's text, and what is kept of it. */
+/** The text of a new token, and the part of it that is stored. */
 export function makeToken(
   tokenId: string,
   random: Random,
@@ -21,7 +21,7 @@ export function makeToken(
   return { text: `${prefix}.${tokenId}.${secret}`, secretSha256: hashSecret(secret) };
 }
 
-/** The token's id and the hash of its secret; undefined when the text is no token of ours. */
+/** The token's id and the hash of its secret; undefined when the text is not a token of ours. */
 export function parseToken(
   text: string,
 ): { readonly tokenId: string; readonly secretSha256: Uint8Array } | undefined {

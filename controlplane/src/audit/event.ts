@@ -11,11 +11,11 @@ import {
 
 export interface AuditEvent {
   readonly kind: 'request' | 'signIn' | 'refusal' | 'secretSent' | 'enrolment' | 'acceptance';
-  /** "user:NAME", "token:NAME", "agent:racks/RACK", "system"; empty: nobody knows. */
+  /** "user:NAME", "token:NAME", "agent:racks/RACK", "system"; empty: unknown. */
   readonly actor: string;
   /** The method, as "HostService.CleanHost"; for others a word. */
   readonly action: string;
-  /** "hosts/HOST"; empty: nothing in particular. */
+  /** "hosts/HOST"; empty: no particular resource. */
   readonly resource?: string;
   /** "ok", or the name of a gRPC status. */
   readonly outcome: string;
@@ -26,12 +26,12 @@ export interface AuditEvent {
   readonly peer?: string;
 }
 
-/** Whoever tells what happened; nothing waits for it. */
+/** Takes events; nothing waits for it. */
 export interface AuditSink {
   note(event: AuditEvent): void;
 }
 
-/** A credential's value has gone out for an operation; `to` is who got it, for people. */
+/** A credential's value was sent for an operation; `to` names the recipient, for people. */
 export function credentialSent(
   name: string,
   version: bigint,
@@ -52,7 +52,7 @@ export function credentialSent(
 const messageCharsMax = 1_000;
 const nameCharsMax = 256;
 
-/** The event as the stream has it. Texts from elsewhere are cut, so that it fits. */
+/** The event as the stream has it. Texts from elsewhere are truncated, so that it fits. */
 export function recordOf(event: AuditEvent, nowMs: number): AuditRecord {
   const { kind, actor, action, resource, outcome, message, requestId, operationId, peer } = event;
   return create(AuditRecordSchema, {
@@ -69,7 +69,7 @@ export function recordOf(event: AuditEvent, nowMs: number): AuditRecord {
   });
 }
 
-/** The record as it is stored; `begun`: of a call that is about to be carried out. */
+/** The record as it is stored; `begun`: for a call that is about to be carried out. */
 export function entryBytes(
   record: AuditRecord,
   { begun = false }: { readonly begun?: boolean } = {},
@@ -78,7 +78,7 @@ export function entryBytes(
   return toBinary(wire.AuditEntryRecordSchema, entry);
 }
 
-/** The outcome and the words of what a call ended with. */
+/** The outcome and the message of a failed call. */
 export function failureOutcome(error: unknown): { outcome: string; message: string } {
   if (!(error instanceof ApiFailure)) {
     return { outcome: 'INTERNAL', message: 'An internal error; the log says more.' };

@@ -1,15 +1,16 @@
 /**
- * Records calls where handlers are bound, so that no handler can forget to.
+ * Records calls where handlers are bound, so that no handler can forget it.
  *
  * Invariants:
- * 1. Every call that was let in, of a method that may change something, is recorded with what came
- *    of it; one that only validates is not. Of any other call, that it was not allowed.
- * 2. A call that was let in stands in the stream as begun before it is carried out, and is answered
- *    after its record is kept. What agents enrol is recorded when it is done only.
- * 3. Of callers that nobody knows a bounded number is recorded per minute, and of what each caller
- *    was not allowed, and how many more there were: nobody fills the stream by being refused.
+ * 1. Every permitted call of a method that may change something is recorded with its outcome,
+ *    unless it only validates. Of any other call, only a refusal is recorded.
+ * 2. A permitted call has a record of its begin in the stream before it is carried out, and is
+ *    answered after its final record is stored. What agents enrol is recorded only afterwards.
+ * 3. For unknown callers, and for refusals of each caller, a bounded number is recorded per minute,
+ *    with a count of the rest: nobody fills the stream with refused calls.
  *
- * Must not: record a value of a request but names, ids, reasons and the paths of a field mask.
+ * Must not: record a value of a request other than names, ids, reasons and the paths of a field
+ * mask.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import {
@@ -24,20 +25,20 @@ import { failureOutcome } from './event.ts';
 import type { AuditTrail } from './trail.ts';
 
 type AnyHandler = BoundService['handlers'][string];
-/** The name of who calls, as records have it. */
+/** The caller's name in records. */
 type ActorOf = (context: CallContext) => string;
 
-/** Records calls, on both sides of whatever decides who is let in. */
+/** Records calls before and after the check of the caller's rights. */
 export interface CallAudit {
-  /** The handler of a call that was let in (invariant 2); `actor` is who calls. */
+  /** The handler of a permitted call (invariant 2); `actor` is the caller. */
   letIn(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
-  /** The services, with every call recorded that was not let in; `actorOf` tells who calls. */
+  /** The services, with every refused call recorded; `actorOf` names the caller. */
   atTheDoor(services: readonly BoundService[], actorOf: ActorOf): BoundService[];
 }
 
-/** Calls are recorded in this trail; `changes` tells of which methods (invariant 1). */
+/** Calls are recorded in this trail; `changes` says for which methods (invariant 1). */
 export function auditCalls(trail: AuditTrail, changes: (method: DescMethod) => boolean): CallAudit {
-  /** Calls that were let in: what comes of them is recorded there. */
+  /** Permitted calls: `letIn` records their outcome. */
   const inside = new WeakSet<CallContext>();
   return {
     letIn: (method, handler, actor) => {
@@ -97,7 +98,7 @@ function recorded(
   };
 }
 
-/** Methods whose answer is a secret that is told once. */
+/** Methods whose response contains a secret that is sent once. */
 const handingOut = new Set(['AccessService.CreateToken', 'RackService.CreateJoinToken']);
 const handedOut = { kind: 'secretSent', outcome: 'ok', message: 'told to who asked' } as const;
 
@@ -107,7 +108,7 @@ interface Noting {
   readonly inside: WeakSet<CallContext>;
 }
 
-/** Of what was not let in, that it was not allowed. */
+/** Records refusals of calls that change nothing. */
 function lookedAt(
   method: DescMethod,
   handler: AnyHandler,
@@ -144,17 +145,17 @@ function lookedAt(
   };
 }
 
-/** Whether somebody who is known wanted what is not theirs, or holds no more what let them in. */
+/** Whether a known caller lacked the right, or its credential has ended. */
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof ApiFailure)) return false;
   const { kind, reason } = error.error;
   return kind === 'permissionDenied' || kind === 'unauthenticated' || reason === outOfSight;
 }
 
-/** Of what is out of a caller's scope, as of what does not exist. */
+/** For resources out of a caller's scope, as for absent ones. */
 const outOfSight = 'NOT_FOUND_IN_SCOPE';
 
-/** EnrolmentService asks for no token of ours; who calls is known by what is answered. */
+/** EnrolmentService needs no token of ours; the response names the caller. */
 function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {
   return async (input, context) => {
     const { joinToken } = input as { readonly joinToken: string };
@@ -183,12 +184,12 @@ function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {
   };
 }
 
-/** The guard, with everyone whom it does not let in recorded (invariant 3). */
+/** The guard, with every refused caller recorded (invariant 3). */
 export function auditedGuard(guard: Guard, trail: AuditTrail): Guard {
   return (context) => identified(async () => guard(context), context, trail);
 }
 
-/** Who calls, by `identify`; whom it refuses is recorded (invariant 3). */
+/** The caller, by `identify`; a refused one is recorded (invariant 3). */
 export async function identified<T>(
   identify: () => Promise<T>,
   context: CallContext,
@@ -216,13 +217,13 @@ function methodOf({ method }: CallContext): string {
   return `${service.split('.').at(-1) ?? ''}.${name}`;
 }
 
-/** Collections that are not named as their id is. */
+/** Collections whose name does not follow from the name of the id field. */
 const collections: Readonly<Record<string, string>> = {
   batch: 'workflowBatches',
   workflowBatch: 'workflowBatches',
 };
 
-/** What a request is about: its name, that of the resource in it, or the one that it makes. */
+/** The subject of a request: its name, that of the resource in it, or the one that it creates. */
 function resourceOf(request: Fields): string {
   const own = textOf(request['name']);
   if (own !== '') return own;
@@ -240,7 +241,7 @@ function resourceOf(request: Fields): string {
   return textOf(request['parent']) || textOf(request['rack']);
 }
 
-/** The reason that was given, and which fields were to change. */
+/** The given reason, and the fields that were to change. */
 function wordsOf(request: Fields): string {
   const mask = request['updateMask'];
   const paths = isFields(mask) && Array.isArray(mask['paths']) ? mask['paths'] : [];

@@ -1,28 +1,28 @@
 /**
- * Keeps refusals from filling the audit stream: of each caller some are recorded in a minute, and
- * of the others how many there were.
+ * Keeps refusals from filling the audit stream: some refusals of each caller are recorded per
+ * minute, and the rest are counted.
  *
  * Invariants:
  * 1. Every refusal is recorded or counted, and every count is recorded: with the caller's next
- *    refusal that is, or when its minute is over.
- * 2. What is held is bounded: callers beyond `callersMax` share one place.
+ *    refusal, or when its minute is over.
+ * 2. Memory is bounded: callers beyond `callersMax` share one counter.
  */
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { AuditEvent } from './event.ts';
 
-/** Refusals of one caller, for want of a right, that are recorded in a minute, each. */
+/** Refusals of one caller for a missing right that are recorded in a minute, each. */
 const refusalsPerMinuteMax = 60;
-/** The same of calls that were allowed and came to nothing: many hosts are asked at once. */
+/** The same for permitted calls that failed: many hosts are asked at once. */
 const failuresPerMinuteMax = 600;
 const minuteMs = 60_000;
-/** Callers that are told apart in a minute. */
+/** Callers that are distinguished in a minute. */
 const callersMax = 1_024;
 const others = ' others';
 
 interface Minute {
   count: number;
   unlisted: number;
-  /** The last one that is counted only. */
+  /** The last event that is only counted. */
   last: AuditEvent | undefined;
   readonly cancel: Cancel;
 }
@@ -38,7 +38,7 @@ export class RefusalBound {
     this.#record = record;
   }
 
-  /** Records the event, or counts it; callers are told apart by `caller`. */
+  /** Records the event, or counts it; `caller` distinguishes callers. */
   note(caller: string, event: AuditEvent): void {
     const isFailure = event.kind === 'request';
     const own = isFailure ? `${caller} failed` : caller;
@@ -66,7 +66,7 @@ export class RefusalBound {
     return minute;
   }
 
-  /** Invariant 1: the last one is listed, for all. */
+  /** Invariant 1: the last event is recorded for all. */
   #end(place: string): void {
     const minute = this.#minutes.get(place);
     this.#minutes.delete(place);

@@ -1,19 +1,20 @@
 /**
- * Reads the audit stream backwards, looking for what fits.
+ * Searches the audit stream backwards.
  *
  * Invariants:
- * 1. One call looks at `entriesPerPageMax` entries at most; a page that has looked at so many ends
- *    early, empty perhaps, with the position to go on from.
- * 2. What is newer than wanted is jumped over by halving, so that an old day costs no more.
+ * 1. One call reads at most `entriesPerPageMax` entries. A page that has read so many ends early,
+ *    perhaps empty, with the position to continue from.
+ * 2. Entries newer than the end time are skipped by binary search, so that an old day costs no
+ *    more.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type AuditRecord, store as wire } from '@rackwright/messages';
 import { type EntryLog, LOG_PAGE_MAX, type LogEntry } from '@rackwright/store';
 
-/** What is wanted; each that is given must fit. */
+/** The search conditions; each that is set must match. */
 export interface AuditSearch {
-  /** "user:admin", or "admin" for whatever kind of actor has that name. */
+  /** "user:admin", or "admin" for an actor of any kind with that name. */
   readonly actor: string;
   /** The resource itself or one below it. */
   readonly resource: string;
@@ -23,25 +24,25 @@ export interface AuditSearch {
   /** Any part of the message, in any case. */
   readonly text: string;
   readonly startMs: number;
-  /** Not included. */
+  /** Exclusive. */
   readonly endMs: number;
 }
 
 export interface AuditPage {
   /** Newest first. */
   readonly records: readonly AuditRecord[];
-  /** Go on with entries before this one; undefined: there are none. */
+  /** Continue with entries before this one; undefined: there are none. */
   readonly before?: number;
 }
 
 export const entriesPerPageMax = 8_192;
-/** How much later a record may have come into the log than it was made, or clocks may differ. */
+/** The longest delay between an event and its log entry, including clock differences. */
 const lagMaxMs = 600_000;
 const idDigits = 16;
 
 /**
- * One page of what fits, from the newest, or from before an entry that an earlier page named;
- * without what is not `isSeen`.
+ * One page of matches, from the newest, or from before an entry that an earlier page named; only
+ * entries that are `isSeen`.
  */
 export async function searchAudit(
   log: EntryLog,
@@ -68,11 +69,11 @@ export async function searchAudit(
   return { records, ...(position === undefined ? {} : { before: position }) };
 }
 
-/** Invariant 2: a position after every entry that was made before then; undefined: the end. */
+/** Invariant 2: a position after every entry from before that time; undefined: the end. */
 async function afterTime(log: EntryLog, atMs: number): Promise<number | undefined> {
   const [newest] = (await log.back(1)).entries;
   if (newest === undefined || newest.atMs < atMs) return undefined;
-  // All below `low` are older, all from `high` on are not.
+  // All entries below `low` are older, all from `high` on are not.
   let low = 1;
   let high = newest.position;
   while (low < high) {
@@ -109,7 +110,7 @@ function fits(record: AuditRecord, search: AuditSearch): boolean {
   );
 }
 
-/** "user:admin" is "admin" too. */
+/** "user:admin" also matches "admin". */
 function isActor(actor: string, wanted: string): boolean {
   return actor === wanted || actor.slice(actor.indexOf(':') + 1) === wanted;
 }

@@ -1,15 +1,16 @@
 /**
- * The way of what happened into the store's log: through a bounded queue, off the path of calls.
+ * Writes audit events to the store's log, through a bounded queue outside the path of calls.
  *
  *  A1 A call that changed something is answered once its record is durable, or after
- *     `durableWaitMs`: what was changed is changed, and is not taken back for want of a record.
- *     A change of a host is in the host's own timeline too, with who and which request.
- *  A2 A record is tried again, under one id, until it is stored or `giveUpAfterMs` has passed.
- *  A3 None is lost in silence: what the full queue or the store does not take stands in the log of
- *     this program, whole, with the number lost so far.
- *  A4 A call that may change something stands in the stream as begun, durably, before it is carried
- *     out; otherwise it is refused. When this program dies before the call's record is stored, that
- *     is found at the next start, and the record says that nobody knows what came of it.
+ *     `durableWaitMs`. The change is not undone when the record is missing. The host's own timeline
+ *     also has a change of a host, with the caller and the request.
+ *  A2 A write of a record is retried, under one id, until it succeeds or `giveUpAfterMs` has
+ *     passed.
+ *  A3 No record is lost silently: a record that the full queue or the store rejects is written
+ *     whole to this program's own log, with the number of lost records.
+ *  A4 A call that may change something is carried out only after the stream has a durable record of
+ *     its begin; otherwise it is refused. When this program dies before the call's final record is
+ *     stored, the next start finds that, and writes that the outcome is unknown.
  */
 import { type AuditRecord, unavailable } from '@rackwright/messages';
 import {
@@ -26,37 +27,46 @@ import { type AuditEvent, type AuditSink, entryBytes, failureOutcome, recordOf }
 import { RefusalBound } from './refusal-bound.ts';
 import { begunId, unfinishedIn, unfinishedRecord } from './unfinished.ts';
 
-/** Records that are with the store at once (it writes them as one group), and that wait. */
+/** Records that are written at once (the store writes them as one group), and that wait. */
 const queueLimits = { atOnceMax: 64, waitingMax: 8_192 };
 const durableWaitMs = 2_000;
 const retryDelayMs = 500;
 const giveUpAfterMs = 300_000;
-/** Between two looks for calls whose end is missing; so old must those of other replicas be. */
+/**
+ * Pause between two searches for calls without a final record; also their least age when they are
+ * another replica's.
+ */
 const unfinishedAfterMs = 600_000;
-/** How long closing waits for what is queued. */
+/** How long closing waits for the queue. */
 const closeWaitMs = 3_000;
 
 export interface AuditTrail extends AuditSink {
-  /** Records what a caller did whom nobody knows: some in each minute, and how many more. */
+  /** Records a call of an unknown caller: some in each minute, and a count of the rest. */
   noteStranger(event: AuditEvent): void;
-  /** Records what a caller was refused: some of each caller's in a minute, and how many more. */
+  /** Records a refused call: some of each caller in a minute, and a count of the rest. */
   noteRefusal(event: AuditEvent): void;
-  /** Records what a call has changed; resolves as A1 says, and never rejects. */
+  /** Records what a call has changed; resolves as in A1, and never rejects. */
   keep(event: AuditEvent, id?: string): Promise<void>;
-  /** Records it once, though it is told again after a crash: the newest entries are looked at. */
+  /**
+   * Records the event once, even if it is reported again after a crash: the newest entries are
+   * checked.
+   */
   keepOnce(event: AuditEvent, id: string): Promise<void>;
-  /** As of `AuditSink`; of a call that was begun under this id. */
+  /** As in `AuditSink`; `id`: of a call that began under this id. */
   note(event: AuditEvent, id?: string): void;
   /**
-   * A call is about to be carried out (A4). Resolves with the id under which `keep` or `note` must
-   * tell its end. Rejects with `ApiFailure`.
+   * A call is about to be carried out (A4). Resolves with the id for the final record by `keep` or
+   * `note`. Rejects with `ApiFailure`.
    */
   begin(event: Omit<AuditEvent, 'outcome'>): Promise<string>;
-  /** Looks for calls whose end is missing, now and later. `isOnly`: no other replica writes. */
+  /**
+   * Searches for calls without a final record, now and at intervals. `isOnly`: no other replica
+   * writes.
+   */
   start(isOnly: boolean): void;
   /** Records that were lost since the start (A3). */
   lost(): number;
-  /** Stores what is queued, as far as it goes; later records are lost. */
+  /** Stores as much of the queue as possible; later records are lost. */
   close(): Promise<void>;
 }
 
@@ -82,7 +92,7 @@ export function createAuditTrail(deps: TrailDependencies): AuditTrail {
 
 const timeDigits = 9;
 
-/** Ids grow with time, so that a store which keeps them in order writes next to the last ones. */
+/** Ids grow with time, so that a store that sorts them writes new ones next to each other. */
 function newId(clock: Clock, random: Random): string {
   return `${clock.nowMs().toString(36).padStart(timeDigits, '0')}${randomId(random)}`;
 }
@@ -127,7 +137,7 @@ class Trail implements AuditTrail {
     if (isStored) return id;
     const words = 'The audit stream does not take what is asked: nothing was done. Try again.';
     const refusal = unavailable('AUDIT_UNAVAILABLE', words, retryDelayMs);
-    // It may come there yet.
+    // The write may still succeed later.
     this.note({ ...event, ...failureOutcome(refusal) }, id);
     throw refusal;
   }
@@ -225,7 +235,7 @@ class Trail implements AuditTrail {
     }
   }
 
-  /** What keeps the record out of the store; undefined when it is there. */
+  /** Why the record could not be stored; undefined when it is stored. */
   async #append(log: EntryLog, { id, value }: Waiting) {
     try {
       const result = await log.append(id, value);

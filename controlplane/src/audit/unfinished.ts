@@ -1,38 +1,38 @@
 /**
- * Calls that stand in the stream as begun and whose end is missing, for the control plane that
- * carried them out has died: each gets the line that its end would have been.
+ * Calls with a begin but no final record in the stream, because the control plane died while it
+ * carried them out. Each gets a final record.
  */
 import { clone, fromBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { type AuditRecord, AuditRecordSchema, store as wire } from '@rackwright/messages';
 import { type EntryLog, LOG_PAGE_MAX } from '@rackwright/store';
 
-/** What is looked at, before the newest entry: no call takes that long. */
+/** How far back from the newest entry the search goes: no call takes that long. */
 const lookBackMs = 3_600_000;
 const lookedAtMax = 64 * LOG_PAGE_MAX;
 const begunSuffix = '-begun';
 
-/** The id of the entry that says that a call is about to be carried out. */
+/** The id of the entry for the begin of a call. */
 export function begunId(id: string): string {
   return `${id}${begunSuffix}`;
 }
 
-/** One that began, by the id of the line that is missing. */
+/** A call that began, by the id of its missing final record. */
 export interface Unfinished {
   readonly id: string;
   readonly record: AuditRecord;
 }
 
-/** What a look back has come to. */
+/** The result of one search. */
 interface LookBack {
   readonly unfinished: readonly Unfinished[];
-  /** There was more than is looked at: what began before that is not known. */
+  /** There were more entries than the search reads: earlier begins are unknown. */
   readonly isCut: boolean;
 }
 
 /**
- * Those that began before `beforeMs` (by our clock) and of which no end is in the log. The two
- * lines of a call are written each by itself: its end may come first.
+ * Calls that began before `beforeMs` (by our clock) and have no final record in the log. The two
+ * records of a call are written independently: the final one may come first.
  */
 export async function unfinishedIn(
   log: EntryLog,
@@ -65,10 +65,10 @@ export async function unfinishedIn(
   return told(true);
 }
 
-/** The line of one whose end nobody knows. */
+/** The final record of a call whose outcome is unknown. */
 export function unfinishedRecord(record: AuditRecord, nowMs: number): AuditRecord {
   const line = clone(AuditRecordSchema, record);
-  // A search by time goes by when entries came into the log.
+  // A search by time uses the time at which entries came into the log.
   line.time = timestampFromMs(nowMs);
   const askedAt =
     record.time === undefined ? '' : ` at ${timestampDate(record.time).toISOString()}`;

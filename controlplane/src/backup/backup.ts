@@ -1,12 +1,12 @@
 /**
- * Makes a backup: identity and store in one tar archive, while the control plane runs or not.
+ * Makes a backup: identity and store in one tar archive, whether or not the control plane runs.
  *
  * Invariants:
- * 1. The archive gets its name when it is whole and durable; one that exists is never replaced.
- * 2. It is its owner's only: it holds the keys to all that the control plane can do, sealed where
- *    the key of secrets is kept apart. Tokens are in none.
- * 3. What seals secrets in the copy of the store is in the identity that goes with it, unless the
- *    configuration keeps it elsewhere, which the manifest says.
+ * 1. The archive gets its name when it is complete and durable; an existing one is never replaced.
+ * 2. Only its owner can read it. It holds the private keys of the control plane; they are sealed
+ *    where the secrets key is kept elsewhere. It never contains tokens.
+ * 3. The key that seals secrets in the copy of the store is in the identity of the same archive,
+ *    unless the configuration keeps it elsewhere; then the manifest says so.
  */
 import { digestOf, hexOf, RunningDigest } from '@rackwright/oci';
 import type { Clock, Disk, LargeFiles, LocalCalls, PartFile, Random } from '@rackwright/platform';
@@ -37,7 +37,7 @@ export interface BackupParts {
   readonly calls: LocalCalls;
   readonly clock: Clock;
   readonly random: Random;
-  /** Where secrets keys are kept apart; asked when no control plane runs. */
+  /** The secrets keys where they are kept elsewhere; used when no control plane runs. */
   readonly keySource?: KeySource;
   /** Opens the store of the configuration, when no control plane runs. */
   readonly openStore: () => Promise<StateStore>;
@@ -48,7 +48,7 @@ const copyTimeoutMs = 3_600_000;
 const secretsKeyName = `${identityPrefix}secrets.key`;
 const smallFileBytesMax = 1024 * 1024;
 
-/** Makes it; answers what it holds. Throws `BackupError`. */
+/** Makes the backup; returns its manifest. Throws `BackupError`. */
 export async function makeBackup(
   config: ControlPlaneConfig,
   to: string,
@@ -73,7 +73,7 @@ export async function makeBackup(
   }
 }
 
-/** A copy that is ours until it is released. */
+/** A copy that is reserved for us until it is released. */
 interface HeldCopy {
   readonly copy: StoreCopy;
   release(): Promise<void>;
@@ -99,7 +99,7 @@ async function copyOfStore(config: ControlPlaneConfig, parts: BackupParts): Prom
   }
 }
 
-/** A file of the archive and where it is read. */
+/** A file of the archive, and the path to read it from. */
 interface Source extends BackupFile {
   readonly content: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
@@ -124,7 +124,7 @@ function manifestOf(
   };
 }
 
-/** One file of the archive. What is written is what was counted, or the backup fails. */
+/** One file of the archive. The written bytes must match the counted ones, or the backup fails. */
 async function writeMember(
   part: PartFile,
   { name, bytes, sha256, content }: Source,
@@ -181,7 +181,7 @@ async function writeArchive(
   return manifest;
 }
 
-/** A rotation may have ended since the copy: what seals in it has to be in the archive. */
+/** A key rotation may have ended since the copy: the key in use has to be in the archive. */
 async function checkKeys({ keyIds }: StoreCopy, sources: readonly Source[]): Promise<void> {
   if (keyIds.length === 0) return;
   const pieces: Uint8Array[] = [];
@@ -205,7 +205,7 @@ async function identityFiles(
 ): Promise<Source[]> {
   const found: Source[] = [];
   for (const { name, sizeBytes } of await files.list(folder)) {
-    // Beside files on their way, which the next start makes again.
+    // Skips temporary files, which the next start makes again.
     if (name.endsWith('.tmp')) continue;
     const handling = handlingOf(name);
     if (handling === 'leftOut') continue;

@@ -1,5 +1,5 @@
 /**
- * The programs `backup` and `restore` of the control plane, for whoever owns its data folder.
+ * The programs `backup` and `restore` of the control plane, for the owner of its data folder.
  *
  *     rackwright-controlplane backup --config FILE --to FILE.tar
  *     rackwright-controlplane restore --config FILE --from FILE.tar
@@ -36,7 +36,7 @@ export async function backupCommand(
   ];
 }
 
-/** Takes a backup, and says what follows. */
+/** Restores a backup, and says what to do next. */
 export async function restoreCommand(
   config: ControlPlaneConfig,
   from: string,
@@ -55,7 +55,7 @@ export async function restoreCommand(
   ];
 }
 
-/** Whoever calls the package's program is no longer root by the time that files are opened. */
+/** The package's program has dropped root by the time that files are opened. */
 async function permitted<T>(
   act: Promise<T>,
   file: string,

@@ -1,12 +1,13 @@
 /**
- * The running control plane's part of a backup: it copies its store into a file of its data folder,
- * for a program of the same owner that asks by a socket in that folder. Nobody else gets at either.
+ * The running control plane's part of a backup. It copies its store into a file of its data folder,
+ * for a program of the same owner that asks through a socket in that folder. No other user can
+ * reach the socket or the copy.
  *
  * Invariants:
- * 1. A copy is its caller's until that hangs up, and goes then; meanwhile nobody gets another. What
- *    an earlier control plane has left behind goes at the start.
- * 2. The copy is the store's at one moment; work goes on meanwhile. All that is said of it is read
- *    from itself.
+ * 1. A copy is reserved for its caller and removed when the caller disconnects; until then no other
+ *    caller gets one. The start removes copies that an earlier control plane has left.
+ * 2. The copy shows the store at one moment, while work goes on. Everything in the response is read
+ *    from the copy.
  */
 import type {
   Clock,
@@ -31,34 +32,34 @@ export interface DeskParts {
   readonly log: Log;
   /** The data folder. */
   readonly folder: string;
-  /** Seals private keys for the backup; missing: their key goes into the backup with them. */
+  /** Seals private keys for the backup; missing: the backup contains their key with them. */
   readonly secrets?: Pick<Secrets, 'sealBytes' | 'keyId'>;
 }
 
-/** What a copy is of. */
+/** Properties of a copy. */
 export interface StoreCopy {
   readonly driver: string;
   readonly incarnation: string;
   readonly revision: number;
-  /** Ids of the keys under which its secrets are. */
+  /** Ids of the keys that seal its secrets. */
   readonly keyIds: readonly string[];
-  /** Missing for a store that is no file. */
+  /** Missing for a store that is not a file. */
   readonly path?: string;
-  /** The identity's private keys, where the key of secrets is kept apart. */
+  /** The identity's private keys, where the secrets key is kept elsewhere. */
   readonly sealedKeys?: SealedKeys;
 }
 
 const socketName = 'control.sock';
-/** What SQLite puts beside a file. */
+/** Suffixes of SQLite's files. */
 const suffixes = ['', '-journal', '-wal', '-shm'] as const;
 const copyForm = /^copy-[0-9a-f]{32}\.db(-journal|-wal|-shm)?$/;
 
-/** Where the running control plane of this data folder is asked. */
+/** The socket of the running control plane of this data folder. */
 export function deskSocket(folder: string): string {
   return `${folder}/${socketName}`;
 }
 
-/** Copies the store; `path` of the answer is the caller's to remove. */
+/** Copies the store; the caller removes the file at `path`. */
 export async function copyStore(parts: Omit<DeskParts, 'log'>): Promise<StoreCopy> {
   const { folder, secrets } = parts;
   if (secrets === undefined) return copyFile(parts);
@@ -92,19 +93,21 @@ async function aboutStore(store: StateStore): Promise<StoreCopy> {
   return { driver: store.driver, incarnation: store.incarnation, revision, keyIds };
 }
 
-/** Takes one copy away. */
+/** Removes one copy. */
 export async function removeCopy(path: string, files: LargeFiles): Promise<void> {
   for (const suffix of suffixes) await files.remove(`${path}${suffix}`);
 }
 
-/** Takes away copies that an earlier control plane has left. */
+/** Removes copies that an earlier control plane has left. */
 async function removeCopies({ files, folder }: Pick<DeskParts, 'files' | 'folder'>): Promise<void> {
   for (const { name } of await files.list(folder)) {
     if (copyForm.test(name)) await files.remove(`${folder}/${name}`);
   }
 }
 
-/** Answers programs of the same owner. What goes wrong is logged: without it work goes on. */
+/**
+ * Serves programs of the same owner. Errors are only logged: the control plane works without it.
+ */
 export async function openDesk(parts: DeskParts, calls: LocalCalls): Promise<LocalListener> {
   const { folder, log } = parts;
   await removeCopies(parts);
@@ -121,7 +124,7 @@ export async function openDesk(parts: DeskParts, calls: LocalCalls): Promise<Loc
 
 class Desk {
   readonly #parts: DeskParts;
-  /** Whose turn it is; a turn ends when its copy is gone. */
+  /** The caller in service; it ends when its copy is removed. */
   #turn: { readonly gone: AbortSignal; readonly ended: Promise<void> } | undefined;
 
   constructor(parts: DeskParts) {

@@ -1,6 +1,6 @@
 /**
- * What stands first in a backup: which files follow, by size and SHA-256, and what of a control
- * plane is not in it.
+ * The first entry of a backup: the files that follow, by size and SHA-256, and the parts of a
+ * control plane that the backup lacks.
  */
 
 import type { StoreDriver } from '../config.ts';
@@ -19,13 +19,13 @@ export interface Manifest {
   readonly format: BackupFormat;
   /** When the store was copied, ISO 8601. */
   readonly time: string;
-  /** `store-drivers.ts` says whose state is in the archive. */
+  /** `store-drivers.ts` says for which drivers the archive has the state. */
   readonly store: {
     readonly driver: StoreDriver;
     readonly incarnation: string;
     readonly revision: number;
   };
-  /** Ids of the keys under which secrets in the store are, and where they came from. */
+  /** Ids of the keys that seal secrets in the store, and the source of these keys. */
   readonly secretsKey: {
     readonly keyIds: readonly string[];
     readonly source: string;
@@ -36,21 +36,21 @@ export interface Manifest {
 }
 
 export const backupFormat = 'rackwright-backup/1';
-/** One whose private keys are sealed, which programs of format 1 could not open. */
+/** A backup with sealed private keys, which programs of format 1 could not open. */
 export const sealedBackupFormat = 'rackwright-backup/2';
 export type BackupFormat = typeof backupFormat | typeof sealedBackupFormat;
 export const manifestName = 'manifest.json';
-/** Follows the manifest: its SHA-256, as sha256sum writes it. */
+/** The entry after the manifest: its SHA-256, in the form of sha256sum. */
 export const manifestSumName = 'manifest.json.sha256';
 export const storeName = 'state.db';
 export const identityPrefix = 'identity/';
 /** Largest manifest, bytes. */
 export const manifestBytesMax = 256 * 1024;
-/** An identity is a handful of files. */
+/** An identity has only a few files. */
 export const filesMax = 256;
 const nameForm = /^(state\.db|identity\/[A-Za-z0-9_][A-Za-z0-9._-]{0,80})$/;
 
-/** Why a backup cannot be made or taken. */
+/** Why a backup cannot be made or restored. */
 export class BackupError extends Error {
   override readonly name = 'BackupError';
 }

@@ -1,13 +1,13 @@
 /**
- * Takes a backup into an empty data folder. The store is then a new incarnation: every host that an
- * agent has worked for is held until a person has looked (`host/life/restored.ts`).
+ * Restores a backup into an empty data folder. The store is then a new incarnation: every host that
+ * an agent has worked for is held until a person has checked it (`host/life/restored.ts`).
  *
  * Invariants:
- * 1. Nothing is put where something is.
- * 2. All of the archive is checked as it lies on the disk, and the store opened, before any of it
- *    gets its place.
- * 3. One that died anywhere is no control plane: none starts there, and the next begins anew
- *    (`staging.ts`).
+ * 1. Existing files are never overwritten.
+ * 2. The whole archive is checked on disk, and the store is opened, before any part is moved to its
+ *    place.
+ * 3. A restore that died leaves no control plane: none starts there, and the next restore begins
+ *    again (`staging.ts`).
  */
 import { digestOf, hexOf, OciError, RunningDigest, readTar } from '@rackwright/oci';
 import type { CrashPoint, Disk, LargeFiles, Random } from '@rackwright/platform';
@@ -35,18 +35,18 @@ export interface RestoreParts {
   readonly random: Random;
   /** Opens the store at this path as restored. */
   readonly openRestored: (path: string) => Promise<StateStore>;
-  /** Where the configuration says that secrets keys are; missing: in the identity. */
+  /** The configured source of secrets keys; missing: they are in the identity. */
   readonly keySource?: KeySource;
   readonly crashPoint?: CrashPoint;
 }
 
 const fileMode = 0o600;
-/** Certificates and public keys: what else is there is private. */
+/** Certificates and public keys: every other file is private. */
 const publicName = /\.pem$|\/complete$/;
 const publicFileMode = 0o644;
 const limits = { entriesMax: filesMax + 1, contentBytesMax: 2 ** 40, headerBytesMax: 64 * 1024 };
 
-/** Takes it; answers what it held. Throws `BackupError`. */
+/** Restores the backup; returns its manifest. Throws `BackupError`. */
 export async function restoreBackup(
   config: ControlPlaneConfig,
   from: string,
@@ -75,7 +75,7 @@ export async function restoreBackup(
   }
 }
 
-/** Private keys lie in the identity as they were. */
+/** The private keys are stored in the identity as they were before the backup. */
 async function openSealedKeys(
   staging: Staging,
   manifest: Manifest,
@@ -94,7 +94,7 @@ async function openSealedKeys(
   }
 }
 
-/** Makes the store another incarnation. */
+/** Makes the store a new incarnation. */
 async function openStaged(path: string, parts: RestoreParts): Promise<void> {
   const problem = sqliteFileProblem(path);
   if (problem !== undefined) throw new BackupError(problem);
@@ -130,12 +130,12 @@ async function unpack(from: string, staging: Staging, parts: RestoreParts): Prom
   }
 }
 
-/** Names come from a manifest that was read: those of the identity have no folders in them. */
+/** The names come from a parsed manifest: those of the identity contain no folders. */
 function stagedPath({ folder, store }: Staging, name: string): string {
   return name === storeName && store !== undefined ? store.path : `${folder}/${name}`;
 }
 
-/** What lies on the disk is what the manifest says, whatever was written. */
+/** Compares the files on disk with the manifest. */
 async function checkStaged(
   from: string,
   staging: Staging,
@@ -153,7 +153,7 @@ async function checkStaged(
 
 type Entries = ReturnType<typeof readTar>;
 
-/** The first two entries. */
+/** Reads the first two entries. */
 async function readManifest(from: string, entries: Entries): Promise<Manifest> {
   const text = await smallEntry(from, entries, manifestName);
   const sum = await smallEntry(from, entries, manifestSumName);
@@ -187,7 +187,7 @@ async function unpackFile(
   }
 }
 
-/** As the first start made them. */
+/** Sets the modes that a first start sets. */
 async function setModes(staging: Staging, manifest: Manifest, disk: Disk): Promise<void> {
   for (const { name } of manifest.files) {
     if (!name.startsWith(identityPrefix)) continue;
@@ -197,7 +197,7 @@ async function setModes(staging: Staging, manifest: Manifest, disk: Disk): Promi
   }
 }
 
-/** The configuration is of the same kind, and its keys open what is in the store. */
+/** The configured driver is the same, and the configured keys open the secrets of the store. */
 async function checkFits(
   { store }: ControlPlaneConfig,
   manifest: Manifest,

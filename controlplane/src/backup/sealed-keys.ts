@@ -1,7 +1,8 @@
 /**
- * What of the identity goes into a backup as it is, sealed, or not at all. Where the key of secrets
- * is kept apart, a backup that is lost opens nothing: its private keys are sealed as `ca.sealed`
- * is, by whoever has that key: the running control plane, or else the program that backs up.
+ * Decides which identity files a backup contains as they are, sealed, or not at all. Where the
+ * secrets key is kept elsewhere, a lost backup opens nothing: its private keys are sealed in the
+ * same way as `ca.sealed`. The program that has the key seals them: the running control plane, or
+ * else the backup program.
  */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
@@ -9,10 +10,10 @@ import type { Disk, LargeFiles } from '@rackwright/platform';
 import type { Secrets } from '../secrets/index.ts';
 
 const sealedSuffix = '.sealed';
-/** The keys that seal: in a backup only when they are kept beside what they seal. */
+/** The sealing keys: a backup contains them only when they are kept next to the sealed data. */
 const secretsKeyFile = 'secrets.key';
 
-/** How a file of the identity goes into a backup. `ca.sealed` is sealed as it is. */
+/** How a backup contains a file of the identity. `ca.sealed` is already sealed. */
 export function handlingOf(name: string): 'asItIs' | 'sealed' | 'leftOut' {
   if (name.endsWith('.token')) return 'leftOut';
   return name.endsWith('.key') && name !== secretsKeyFile ? 'sealed' : 'asItIs';
@@ -46,12 +47,12 @@ export function sealedName(name: string): string {
   return `${name}${sealedSuffix}`;
 }
 
-/** The name of what is sealed in it; undefined: it is not one of these. */
+/** The name of the file sealed in it; undefined: it is not a sealed file. */
 export function nameInside(name: string): string | undefined {
   return name.endsWith(`.key${sealedSuffix}`) ? name.slice(0, -sealedSuffix.length) : undefined;
 }
 
-/** What was sealed. Throws `SecretError`, or an error of its form. */
+/** The opened file. Throws `SecretError`, or an error of its format. */
 export function openKey(
   secrets: Pick<Secrets, 'openBytes'>,
   name: string,
@@ -62,7 +63,7 @@ export function openKey(
   return secrets.openBytes(contextOf(name), value);
 }
 
-/** A file that was renamed opens as nothing. */
+/** The name is part of the context: a renamed file does not open. */
 function contextOf(name: string): string {
   return `backup of identity/${name}`;
 }

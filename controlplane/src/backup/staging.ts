@@ -1,12 +1,12 @@
 /**
- * Where a restoration has its files before they get their places, and how one that died is told
- * from one that came to its end.
+ * Where a restore keeps its files before they are moved to their places, and how an unfinished
+ * restore is distinguished from a finished one.
  *
  * Invariants:
- * 1. The folder `restoring` is there before anything else of a restoration is, and goes last.
- * 2. The store gets its place as a second name of the file that is staged beside it: whether the
- *    file in that place is a restoration's can then be seen, and only such a one is taken away.
- * 3. The identity moves last. Once it has its place, all has.
+ * 1. The folder `restoring` is created before any other file of a restore, and is removed last.
+ * 2. The store gets its place as a hard link to the staged file next to it. So a restore can
+ *    recognize its own file in that place, and removes no other.
+ * 3. The identity is moved last. Once it is in place, everything is.
  */
 import type { Disk, LargeFiles } from '@rackwright/platform';
 import type { ControlPlaneConfig } from '../config.ts';
@@ -21,14 +21,14 @@ type Places = Pick<ControlPlaneConfig, 'dataFolder' | 'store'>;
 
 const folderMode = 0o700;
 const emptyFolderOnly = 'a backup is taken into an empty folder only';
-/** What a file system has of its own. */
+/** Entries that a file system creates itself. */
 const ignoredNames: ReadonlySet<string> = new Set(['lost+found']);
 
-/** Paths of the stage. */
+/** Paths of the staging folders. */
 export interface Staging {
   readonly folder: string;
   readonly identity: string;
-  /** On the file system of the store's place; missing for a store that is no file. */
+  /** On the same file system as the store's place; missing for a store that is not a file. */
   readonly store?: { readonly folder: string; readonly path: string; readonly place: string };
 }
 
@@ -47,7 +47,7 @@ export function stagingOf({ dataFolder, store }: Places): Staging {
   }
 }
 
-/** Makes the stage. Throws `BackupError` when anything is where the backup is to be. */
+/** Creates the staging folders. Throws `BackupError` when the destination is not empty. */
 export async function openStage(config: Places, parts: StagingParts): Promise<Staging> {
   const staging = stagingOf(config);
   await mustBeEmpty(config, staging, parts);
@@ -72,10 +72,10 @@ async function mustBeEmpty(
   }
 }
 
-/** What an earlier restoration has left: nothing, less than the whole, or the whole. */
+/** What an earlier restore has left: nothing, a part, or everything. */
 export type Leftover = 'nothing' | 'unfinished' | 'finished';
 
-/** How far an earlier restoration came. */
+/** How far an earlier restore got. */
 export async function leftoverOf(config: Places, disk: Disk): Promise<Leftover> {
   const { folder, identity } = stagingOf(config);
   if ((await disk.stat(folder)) === undefined) return 'nothing';
@@ -85,8 +85,8 @@ export async function leftoverOf(config: Places, disk: Disk): Promise<Leftover> 
 }
 
 /**
- * Takes the stage away, and a store in its place when the identity did not follow. May be cut short
- * anywhere and repeated.
+ * Removes the staging folders, and a placed store when the identity was not placed. May be
+ * interrupted anywhere and repeated.
  */
 export async function clearStage(
   config: Places,
@@ -108,8 +108,8 @@ export async function clearStage(
 }
 
 /**
- * For the start of a control plane: throws when a restoration died before its end, and clears up
- * after one that died behind it.
+ * For the start of a control plane: throws when a restore died before its end, and cleans up when
+ * it died after its end.
  */
 export async function settleRestoration(config: Places, parts: StagingParts): Promise<void> {
   const leftover = await leftoverOf(config, parts.disk);
@@ -121,7 +121,7 @@ export async function settleRestoration(config: Places, parts: StagingParts): Pr
   );
 }
 
-/** Gives the staged files their places. */
+/** Moves the staged files to their places. */
 export async function placeAll(
   { dataFolder }: Places,
   { identity, store }: Staging,
@@ -129,7 +129,7 @@ export async function placeAll(
   crashPoint: (name: string) => void,
 ): Promise<void> {
   if (store !== undefined) {
-    // What is in a log beside the store would not come along.
+    // A link to the file would lose the content of a write-ahead log next to it.
     const found = await files.list(store.folder);
     const log = found.find(({ name, sizeBytes }) => name.endsWith('-wal') && sizeBytes > 0);
     if (log !== undefined) throw new BackupError(`${store.folder}/${log.name} is not empty`);

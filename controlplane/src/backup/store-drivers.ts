@@ -1,4 +1,4 @@
-/** What differs between stores in a backup. A driver without a row does not compile. */
+/** How store drivers differ in a backup. A driver without a row does not compile. */
 import type { StoreDriver } from '../config.ts';
 
 export interface StoreInBackup {

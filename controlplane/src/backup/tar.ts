@@ -3,7 +3,7 @@ const blockBytes = 512;
 const nameBytesMax = 100;
 const octalSizeMax = 0o77777777777;
 
-/** The header before a file's contents; all files are its owner's only. */
+/** The header before a file's contents; all files are readable only by their owner. */
 export function tarHeader(name: string, sizeBytes: number, atMs: number): Uint8Array {
   if (Buffer.byteLength(name) > nameBytesMax) throw new Error(`${name} is too long for an archive`);
   const block = Buffer.alloc(blockBytes);
@@ -33,10 +33,10 @@ export function tarHeader(name: string, sizeBytes: number, atMs: number): Uint8A
   return block;
 }
 
-/** What fills a file's contents up to whole blocks. */
+/** The padding of a file's contents to whole blocks. */
 export function tarPadding(sizeBytes: number): Uint8Array {
   return new Uint8Array((blockBytes - (sizeBytes % blockBytes)) % blockBytes);
 }
 
-/** What ends an archive. */
+/** The end of an archive. */
 export const tarEnd: Uint8Array = new Uint8Array(2 * blockBytes);

@@ -1,23 +1,23 @@
 /**
- * Field masks of Update: which fields of a message another one replaces.
+ * Field masks of Update: which fields of a message are replaced by those of another.
  *
  * Invariants:
- * 1. Only paths of the closed list that the resource allows are applied; every other is a
+ * 1. Only paths of the closed list that the resource permits are applied; every other path is a
  *    violation that names it.
  * 2. A field that the mask names and the source leaves unset becomes unset: presence is respected.
  * 3. Without a mask, the fields that the source has set are meant (AIP-134).
- * 4. One entry of a map that is allowed is named by its key, "labels.site", or by its key in
- *    backticks, "spec.pins.`hosts/h1`" (AIP-161): the other entries stay. An entry that the source
- *    lacks is removed.
+ * 4. One entry of a permitted map is named by its key, "labels.site", or by its key in backticks,
+ *    "spec.pins.`hosts/h1`" (AIP-161): the other entries stay. An entry that the source lacks is
+ *    removed.
  */
 import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import type { FieldMask } from '@bufbuild/protobuf/wkt';
 import { quote, type Violations } from './violations.ts';
 
-/** Paths that one mask may have. */
+/** The most paths of one mask. */
 const pathsMax = 64;
-/** A key of a map as it stands in a path: in backticks, or plain. */
+/** A key of a map in a path: in backticks, or plain. */
 const keyShape = /^(?:`([^`]+)`|([^`]+))$/;
 
 /** A field to replace, or one entry of a map. */
@@ -70,7 +70,7 @@ export function applyMask<D extends DescMessage>(
   }
 }
 
-/** What a path names; undefined: no field, and no entry of a map. */
+/** The field or map entry of a path; undefined: it is neither. */
 function placeOf(schema: DescMessage, path: string): Place | undefined {
   const parts = path.split('.');
   let desc: DescMessage | undefined = schema;
@@ -80,7 +80,7 @@ function placeOf(schema: DescMessage, path: string): Place | undefined {
     const steps = parts.slice(0, index + 1);
     if (steps.length === parts.length) return { steps };
     if (field.fieldKind === 'map') {
-      // A key may have dots of its own: it is all that follows.
+      // A key may contain dots: it is the rest of the path.
       const [, quoted, plain] = keyShape.exec(parts.slice(index + 1).join('.')) ?? [];
       const key = quoted ?? plain;
       return key === undefined ? undefined : { steps, key };

@@ -1,4 +1,4 @@
-/** Lists that are filtered and sorted as people ask. */
+/** Lists with the filter and the order of a request. */
 import { invalidArgument } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import {
@@ -13,12 +13,12 @@ import {
 import { type Page, type PageRequest, pageBytesMax, pageSizeOf } from './paging.ts';
 import { badToken, formatPageToken, parsePageToken } from './position.ts';
 
-/** The filter of a request. Throws `invalidArgument` with the position of what is wrong. */
+/** The filter of a request. Throws `invalidArgument` with the position of the error. */
 export function filterOf<T>(fields: Fields<T>, text: string): Filter<T> {
   return refusing('filter', () => parseFilter(text, fields));
 }
 
-/** The order of a request; undefined where none is asked for. Throws as `filterOf`. */
+/** The order of a request; undefined when it has none. Throws as `filterOf`. */
 export function orderOf<T>(fields: Fields<T>, text: string): Order<T> | undefined {
   return refusing('order_by', () => parseOrder(text, fields));
 }
@@ -32,14 +32,14 @@ function refusing<T>(field: string, parse: () => T): T {
   }
 }
 
-/** What is sorted, and how what comes to be listed is read. */
+/** The rows to sort, and how a listed row is read. */
 export interface Sorted<R, T> {
   /** In slices, as they are found. */
   readonly rows: AsyncIterable<readonly R[]>;
   readonly order: Order<R>;
   /** Unique; of two rows that are equal otherwise, the lesser name comes first. */
   readonly nameOf: (row: R) => string;
-  /** The item, with its size in bytes; undefined: it is none any more. */
+  /** The item, with its size in bytes; undefined: it no longer exists. */
   readonly read: (row: R) => Promise<{ readonly item: T; readonly bytes: number } | undefined>;
 }
 
@@ -49,9 +49,9 @@ interface Place {
 }
 
 /**
- * One page of the rows in their order. Keeps no more rows than a page has and `skip` leaves out,
- * and begins behind the place at which the page before has ended, whatever has changed since.
- * `filter` as in `listPage`.
+ * One page of the rows in their order. It keeps at most as many rows in memory as the page and
+ * `skip` need. It begins after the place where the previous page ended, also when rows have changed
+ * since. `filter` as in `listPage`.
  */
 export async function sortedPage<R, T>(
   store: StateStore,
@@ -88,23 +88,23 @@ export async function sortedPage<R, T>(
   return { items, nextPageToken: formatPageToken(store, filter, place) };
 }
 
-/** What a request asks of a list whose items are at hand, as the runs of one host. */
+/** A request for a list whose items are in memory, such as the runs of one host. */
 export interface ListRequest extends PageRequest {
   readonly filter: string;
   readonly orderBy: string;
 }
 
-/** Items that are at hand, and what they are filtered and sorted by. */
+/** Items in memory, and the fields for filter and order. */
 export interface ListedItems<T> {
   readonly fields: Fields<T>;
   readonly items: AsyncIterable<readonly T[]> | readonly (readonly T[])[];
   readonly nameOf: (item: T) => string;
   readonly bytesOf: (item: T) => number;
-  /** Where no order is asked for: by this one. */
+  /** The default order. */
   readonly usually: string;
 }
 
-/** One page of items that match, in the order that is asked for. Throws `invalidArgument`. */
+/** One page of matching items, in the requested order. Throws `invalidArgument`. */
 export async function pageOfItems<T>(
   store: StateStore,
   { fields, items, nameOf, bytesOf, usually }: ListedItems<T>,
@@ -122,7 +122,7 @@ export async function pageOfItems<T>(
   return await sortedPage(store, { rows: rows(), order, nameOf, read }, request, bound);
 }
 
-/** Into what is sorted, of which only the first `most` are kept. */
+/** Inserts into a sorted list, of which only the first `most` are kept. */
 function insert<P extends Place>(
   sorted: P[],
   place: P,
@@ -141,7 +141,7 @@ function insert<P extends Place>(
   if (sorted.length > most) sorted.pop();
 }
 
-/** Throws `invalidArgument` for what no page of such an order has ended with. */
+/** Throws `invalidArgument` for a text that is not the end of a page in such an order. */
 function placeOf(text: string, length: number): Place | undefined {
   if (text === '') return undefined;
   const key = parsedList(text);

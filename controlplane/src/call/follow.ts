@@ -7,7 +7,7 @@ import { startOver } from './position.ts';
 
 /**
  * Every change of these collections after `from`, until `signal` aborts. Throws `outOfRange` when
- * the store cannot tell all of them, so that a stream never goes on with a gap.
+ * the store no longer has all of them, so that a stream never continues with a gap.
  */
 export async function* follow(
   store: StateStore,
@@ -36,8 +36,8 @@ export async function* follow(
 export type Ticked<T> = { readonly kind: 'item'; readonly item: T } | { readonly kind: 'tick' };
 
 /**
- * The items as they come, and a tick in each interval, however many wait; one timer for all items
- * in between.
+ * The items as they come, and a tick in each interval, also when many items wait; the ticks share
+ * one timer.
  */
 export async function* withTicks<T>(
   items: AsyncIterable<T>,

@@ -1,4 +1,4 @@
-/** A host as people see it: its record with what is served from elsewhere, and its etag. */
+/** A host in API form: its record, the parts from other sources, and its etag. */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   type Host,
@@ -20,12 +20,12 @@ export function hostKey(hostId: HostId): string {
   return storeKey('hosts', hostId);
 }
 
-/** Key of what was observed of a host. */
+/** Key of the observed facts of a host. */
 export function factsKey(hostId: HostId): string {
   return storeKey('facts', hostId);
 }
 
-/** Keys of the hosts behind the key `after` whose field has this value, as the view has them. */
+/** Keys of the hosts after the key `after` whose field has this value, from the fleet view. */
 export function* hostKeysBy(
   view: Pick<RpcDependencies['fleetView'], 'idsBy'>,
   field: 'rack' | 'credential',
@@ -37,8 +37,8 @@ export function* hostKeysBy(
 }
 
 /**
- * Records of the hosts whose field has this value, now; those in sight, in order of their keys.
- * Throws for a host whose record cannot be decoded: it may be one of them.
+ * Present records of the hosts in sight whose field has this value, in order of their keys. Throws
+ * for a host whose record cannot be decoded: it may be one of them.
  */
 export async function hostsBy(
   { store, fleetView }: Pick<RpcDependencies, 'store' | 'fleetView'>,
@@ -52,25 +52,25 @@ export async function hostsBy(
   for await (const entry of entriesOf(store, keys)) {
     const record = sharedRecordOf(store, wire.HostRecordSchema, entry);
     const { spec } = record.host ?? {};
-    // It may have changed since the view was asked.
+    // It may have changed since the view was read.
     if ((field === 'rack' ? spec?.rack : spec?.bmc?.credential) === value) records.push(record);
   }
   return records;
 }
 
-/** What the stored and the served parts of a host are read from. */
+/** The sources of the stored and the computed parts of a host. */
 export interface PresentDependencies extends Pick<RpcDependencies, 'store'> {
   readonly hosts: Pick<HostsPort, 'agentConnected' | 'progressOf' | 'queuePosition'>;
 }
 
-/** The host as it is answered. `facts` of another uid belong to a predecessor and are left out. */
+/** The host in API form. `facts` of another uid belong to a predecessor and are left out. */
 export function presentHost(
   deps: PresentDependencies,
   record: wire.HostRecord,
   revision: Revision,
   facts: wire.HostFacts | undefined,
 ): Host {
-  // What is answered differs from the record at its top only.
+  // A shallow copy is enough: only top-level fields differ from the record.
   const host = record.host === undefined ? create(HostSchema) : { ...record.host };
   host.etag = formatPosition(deps.store, revision);
   if (record.change?.time !== undefined) host.updateTime = record.change.time;
@@ -105,7 +105,7 @@ export async function readHost(
   return { host: presentHost(deps, record, revision, facts), record, revision };
 }
 
-/** What was observed of one host. */
+/** The observed facts of one host. */
 export async function readFacts(
   { store }: Pick<RpcDependencies, 'store'>,
   hostId: HostId,

@@ -63,14 +63,14 @@ export function nameProblem(collection: CollectionName, name: string): string | 
   return name === '' ? `is missing; it ${wanted}` : `is ${quote(name)}; it ${wanted}`;
 }
 
-/** The id in `name`. Throws `invalidArgument` naming `field`. */
+/** The id in `name`. Throws `invalidArgument` that names `field`. */
 export function requireName(collection: CollectionName, name: string, field = 'name'): string {
   const found = parseName(collection, name);
   if (found !== undefined) return found;
   throw invalidArgument([{ field, description: nameProblem(collection, name) ?? '' }]);
 }
 
-/** R8: a value that this version does not know is never taken for another. */
+/** R8: an unknown value is never taken for a known one. */
 export function isKnown(values: Readonly<Record<string, number>>, value: number): boolean {
   return Object.values(values).includes(value);
 }

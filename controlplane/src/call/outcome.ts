@@ -1,4 +1,4 @@
-/** What the host loop answered, as the API says it. */
+/** Results of the host loop in API form. */
 import {
   aborted,
   type FieldViolation,
@@ -10,7 +10,7 @@ import {
 import type { Revision } from '@rackwright/store';
 import type { HostRequestOutcome } from './ports.ts';
 
-/** The host after an accepted request. Throws what refuses it. */
+/** The host after an accepted request. Throws the refusal. */
 export function answerOf(
   outcome: HostRequestOutcome,
   name: string,

@@ -6,15 +6,15 @@ import { formatPageToken, parseKeyToken } from './position.ts';
 
 export const pageSizeDefault = 100;
 export const pageSizeMax = 1_000;
-/** Entries that one page looks at. One that has looked at so many ends early, empty perhaps. */
+/** Entries that one page reads. A page that has read so many ends early, perhaps empty. */
 export const lookedMax = 1_000;
-/** A page ends early when it exceeds this; the transport carries 4 MiB. */
+/** A page ends early when it exceeds this size; the transport's maximum is 4 MiB. */
 export const pageBytesMax = 2 * 1024 * 1024;
 
-/** What is done at a stretch, milliseconds; then others have their turn. */
+/** The longest work without a break, milliseconds; then other calls run. */
 export const sliceMs = 3;
 
-/** `read`, with a turn for others whenever it was called for long enough at a stretch. */
+/** `read`, with a break for other calls whenever it has run for `sliceMs`. */
 export function inSlices<T>(
   clock: Pick<Clock, 'nowMs' | 'after'>,
   read: (entry: Entry) => Promise<T>,
@@ -22,7 +22,7 @@ export function inSlices<T>(
   let beganMs = clock.nowMs();
   return async (entry) => {
     const readMs = clock.nowMs() - beganMs;
-    // A clock that was set back says nothing of how long it was.
+    // After the clock was set back, the elapsed time is unknown.
     if (readMs >= sliceMs || readMs < 0) {
       await pause(clock, 0);
       beganMs = clock.nowMs();
@@ -43,10 +43,11 @@ export interface Page<T> {
 
 /**
  * One page of the records directly below `prefix`, or of those that `isListed`, in the order of
- * their keys. Of several prefixes, in ascending order, none is below another. `read` turns an entry
- * into an item, or leaves it out; `filter` identifies what it leaves out. An item counts as its
- * stored record does, unless it is sent as more than that. Reads what it answers, and what `read`
- * and `isListed` leave out on the way; of what `read` is asked about at most `lookedMax`.
+ * their keys. When there are several prefixes, they are in ascending order and none is below
+ * another. `read` makes an item of an entry, or leaves it out; `filter` identifies the filter in
+ * page tokens. The size of an item is that of its stored record, unless it is sent as more. Reads
+ * the returned records and those that `read` and `isListed` leave out on the way; `read` is called
+ * for at most `lookedMax`.
  */
 export async function listPage<T>(
   store: StateStore,
@@ -70,8 +71,8 @@ export async function listPage<T>(
 type Entries = AsyncGenerator<Entry, void, undefined>;
 
 /**
- * One page of what `source` yields behind the key `after`, in the order of keys; `size` is how much
- * a page takes at most. Otherwise as `listPage`.
+ * One page of what `source` yields after the key `after`, in the order of keys; `size` is the
+ * largest page. Otherwise as `listPage`.
  */
 export async function pageOf<T>(
   store: StateStore,
@@ -105,7 +106,7 @@ export async function pageOf<T>(
   return { items, nextPageToken: '' };
 }
 
-/** Those of these keys, in their order, that the store has. */
+/** The entries of these keys that exist, in the same order. */
 export async function* entriesOf(store: StateStore, keys: Iterable<string>): Entries {
   for (const key of keys) {
     const found = await answered(store.get(key));
@@ -113,7 +114,7 @@ export async function* entriesOf(store: StateStore, keys: Iterable<string>): Ent
   }
 }
 
-/** The entries under `prefix` behind the key `after`; the first read is of `first` entries. */
+/** The entries under `prefix` after the key `after`; the first read has `first` entries. */
 async function* entriesBehind(
   store: StateStore,
   prefix: string,
@@ -126,8 +127,8 @@ async function* entriesBehind(
 }
 
 /**
- * The page size to use (AIP-158): the default where none is named, and never more than the maximum.
- * A negative one does not exist on the wire.
+ * The page size to use (AIP-158): the default when the request has none, and never more than the
+ * maximum. The wire type excludes negative sizes.
  */
 export function pageSizeOf(pageSize: number | undefined): number {
   return Math.min(pageSize || pageSizeDefault, pageSizeMax);

@@ -1,6 +1,6 @@
 /**
- * What the services need of the rest of the control plane: the host loop behind one interface, so
- * that nothing here can start work or write a host's state by itself.
+ * What the services need from the rest of the control plane. The host loop is behind one interface,
+ * so that no service can start work or write a host's state itself.
  */
 import {
   type Explanation,
@@ -27,39 +27,39 @@ import type { Batches, Workflows } from '../workflow/index.ts';
 export type HostRequestOutcome =
   /** Done, or already done by an earlier request with the same id. */
   | { readonly kind: 'accepted'; readonly record: wire.HostRecord; readonly revision: Revision }
-  /** The host is gone: what was asked ended its record at once. */
+  /** The host is gone: the request ended its record at once. */
   | { readonly kind: 'removed' }
   | (Refusal & { readonly kind: 'refused' })
   | { readonly kind: 'notFound' };
 
 /** The host loop. */
 export interface HostsPort {
-  /** `hostId` as in "hosts/ID"; with `expectedRevision` a changed host refuses with `aborted`. */
+  /** `hostId` as in "hosts/ID"; with `expectedRevision`, a changed host refuses with `aborted`. */
   request(
     hostId: HostId,
     request: HostRequest,
     by: Requester,
     expectedRevision?: Revision,
   ): Promise<HostRequestOutcome>;
-  /** Something that the host depends on has changed: look again. */
+  /** Something that the host depends on has changed: reconcile it. */
   wake(hostId: HostId): void;
   /** What the host waits for; undefined when there is no such host. */
   explain(hostId: HostId): Promise<Explanation | undefined>;
-  /** Computes something of a host from what its next turn would be decided by. */
+  /** Computes a value from the same data that the host's next decision would use. */
   consider<T>(
     hostId: HostId,
     of: (record: wire.HostRecord, context: HostContext) => T,
   ): Promise<T | undefined>;
-  /** How long runs of the host and their steps usually take. */
+  /** The usual durations of the host's runs and their steps. */
   usualOf(hostId: HostId): Promise<UsualTimes>;
-  /** Percent of the present step; memory only. */
+  /** Percent of the present step; only in memory. */
   progressOf(hostId: HostId): Progress | undefined;
-  /** Where the host's run stands in the queue that it waits in, from 1. */
+  /** The position of the host's run in its queue, from 1. */
   queuePosition(record: wire.HostRecord): number | undefined;
   agentConnected(rackId: RackId): boolean;
 }
 
-/** Machines that were discovered and are no hosts. */
+/** Discovered machines that are not hosts. */
 export type DiscoveryPort = Pick<
   Discovery,
   'accept' | 'listedIn' | 'remarksOf' | 'wake' | 'wakeRack'
@@ -71,7 +71,7 @@ export interface RpcDependencies {
   readonly random: Random;
   readonly log: Log;
   readonly hosts: HostsPort;
-  /** Everything that is asked about more than one host; it shows what is out of scope, too. */
+  /** Queries about more than one host; the view includes hosts out of scope. */
   readonly fleetView: Pick<
     FleetView,
     'candidates' | 'caughtUp' | 'collection' | 'counts' | 'countsBy' | 'idsBy' | 'row' | 'rows'
@@ -80,9 +80,9 @@ export interface RpcDependencies {
   readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
   readonly batches: Pick<Batches, 'look' | 'openIds'>;
   readonly pools: Pick<Pools, 'look' | 'known'>;
-  /** Looks tags up; missing: nobody does. */
+  /** Resolves tags; missing: tags are not resolved. */
   readonly resolve?: ResolveImage;
-  /** What agents say of images that they fetch beforehand. */
+  /** The progress of agents with prefetched images. */
   readonly prefetched?: Pick<PrefetchProgress, 'of'>;
   readonly identity: Pick<
     Identity,
@@ -97,34 +97,34 @@ export interface RpcDependencies {
   >;
   /** Finds the rack of an agent's key. */
   readonly rackKeys: Pick<RackKeys, 'rackOf' | 'wrote'>;
-  /** Missing: the key of secrets can be neither looked at nor changed. */
+  /** Missing: the secrets key can be neither read nor changed. */
   readonly secretsKeeper?: Pick<SecretsKeeper, 'look' | 'rotate'>;
-  /** What steps' programs write, as far as agents are connected here. */
+  /** The output of steps' programs, from agents connected to this replica. */
   readonly stepLogs: Pick<StepLogs, 'read' | 'onChange'>;
-  /** Asks BMCs through agents that are connected here; missing: none is. */
+  /** Asks BMCs through agents connected to this replica; missing: there are none. */
   readonly bmcReads?: Pick<BmcReads, 'ask'>;
-  /** Shows consoles through them. */
+  /** Shows consoles through these agents. */
   readonly consoles?: Pick<ConsoleViews, 'open'>;
   /** This replica, as rack records name it. */
   readonly replicaId: string;
-  /** Records what is asked; without it nothing is recorded. */
+  /** Records calls; without it nothing is recorded. */
   readonly audit?: AuditTrail;
-  /** Who calls: "user:NAME", "token:NAME", "oidc:SUBJECT". */
+  /** The caller: "user:NAME", "token:NAME", "oidc:SUBJECT". */
   readonly actor: string;
   readonly principal: Principal;
-  /** Somebody who is no token of ours may make tokens, too. */
+  /** Callers without a token of ours may create tokens, too. */
   readonly otherAdmins?: boolean;
-  /** "host:port" at which agents reach their port. */
+  /** "host:port" of the agents' port. */
   readonly agentEndpoint: string;
-  /** What is wrong with the certificate authorities, a line each; without it nothing is said. */
+  /** Problems of the certificate authorities, a line each; without it none are shown. */
   readonly trustFaults?: () => readonly string[];
-  /** Of the call (W3C Trace Context); unset: it has none. */
+  /** The trace parent of the call (W3C Trace Context); unset: none. */
   readonly traceParent?: string;
-  /** "host:port" at which they join, as far as that is known. */
+  /** "host:port" for enrolment, if it is known. */
   readonly enrolmentEndpoint?: string;
 }
 
-/** Who asks, and under which id the record remembers it. */
+/** The caller, and the request id under which the record remembers the request. */
 export function requester(
   {
     actor,

@@ -1,6 +1,6 @@
 /**
- * Etags, page tokens and watch positions: texts that clients hand back unread. Each carries the
- * store's incarnation, so that one from before a restore is recognized instead of believed.
+ * Etags, page tokens and watch positions: opaque texts that clients return unchanged. Each contains
+ * the store's incarnation, so that one from before a restore is recognized and not trusted.
  */
 import { ApiFailure, aborted, invalidArgument } from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
@@ -25,8 +25,8 @@ function parsePosition(text: string): Position | undefined {
 }
 
 /**
- * The revision that an etag stands for; undefined for the empty etag, which matches anything.
- * Throws `aborted` when it is of another incarnation, `invalidArgument` when it is none.
+ * The revision of an etag; undefined for the empty etag, which matches anything. Throws `aborted`
+ * for another incarnation, and `invalidArgument` for an invalid etag.
  */
 export function revisionOfEtag(store: StateStore, etag: string): Revision | undefined {
   if (etag === '') return undefined;
@@ -71,20 +71,20 @@ export function revisionOfPosition(store: StateStore, position: string): Revisio
   );
 }
 
-/** A watch cannot go on from where it is. */
+/** A watch cannot continue from its position. */
 export function startOver(reason: string, why: string): ApiFailure {
   const message = `${why} Start again without a position: every resource is then sent anew.`;
   return new ApiFailure({ kind: 'outOfRange', reason, message });
 }
 
-/** Where a page ends: the key of its last resource. */
+/** The end of a page: the key of its last resource. */
 export function formatPageToken(store: StateStore, filter: string, lastKey: string): string {
   return Buffer.from(JSON.stringify([store.incarnation, filter, lastKey])).toString('base64url');
 }
 
 /**
  * The key after which the page begins; '' for the first page. Throws `invalidArgument` when the
- * token is none, is of another incarnation, or was made for another filter.
+ * token is invalid, of another incarnation, or made for another filter.
  */
 export function parsePageToken(store: StateStore, filter: string, token: string): string {
   if (token === '') return '';
@@ -101,7 +101,7 @@ export function parsePageToken(store: StateStore, filter: string, token: string)
   return lastKey;
 }
 
-/** As `parsePageToken`, of a list in the order of the store's keys: the answer is a key, or ''. */
+/** As `parsePageToken`, for a list in the order of the store's keys: returns a key, or ''. */
 export function parseKeyToken(store: StateStore, filter: string, token: string): string {
   const key = parsePageToken(store, filter, token);
   if (key === '' || isKey(key)) return key;
@@ -125,7 +125,7 @@ function readToken(token: string): unknown[] {
   }
 }
 
-/** A page token that is refused. */
+/** The error for an invalid page token. */
 export function badToken(description: string): ApiFailure {
   return invalidArgument([{ field: 'page_token', description }]);
 }

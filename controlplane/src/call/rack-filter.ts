@@ -5,8 +5,9 @@ import { answered } from '../records/index.ts';
 import { requireName } from './names.ts';
 
 /**
- * Refuses a filter by a rack that does not exist: without this a mistyped name and a rack without
- * hosts give the same empty list. Empty means every rack. Throws `invalidArgument` or `notFound`.
+ * Refuses a filter by a rack that does not exist: otherwise a mistyped name and a rack without
+ * hosts would give the same empty list. Empty means every rack. Throws `invalidArgument` or
+ * `notFound`.
  */
 export async function checkRackFilter(store: StateStore, rack: RackName): Promise<void> {
   if (rack === '') return;

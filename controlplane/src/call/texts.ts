@@ -9,7 +9,7 @@ const labelValueCharsMax = 63;
 const reasonCharsMax = 500;
 const requestId = /^[A-Za-z0-9._:-]{1,64}$/;
 
-/** Any character that terminals or logs would act on. */
+/** Any character that controls a terminal or a log. */
 export const controlCharacters = /\p{Cc}/u;
 
 /** Labels: at most 64, keys like "site" or "example.com/site", values up to 63 characters. */

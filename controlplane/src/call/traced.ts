@@ -1,4 +1,7 @@
-/** Calls as spans: each continues the trace of its caller, or begins one, for what it starts. */
+/**
+ * Calls as spans: each continues the trace of its caller, or begins a trace for the work that it
+ * starts.
+ */
 import { ApiFailure, type BoundService, type CallContext } from '@rackwright/messages';
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
@@ -13,14 +16,17 @@ type AnyHandler = BoundService['handlers'][string];
 export interface CallTracing {
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly random: Random;
-  /** Unset: nobody records spans, and what a call starts is of its caller's trace at most. */
+  /** Unset: no spans are recorded, and work that a call starts has at most its caller's trace. */
   readonly recordSpan?: RecordSpan | undefined;
 }
 
 export interface TracedCalls {
   /** The same services; every unary call is a span. */
   traced(services: readonly BoundService[]): BoundService[];
-  /** The traceparent for what a call starts; undefined: neither its caller nor we trace. */
+  /**
+   * The traceparent for work that a call starts; undefined: neither the caller nor this program
+   * traces.
+   */
   traceOf(context: CallContext): string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Collects everything wrong with a request, so that it is all said at once. */
+/** Collects every violation of a request, so that one response names all of them. */
 import { type FieldViolation, invalidArgument } from '@rackwright/messages';
 
 export class Violations {
@@ -9,12 +9,12 @@ export class Violations {
     this.#found.push({ field, description });
   }
 
-  /** Adds when there is a problem. */
+  /** Adds the problem, if there is one. */
   addIf(field: string, problem: string | undefined): void {
     if (problem !== undefined) this.add(field, problem);
   }
 
-  /** Adds everything that another one has found. */
+  /** Adds all violations of another collection. */
   addAll(other: Violations): void {
     this.#found.push(...other.#found);
   }
@@ -29,7 +29,7 @@ export class Violations {
   }
 }
 
-/** The text as it is shown in a message: quoted and bounded. */
+/** The text in the form for messages: quoted and bounded. */
 export function quote(text: string): string {
   const shownCharsMax = 80;
   return JSON.stringify(text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}…` : text);

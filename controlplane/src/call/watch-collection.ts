@@ -2,9 +2,10 @@
  * Watching a collection: every record once, then every change in order.
  *
  * Invariants:
- * 1. No gap. The listing says from where to follow; what cannot be followed ends the stream.
- * 2. What is filtered out is told as deleted once, if it was told before or may have been: a watch
- *    that was resumed does not know.
+ * 1. There is no gap. The listing says from where to follow; if the store cannot follow from there,
+ *    the stream ends.
+ * 2. A record that is filtered out is reported as deleted once, if it was reported before or may
+ *    have been: a resumed watch does not know.
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { StateStore } from '@rackwright/store';
@@ -12,14 +13,14 @@ import { answered, isDirectlyBelow, type Kept } from '../records/index.ts';
 import { follow } from './follow.ts';
 import { formatPosition, revisionOfPosition } from './position.ts';
 
-/** The numbers that every watch of a collection gives the kinds of what it tells. */
+/** The enum values of every watch for the kinds of its responses. */
 interface Kinds {
   readonly UPDATED: 1;
   readonly DELETED: 2;
   readonly SYNCED: 3;
 }
 
-/** The field of the response that shows a record; undefined: it is filtered out. */
+/** The response field that shows a record; undefined: the record is filtered out. */
 type Show<D extends DescMessage, F> = (
   kept: Kept<MessageShape<D>>,
 ) => F | undefined | Promise<F | undefined>;
@@ -27,21 +28,21 @@ type Show<D extends DescMessage, F> = (
 export interface Watched<D extends DescMessage, F> {
   readonly collection: string;
   readonly schema: D;
-  /** Id of the only one that is watched; undefined: all are. */
+  /** The id of the only watched record; undefined: all are watched. */
   readonly only?: string | undefined;
   readonly kinds: Kinds;
   readonly show: Show<D, F>;
-  /** In place of `show` for the listing: reads once what all that is listed is shown with. */
+  /** Replaces `show` for the listing: reads once the data that all listed records need. */
   readonly showListed?: () => Promise<Show<D, F>>;
   readonly gone: (name: string) => F;
 }
 
-/** What a watch tells; what was listed has no position of its own. */
+/** One response of a watch; a listed record has no position of its own. */
 type Told<F> =
   | (F & { readonly kind: Kinds['UPDATED' | 'DELETED']; readonly position: string })
   | { readonly kind: Kinds['SYNCED']; readonly position: string };
 
-/** From the beginning, or from a position that an earlier watch has told, until `signal` aborts. */
+/** From the beginning, or from the position of an earlier watch, until `signal` aborts. */
 export async function* watchCollection<D extends DescMessage, F extends object>(
   store: StateStore,
   watched: Watched<D, F>,

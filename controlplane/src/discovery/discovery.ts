@@ -1,19 +1,19 @@
 /**
- * Machines that netbooted and are no hosts: taken in as racks' agents tell of them, matched with
- * the manifest and the rules of their rack, made hosts.
+ * Machines that netbooted and are not hosts: agents report them, they are matched with the manifest
+ * and the rules of their rack, and become hosts.
  *
- * D1 By level: a change here makes what has to do with it be looked at again. Whatever was missed
- *    (a crash, another replica) is found when everything is, at intervals.
- * D2 A host is made first, then recorded, the line of the manifest marked next, the machine's
- *    record removed last. A crash between leaves a machine that is a host already, which the next
- *    look removes; the host is made under a request id that follows from machine or line, so that
- *    it is made once.
- * D4 A full list is no obstacle for a machine that is expected or that a rule fits: what was seen
- *    longest ago of those that fit nothing goes. A machine that fits nothing drives out none.
- * D5 What a rack's agent tells changes hosts and listings of that rack only, and is answered with
- *    nothing of another rack. A machine that two racks tell of is listed in each.
- * D3 One thing at a time: a machine is not accepted twice at once here, and between replicas the
- *    reservations of its MACs decide.
+ * D1 Level-triggered: a change here causes another look at everything it affects. A missed change
+ *    (a crash, another replica) is found by the periodic look at everything.
+ * D2 The order of writes is: create the host, record it, mark the line of the manifest, remove the
+ *    machine's record. A crash in between leaves a machine that is already a host; the next look
+ *    removes it. The request id of the host follows from machine or line, so the host is created
+ *    once.
+ * D4 A full list does not stop a machine that is expected or matches a rule: the oldest machine
+ *    that matches nothing is removed. A machine that matches nothing removes no other.
+ * D5 A report of a rack's agent changes hosts and listings of that rack only, and the response
+ *    contains nothing of another rack. A machine that two racks report is listed in each.
+ * D3 One thing at a time: on this replica a machine is not accepted twice at once; between replicas
+ *    the reservations of its MACs decide.
  */
 import {
   ApiFailure,
@@ -60,31 +60,31 @@ import {
 
 export interface DiscoveryDependencies extends IntakeDependencies {
   readonly fleetView: HostFinder;
-  /** Everything is looked at again after this at the latest. */
+  /** The longest pause between two looks at everything. */
   readonly resyncIntervalMs: number;
-  /** Where acceptances that no person asked for are recorded; absent: nowhere. */
+  /** Records acceptances without a person; absent: they are not recorded. */
   readonly audit?: Pick<AuditTrail, 'keepOnce'>;
   /** CreateHost, with all its checks and reservations. */
   readonly createHost: (request: CreateHostRequest, from: AcceptedFrom) => Promise<Host>;
 }
 
-/** Boots of unknown machines that an agent has under way at once, and lets begin in an hour. */
+/** Boots of unknown machines that an agent runs at once, and starts in an hour. */
 const bootsMax = 64;
 const bootsPerHourMax = 512;
 const resyncMsMin = 10_000;
-/** Machines or lines for which the store and the view are asked at once. */
+/** Machines or lines that are read from the store and the view at once. */
 const looksAtOnce = 32;
 
 export class Discovery {
   readonly #deps: DiscoveryDependencies;
   readonly #reader: SnapshotReader;
-  /** By their keys (`kept.ts`), machines and lines that are to be looked at; undefined: all. */
+  /** Keys (`kept.ts`) of machines and lines that are due for a look; undefined: all. */
   #due: Set<string> | undefined = new Set();
-  /** What is listed, as of the last look. */
+  /** The listed machines at the last look. */
   #listed: Listed | undefined;
   readonly #elsewhere = new SeenElsewhere();
   readonly #intake: Intake;
-  /** D3: one thing, all discovered machines. */
+  /** D3: one worker for all discovered machines. */
   readonly #controller: Controller<'machines'>;
 
   constructor(deps: DiscoveryDependencies) {
@@ -110,12 +110,12 @@ export class Discovery {
     this.#controller.stop();
   }
 
-  /** Machines of a rack ("racks/r1") that are listed and not accepted, as of the last look. */
+  /** Machines of a rack ("racks/r1") that are listed and not accepted, at the last look. */
   listedIn(rack: RackName): number {
     return this.#listed?.machines.countBy(rackKey(rack)) ?? 0;
   }
 
-  /** What a person should know of a rack's discovery, a line each; as of the last look. */
+  /** Remarks on a rack's discovery for people, a line each; from the last look. */
   remarksOf(rack: Rack | undefined): string[] {
     const { name = '', spec } = rack ?? {};
     const listed = this.listedIn(name);
@@ -130,19 +130,19 @@ export class Discovery {
     return [...full, ...this.#elsewhere.remarksOf(name)];
   }
 
-  /** What the rack's agent is to do with machines that nobody knows. */
+  /** How the rack's agent handles unknown machines. */
   policyFor(
     record: wire.RackRecord | undefined,
   ): Omit<agent.Discovery, '$typeName' | 'generation'> {
     const policy = record?.rack?.spec?.discovery;
     const enabled = policy?.enabled === true;
-    // Also while the list is full: whether a machine is expected shows only once it has booted.
+    // Also while the list is full: only a boot shows whether a machine is expected.
     return { enabled, bootsMax: enabled ? bootsMax : 0, bootsPerHourMax };
   }
 
   /**
-   * Something has changed that a machine may have waited for: the machines and lines that have one
-   * of these keys (`kept.ts`) are looked at soon; undefined: all.
+   * Something that a machine may have waited for has changed: the machines and lines with one of
+   * these keys (`kept.ts`) are looked at soon; undefined: all.
    */
   wake(keys?: readonly string[]): void {
     if (keys === undefined) this.#due = undefined;
@@ -155,20 +155,20 @@ export class Discovery {
     this.wake([rackKey(rack)]);
   }
 
-  /** Takes in a finding of a rack's agent. Resolves with why it is not listed; empty: it is. */
+  /** Processes a finding of a rack's agent. Resolves with why it is not listed; empty: it is. */
   report(rackId: RackId, finding: agent.Discovered): Promise<string> {
     return this.#queue(() => this.#takeIn(`racks/${rackId}`, finding));
   }
 
-  /** Makes the machine a host at a person's word. Rejects as CreateHost does. */
+  /** Makes the machine a host at a person's request. Rejects as CreateHost does. */
   accept(
     id: string,
     acceptance: Acceptance & {
       readonly requestId: string;
       readonly actor: string;
-      /** Revision of the listing that was looked at; undefined: any. */
+      /** Revision of the listing that the person saw; undefined: any. */
       readonly lookedAt?: Revision | undefined;
-      /** Rejects when the person may not make a host with this spec. */
+      /** Rejects when the person may not create a host with this spec. */
       readonly check?: (spec: HostSpec) => Promise<void>;
     },
     validateOnly: boolean,
@@ -208,7 +208,7 @@ export class Discovery {
     const keys = new Set(keysOfMachine(seen));
     const answer = await untilWritten(`a discovered machine of ${rack}`, async () => {
       const world = await this.#reader.read({ machines: [seen], lines: [] });
-      // What it was taken for before has to do with it as well.
+      // Machines that were similar to it before are affected, too.
       for (const near of world.machines) for (const key of keysOfMachine(near)) keys.add(key);
       return this.#intake.takeIn(seen, { world, ofRack: () => this.#worldOf(rack) });
     });
@@ -236,7 +236,7 @@ export class Discovery {
     }
   }
 
-  /** D1: at what has one of these keys; undefined: at everything. */
+  /** D1: looks at everything with one of these keys; undefined: at everything. */
   async #lookAt(keys: ReadonlySet<string> | undefined): Promise<void> {
     const touched = new Set(keys);
     const { machines } = await this.#noteListed();
@@ -265,13 +265,13 @@ export class Discovery {
       world ??= await this.#reader.read({ machines, lines: [] });
       const kept = world.machines.find((each) => each.id === id);
       if (kept === undefined) continue;
-      // What became a host counts for the next one: by its name, and for what a rule may make.
+      // A new host affects the next decision: by its name, and by the bound of its rule.
       if (await this.#decide(kept, world)) world = undefined;
     }
     return true;
   }
 
-  /** Whether the machine is listed no more. */
+  /** Whether the machine is no longer listed. */
   async #decide(kept: KeptMachine, world: DiscoverySnapshot): Promise<boolean> {
     if (!world.racks.has(kept.machine.rack)) {
       await removeMachine(this.#deps, kept);
@@ -309,7 +309,7 @@ export class Discovery {
       await this.#settle(kept, host, expectedUid);
       return true;
     } catch (error) {
-      // What passes by itself is nothing that a person should read at the machine.
+      // A temporary failure is not shown to people at the machine.
       if (!(error instanceof ApiFailure) || isAway(error) || isBusy(error)) throw error;
       await noteWords(
         this.#deps,
@@ -321,7 +321,9 @@ export class Discovery {
     }
   }
 
-  /** Who made it a host, of those that are no persons. Told again after a crash, on record once. */
+  /**
+   * Records an acceptance without a person. It may be repeated after a crash and is recorded once.
+   */
   async #record(
     kept: KeptMachine,
     { name, uid }: Pick<KnownHost, 'name' | 'uid'>,
@@ -331,7 +333,7 @@ export class Discovery {
     await this.#deps.audit?.keepOnce(acceptanceEvent(kept, name, by), `accepted-${uid}`);
   }
 
-  /** D2: what follows once the host stands. */
+  /** D2: the writes after the host was created. */
   async #settle(kept: KeptMachine, host: Host, expectedUid: string | undefined): Promise<void> {
     const hostId = idOf(host.name);
     await seedFacts(this.#deps, { hostId, uid: host.uid, hasInventory: false }, kept.machine);

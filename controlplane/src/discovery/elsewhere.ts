@@ -1,11 +1,11 @@
 /**
- * Hosts and listed machines that were seen in racks that are not theirs; in memory only, and a
- * bounded number.
+ * Hosts and listed machines that were seen in another rack than their own; only in memory, and
+ * bounded.
  */
 import type { RackName } from '@rackwright/messages';
 
 const seenMax = 256;
-/** Told of one rack. */
+/** The most remarks of one rack. */
 const remarksMax = 8;
 
 interface Seen {
@@ -15,7 +15,7 @@ interface Seen {
   readonly mac: string;
 }
 
-/** What was seen last, by the name of the host or machine. */
+/** The latest sightings, by the name of the host or machine. */
 export class SeenElsewhere {
   readonly #seen = new Map<string, Seen>();
 
@@ -30,7 +30,7 @@ export class SeenElsewhere {
     this.#seen.delete(name);
   }
 
-  /** For people, of the rack that it belongs to or was seen in. */
+  /** Remarks for people, of the rack that it belongs to or was seen in. */
   remarksOf(rack: RackName): string[] {
     return [...this.#seen]
       .filter(([, seen]) => seen.rack === rack || seen.seenIn === rack)

@@ -1,3 +1,3 @@
-/** Machines that netbooted and are no hosts, and how they become hosts. */
+/** Machines that netbooted and are not hosts, and how they become hosts. */
 
 export { Discovery, type DiscoveryDependencies } from './discovery.ts';

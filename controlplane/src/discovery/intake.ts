@@ -1,5 +1,5 @@
 /**
- * Takes in what a rack's agent tells of a machine that netbooted: it is listed, or is a host, or
+ * Processes an agent's report of a machine that netbooted: it becomes listed, or is a host, or
  * there is no room (D4, D5 of `discovery.ts`).
  *
  * Must not: make hosts.
@@ -24,20 +24,20 @@ import { freeIdentity, leastWanted, machinesMaxOf } from './room.ts';
 import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 import { isSameMachine } from './traits.ts';
 
-/** What taking in needs. */
+/** The dependencies of the intake. */
 export interface IntakeDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Folds what was seen of a host. */
+  /** Folds the report into a host. */
   readonly reportHost: (hostId: HostId, report: agent.Report) => Promise<unknown>;
 }
 
-/** What is decided of a machine that was seen, and of those that its rack lists. */
+/** The basis of a decision about a sighted machine. */
 export interface SightingContext {
   readonly world: DiscoverySnapshot;
-  /** Asked only when the rack's list is full. */
+  /** Read only when the rack's list is full. */
   readonly ofRack: () => Promise<DiscoverySnapshot>;
 }
 
@@ -50,13 +50,13 @@ export class Intake {
     this.#elsewhere = elsewhere;
   }
 
-  /** What was found, as it would be listed; it has no name yet. */
+  /** The finding as it would be listed; it has no name yet. */
   seen(rack: RackName, finding: agent.Discovered): KeptMachine {
     const machine = this.#machineOf(rack, finding);
     return { id: '', machine, traits: traitsOfMachine(machine), revision: 0 };
   }
 
-  /** Why it is not listed; empty: it is. Undefined: something was written meanwhile. */
+  /** Why it is not listed; empty: it is. Undefined: another write came first. */
   async takeIn(seen: KeptMachine, { world, ofRack }: SightingContext): Promise<string | undefined> {
     const { machine: fresh, traits } = seen;
     const { rack } = fresh;
@@ -90,7 +90,7 @@ export class Intake {
     return '';
   }
 
-  /** D4; `changed`: what was to go was seen again, or went, meanwhile. */
+  /** D4; `changed`: the machine to remove was seen again or removed in the meantime. */
   async #makeRoom(
     seen: KeptMachine,
     world: DiscoverySnapshot,
@@ -118,7 +118,7 @@ export class Intake {
     });
   }
 
-  /** The same machine, listed once: it may have booted from another interface. */
+  /** The same machine stays listed once: it may have booted from another interface. */
   async #seenAgain(
     { id, machine, revision }: KeptMachine,
     fresh: DiscoveredMachine,
@@ -130,12 +130,12 @@ export class Intake {
     return (await writeMachine(this.#deps, id, next, revision)) ? '' : undefined;
   }
 
-  /** A host netbooted from an unknown interface, and nobody ordered it. */
+  /** A host netbooted from an unknown interface without an order. */
   async #tellHost(host: KnownHost, words: string, machine: DiscoveredMachine): Promise<void> {
     if (isKnownBoot(machine, host)) return;
     const { rack, bootMac } = machine;
     this.#deps.log.warn({ host: host.name, rack, mac: bootMac }, words);
-    // D5: nor does anything else vouch for it, as UUID and serial stand on a sticker.
+    // D5: no other evidence identifies it, because UUID and serial are readable on a sticker.
     if (host.rack !== rack) {
       this.#noteElsewhere(host, machine);
       return;

@@ -1,14 +1,17 @@
 /**
- * What becomes of a discovered machine. Pure: machine and world in, decision out.
+ * Decides about a discovered machine. Pure: machine and snapshot in, decision out.
  *
- * J1 What is a host already, by one of its MACs or by its identity, is never listed or accepted.
- * J2 Lines of the manifest go before rules. A line takes a machine only when all that it names
- *    fits; one that fits in part, or fits together with another, takes none and says why.
- * J3 The first rule that fits takes the machine, or says what it lacks.
- * J4 A BMC's credential goes only where a person has said: to an address that the line or rule
- *    names, or to one that the machine says and that lies in a network which its rack names.
- * J5 Only a host of its own rack takes a machine off the list and learns its inventory. Of hosts
- *    of other racks the boot MACs count, which a person gave; what their agents say does not.
+ * J1 A machine that is already a host, by one of its MACs or by its identity, is never listed or
+ *    accepted.
+ * J2 Lines of the manifest go before rules. A line takes a machine only when everything that it
+ *    names matches. A line that matches in part, or together with another line, takes none and says
+ *    why.
+ * J3 The first rule that matches takes the machine, or says what is missing.
+ * J4 A BMC's credential is sent only where a person has permitted it: to an address in the line or
+ *    rule, or to an address that the machine reports and that lies in a network of its rack.
+ * J5 Only a host of its own rack removes a machine from the list and learns its inventory. For
+ *    hosts of other racks only the boot MACs count, because a person gave them; the reports of
+ *    their agents do not count.
  */
 
 import { create } from '@bufbuild/protobuf';
@@ -37,7 +40,7 @@ import { hostsNear, linesNear } from './lookup.ts';
 import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 import { isSameMachine } from './traits.ts';
 
-/** Who takes a machine, and as what. */
+/** Why and as what a machine is accepted. */
 export interface Acceptance {
   readonly hostId: HostId;
   readonly labels: Readonly<Record<string, string>>;
@@ -53,10 +56,10 @@ export interface Acceptance {
 export type Decision =
   | { readonly kind: 'host'; readonly host: KnownHost; readonly words: string }
   | { readonly kind: 'accept'; readonly acceptance: Acceptance }
-  /** `fits`: a line or a rule has to do with it, and something keeps that from taking it. */
+  /** `fits`: a line or a rule matches it, and something keeps that from taking it. */
   | { readonly kind: 'wait'; readonly words: string; readonly fits: boolean };
 
-/** Whose machine it is, or who takes it. */
+/** The host that the machine already is, or the line or rule that takes it. */
 export function judge(kept: KeptMachine, world: DiscoverySnapshot): Decision {
   const { rack } = kept.machine;
   const known = hostOf(kept, world.hosts, (host) => {
@@ -88,7 +91,9 @@ function named(lines: readonly KeptExpected[]): string {
   return `${names.join(', ')}${more}`;
 }
 
-/** The host that the machine is already (J1), and how it is known; of those that count. */
+/**
+ * The host that the machine already is (J1), and how it is recognized; among the hosts that count.
+ */
 export function hostOf(
   kept: KeptMachine,
   hosts: readonly KnownHost[],
@@ -114,7 +119,7 @@ function bootMacOf({ traits }: KeptMachine, { bootMacs }: KnownHost): string | u
 function wordsOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string {
   if (host.rack !== rack) return `it is ${host.name} of ${host.rack}`;
   if (!host.bootMacs.includes(bootMac)) {
-    // The flag gives all of them: what is not named again would be gone.
+    // The flag replaces all of them: a MAC that is not repeated would be lost.
     const macs = [...host.bootMacs, bootMac].map((mac) => `--mac ${mac}`).join(' ');
     return (
       `it is ${host.name}, whose boot MACs lack ${bootMac}: add that with ` +
@@ -125,7 +130,7 @@ function wordsOf({ bootMac, rack }: DiscoveredMachine, host: KnownHost): string 
   return `it is ${host.name}`;
 }
 
-/** Whether the agent of this rack should have known the machine by its MAC. */
+/** Whether the agent of this rack should have recognized the machine by its MAC. */
 export function isKnownBoot({ bootMac, rack }: DiscoveredMachine, host: KnownHost): boolean {
   return host.rack === rack && host.bootMacs.includes(bootMac);
 }
@@ -141,7 +146,7 @@ type Match =
   | { readonly kind: 'partly'; readonly fits: string; readonly differs: string }
   | { readonly kind: 'other' };
 
-/** How a line of the manifest fits a machine. */
+/** How well a line of the manifest matches a machine. */
 export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachine): Match {
   const serial = traits.serial ?? '';
   const bmc = machine.bmcAddress;
@@ -174,10 +179,10 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
   return { kind: 'partly', fits: fits.map(({ what }) => what).join(', '), differs: words };
 }
 
-/** Things of one kind that are named in words. */
+/** The most names of one kind in a message. */
 const namedMax = 4;
 
-/** What a line that has taken nothing yet says of machines that fit it in part, or of rivals. */
+/** What an unused line says of machines that match it in part, or of rival lines. */
 export function conflictOf({ id, expected }: KeptExpected, world: DiscoverySnapshot): string {
   const said = world.isHost(id) ? [`hosts/${id} exists already and was not made of this line`] : [];
   const ofMachines = saidOfMachines.get(world) ?? conflictsOf(world);
@@ -186,7 +191,7 @@ export function conflictOf({ id, expected }: KeptExpected, world: DiscoverySnaps
   return bounded(said.slice(0, namedMax).join('; '));
 }
 
-/** Made once for each reading: by the uid of the line. */
+/** Computed once for each snapshot: by the uid of the line. */
 const saidOfMachines = new WeakMap<DiscoverySnapshot, ReadonlyMap<string, readonly string[]>>();
 
 function conflictsOf(world: DiscoverySnapshot): ReadonlyMap<string, readonly string[]> {
@@ -213,7 +218,7 @@ function conflictsOf(world: DiscoverySnapshot): ReadonlyMap<string, readonly str
 
 const wordsCharsMax = 1_000;
 
-/** Words as they are kept. */
+/** The text, shortened to the stored length. */
 export function bounded(words: string): string {
   return words.length <= wordsCharsMax ? words : `${words.slice(0, wordsCharsMax)}…`;
 }
@@ -231,7 +236,7 @@ function byLine(expected: ExpectedHost, kept: KeptMachine, world: DiscoverySnaps
   if (world.isHost(hostId)) {
     return waiting(`${expected.name} fits, but hosts/${hostId} exists already`);
   }
-  // What the line names of the BMC fits, or we would not be here: a person wrote that as well.
+  // The BMC address of the line matches, or this code is not reached; a person wrote it.
   const isWritten = (expected.match?.bmcAddress ?? '') !== '';
   const unsafe = isWritten ? undefined : credentialWords(expected.spec, kept, world);
   if (unsafe !== undefined) return waiting(`${expected.name} fits, but ${unsafe}`);
@@ -268,10 +273,10 @@ function byRules(kept: KeptMachine, world: DiscoverySnapshot): Decision {
   return { kind: 'accept', acceptance: { hostId, labels, spec, by, rule: ruleName } };
 }
 
-/** Hosts of one rule that may stand at once, where it says nothing. */
+/** The most hosts of one rule, where the rule names no maximum. */
 const hostsMaxDefault = 256;
 
-/** J4: why the credential is not sent to where the machine says that its BMC is. */
+/** J4: why the credential is not sent to the BMC address that the machine reports. */
 function credentialWords(
   spec: HostSpec | undefined,
   { machine: { rack, bmcAddress } }: KeptMachine,
@@ -291,7 +296,7 @@ function credentialWords(
   );
 }
 
-/** Whether a rule takes machines that look so. */
+/** Whether a rule accepts such machines. */
 export function ruleFits(rule: AcceptanceRule, { machine, traits }: KeptMachine): boolean {
   const { system, memoryBytes = 0n, devices = [] } = machine.inventory ?? {};
   const disks = devices.filter(({ transport }) => !noDisks.has(transport));
@@ -330,8 +335,8 @@ function textFits(pattern: string, text = ''): boolean {
 }
 
 /**
- * The host's id by a rule's pattern; whether it is one is looked at when the host is made.
- * Undefined: it is named by a serial number that the machine does not have.
+ * The host's id by a rule's pattern; CreateHost validates it. Undefined: the pattern needs a serial
+ * number that the machine lacks.
  */
 export function hostIdBy(pattern: string, { machine, traits }: KeptMachine): string | undefined {
   const { system } = machine.inventory ?? {};

@@ -1,4 +1,4 @@
-/** Machines that are listed and lines of the manifest, as they are kept and found. Pure. */
+/** Listed machines and lines of the manifest, as they are stored and found. Pure. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { meaningfulSerial } from '@rackwright/erasure';
 import {
@@ -37,7 +37,7 @@ export function keptMachine({ key, value, revision }: Entry): KeptMachine | unde
   return { id: idOfKey(key), machine, traits: traitsOfMachine(machine), revision };
 }
 
-/** What tells a machine from others: also the MAC that it booted from. */
+/** The traits that identify a machine: including the MAC that it booted from. */
 export function traitsOfMachine({ inventory, bootMac }: DiscoveredMachine): MachineTraits {
   return traitsOf(inventory, bootMac);
 }
@@ -61,7 +61,7 @@ export const expectedLines: CollectionKind<KeptExpected> = {
   keysOf: ({ id, expected }) => [lineKey(id), ...keysOfLine(expected)],
 };
 
-/** What has one of the keys, in the order of the ids; undefined: everything. */
+/** The records with one of the keys, in the order of the ids; undefined: all. */
 export function havingKeys<T>(found: Found<T>, keys: Iterable<string> | undefined): T[] {
   if (keys === undefined) return [...found.all()];
   const ids = new Set<string>();
@@ -69,13 +69,13 @@ export function havingKeys<T>(found: Found<T>, keys: Iterable<string> | undefine
   return [...ids].sort().flatMap((id) => found.get(id) ?? []);
 }
 
-/** By what lines and other machines find it. */
+/** The keys by which lines and other machines find it. */
 export function keysOfMachine({ machine, traits }: Pick<KeptMachine, 'machine' | 'traits'>) {
   const { bmcAddress } = machine;
   return [...traitKeys(traits), ...(bmcAddress === '' ? [] : [`bmc ${bmcAddress}`])];
 }
 
-/** By what machines find it; nothing, once it has taken its machine. */
+/** The keys by which machines find it; none once it has taken its machine. */
 export function keysOfLine({ match, host }: ExpectedHost): string[] {
   if (host !== '') return [];
   const { serial, mac = '', bmcAddress = '' } = match ?? {};
@@ -87,12 +87,12 @@ export function keysOfLine({ match, host }: ExpectedHost): string[] {
   ];
 }
 
-/** Of the machines of a rack, "racks/RACK". */
+/** The key of the machines of a rack, "racks/RACK". */
 export function rackKey(rack: RackName): string {
   return `rack ${rack}`;
 }
 
-/** Of one line. */
+/** The key of one line. */
 export function lineKey(id: string): string {
   return `line ${id}`;
 }

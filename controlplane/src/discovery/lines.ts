@@ -1,4 +1,4 @@
-/** What is written of a line of the manifest: which host it has become, and who contests it. */
+/** Writes to a line of the manifest: which host it has become, and its conflicts. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type HostName, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -9,7 +9,7 @@ import type { KeptExpected } from './kept.ts';
 import { isMadeBy, lineRequestId } from './request.ts';
 import type { DiscoverySnapshot } from './snapshot.ts';
 
-/** What writing them needs. */
+/** The dependencies of these writes. */
 export interface LineDependencies extends RecordWriter {
   readonly clock: Clock;
 }
@@ -17,8 +17,8 @@ export interface LineDependencies extends RecordWriter {
 const schema = wire.ExpectedHostRecordSchema;
 
 /**
- * Of lines that were asked about: those whose host was made before a crash, and what the others say
- * (R2: if it differs).
+ * Updates the given lines: marks those whose host was made before a crash, and writes the conflicts
+ * of the others (R2: if they differ).
  */
 export async function markTaken(
   deps: LineDependencies,
@@ -40,7 +40,7 @@ export async function markTaken(
   }
 }
 
-/** Says which host the line has become. */
+/** Writes which host the line has become. */
 export async function markLine(
   deps: LineDependencies,
   id: string,
@@ -57,7 +57,7 @@ export async function markLine(
   });
 }
 
-/** A line that has changed since is looked at again. */
+/** A line that has changed since the read is looked at again. */
 async function markConflict(
   deps: LineDependencies,
   { id, revision }: Pick<KeptExpected, 'id' | 'revision'>,

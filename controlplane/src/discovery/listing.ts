@@ -1,6 +1,6 @@
 /**
- * What is written of a discovered machine: its listing, and what its host begins with. Every write
- * goes onto what was read.
+ * Writes about a discovered machine: its listing, and the first facts of its host. Every write is
+ * conditional on the revision that was read.
  */
 import { clone, create, equals } from '@bufbuild/protobuf';
 import {
@@ -15,10 +15,10 @@ import type { KeptMachine } from './kept.ts';
 import { twinsOf } from './lookup.ts';
 import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 
-/** Other machines that a listing names at most. */
+/** The most other machines that a listing names. */
 const twinsMax = 8;
 
-/** Whether it could be written: nobody else did meanwhile. */
+/** Whether the write succeeded: no other writer was first. */
 export async function writeMachine(
   writer: RecordWriter,
   id: string,
@@ -31,7 +31,7 @@ export async function writeMachine(
   return written.kind === 'ok';
 }
 
-/** A machine that was seen again meanwhile stays until the next look. */
+/** A machine that was seen again in the meantime stays until the next look. */
 export async function removeMachine(
   writer: RecordWriter,
   { id, revision }: KeptMachine,
@@ -39,7 +39,7 @@ export async function removeMachine(
   return (await deleteRecord(writer, machineKey(id), revision)).kind === 'ok';
 }
 
-/** Says at the machine why it is no host yet. */
+/** Writes at the machine why it is not a host yet. */
 export async function noteWords(
   writer: RecordWriter,
   kept: KeptMachine,
@@ -49,7 +49,7 @@ export async function noteWords(
   const { id, machine, revision } = kept;
   const next = clone(DiscoveredMachineSchema, machine);
   next.notAccepted = bounded(words);
-  // D5: what another rack tells is said of the rack (`remarksOf`), not written here.
+  // D5: the report of another rack appears in the remarks of the rack (`remarksOf`), not here.
   const twins = twinsOf(kept, world.machines).filter((twin) => {
     return twin.machine.rack === machine.rack;
   });
@@ -58,7 +58,7 @@ export async function noteWords(
     await writeMachine(writer, id, next, revision);
 }
 
-/** The host begins with what was found, unless more is known of it already. */
+/** The host begins with the facts of the finding, unless it already has newer ones. */
 export async function seedFacts(
   writer: RecordWriter,
   { hostId, uid, hasInventory }: Pick<KnownHost, 'hostId' | 'uid' | 'hasInventory'>,

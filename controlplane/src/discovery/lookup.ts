@@ -1,16 +1,15 @@
 /**
- * Where to look among many: the lines, hosts and machines that a machine could have to do with.
- * Pure.
+ * Finds the lines, hosts and machines that may match a machine. Pure.
  *
- * A line fits only through a serial, a MAC or a BMC address, and two machines are one only when a
- * trait agrees (T2); all that share none of them need not be compared. Indexes are made once for
- * each list that was read.
+ * A line matches only through a serial, a MAC or a BMC address, and two machines are the same only
+ * when a trait agrees (T2). Records that share none of these need no comparison. Indexes are built
+ * once for each list that was read.
  */
 import { traitKeys } from '../fleet-view/index.ts';
 import { type KeptExpected, type KeptMachine, keysOfLine, keysOfMachine } from './kept.ts';
 import type { KnownHost } from './snapshot.ts';
 
-/** Lines that have taken nothing yet and share one of the machine's traits, in their order. */
+/** Unused lines that share one of the machine's traits, in their order. */
 export function linesNear(kept: KeptMachine, expected: readonly KeptExpected[]): KeptExpected[] {
   return lineIndex(expected).near(keysOfMachine(kept));
 }
@@ -31,7 +30,7 @@ export function twinsOf(
     .filter((each) => each.id !== id);
 }
 
-/** Of hosts that only their BMC can prove to be a machine: it says its UUID in several ways. */
+/** The key of hosts that only their BMC can identify: it gives its UUID in several ways. */
 const anyMachine = 'any';
 
 const lineIndex = indexed(({ expected }: KeptExpected) => keysOfLine(expected));

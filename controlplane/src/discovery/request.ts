@@ -1,4 +1,4 @@
-/** What is asked of CreateHost for a discovered machine, and what a finding must say. Pure. */
+/** The CreateHost request for a discovered machine, and the validation of a finding. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
   type agent,
@@ -17,15 +17,15 @@ import type { Acceptance } from './judge.ts';
 import type { KeptMachine } from './kept.ts';
 import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 
-/** Who accepts what no person does. */
+/** The actor of acceptances without a person. */
 export const discoveryActor = 'system:discovery';
 
-/** Boot MACs of one host. */
+/** The most boot MACs of one host. */
 const bootMacsMax = 16;
 const addressCharsMax = 64;
 const idCharsMax = 64;
 
-/** Where a host that was accepted comes from. */
+/** The origin of an accepted host. */
 export interface AcceptedFrom {
   readonly actor: string;
   readonly cause: string;
@@ -34,12 +34,12 @@ export interface AcceptedFrom {
   readonly rule: string;
 }
 
-/** Under which a rule makes a host of a machine. */
+/** The request id with which a rule makes a host of a machine. */
 export function machineRequestId(machineUid: string): string {
   return `discovered.${machineUid}`;
 }
 
-/** Under which the host of a line of the manifest is made. */
+/** The request id with which the host of a line is made. */
 export function lineRequestId(expectedUid: string): string {
   return `expected.${expectedUid}`;
 }
@@ -49,7 +49,7 @@ export function isMadeBy(host: KnownHost, requestId: string): boolean {
   return hasApplied(host, appliedId(createMethod, requestId));
 }
 
-/** Why a finding cannot be taken in whatever is listed. */
+/** Why a finding is invalid, independent of what is listed. */
 export function problemOf({
   id,
   bootMac,
@@ -83,7 +83,7 @@ export function creationOf(
   });
 }
 
-/** The spec with what the machine itself says, where it says nothing. */
+/** The spec, completed with the machine's own report where it has no value. */
 function completed(spec: HostSpec | undefined, { machine, traits }: KeptMachine): HostSpec {
   const made = spec === undefined ? create(HostSpecSchema) : clone(HostSpecSchema, spec);
   if (made.rack === '') made.rack = machine.rack;
@@ -108,7 +108,7 @@ export function acceptedBy(
   return isMadeBy(host, lineRequestId(line.uid)) ? line.name : undefined;
 }
 
-/** What the audit stream says of a machine that was accepted without a person. */
+/** The audit event for a machine that was accepted without a person. */
 export function acceptanceEvent({ machine }: KeptMachine, host: HostName, by: string): AuditEvent {
   return {
     kind: 'acceptance',

@@ -8,19 +8,22 @@ import { identitiesOf, identityInRack } from './traits.ts';
 
 const machinesMaxDefault = 256;
 
-/** Machines that a rack lists at most. */
+/** The most machines that a rack lists. */
 export function machinesMaxOf(
   policy: { readonly machinesMax?: number | undefined } | undefined,
 ): number {
   return policy?.machinesMax ?? machinesMaxDefault;
 }
 
-/** Why a machine is not listed where all places are wanted. */
+/** Why a machine is not listed when the list is full. */
 export function noRoomText(rack: RackName, listed: number, most: number): string {
   return `${rack} lists ${counted(listed, 'machine')} already, of ${most}: accept some`;
 }
 
-/** What leaves a full list first; a machine that is taken at once may drive out whatever waits. */
+/**
+ * The machine to remove from a full list first; a machine that is accepted at once may replace any
+ * waiting one.
+ */
 export function leastWanted(
   rack: RackName,
   world: DiscoverySnapshot,
@@ -40,7 +43,7 @@ function seenMs({ machine: { lastSeenTime } }: KeptMachine): number {
   return lastSeenTime === undefined ? 0 : timestampMs(lastSeenTime);
 }
 
-/** By what the machine is named; undefined: all that names it names others of its rack already. */
+/** The trait that names the machine; undefined: all its traits already name others of its rack. */
 export function freeIdentity(
   { machine: { rack }, traits }: KeptMachine,
   { rackOf }: Pick<DiscoverySnapshot, 'rackOf'>,

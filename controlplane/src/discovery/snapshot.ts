@@ -1,4 +1,4 @@
-/** What decisions about discovered machines rest on, as the store has it now. */
+/** The data for decisions about discovered machines, from the present store. */
 import { create } from '@bufbuild/protobuf';
 import {
   type HostId,
@@ -28,7 +28,7 @@ import {
   rackKey,
 } from './kept.ts';
 
-/** A host, as far as a machine may turn out to be it. */
+/** A host, in the form for comparison with a machine. */
 export interface KnownHost {
   readonly hostId: HostId;
   readonly name: string;
@@ -36,7 +36,7 @@ export interface KnownHost {
   /** "racks/RACK" */
   readonly rack: RackName;
   readonly bootMacs: readonly string[];
-  /** Of its last inventory, or of what it said when it was accepted; undefined before. */
+  /** From its last inventory, or from its report at acceptance; undefined before. */
   readonly traits: MachineTraits | undefined;
   readonly bmcIdentity: { readonly guid: Uint8Array; readonly serial: string } | undefined;
   readonly requestIds: readonly string[];
@@ -48,17 +48,17 @@ export interface KnownHost {
 
 export interface DiscoverySnapshot {
   /**
-   * In the order of their ids: those that one of the machines asked about may be, and those that
-   * have the id of a line near them which has taken nothing yet.
+   * In the order of their ids: the hosts that one of the given machines may be, and the hosts with
+   * the id of an unused line that is similar to one.
    */
   readonly hosts: readonly KnownHost[];
   /** Whether any host has this id. */
   readonly isHost: (hostId: HostId) => boolean;
-  /** Hosts that a rule, "racks/RACK rule NAME", has made. */
+  /** The number of hosts that a rule, "racks/RACK rule NAME", has made. */
   readonly madeByRule: (rule: string) => number;
-  /** Those asked about, and those that share a trait or a line with one. */
+  /** The given machines, and those that share a trait or a line with one. */
   readonly machines: readonly KeptMachine[];
-  /** Machines that a rack, "racks/RACK", lists. */
+  /** The number of machines that a rack, "racks/RACK", lists. */
   readonly listedIn: (rack: RackName) => number;
   /** The rack of the listed machine with this id. */
   readonly rackOf: (machineId: string) => string | undefined;
@@ -68,24 +68,24 @@ export interface DiscoverySnapshot {
   readonly racks: ReadonlyMap<string, Rack>;
 }
 
-/** What is asked about. */
+/** The machines and lines to decide about. */
 export interface Subjects {
   readonly machines: readonly KeptMachine[];
   readonly lines: readonly KeptExpected[];
 }
 
-/** Where hosts, machines and lines are found without looking through all of them. */
+/** Finds hosts, machines and lines by index. */
 export type HostFinder = Pick<FleetView, 'hostsLike' | 'row' | 'madeByRule' | 'collection'>;
 
-/** Everything that is listed or expected, as it is found at one time. */
+/** All listed machines and expected lines, at one time. */
 export interface Listed {
   readonly machines: Found<KeptMachine>;
   readonly lines: Found<KeptExpected>;
 }
 
 /**
- * Reads what has to do with the machines and lines that are asked about, whatever else there is.
- * Nobody may change what is answered.
+ * Reads everything that affects the given machines and lines; the cost does not depend on the rest.
+ * The result must not be changed.
  */
 export class SnapshotReader {
   readonly #store: StateStore;
@@ -96,7 +96,7 @@ export class SnapshotReader {
     this.#fleetView = fleetView;
   }
 
-  /** As of every write that was acknowledged before. */
+  /** Includes every write that was acknowledged before the call. */
   async listed(): Promise<Listed> {
     const machines = await this.#fleetView.collection(listedMachines);
     return { machines, lines: await this.#fleetView.collection(expectedLines) };
@@ -112,12 +112,12 @@ export class SnapshotReader {
       ...aboutLines.flatMap(({ expected }) => keysOfLine(expected)),
     ];
     const machines = byId([
-      // One that was just seen is not listed yet.
+      // A machine that has just been seen is not listed yet.
       ...about.flatMap(({ id }) => listed.machines.get(id) ?? []),
       ...havingKeys(listed.machines, keys),
     ]);
     const fleetView = this.#fleetView;
-    // After the machines: what has become a host since is found.
+    // After the machines: so a machine that has become a host since is found.
     const hosts = await this.#hostsLike(about, aboutLines);
     const ofHosts = hosts.flatMap(({ hostId }) => listed.lines.get(hostId) ?? []);
     return {
@@ -168,7 +168,7 @@ export class SnapshotReader {
     return new Map(racks.flatMap((rack) => (rack === undefined ? [] : [[rack.name, rack]])));
   }
 
-  /** By its own records, whatever was found of it. */
+  /** From its own records, not from the index. */
   async #host(hostId: HostId): Promise<KnownHost | undefined> {
     const store = this.#store;
     const [kept, facts] = await Promise.all([

@@ -1,15 +1,15 @@
 /**
- * By what a machine is told from others, before anybody has accepted it. Pure.
+ * The traits that identify a machine before it is accepted. Pure.
  *
  * T2 Two findings are of one machine when more traits agree than differ: a NIC may be moved, a
- *    board exchanged, and boards are sold with the same UUID or serial. In doubt they are two:
- *    a machine that is listed twice is seen, one that is hidden behind another is not.
+ *    board exchanged, and boards are sold with the same UUID or serial. In doubt they are two: a
+ *    person sees a machine that is listed twice, but not one that is hidden behind another.
  */
 
 import { type RackName, sha256Hex } from '@rackwright/messages';
 import type { MachineTraits } from '../fleet-view/index.ts';
 
-/** What a machine is identified by. */
+/** The kinds of traits that identify a machine. */
 export type IdentifiedBy = 'uuid' | 'serial' | 'mac';
 
 /** T2 */
@@ -32,7 +32,7 @@ function compareMacs(one: readonly string[], other: readonly string[]): -1 | 0 |
   return one.some((each) => other.includes(each)) ? 1 : -1;
 }
 
-/** What a machine could be named by, the best first. */
+/** The possible names of a machine, the best first. */
 export function identitiesOf(
   traits: MachineTraits,
 ): { readonly by: IdentifiedBy; readonly id: string }[] {
@@ -50,7 +50,7 @@ export function identitiesOf(
   ];
 }
 
-/** A name that is of one rack alone: what another rack tells of takes no machine's place. */
+/** A name that is unique to one rack: a report of another rack cannot take a machine's place. */
 export function identityInRack(
   { macs }: MachineTraits,
   rack: RackName,

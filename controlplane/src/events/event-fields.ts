@@ -1,4 +1,4 @@
-/** What events may be filtered by. */
+/** The filter fields of events. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   EventTypeSchema,
@@ -10,7 +10,7 @@ import {
 import type { Fields, Filter } from '../filter/index.ts';
 import type { TracedEvent } from './derive/derive.ts';
 
-/** An event, as `WatchEventsRequest.filter` knows its fields. */
+/** The fields of an event, for `WatchEventsRequest.filter`. */
 export const eventFields: Fields<TracedEvent> = {
   type: { kind: 'choice', of: ({ event }) => event.type, choices: EventTypeSchema },
   subject: { kind: 'text', of: ({ event }) => event.subject },
@@ -51,7 +51,7 @@ function faultOf({ event: { data } }: TracedEvent): string {
   return data.case === 'faultRaised' || data.case === 'faultCleared' ? data.value.fault : '';
 }
 
-/** Whether whoever asks by this filter is told of it: of every gap, whatever the filter says. */
+/** Whether a subscriber with this filter gets the event: every gap passes any filter. */
 export function isWanted(
   filter: Pick<Filter<TracedEvent>, 'matches'>,
   event: TracedEvent,

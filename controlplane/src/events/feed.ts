@@ -1,13 +1,15 @@
 /**
- * The events of everything that changes, by following the store: what writes a record knows nothing
+ * The events of everything that changes, by following the store. A writer of records knows nothing
  * of events, so a crash loses none.
  *
  * Invariants:
- * 1. From a position on, every change is told at least once, and those of one record in its order.
- * 2. What cannot be told is said: by an event `gap` of the record, or of the whole collection.
+ * 1. After a position, every change is reported at least once, and the changes of one record in
+ *    order.
+ * 2. A change that cannot be reported leaves an event `gap` for the record, or for the whole
+ *    collection.
  * 3. The same change has the same events, with the same ids.
- * 4. Only what changes costs anything. Where the store no longer has every change, the collection
- *    is read once, page by page, and the past of each record that has changed since.
+ * 4. Only changes cost anything. Where the store no longer has every change, the collection is read
+ *    once, page by page, and the past of each record that has changed since.
  */
 import { GapReason } from '@rackwright/messages';
 import {
@@ -37,28 +39,28 @@ export interface FedChange {
   readonly collection: EventCollection;
   readonly events: readonly TracedEvent[];
   /**
-   * All that comes before in its collection has been told up to here; undefined: not yet, another
-   * one says so.
+   * Everything before it in its collection has been reported up to here; undefined: a later change
+   * will say so.
    */
   readonly upTo: Revision | undefined;
 }
 
 export type FeedStore = Pick<StateStore, 'incarnation' | 'list' | 'past' | 'watch'>;
 
-/** Last values that one feed remembers of each collection, instead of asking for them. */
+/** The most last values that one feed keeps for each collection, instead of reading them. */
 const rememberedMax = 256;
 /** Records read at once where the store no longer has every change. */
 const pageRecords = 100;
-/** Changes of one record that are told then; what is older is a gap. */
+/** The most changes of one record that are reported then; older ones make a gap. */
 const bridgedChangesMax = 16 * PAST_CHANGES_MAX;
 
-/** All that changes after these positions, until `signal` aborts. Rejects as the store does. */
+/** All changes after these positions, until `signal` aborts. Rejects as the store does. */
 export async function* eventFeed(
   store: FeedStore,
   from: Positions,
   signal: AbortSignal,
 ): AsyncGenerator<FedChange, void, undefined> {
-  // Whoever leaves, also because one collection cannot be followed, leaves no watch behind.
+  // When the consumer leaves, or one collection cannot be followed, every watch ends.
   const leaving = new AbortController();
   const leave = () => leaving.abort();
   signal.addEventListener('abort', leave, { once: true });
@@ -79,7 +81,7 @@ class CollectionFeed {
   readonly #store: FeedStore;
   readonly #collection: EventCollection;
   readonly #signal: AbortSignal;
-  /** What was last at each key, oldest first; by nothing else than this feed's own changes. */
+  /** The last change of each key, oldest first; only from this feed's own changes. */
   readonly #last = new Map<string, Change>();
 
   constructor(store: FeedStore, collection: EventCollection, signal: AbortSignal) {
@@ -102,7 +104,7 @@ class CollectionFeed {
           isWhole = false;
           break;
         }
-        // The store may tell what it has told again, and then all that follows.
+        // The store may repeat changes that were reported, followed by all later ones.
         if (change.revision <= position) continue;
         position = change.revision;
         yield this.#fed(await this.#told(change), position);
@@ -141,9 +143,9 @@ class CollectionFeed {
   }
 
   /**
-   * The store lacks changes after `position`: each record that is there tells those that are kept
-   * of it. Those that are gone tell nothing any more, which the gap of the collection says. Answers
-   * from where changes follow again.
+   * The store lacks changes after `position`: each existing record yields its stored changes.
+   * Deleted records yield nothing; the gap of the collection stands for them. Returns the position
+   * from which changes follow again.
    */
   async *#bridge(position: Revision): AsyncGenerator<FedChange, Revision, undefined> {
     this.#last.clear();
@@ -163,7 +165,7 @@ class CollectionFeed {
     return upTo;
   }
 
-  /** The events of the kept changes of a record after `position`, oldest first. */
+  /** The events of the stored changes of a record after `position`, oldest first. */
   async #bridged(key: string, position: Revision): Promise<readonly (readonly TracedEvent[])[]> {
     const { incarnation } = this.#store;
     const newestFirst: Change[] = [];

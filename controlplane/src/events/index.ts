@@ -1,4 +1,4 @@
-/** Events: what changes, derived from the records of the store, and where it is delivered to. */
+/** Events: changes, derived from the records of the store, and their delivery. */
 export { cursorKey } from './sinks/cursor.ts';
 export { deadLettersBelow, deadLettersMax, deadLettersOf } from './sinks/dead-letters.ts';
 export {

@@ -1,8 +1,9 @@
 /** Several streams as one, each in its own order. */
 
 /**
- * What the sources bring, as it comes: of each source at most one item waits to be taken. Ends
- * when all have ended, and rejects as the first that rejects. Leaving it leaves all sources.
+ * The items of all sources as they come; at most one item of each source waits. Ends when all
+ * sources have ended, and rejects with the first rejection. When the consumer leaves, all sources
+ * are closed.
  *
  * Promise.race would hold a reaction on each silent source, for every item of the others.
  */

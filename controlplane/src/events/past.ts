@@ -1,16 +1,16 @@
 /**
- * The events of one record, from its last change backwards, as far as the store keeps them: the
- * same ones, under the same ids, as a follower was told.
+ * The events of one record, from its last change backwards, as far as the store has them: the same
+ * ones, under the same ids, that a follower got.
  */
 import { GapReason } from '@rackwright/messages';
 import type { Change, Past, Revision, StateStore } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { type EventCollection, eventsOf, gapOf, type TracedEvent } from './derive/derive.ts';
 
-/** Changes read at a time: each is decoded, and other calls run in between. */
+/** Changes that are read at once: each is decoded, and other calls run in between. */
 const readAtOnce = 64;
 
-/** One change with its events, newest first, which may be none. */
+/** One change with its events, newest first; there may be none. */
 export interface PastChange {
   readonly revision: Revision;
   readonly events: readonly TracedEvent[];
@@ -18,7 +18,7 @@ export interface PastChange {
 
 /**
  * From the change with revision `from`, or the last one, backwards. Ends with a gap where the store
- * no longer has what came before. Rejects as the store does.
+ * no longer has the earlier changes. Rejects as the store does.
  */
 export async function* eventsBack(
   store: Pick<StateStore, 'incarnation' | 'past'>,
@@ -34,7 +34,7 @@ export async function* eventsBack(
     } else if (after !== undefined) {
       yield told(store, collection, after, change.before === 'gone' ? 'gone' : undefined);
     } else if (from !== undefined) {
-      // It was kept when a page ended before it.
+      // The store had it when the earlier page ended before it.
       const gap = gapOf(store.incarnation, { key, revision: from }, GapReason.COMPACTED);
       yield { revision: from, events: [gap] };
     }

@@ -1,19 +1,19 @@
 /**
- * How far a follower of the events has come: a revision for each collection, because each is
- * followed by itself. Written as one opaque text for clients.
+ * The position of a follower of events: a revision for each collection, because each is followed by
+ * itself. Clients see one opaque text.
  */
 import type { Revision, StateStore } from '@rackwright/store';
 import { type EventCollection, eventCollections, isEventCollection } from './derive/derive.ts';
 
-/** One that a collection lacks: everything of it has been told up to `since`. */
+/** For a collection without a revision here, everything up to `since` has been reported. */
 export interface Positions {
   readonly incarnation: string;
-  /** Of collections that have no revision of their own. */
+  /** For collections without a revision of their own. */
   readonly since: Revision;
   readonly revisions: Readonly<Partial<Record<EventCollection, Revision>>>;
 }
 
-/** Where a follower begins that shall be told of all that comes after this revision. */
+/** The start position of a follower that gets everything after this revision. */
 export function positionsFrom(
   { incarnation }: Pick<StateStore, 'incarnation'>,
   since: Revision,
@@ -25,7 +25,7 @@ export function revisionIn(positions: Positions, collection: EventCollection): R
   return positions.revisions[collection] ?? positions.since;
 }
 
-/** The same, but of this collection everything has been told up to `revision`. */
+/** The same, with everything of this collection up to `revision` reported. */
 export function advanced(
   positions: Positions,
   collection: EventCollection,
@@ -45,7 +45,7 @@ export function formatPositions({ incarnation, since, revisions }: Positions): s
 
 const shape = /^([A-Za-z0-9_-]{1,64})\.(\d{1,16})((?:\.[A-Za-z]{1,32}-\d{1,16}){0,32})$/;
 
-/** Undefined for what is no position. A collection that has no events any more is dropped. */
+/** Undefined for an invalid position. A collection that no longer has events is dropped. */
 export function parsePositions(text: string): Positions | undefined {
   const [, incarnation, since, rest = ''] = shape.exec(text) ?? [];
   if (incarnation === undefined || since === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** What lists may be filtered and sorted by: a table of fields for each kind of resource. Pure. */
+/** Fields for filters and orders of lists: a table for each kind of resource. Pure. */
 import type { DescEnum } from '@bufbuild/protobuf';
 import { enumWord } from '@rackwright/messages';
 
@@ -7,9 +7,9 @@ type Kind<T> =
   | {
       readonly kind: 'text';
       readonly of: (item: T) => string;
-      /** The value is the name of a resource of this collection; its id alone will do. */
+      /** The value is the name of a resource of this collection; its id alone is enough. */
       readonly collection?: string;
-      /** Upper and lower case are the same. */
+      /** Upper and lower case are equal. */
       readonly folds?: true;
     }
   | {
@@ -24,7 +24,7 @@ type Kind<T> =
   | { readonly kind: 'time'; readonly of: (item: T) => number | undefined }
   | { readonly kind: 'map'; readonly of: (item: T) => Readonly<Record<string, string>> };
 
-/** A field; `path` is where it stands in the message, which names it as well. */
+/** A field; `path` is its path in the message, which is another name for it. */
 export type Field<T> = Kind<T> & { readonly path?: string };
 
 /** By the short name that people use. */
@@ -50,7 +50,7 @@ export function fieldNamed<T>(fields: Fields<T>, name: string): NamedField<T> | 
   return undefined;
 }
 
-/** "" where the map has no such entry of its own. */
+/** "" where the map itself has no such entry. */
 function entryOf(map: Readonly<Record<string, string>>, key: string): string {
   return Object.hasOwn(map, key) ? (map[key] ?? '') : '';
 }
@@ -75,7 +75,7 @@ export function choiceNames(choices: DescEnum): string {
   return choices.values.flatMap(({ number }) => enumWord(choices, number) ?? []).join(', ');
 }
 
-/** The values of a field as texts that a filter takes; none where the field is unset. */
+/** The values of a field as texts for a filter; none where the field is unset. */
 export function textsOf<T>(field: Field<T>, item: T): readonly string[] {
   switch (field.kind) {
     case 'text':

@@ -24,12 +24,12 @@ import { type Comparator, FilterError, FilterReader, isKeyword, type Value } fro
 const charsMax = 2_048;
 const nestingMax = 32;
 
-/** A filter that was understood. */
+/** A parsed filter. */
 export interface Filter<T> {
   readonly matches: (item: T) => boolean;
   /**
-   * Values that fields must have in whatever matches, by the fields' short names: texts in lower
-   * case where case is none, and the numbers of choices.
+   * Values that fields must have in every match, by the fields' short names: texts in lower case
+   * where case does not matter, and the numbers of choices.
    */
   readonly required: ReadonlyMap<string, string>;
 }
@@ -38,7 +38,7 @@ type Holds<T> = (item: T) => boolean;
 
 const nothing: ReadonlyMap<string, string> = new Map();
 
-/** The filter; of the empty text one that everything matches. Throws `FilterError`. */
+/** The filter; the empty text gives one that matches everything. Throws `FilterError`. */
 export function parseFilter<T>(text: string, fields: Fields<T>): Filter<T> {
   if (text.length > charsMax) {
     throw new FilterError(text, charsMax, `a filter has at most ${charsMax} characters`);
@@ -118,7 +118,7 @@ class Parser<T> {
   }
 }
 
-/** What the field has to have; undefined: that cannot be said. */
+/** The value that the field must have; undefined: there is no single one. */
 function requiredText<T>(field: Field<T>, asked: Asked): string | undefined {
   const { comparator, value } = asked;
   switch (field.kind) {
@@ -137,7 +137,7 @@ function not<T>({ matches }: Filter<T>): Filter<T> {
   return { matches: (item) => !matches(item), required: nothing };
 }
 
-/** A restriction as it was written. */
+/** A restriction, as parsed. */
 interface Asked {
   readonly reader: FilterReader;
   readonly name: string;
@@ -259,7 +259,7 @@ function pattern({ text, startsAnyhow, endsAnyhow }: Value): (of: string) => boo
   return (of) => of === text;
 }
 
-/** The text as the field has it: of a resource's name its id alone will do. */
+/** The text in the field's form: for a resource name its id alone is enough. */
 function wantedText<T>(field: Field<T> & { kind: 'text' }, { reader, value }: Asked): string {
   const { collection } = field;
   const { text, at, startsAnyhow } = value;
@@ -275,7 +275,7 @@ function folded(field: { readonly folds?: true }, text: string): string {
   return field.folds === true ? text.toLowerCase() : text;
 }
 
-/** The text of a value that may have no star. */
+/** The text of a value without a star. */
 function whole({ reader, value, name }: Asked): string {
   if (!value.startsAnyhow && !value.endsAnyhow) return value.text;
   return reader.fail(`${name} takes no star here`, value.at);

@@ -5,15 +5,15 @@ import { FilterError, FilterReader } from './reader.ts';
 const charsMax = 256;
 const fieldsMax = 4;
 
-/** By what one item comes before another; null: the field is unset, which comes first. */
+/** The sort values of an item; null: the field is unset, which sorts first. */
 export type SortKey = readonly (string | number | null)[];
 
-/** An order that was understood. */
+/** A parsed order. */
 export interface Order<T> {
-  /** How many values a key has. */
+  /** The number of values in a key. */
   readonly length: number;
   readonly keyOf: (item: T) => SortKey;
-  /** Below 0: the first comes before the second. */
+  /** Below 0: the first sorts before the second. */
   readonly compare: (a: SortKey, b: SortKey) => number;
 }
 
@@ -22,7 +22,7 @@ interface Part<T> {
   readonly sign: 1 | -1;
 }
 
-/** The order; of the empty text undefined. Throws `FilterError`. */
+/** The order; undefined for the empty text. Throws `FilterError`. */
 export function parseOrder<T>(text: string, fields: Fields<T>): Order<T> | undefined {
   if (text.length > charsMax) {
     throw new FilterError(text, charsMax, `an order has at most ${charsMax} characters`);

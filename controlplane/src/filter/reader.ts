@@ -2,7 +2,7 @@
 
 /** What is wrong with a filter, and where. The message is for people. */
 export class FilterError extends Error {
-  /** Of the character that is wrong, from 1. */
+  /** Position of the wrong character, from 1. */
   readonly position: number;
 
   constructor(text: string, at: number, what: string) {
@@ -14,7 +14,7 @@ export class FilterError extends Error {
   }
 }
 
-/** A value as it was written. A star at its end stands for any text. */
+/** A value, as written. A star at its end stands for any text. */
 export interface Value {
   readonly text: string;
   readonly at: number;
@@ -42,7 +42,7 @@ export class FilterReader {
     this.text = text;
   }
 
-  /** Of the next character that is no space. */
+  /** Position of the next character that is no space. */
   get at(): number {
     this.#take(space);
     return this.#at;
@@ -56,14 +56,14 @@ export class FilterReader {
     throw new FilterError(this.text, at, what);
   }
 
-  /** Whether this text came next, and was taken. */
+  /** Consumes this text if it comes next; returns whether it did. */
   takes(text: string): boolean {
     if (!this.text.startsWith(text, this.at)) return false;
     this.#at += text.length;
     return true;
   }
 
-  /** Whether this word came next, and was taken. */
+  /** Consumes this word if it comes next; returns whether it did. */
   takesWord(word: string): boolean {
     const start = this.at;
     if (this.#take(fieldWord) === word) return true;

@@ -1,12 +1,12 @@
 /**
- * The records under a prefix, decoded once each and found by what they have, for whoever must not
- * list them.
+ * The records under a prefix, each decoded once and indexed by keys, for readers that must not list
+ * them.
  *
  * Invariants:
- * 1. Once `read` has resolved, each record is found by exactly the keys that it has as of some
- *    revision, not before the one that this was made at, and of every later change that was noted.
- * 2. Of a record, what is older than what is known changes nothing.
- * 3. A record that cannot be decoded is not there. It stops nothing.
+ * 1. Once `read` has resolved, each record is found by exactly its keys at some revision, not
+ *    earlier than the one at construction, and at every later noted change.
+ * 2. An older version of a record than the known one changes nothing.
+ * 3. A record that cannot be decoded counts as absent. It stops nothing.
  */
 import { unavailable } from '@rackwright/messages';
 import { type Clock, pause } from '@rackwright/platform';
@@ -16,32 +16,35 @@ import { IdsByValue } from './ids-by-value.ts';
 
 /** Records that are read at once: some milliseconds of work. */
 const readEntries = 100;
-/** Between two pages, so that what people and agents wait for goes first. */
+/** Pause between two pages, so that calls of people and agents go first. */
 const betweenMs = 2;
 
-/** Which records, and what of them. One object for each kind: the view keeps one of each. */
+/**
+ * Which records, and what is kept of them. One object for each kind: the view keeps one collection
+ * for each.
+ */
 export interface CollectionKind<T> {
   readonly prefix: string;
-  /** What is kept of a record; undefined: nothing. May throw (3). */
+  /** The kept part of a record; undefined: nothing. May throw (3). */
   readonly keptOf: (entry: Entry) => T | undefined;
-  /** By what it is found. */
+  /** The keys by which it is found. */
   readonly keysOf: (kept: T) => readonly string[];
 }
 
 export interface CollectionDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
-  /** Pause before a store that is behind is read again. */
+  /** Pause before another read of a store that lags. */
   readonly retryDelayMs: number;
 }
 
-/** What whoever looks for records may ask. */
+/** Queries for records. */
 export interface Found<T> {
   readonly size: number;
   get(id: string): T | undefined;
   /** Everything, in no order. */
   all(): Iterable<T>;
-  /** Ids behind `after` of the records that have this key, in order. */
+  /** Ids after `after` of the records with this key, in order. */
   idsBy(key: string, after?: string): Iterable<string>;
   countBy(key: string): number;
 }
@@ -58,7 +61,7 @@ export class Collection<T> implements Found<T> {
   readonly #signal: AbortSignal;
   readonly #ids = new IdsByValue();
   readonly #known = new Map<string, Known<T>>();
-  /** Revisions from which on a record is not there, that a page may not have seen. */
+  /** Revisions of deletions that a page may not have seen. */
   #gone: Map<string, Revision> | undefined = new Map();
   #reading: Promise<void> | undefined;
 
@@ -101,7 +104,7 @@ export class Collection<T> implements Found<T> {
     return this.#ids.sizeOf(key);
   }
 
-  /** Changes of other prefixes are none of this. */
+  /** Changes of other prefixes are ignored. */
   note(change: Change): void {
     if (!isDirectlyBelow(this.#kind.prefix, change.key)) return;
     if (change.kind === 'put') this.#put(change);
@@ -116,7 +119,7 @@ export class Collection<T> implements Found<T> {
     this.#gone = undefined;
   }
 
-  /** False: the store has shown a state from before what is noted. */
+  /** False: the store has shown a state older than the noted changes. */
   async #readPages(): Promise<boolean> {
     const { store } = this.#deps;
     const { prefix } = this.#kind;

@@ -1,10 +1,10 @@
-/** Hosts by the traits of their last inventory, which stands in their facts. */
+/** Hosts by the traits of their last inventory, which is part of their facts. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
 import type { CollectionKind } from './collection.ts';
 import { traitKeys, traitsOf } from './traits.ts';
 
-/** Of each host's facts, the keys by which it is found. */
+/** The keys for each host's facts. */
 export const factTraits: CollectionKind<readonly string[]> = {
   prefix: 'facts',
   keptOf: ({ value }) => {

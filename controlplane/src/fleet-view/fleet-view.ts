@@ -2,19 +2,19 @@
  * The fleet's hosts in rows: one component that follows the store and decodes each change once.
  *
  * Invariants:
- * 1. The rows are those of some revision, which the view knows, or of a newer one; it never goes
- *    back while rows are shown.
- * 2. Who has waited for `caughtUp` sees every write that was acknowledged before it asked,
- *    whichever replica made it.
- * 3. What the watch cannot tell without a gap is built anew beside the rows that are shown, and
- *    takes their place once it is whole.
+ * 1. The rows show the store at a known revision or a newer one; the view never goes back while it
+ *    shows rows.
+ * 2. After `caughtUp`, the caller sees every write that was acknowledged before the call, on any
+ *    replica.
+ * 3. When the watch has a gap, new rows are built while the old ones are shown, and replace them
+ *    once complete.
  * 4. A record that cannot be decoded is a row that says so. It stops nothing.
- * 5. Records that are no hosts are followed from when somebody first asks for their kind: most
- *    fleets never do.
- * 6. Who listens is told of every row that differs from what was shown before, once the rows show
- *    it; also of what has changed while the watch told nothing.
+ * 5. Records of other kinds than hosts are followed only after the first request for their kind:
+ *    most fleets never need them.
+ * 6. A listener gets every row that differs from the one shown before, once the new one is shown;
+ *    also changes that the watch did not report.
  *
- * Must not: be asked where a host is decided on. That is done by its own record.
+ * Must not: be used to decide about a host. Its own record is used for that.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import {
@@ -43,33 +43,33 @@ import type { FleetTally } from './tally.ts';
 const prefix = 'hosts';
 /** Hosts that are read at once when the view is built. */
 const buildEntries = 500;
-/** While it is built, so often somebody hears how far that has come. */
+/** How often the progress of building is logged. */
 const progressMs = 5_000;
-/** How long a caller waits for the view to see what was acknowledged before. */
+/** How long a caller waits for the view to show earlier acknowledged writes. */
 const waitMsMax = 10_000;
 
 export interface FleetViewDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly log: Pick<Log, 'info' | 'warn'>;
-  /** Pause before a watch that broke off starts again. */
+  /** Pause before a broken watch starts again. */
   readonly retryDelayMs: number;
 }
 
-/** How many hosts there are, in each state, and whose record cannot be read. */
+/** The number of hosts: in total, in each state, and with an unreadable record. */
 export interface FleetCounts {
   readonly hosts: number;
   readonly byState: ReadonlyMap<HostState, number>;
   readonly unreadable: readonly UnreadableRow[];
 }
 
-/** Told of a host's row as it was and as it is; undefined: there was none, there is none. */
+/** Called with a host's row before and after; undefined: there was none, there is none. */
 export type RowListener = (before: FleetRow | undefined, after: FleetRow | undefined) => void;
 
-/** Told of a record that was read or written; not of one that cannot be decoded. */
+/** Called with a record that was read or written; not with one that cannot be decoded. */
 export type RecordListener = (hostId: HostId, revision: Revision, record: wire.HostRecord) => void;
 
-/** What hosts are looked for: those that have all that is named. */
+/** The conditions for hosts: all that are set must match. */
 export interface HostsWanted {
   /** "hosts/HOST" */
   readonly names: readonly string[];
@@ -86,7 +86,7 @@ interface Waiter {
 export class FleetView {
   readonly #deps: FleetViewDependencies;
   #rows = new FleetRows();
-  /** (5) Those that somebody has asked for since the view was built. */
+  /** (5) The kinds that were requested since the view was built. */
   #collections = new Map<CollectionKind<unknown>, Collection<unknown>>();
   #revision: Revision = 0;
   #starting: Promise<void> | undefined;
@@ -99,7 +99,7 @@ export class FleetView {
     this.#deps = deps;
   }
 
-  /** Resolves once the view stands; rejects, and may be asked again, when it cannot be read. */
+  /** Resolves once the view is built; rejects when it cannot be read, and may be called again. */
   start(): Promise<void> {
     this.#starting ??= this.#start().catch((error: unknown) => {
       this.#starting = undefined;
@@ -145,8 +145,8 @@ export class FleetView {
   }
 
   /**
-   * From now on: each record as it is decoded, of every host when the view is built. Nobody may
-   * keep more of it than it needs, or change it.
+   * From now on: each record as it is decoded; all hosts when the view is built. A listener must
+   * not change the record, and must keep only what it needs.
    */
   onRecord(listener: RecordListener): void {
     this.#recordListeners.add(listener);
@@ -157,8 +157,8 @@ export class FleetView {
   }
 
   /**
-   * Ids of hosts of which one may have all that is wanted, in no order: found by the part of it
-   * that the fewest have. Nothing is wanted: none.
+   * Ids of hosts that may meet all conditions, in no order: from the condition with the fewest
+   * hosts. Without a condition: none.
    */
   candidates({ names, rack, labels }: HostsWanted): Iterable<string> {
     if (names.length > 0) return names.map(idOf);
@@ -170,15 +170,15 @@ export class FleetView {
     return fewest === undefined ? [] : this.#rows.idsBy(...fewest);
   }
 
-  /** Ids behind `after` of the hosts whose field has this value, in the order of their keys. */
+  /** Ids after `after` of the hosts whose field has this value, in the order of their keys. */
   idsBy(field: IndexedField, value: string, after = ''): Iterable<string> {
     return this.#rows.idsBy(field, value, after);
   }
 
   /**
    * Ids of the hosts whose record or facts have one of these traits (keys of `traits.ts`), in
-   * order, as of every write that was acknowledged before. The first who asks waits until the facts
-   * of all hosts have been read. Throws `unavailable`.
+   * order, including every write that was acknowledged before. The first caller waits until the
+   * facts of all hosts have been read. Throws `unavailable`.
    */
   async hostsLike(keys: Iterable<string>): Promise<readonly string[]> {
     const facts = await this.collection(factTraits);
@@ -191,9 +191,9 @@ export class FleetView {
   }
 
   /**
-   * The records of this kind, as of every write that was acknowledged before, and from then on as
-   * they change. The first who asks waits until all have been read. Throws `unavailable`. What is
-   * answered hears of nothing more once the view is built anew.
+   * The records of this kind, including every write that was acknowledged before, and later
+   * changes. The first caller waits until all have been read. Throws `unavailable`. The result gets
+   * no more changes once the view is built again.
    */
   async collection<T>(kind: CollectionKind<T>): Promise<Found<T>> {
     for (;;) {
@@ -209,19 +209,19 @@ export class FleetView {
         if (collections.get(kind) === found) collections.delete(kind);
         throw error;
       }
-      // Another one: the view was built anew meanwhile.
+      // A different one: the view was built again in the meantime.
       if (this.#collections.get(kind as CollectionKind<unknown>) === found) return found;
     }
   }
 
-  /** How many hosts a rule, "racks/RACK rule NAME", has made of machines. */
+  /** The number of hosts that a rule, "racks/RACK rule NAME", has made of machines. */
   madeByRule(rule: string): number {
     return this.#rows.countBy('rule', rule);
   }
 
   /**
-   * Rows of hosts behind the id `after`, in order. With `having` only of those that have all these
-   * values: found by the one that the fewest have, so that some of them may lack the others.
+   * Rows of hosts after the id `after`, in order. `having` limits them to the value with the fewest
+   * hosts, so some rows may lack the other values.
    */
   *rows(after = '', having: ReadonlyMap<string, string> = new Map()): Generator<FleetRow> {
     const rows = this.#rows;
@@ -239,7 +239,7 @@ export class FleetView {
     }
   }
 
-  /** How many hosts have each value of a field that any has. */
+  /** The number of hosts with each value of a field, for values that occur. */
   countsBy(field: IndexedField): ReadonlyMap<string, number> {
     return this.#rows.countsBy(field);
   }
@@ -249,7 +249,7 @@ export class FleetView {
     return { hosts: this.#rows.size, byState, unreadable: this.#rows.unreadable() };
   }
 
-  /** As of `revision`. It goes on counting: whoever keeps it copies what it needs. */
+  /** At `revision`. It is updated later: a caller that keeps it copies what it needs. */
   get tally(): FleetTally {
     return this.#rows.tally;
   }
@@ -259,7 +259,7 @@ export class FleetView {
     return this.#rows.unreadableCount;
   }
 
-  /** Of these values the one that the fewest hosts have. */
+  /** The value that the fewest hosts have. */
   #fewest(having: readonly (readonly [IndexedField, string])[]) {
     let fewest: readonly [IndexedField, string] | undefined;
     let count = Number.POSITIVE_INFINITY;
@@ -275,13 +275,15 @@ export class FleetView {
     void this.#follow();
   }
 
-  /** (3) From the first page's revision on, the watch brings what the pages may have missed. */
+  /**
+   * (3) The watch starts at the first page's revision, and brings the changes that pages may lack.
+   */
   async #build(): Promise<void> {
     const rows = new FleetRows();
     let from: Revision | undefined;
     const { store, clock, log } = this.#deps;
     let toldMs = clock.nowMs();
-    // What people and agents wait for has its turn in between.
+    // Other calls run in between.
     const pages = { limit: buildEntries, between: () => this.#pause(0) };
     for await (const page of listingsOf((each) => store.list(prefix, each), pages)) {
       from ??= page.before;
@@ -296,7 +298,7 @@ export class FleetView {
     const before = this.#rows;
     this.#rows = rows;
     this.#revision = from;
-    // What has changed since they were read, up to this revision, no watch tells.
+    // No watch reports their changes up to this revision, so they are read again.
     this.#collections = new Map();
     this.#tell();
     if (this.#listeners.size > 0) this.#tellDifferences(before, rows);
@@ -307,7 +309,7 @@ export class FleetView {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        // All of the store, so that the view's revision is the store's.
+        // Watches the whole store, so that the view's revision is the store's.
         for await (const change of store.watch(this.#revision, '', signal)) {
           if (change.kind === 'compacted') break;
           this.#note(change);
@@ -346,7 +348,7 @@ export class FleetView {
     }
   }
 
-  /** (6) What was built may show what no change has told. */
+  /** (6) The new rows may contain changes that no watch reported. */
   #tellDifferences(before: FleetRows, after: FleetRows): void {
     for (const row of after.behind()) this.#changed(before.get(row.hostId), row);
     for (const row of before.behind()) {
@@ -366,11 +368,11 @@ export class FleetView {
     }
   }
 
-  /** Most of what a whole fleet is read for is not asked for again: it is not kept decoded. */
+  /** Most records of a fleet-wide read are not read again: they are not cached. */
   readonly #decodeAnew = (entry: Entry): wire.HostRecord =>
     this.#told(entry, fromBinary(wire.HostRecordSchema, entry.value));
 
-  /** As everybody else who reads it decodes it: once. */
+  /** Decoded once, and shared with the other readers. */
   readonly #decodeShared = (entry: Entry): wire.HostRecord =>
     this.#told(entry, sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
 

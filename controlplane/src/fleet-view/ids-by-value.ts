@@ -1,7 +1,7 @@
-/** Ids of hosts by a value that they have, in the order of the store's keys. Pure. */
+/** Ids of hosts by a value, in the order of the store's keys. Pure. */
 import { SortedIds } from './sorted-ids.ts';
 
-/** Of most values there is one id, which needs no list. */
+/** Most values have one id, which needs no list. */
 export class IdsByValue {
   readonly #ids = new Map<string, string | SortedIds>();
 
@@ -36,7 +36,7 @@ export class IdsByValue {
     return known instanceof SortedIds ? known.size : known === undefined ? 0 : 1;
   }
 
-  /** How many ids each value has. */
+  /** The number of ids for each value. */
   *sizes(): Generator<readonly [string, number], void, undefined> {
     for (const value of this.#ids.keys()) yield [value, this.sizeOf(value)];
   }

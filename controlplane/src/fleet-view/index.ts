@@ -1,4 +1,4 @@
-/** The fleet in rows, kept by following the store, for whoever asks about more than one host. */
+/** The fleet in rows, from a watch of the store, for queries about more than one host. */
 export type { CollectionKind, Found } from './collection.ts';
 export {
   type FleetCounts,

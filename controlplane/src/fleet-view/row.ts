@@ -1,4 +1,4 @@
-/** What the view keeps of a host's record. Pure. */
+/** The part of a host's record that the view keeps. Pure. */
 import { fromBinary } from '@bufbuild/protobuf';
 import {
   FailureType,
@@ -17,7 +17,7 @@ import type { Entry, Revision } from '@rackwright/store';
 import { idOfKey, msOf } from '../records/index.ts';
 import { recordKeys } from './traits.ts';
 
-/** A host: only what is asked for of many at once. Empty, 0 and undefined stand for unset. */
+/** A host: only fields for queries about many hosts. Empty, 0 and undefined stand for unset. */
 export interface HostRow {
   readonly kind: 'host';
   readonly hostId: HostId;
@@ -30,33 +30,33 @@ export interface HostRow {
   readonly labels: Readonly<Record<string, string>>;
   readonly bmcAddress: string;
   readonly bootMacs: readonly string[];
-  /** As its BMC tells them: of the product, the chassis and the board. */
+  /** As its BMC reports them: of the product, the chassis and the board. */
   readonly serials: readonly string[];
   readonly goal: HostGoal;
   readonly retired: boolean;
   readonly state: HostState;
   readonly dirty: boolean;
   readonly poweredOn: boolean | undefined;
-  /** "user:NAME" or "pools/POOL": who uses it. */
+  /** The user of the host: "user:NAME" or "pools/POOL". */
   readonly claim: string;
   readonly image: string;
-  /** Of the run that holds the host. */
+  /** The kind of the run in progress. */
   readonly runKind: RunKind;
-  /** The run of a workflow that it carries: "hosts/HOST/workflows/WORKFLOW/runs/N". */
+  /** The workflow run that it belongs to: "hosts/HOST/workflows/WORKFLOW/runs/N". */
   readonly workflowRun: string;
-  /** What that run waits for: a word of `Waiting.reason`. */
+  /** Why that run waits: a `Waiting.reason`. */
   readonly waiting: string;
   /** Types of its faults. */
   readonly faults: readonly string[];
-  /** Of the last failure. */
+  /** The type of the last failure. */
   readonly failure: FailureType;
   readonly held: boolean;
   readonly deleting: boolean;
-  /** Uids of what keeps it fenced off, or has. */
+  /** Uids of removed hosts that fence it off, or did. */
   readonly fences: readonly string[];
   /** "racks/RACK rule NAME" of the rule that accepted it. */
   readonly acceptedByRule: string;
-  /** What its record says of its machine, but for the boot MACs: keys of `traits.ts`. */
+  /** Traits of its machine from its record, except the boot MACs: keys of `traits.ts`. */
   readonly traits: readonly string[];
   /** Milliseconds since 1970. */
   readonly createMs: number | undefined;
@@ -73,12 +73,12 @@ export interface UnreadableRow {
 
 export type FleetRow = HostRow | UnreadableRow;
 
-/** How a record is decoded; throws for one that cannot be. */
+/** Decodes a record; throws for one that cannot be decoded. */
 export type DecodeHost = (entry: Entry) => wire.HostRecord;
 
 const decodeAnew: DecodeHost = ({ value }) => fromBinary(wire.HostRecordSchema, value);
 
-/** Of records that are shared: whoever watches hosts needs the row that the view has made. */
+/** Rows of shared records: the watchers of hosts use the row that the view has made. */
 const made = new WeakMap<wire.HostRecord, HostRow>();
 
 /** The row of a host's record. Never throws. */

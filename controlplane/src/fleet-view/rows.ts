@@ -3,9 +3,9 @@
  *
  * Invariants:
  * 1. Each index names exactly the rows whose field has that value, in the order of their ids.
- * 2. Of a host, what is older than its row changes nothing.
- * 3. To put or take a row costs the same however many rows there are, but for moving ids within
- *    one list of an index.
+ * 2. An older version of a host than its row changes nothing.
+ * 3. To put or take a row costs the same for any number of rows, except for moving ids within one
+ *    list of an index.
  */
 import type { HostId } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
@@ -15,7 +15,7 @@ import { SortedIds } from './sorted-ids.ts';
 import { type FleetTally, RowTally } from './tally.ts';
 import { macOfKey } from './traits.ts';
 
-/** A row's values of each field by which rows are found; texts in lower case where case is none. */
+/** A row's values of each indexed field; texts in lower case where case does not matter. */
 const indexed = {
   rack: ({ rack }: HostRow) => [rack],
   credential: ({ credential }: HostRow) => [credential],
@@ -31,13 +31,13 @@ const indexed = {
   label: ({ labels }: HostRow) => Object.entries(labels).map(([key, value]) => `${key}=${value}`),
 } as const;
 /**
- * By the short names that filters have for them, `fence`, `rule` (by which it was accepted),
- * `trait` (a key of `traits.ts`, but not of MACs), and `label`: "KEY=VALUE".
+ * Short names of filter fields, and also `fence`, `rule` (that accepted the host), `trait` (a key
+ * of `traits.ts`, without MACs), and `label`: "KEY=VALUE".
  */
 export type IndexedField = keyof typeof indexed;
 const fields = Object.keys(indexed) as readonly IndexedField[];
 
-/** Whether rows are found by this field. */
+/** Whether this field is indexed. */
 export function isIndexed(name: string): name is IndexedField {
   return Object.hasOwn(indexed, name);
 }
@@ -74,7 +74,7 @@ export class FleetRows {
     return this.#rows.get(hostId);
   }
 
-  /** Ids behind `after` of the hosts whose field has this value, in order. */
+  /** Ids after `after` of the hosts whose field has this value, in order. */
   *idsBy(field: IndexedField, value: string, after = ''): Generator<string, void, undefined> {
     yield* this.#indexes[field].behind(value, after);
   }
@@ -85,17 +85,17 @@ export class FleetRows {
     return mac === undefined ? this.idsBy('trait', key) : this.idsBy('boot_macs', mac);
   }
 
-  /** How many hosts have this value. */
+  /** The number of hosts with this value. */
   countBy(field: IndexedField, value: string): number {
     return this.#indexes[field].sizeOf(value);
   }
 
-  /** How many hosts have each value that any has. */
+  /** The number of hosts with each value, for values that occur. */
   countsBy(field: IndexedField): ReadonlyMap<string, number> {
     return new Map(this.#indexes[field].sizes());
   }
 
-  /** Rows behind the id `after` in the order of their ids, of whatever kind. */
+  /** Rows after the id `after`, of readable and unreadable hosts, in the order of their ids. */
   *behind(after = ''): Generator<FleetRow, void, undefined> {
     for (const hostId of this.#ids.behind(after)) {
       const row = this.get(hostId);
@@ -103,7 +103,7 @@ export class FleetRows {
     }
   }
 
-  /** How many hosts there are of each sort. */
+  /** The number of hosts of each sort. */
   get tally(): FleetTally {
     return this.#tally;
   }
@@ -136,7 +136,7 @@ export class FleetRows {
     this.#ids.delete(hostId);
   }
 
-  /** (3) What is the same in both rows stays where it is: lists of many hosts are not moved. */
+  /** (3) Values that both rows share stay in place: long lists are not moved. */
   #move(hostId: HostId, before: FleetRow | undefined, after: FleetRow | undefined): void {
     if (before?.kind === 'unreadable') this.#unreadable.delete(hostId);
     if (after?.kind === 'unreadable') this.#unreadable.add(hostId);

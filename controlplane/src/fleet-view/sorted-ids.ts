@@ -1,4 +1,4 @@
-/** Ids in the order of the store's keys, found by halving. Pure. */
+/** Ids in the order of the store's keys, with binary search. Pure. */
 export class SortedIds {
   readonly #ids: string[] = [];
 
@@ -17,13 +17,13 @@ export class SortedIds {
   }
 
   /**
-   * Those behind `after`. What is added or deleted meanwhile may be told or not; every other id
-   * is told once.
+   * The ids after `after`. Ids that are added or deleted during the iteration may appear or not;
+   * every other id appears once.
    */
   *behind(after: string): Generator<string, void, undefined> {
     let at = this.#placeOf(after);
     for (let last = after; ; ) {
-      // Looked for again only where what was added or deleted meanwhile has moved it.
+      // Searched again only where an insertion or deletion has moved it.
       if (this.#ids[at] !== last) at = this.#placeOf(last);
       if (this.#ids[at] === last) at += 1;
       const id = this.#ids[at];
@@ -33,7 +33,7 @@ export class SortedIds {
     }
   }
 
-  /** Where the id is, or would be. */
+  /** The index of the id, or where it would be inserted. */
   #placeOf(id: string): number {
     let low = 0;
     let high = this.#ids.length;

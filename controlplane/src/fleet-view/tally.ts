@@ -1,17 +1,15 @@
-/**
- * How many hosts there are of each sort, kept as rows come and go: a count is never a scan. Pure.
- */
+/** The number of hosts of each sort, updated with every row: no count needs a scan. Pure. */
 import type { HostState, RunKind } from '@rackwright/messages';
 import type { HostRow } from './row.ts';
 
-/** Of one rack. */
+/** Counts of one rack. */
 export interface RackTally {
   readonly byState: ReadonlyMap<HostState, number>;
   /** Hosts with any fault. */
   readonly faulty: number;
 }
 
-/** Of all hosts whose record can be read. Nothing stands in a map with a count of 0. */
+/** Counts of all hosts with a readable record. No map has an entry of 0. */
 export interface FleetTally {
   readonly byState: ReadonlyMap<HostState, number>;
   /** By "racks/RACK". */
@@ -20,7 +18,7 @@ export interface FleetTally {
   readonly byFault: ReadonlyMap<string, number>;
   /** Runs that hold a host, by kind. */
   readonly byRun: ReadonlyMap<RunKind, number>;
-  /** Runs that wait, by the word of `Waiting.reason`. */
+  /** Runs that wait, by `Waiting.reason`. */
   readonly byWait: ReadonlyMap<string, number>;
   readonly held: number;
 }
@@ -38,7 +36,7 @@ export class RowTally implements FleetTally {
   readonly byWait = new Map<string, number>();
   held = 0;
 
-  /** `by` is 1 for a row that comes, −1 for one that goes. */
+  /** `by` is 1 for an added row, −1 for a removed one. */
   count(row: HostRow, by: 1 | -1): void {
     shift(this.byState, row.state, by);
     this.#countInRack(row, by);

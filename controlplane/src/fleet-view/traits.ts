@@ -1,16 +1,16 @@
 /**
- * By what a machine and a host may turn out to be the same: what each says of itself, and the keys
- * by which one finds the other. Pure.
+ * The traits by which a machine and a host may be recognized as the same, and the index keys to
+ * find one from the other. Pure.
  *
- * T1 Zeros, filler words and MACs that are none count as absent (as for guard 0).
- * K1 A host that the machine may be shares a key with it, whoever judges that later: by inventory,
- *    by a boot MAC, or by the word of its BMC. Who shares a key need not be it.
+ * T1 Zeros, filler words and invalid MACs count as absent (as for guard 0).
+ * K1 A host that may be the machine shares a key with it, for every later comparison: by inventory,
+ *    by a boot MAC, or by its BMC. A shared key alone is no proof.
  */
 import { meaningfulSerial, meaningfulUuid, uuidsAlike } from '@rackwright/erasure';
 import type { BmcIdentity, Inventory, SystemIdentity, store as wire } from '@rackwright/messages';
 
 export interface MachineTraits {
-  /** SMBIOS UUID, hex of its bytes; undefined when it says nothing. */
+  /** SMBIOS UUID, hex of its bytes; undefined when it has no value. */
   readonly uuid: string | undefined;
   /** Serial number of the product, upper case. */
   readonly serial: string | undefined;
@@ -20,14 +20,14 @@ export interface MachineTraits {
 
 const mac = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
 
-/** A MAC address as we write it; undefined when no interface can have it for itself. */
+/** A MAC address in our form; undefined when it cannot be unique to one interface. */
 export function unicastMac(text: string): string | undefined {
   const written = text.trim().toLowerCase().replaceAll('-', ':');
   if (!mac.test(written) || /^[0:]+$/.test(written)) return undefined;
   return (Number.parseInt(written.slice(0, 2), 16) & 1) === 1 ? undefined : written;
 }
 
-/** The traits in an inventory; `bootMac` counts also where the inventory lacks it. */
+/** The traits of an inventory; `bootMac` counts also where the inventory lacks it. */
 export function traitsOf(inventory: Inventory | undefined, bootMac = ''): MachineTraits {
   const { system, interfaces = [] } = inventory ?? {};
   const named = [bootMac, ...interfaces.map((each) => each.mac)].map(unicastMac);
@@ -54,12 +54,12 @@ export function traitKeys({ uuid, serial, macs }: Partial<MachineTraits>): strin
 
 const macPrefix = 'mac ';
 
-/** The MAC of which a key is; undefined: it is of something else. */
+/** The MAC of a key; undefined: it is a key of another trait. */
 export function macOfKey(key: string): string | undefined {
   return key.startsWith(macPrefix) ? key.slice(macPrefix.length) : undefined;
 }
 
-/** What a host's record says of its machine, but for the boot MACs. */
+/** Keys of the machine from the host's record, except the boot MACs. */
 export function recordKeys(
   accepted: wire.HostRecord['acceptedIdentity'],
   bmc: BmcIdentity | undefined,
@@ -79,13 +79,13 @@ function namesOfBmc({ guid, serial }: BmcIdentity) {
   return { uuid, serial: meaningfulSerial(serial) };
 }
 
-/** What a host is asked for that a machine with this inventory may be (K1). */
+/** The keys for hosts that may be a machine with this inventory (K1). */
 export function machineKeys(inventory: Inventory | undefined, bootMac: string): string[] {
   const { uuid, bmcGuid, serial, chassisSerial, boardSerial } = inventory?.system ?? {};
   const serials = [serial, chassisSerial, boardSerial].map(meaningfulSerial);
   const keys = [
     ...traitKeys(traitsOf(inventory, bootMac)),
-    // A BMC may write a UUID in another order, and say the serial of any part.
+    // A BMC may write a UUID in another byte order, and give the serial number of any part.
     ...[...uuidsAlike(uuid), ...uuidsAlike(bmcGuid)].map((each) => `uuid ${each}`),
     ...serials.flatMap((each) => (each === undefined ? [] : [`serial ${each}`])),
   ];

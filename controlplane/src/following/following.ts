@@ -1,52 +1,51 @@
 /**
- * Follows the records of the store for everybody in this process: one watch for each prefix,
- * however many follow it.
+ * Follows the records of the store for all parts of this process: one watch for each prefix, shared
+ * by all followers.
  *
- *  F1 Whoever follows a prefix hears first of all that there is, then of every change. None is
- *     missed: what comes while it is being listed waits for the listing. What was listed is never
- *     followed by an older change of the same record: a store may list values that are newer than
- *     the position that the listing is of.
- *  F2 A watch that breaks off, or has gaps, starts again with a listing for everybody; what cannot
- *     be listed is tried again after a pause, for ever.
- *  F3 A follower that throws disturbs no other one, and gets a listing again.
+ *  F1 A follower first gets a listing of a prefix, then every change. No change is missed: changes
+ *     during the listing wait for it. After the listing, no older change of a listed record
+ *     follows: a store may list values newer than the position of the listing.
+ *  F2 A watch that breaks off, or has gaps, starts again with a listing for all followers. A failed
+ *     listing is retried after a pause, without end.
+ *  F3 A follower that throws does not disturb the others, and gets a listing again.
  *
- * Must not: decode anything. `records` decodes each write once for all.
+ * Must not: decode anything. `records` decodes each write once for all readers.
  */
 import type { Clock, Log } from '@rackwright/platform';
 import type { Change, Listing, Revision, StateStore } from '@rackwright/store';
 
-/** Changes that may wait for a listing; with more it is listed again. */
+/** The most changes that wait for a listing; with more the listing is repeated. */
 const waitingMax = 4_096;
 
 export interface FollowingDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly log: Log;
-  /** Pause before a watch that broke off starts again. */
+  /** Pause before a broken watch starts again. */
   readonly retryDelayMs: number;
 }
 
 export interface Follower {
-  /** All is about to be listed again. */
+  /** A new listing is about to begin. */
   listing?(): void;
-  /** Everything that there is. */
+  /** All present records. */
   listed(listing: Listing): void;
   changed(change: Change): void;
 }
 
-/** One who follows. */
+/** A follower. */
 interface Joined {
   readonly follower: Follower;
   readonly signal: AbortSignal;
   /** Changes since its listing began; undefined: it is over. */
   waiting: Change[] | undefined;
-  /** Every later change comes by the watch. */
+  /** Every later change comes from the watch. */
   since: Revision;
-  /** Revisions of what was listed, by key, of which the watch is still to bring the change. */
+  /** Revisions of listed records, by key, whose change the watch has not brought yet. */
   ahead: ReadonlyMap<string, Revision>;
 }
 
-/** What a listing holds that was written after the position that it is of. */
+/** The records of a listing that are newer than its position. */
 function aheadOf({ entries, before }: Listing): ReadonlyMap<string, Revision> {
   const later = entries.filter(({ revision }) => revision > before);
   return new Map(later.map(({ key, revision }) => [key, revision]));
@@ -62,8 +61,8 @@ export class Following {
   }
 
   /**
-   * Resolves once what there is has been listed; the changes then come by themselves until `signal`
-   * aborts. Rejects, and follows nothing, when it cannot be listed.
+   * Resolves once the listing is done; changes then follow until `signal` aborts. Rejects, and
+   * follows nothing, when the listing fails.
    */
   follow(prefix: string, follower: Follower, signal: AbortSignal): Promise<void> {
     let followed = this.#prefixes.get(prefix);
@@ -74,7 +73,7 @@ export class Following {
     return followed.join(follower, signal);
   }
 
-  /** Nobody hears of anything any more. */
+  /** Ends all following. */
   stop(): void {
     this.#stopping.abort();
   }
@@ -85,9 +84,9 @@ class Followed {
   readonly #prefix: string;
   readonly #signal: AbortSignal;
   readonly #joined = new Set<Joined>();
-  /** Resolves once the watch runs; undefined: nobody has begun it. */
+  /** Resolves once the watch runs; undefined: it was not started. */
   #opening: Promise<void> | undefined;
-  /** The watch has brought every change up to this one, or there was a listing of it. */
+  /** Every change up to here came from the watch, or is in a listing. */
   #position: Revision = 0;
 
   constructor(deps: FollowingDependencies, prefix: string, signal: AbortSignal) {
@@ -121,7 +120,7 @@ class Followed {
     void this.#watch();
   }
 
-  /** F1: only a listing from where its changes begin, or from later, leaves no hole before them. */
+  /** F1: only a listing at or after the start of its changes leaves no gap before them. */
   async #list(joined: Joined): Promise<void> {
     for (;;) {
       joined.waiting = [];
@@ -195,7 +194,7 @@ class Followed {
     }
   }
 
-  /** False: it could not be listed. */
+  /** False: the listing failed. */
   async #listForAll(): Promise<boolean> {
     try {
       for (const { follower } of this.#joined) follower.listing?.();

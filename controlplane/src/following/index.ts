@@ -1,3 +1,3 @@
-/** How parts of the control plane hear of what is written, by themselves and by others. */
+/** How parts of the control plane learn of writes, by this and by other replicas. */
 export { type Follower, Following, type FollowingDependencies } from './following.ts';
 export { type FollowedValues, followValues, type NoteValue } from './values.ts';

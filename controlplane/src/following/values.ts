@@ -1,20 +1,20 @@
-/** Following for whoever wants the value of each key as it is now, and to hear when it is gone. */
+/** Following for readers that want the present value of each key, and its deletion. */
 import type { Entry } from '@rackwright/store';
 import type { Following } from './following.ts';
 
-/** Told of each value; `undefined` when the key has none any more. */
+/** Called with each value; `undefined` when the key no longer has one. */
 export type NoteValue = (key: string, entry: Entry | undefined) => void;
 
 /** One prefix, followed from `start` to `stop`. */
 export interface FollowedValues {
-  /** Resolves once everything that is there has been told; rejects when it cannot be listed. */
+  /** Resolves once all present values were reported; rejects when the listing fails. */
   start(): Promise<void>;
   stop(): void;
 }
 
 /**
- * Tells `note` of every value under `prefix`, and of every change; what went while nobody watched
- * is told as gone once it is listed again.
+ * Reports every value under `prefix` to `note`, and every change. A deletion that no watch saw is
+ * reported with the next listing.
  */
 export function followValues(
   following: Following,

@@ -1,4 +1,4 @@
-/** AbandonedResourceService: what forced removals left behind, until a person has seen to it. */
+/** AbandonedResourceService: remains of forced removals, until a person has resolved them. */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -48,8 +48,8 @@ export function createAbandonedService(deps: RpcDependencies): BoundService {
 }
 
 /**
- * Said again, the same changes nothing. Who has not said before that the machine is disconnected
- * may still say so.
+ * A repeated request changes nothing. If the machine was not reported as disconnected before, that
+ * may be added.
  */
 async function resolve(
   deps: RpcDependencies,

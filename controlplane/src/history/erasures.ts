@@ -1,4 +1,4 @@
-/** ErasureCertificateService: what was signed about erasures, exactly as it was signed. */
+/** ErasureCertificateService: signed documents about erasures, exactly as they were signed. */
 import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type ErasureStatement,
@@ -89,7 +89,7 @@ export function createErasureService(deps: RpcDependencies): BoundService {
   });
 }
 
-/** What base64 makes of bytes. */
+/** The growth from bytes to base64. */
 const base64Growth = 4 / 3;
 
 function checkHost(
@@ -103,8 +103,8 @@ function checkHost(
 }
 
 /**
- * Where all that was signed of one host lies: below its uid, and below those of hosts that bore the
- * name before it. Reads nothing of other hosts.
+ * The prefixes of all signed documents of one host: below its uid, and below the uids of earlier
+ * hosts of its name. Reads nothing of other hosts.
  */
 async function prefixesOf(
   store: StateStore,
@@ -120,10 +120,10 @@ function isSigned(key: string): boolean {
   return key.split('.').length === signedSegments;
 }
 
-/** Collection, host uid, and what it is about. */
+/** Collection, host uid, and the rest of the id. */
 const signedSegments = 3;
 
-/** Where a record lies. */
+/** The parts of a record's key. */
 interface Parts {
   readonly hostUid: HostUid;
   readonly rest: string;
@@ -182,7 +182,7 @@ async function wholeStatement(
   return evidence === undefined ? kept : joinEvidence(kept, evidence.record.payload);
 }
 
-/** Whether the device has shown since, after a power cycle, that it is erased. */
+/** Whether a power cycle has since confirmed that the device is erased. */
 async function proofOf(store: StateStore, { hostUid, rest }: Parts): Promise<PowerCycleProof> {
   const has = async (what: 'addendum' | 'revocation') => {
     const found = await store.get(storeKey(documents, hostUid, `${rest}-${what}`));
@@ -192,7 +192,7 @@ async function proofOf(store: StateStore, { hostUid, rest }: Parts): Promise<Pow
   return (await has('addendum')) ? PowerCycleProof.PROVED : PowerCycleProof.NOT_YET;
 }
 
-/** Fields that follow from the statement; none when another version wrote what we cannot read. */
+/** Fields computed from the statement; none for a format of another version that we cannot read. */
 function derived(bytes: Uint8Array): MessageInitShape<typeof ErasureCertificateSchema> {
   let statement: ErasureStatement;
   try {

@@ -1,4 +1,4 @@
-/** HistoryService: what a host was, and what was done on it. */
+/** HistoryService: past states of a host, and the work that was done on it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   asRevision,

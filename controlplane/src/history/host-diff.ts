@@ -1,12 +1,11 @@
 /**
- * What differs between two states of a host, field by field; pure.
+ * The differences between two states of a host, field by field; pure.
  *
  * Invariants:
  * 1. Each difference names its field as the API does: "spec.power", "labels[role]",
  *    "status.inventory.devices[SERIAL].firmware".
- * 2. Members of a list are compared by what they are called where that is unique, else by place.
- * 3. What is served but not kept (display, progress, agent_connected, etag, update_time) is no
- *    difference.
+ * 2. Members of a list are compared by name where names are unique, otherwise by index.
+ * 3. Computed fields (display, progress, agent_connected, etag, update_time) make no difference.
  */
 import type { DescEnum, DescField, DescMessage } from '@bufbuild/protobuf';
 import {
@@ -18,7 +17,7 @@ import {
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type Host, HostSchema } from '@rackwright/messages';
 
-/** One field, as text; an empty side has none. */
+/** One field, as text; an absent side has no text. */
 export interface Difference {
   readonly path: string;
   readonly before: string;
@@ -36,7 +35,7 @@ const served: ReadonlySet<string> = new Set([
   'status.agent_connected',
 ]);
 
-/** What members of a list are called by, by the name of their message: the first that is set. */
+/** The name fields of list members, by message type: the first that is set counts. */
 const naturalKeys: Readonly<Record<string, readonly string[]>> = {
   'rackwright.v1.Fault': ['type'],
   'rackwright.v1.Hold': ['reason'],
@@ -48,7 +47,7 @@ const naturalKeys: Readonly<Record<string, readonly string[]>> = {
   'rackwright.v1.FirmwareVersion': ['name'],
 };
 
-/** All differences, in the order of the fields; the last one says when there were too many. */
+/** All differences, in the order of the fields; the last one says that there were too many. */
 export function diffHosts(before: Host, after: Host): readonly Difference[] {
   const found: Difference[] = [];
   diffMessage('', reflect(HostSchema, before), reflect(HostSchema, after), found);
@@ -120,7 +119,7 @@ function entries(field: DescField & { fieldKind: 'map' }, map: ReflectMap): Map<
   );
 }
 
-/** Invariant 2: the members by name; undefined when they have none, or not each its own. */
+/** Invariant 2: the members by name; undefined when names are missing or not unique. */
 function byName(list: readonly Member[]): Map<string, Member> | undefined {
   const named = new Map<string, Member>();
   for (const member of list) {
@@ -171,7 +170,7 @@ function diffNamed(
     } else if (a === undefined || b === undefined) {
       const size = found.length;
       diffMessage(at, a, b, found);
-      // A message without any field that is set still came or went.
+      // A message without any set field was still added or removed.
       if (found.length === size)
         found.push({ path: at, before: a ? '{}' : '', after: b ? '{}' : '' });
     } else {
@@ -184,7 +183,7 @@ function addIfDifferent(path: string, before: string, after: string, found: Diff
   if (before !== after) found.push({ path, before: bounded(before), after: bounded(after) });
 }
 
-/** Messages that are one value to people. */
+/** Messages that people read as one value. */
 function isPlain(message: DescMessage): boolean {
   return message.typeName === 'google.protobuf.Timestamp';
 }

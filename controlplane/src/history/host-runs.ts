@@ -1,4 +1,4 @@
-/** The runs of a host: the present one, and those that are kept. */
+/** The runs of a host: the present one, and the stored ones. */
 import { clone, create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   type Explanation,
@@ -28,7 +28,7 @@ export async function getHostRun(deps: RpcDependencies, name: string): Promise<R
   return (await findRun(deps, parseRunName(name), name)).run;
 }
 
-/** Newest first, unless another order is asked for. */
+/** Newest first by default. */
 export async function listHostRuns(
   deps: RpcDependencies,
   request: ListHostRunsRequest,
@@ -50,7 +50,7 @@ export async function listHostRuns(
   return create(ListHostRunsResponseSchema, { runs: [...items], nextPageToken });
 }
 
-/** What holds the host is explained as the host is; what has ended says how. */
+/** The present run is explained like its host; a finished run says how it ended. */
 export async function explainRun(deps: RpcDependencies, name: string): Promise<Explanation> {
   const id = parseRunName(name);
   const { run, record } = await findRun(deps, id, name);
@@ -80,12 +80,12 @@ async function findRun(deps: RpcDependencies, { hostId, number }: RunId, name: s
   return { run: kept.record.run, record };
 }
 
-/** The host with the runs that stand in its record: the present one, and what has just ended. */
+/** The host with the runs in its record: the present one, and the one that ended last. */
 async function readRuns(deps: RpcDependencies, hostId: HostId) {
   const kept = await readRecord(deps.store, wire.HostRecordSchema, hostKey(hostId));
   if (kept === undefined) throw notFound(`hosts/${hostId}`);
   const { record, revision } = kept;
-  // With its place in the queue, as the host shows it.
+  // With its position in the queue, as the host shows it.
   const shown = presentHost(deps, record, revision, undefined).status?.run;
   const present = [...record.finishedRuns, ...(shown === undefined ? [] : [shown])];
   return { record, present: present.map((run) => clone(RunSchema, run)) };

@@ -1,4 +1,4 @@
-/** What lists of a host's runs may be filtered and sorted by. */
+/** Filter and order fields of a host's runs. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   FailureTypeSchema,
@@ -10,7 +10,7 @@ import {
 } from '@rackwright/messages';
 import type { Fields } from '../filter/index.ts';
 
-/** A run, as `ListHostRunsRequest.filter` knows its fields. */
+/** The fields of a run, for `ListHostRunsRequest.filter`. */
 export const runFields: Fields<Run> = {
   number: { kind: 'number', of: ({ number }) => Number(number) },
   kind: { kind: 'choice', of: ({ kind }) => kind, choices: RunKindSchema },

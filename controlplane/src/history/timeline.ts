@@ -2,10 +2,10 @@
  * A host's past: its record's revisions page by page, and the host as it was at a time.
  *
  * Invariants:
- * 1. What is answered of a time is what the record said then; nothing of now is mixed in.
- * 2. A time of which nothing is kept any more is refused, naming the oldest that is.
- * 3. One call reads a bounded number of revisions; a page that has looked at them all ends early,
- *    with a token that goes on, and a look that goes further back than that is refused.
+ * 1. The response for a time is the record of that time; no present data is mixed in.
+ * 2. A time before the oldest stored revision is refused, and the error names that revision's time.
+ * 3. One call reads a bounded number of revisions. A page that reaches the bound ends early, with a
+ *    token to continue; a query for a time beyond the bound is refused.
  */
 import { clone, create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -39,13 +39,13 @@ import { Violations } from '../call/violations.ts';
 import { displayOf } from '../host/index.ts';
 import { answered, idOfKey } from '../records/index.ts';
 
-/** Revisions that one page looks at, also when most lie outside its time range. */
+/** Revisions that one page reads, also when most lie outside its time range. */
 const changesPerPageMax = 4_096;
-/** Revisions that one look at a time in the past goes back over, of the record and of the facts. */
+/** The most revisions that a query for a past time reads, of the record and of the facts. */
 const changesBackMax = 16_384;
 /** Revisions read at a time. */
 const readAtOnce = 64;
-/** How far a caller's clock may be ahead of ours. */
+/** The largest lead of a caller's clock over ours. */
 const aheadMaxMs = 60_000;
 
 type Stored = Pick<RpcDependencies, 'store'>;
@@ -82,13 +82,13 @@ export async function listHostRevisions(
   return { revisions: page, nextPageToken: '' };
 }
 
-/** A host as it was. */
+/** A host as it was at a time. */
 export interface HostThen {
   readonly host: Host;
   readonly revision: Revision;
 }
 
-/** The host at a time. Throws `notFound` when it was not there, `outOfRange` (invariant 2). */
+/** The host at a time. Throws `notFound` when it did not exist, `outOfRange` (invariant 2). */
 export async function hostAt(
   deps: PastDependencies,
   name: string,
@@ -113,7 +113,7 @@ export async function hostAt(
   });
 }
 
-/** The record as people see it, with nothing of now (invariant 1). */
+/** The record in API form, without present data (invariant 1). */
 export function pastHost(
   { store }: Stored,
   record: wire.HostRecord,
@@ -162,11 +162,11 @@ async function* changesBack(
 }
 
 interface LastUntil {
-  /** The last change until then. */
+  /** The last change up to that time. */
   readonly change?: Change;
-  /** What lies before the oldest that is kept, when it is later than that. */
+  /** The state before the oldest stored change, when that change is later. */
   readonly before?: Past['before']['kind'];
-  /** The time of the oldest that is kept; undefined when there is none. */
+  /** The time of the oldest stored change; undefined when there is none. */
   readonly oldest?: number;
 }
 
@@ -185,7 +185,7 @@ async function lastUntil(deps: Stored, key: string, atMs: number): Promise<LastU
   }
 }
 
-/** What had been observed until then of the host with this uid. */
+/** The facts observed up to then of the host with this uid. */
 async function factsAt(
   deps: Stored,
   hostId: HostId,
@@ -204,7 +204,7 @@ async function factsAt(
   return undefined;
 }
 
-/** A host's record says itself when it was written; of all else the store knows. */
+/** A host's record has its own write time; for other records the store has it. */
 function timeOf(change: Change): number {
   const storedMs = change.atMs ?? Number.POSITIVE_INFINITY;
   if (change.kind === 'delete' || !change.key.startsWith('hosts.')) return storedMs;

@@ -1,4 +1,4 @@
-/** The picture of the host's life in the README, drawn from the tables that the machine runs on. */
+/** The diagram of the host's life in the README, generated from the state machine's tables. */
 import { HostState, RunKind, RunOutcome } from '@rackwright/messages';
 import { requests } from './life/machine-tables.ts';
 import { runKindName } from './pass/pass.ts';
@@ -21,7 +21,7 @@ const stateNames: { readonly [S in State]: string } = {
   [HostState.GONE]: 'gone',
 };
 
-/** Which request starts a run of each kind; workflows have none of their own yet. */
+/** The request that starts a run of each kind; workflows have no request of their own yet. */
 const startedBy: { readonly [K in Kind]: RequestKind | undefined } = {
   [RunKind.VERIFY]: 'verify',
   [RunKind.INSPECT]: 'inspect',
@@ -63,7 +63,7 @@ const signWords: { readonly [S in Sign]: string } = {
 };
 const drawnSigns = Object.keys(signWords) as Sign[];
 
-/** Signs that lead to the same state share an arrow. */
+/** Signs that lead to the same state share an edge. */
 function signEdges(from: State): string[] {
   const moves = new Map<State, string[]>();
   for (const sign of drawnSigns) {

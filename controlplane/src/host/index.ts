@@ -1,4 +1,7 @@
-/** The hosts' machine and its shell; others import from here, and change hosts through `Hosts`. */
+/**
+ * The hosts' state machine and its shell; others import from here, and change hosts through
+ * `Hosts`.
+ */
 export { accessTo } from './bmc/access.ts';
 export { bmcPort, endpointText } from './bmc/endpoint.ts';
 export { bmcFaults, bmcUnreachable } from './bmc/health.ts';

@@ -1,11 +1,11 @@
 /**
- * The host's life: six stable states, runs that lead from one to another, and what people may ask
- * when: the tables of `machine-tables.ts`, and the one pure function `step` (DESIGN §4).
+ * The host's life: six stable states, the runs between them, and the requests at each point (the
+ * tables of `machine-tables.ts`), with the one pure function `step` (DESIGN §4).
  *
  * Invariants:
  * H1 `step` reads nothing but its arguments and changes none of them.
- * H2 A host has at most one run that has not ended, for it is one field of the record.
- * H3 A run that has ended never changes again; a late report changes nothing (R7).
+ * H2 A host has at most one unfinished run, because it is one field of the record.
+ * H3 A finished run never changes again; a late report changes nothing (R7).
  * H4 An operation is in the record before it is sent, with the journal it goes to (R3, R9).
  * H5 A refused request changes nothing.
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
@@ -59,7 +59,7 @@ import { foldRequest } from './request/request.ts';
 import { endStay } from './request/resume-failed.ts';
 import { driveRun, startRun } from './run/engine.ts';
 
-/** One pass over a host: fold the event in, then deadlines, then what is wanted. */
+/** One pass over a host: fold the event in, then check deadlines, then start what is wanted. */
 export function step(
   record: store.HostRecord,
   event: HostEvent,
@@ -116,7 +116,7 @@ function fold(pass: Pass, event: HostEvent): Refusal | undefined {
   }
 }
 
-/** A plan that does not hold any more says more than where the host stands now. */
+/** An invalid plan is a more specific reason than the host's state. */
 function foldAsked(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
   const refusal = refusalOfPlan(pass, request) ?? refusalOf(pass, request, by);
   if (refusal !== undefined) return refusal;
@@ -126,8 +126,8 @@ function foldAsked(pass: Pass, request: HostRequest, by: Requester): Refusal | u
 }
 
 /**
- * Runs that have ended and were followed by another one in the same pass. Before the record changes
- * next, whoever writes it has given those a record of their own (`finished-runs.ts`).
+ * Finished runs that were followed by another one in the same pass. Before the next change of the
+ * record, its writer stores each of them in a record of its own (`finished-runs.ts`).
  */
 function keepDisplaced({ record, displaced }: Pass, before: store.HostRecord): void {
   if (displaced.length > 0) record.finishedRuns = displaced;
@@ -136,10 +136,10 @@ function keepDisplaced({ record, displaced }: Pass, before: store.HostRecord): v
   }
 }
 
-/** Turns that a single pass may take; more would be a loop in the tables. */
+/** The most rounds of a single pass; more would be a loop in the tables. */
 const roundsMax = 8;
 
-/** Drives the run, lands it when it ends, and starts what is wanted next. */
+/** Advances the run, lands it when it ends, and starts what is wanted next. */
 function proceed(pass: Pass): void {
   for (let round = 0; round < roundsMax && !pass.removed; round++) {
     const run = activeRun(pass.status);
@@ -165,7 +165,7 @@ function proceed(pass: Pass): void {
   }
 }
 
-/** An available host whose goal is less is kept ready no longer; what was erased stays erased. */
+/** An available host with a lesser goal is no longer kept ready; its erasures stay valid. */
 function leaveUnwanted(pass: Pass): void {
   const { status } = pass;
   if (status.state !== HostState.AVAILABLE || wantsAvailable(pass.spec)) return;
@@ -175,7 +175,10 @@ function leaveUnwanted(pass: Pass): void {
   causedBy(pass, 'system', 'no longer available: its goal is manageable');
 }
 
-/** What was inspected and certified is not what is in the host now, or how it boots. */
+/**
+ * The host's present hardware differs from the inspected and certified one, or from what it boots
+ * from.
+ */
 function leaveChanged(pass: Pass): void {
   const { status } = pass;
   noteBootMacs(pass);
@@ -186,8 +189,8 @@ function leaveChanged(pass: Pass): void {
 }
 
 /**
- * An available host is off. One that a failed run left on, and that is not switched off at once,
- * may have been started anew by somebody: what it booted then nobody saw. Whether it was so.
+ * An available host is off. If a failed run left it on, and it is not switched off at once,
+ * somebody may have restarted it, and what it booted is unknown. Returns whether that was the case.
  */
 function leaveSwitchedOn(pass: Pass): boolean {
   const { status } = pass;
@@ -197,7 +200,10 @@ function leaveSwitchedOn(pass: Pass): boolean {
   return true;
 }
 
-/** Deletion first, then holds, then a power request, then the goal. Whether a run was started. */
+/**
+ * Deletion first, then holds, then a power request, then the goal. Returns whether a run was
+ * started.
+ */
 function startWanted(pass: Pass): boolean {
   const { status, record } = pass;
   if (status.deletion !== undefined) return driveDeletion(pass);

@@ -1,4 +1,4 @@
-/** The plan of a request as things stand, and whether it would be accepted. Pure. */
+/** The plan of a request in the present state, and whether it would be accepted. Pure. */
 import type { PlanRunRequest, store } from '@rackwright/messages';
 import type { PlannableRequest } from './foresee/foresee.ts';
 import type { DraftPlan } from './foresee/plan-basis.ts';
@@ -7,7 +7,7 @@ import { step } from './machine.ts';
 import { beginPass } from './pass/pass.ts';
 import type { HostContext, Refusal, Requester } from './pass/types.ts';
 
-/** A draft with the reason why it would be refused now; or what is wrong with the request. */
+/** A draft with the reason why it would be refused now; or the errors of the request. */
 export function planFor(
   record: store.HostRecord,
   context: HostContext,

@@ -1,5 +1,5 @@
 /**
- * The first token, an administrator's: written into a file once, kept as a hash.
+ * The first token, an administrator's: written to a file once, stored as a hash.
  *
  * Must not: log the token or keep its text in memory after the first start has written its file.
  */

@@ -2,11 +2,11 @@
  * Certificates and join tokens of agents: the shell around `enrolment.ts`, over the racks' records.
  *
  * Invariants:
- * 1. What a certificate vouches for is durable before the certificate is made.
- * 2. An agent counts as its rack's only with the key that is registered now: a certificate whose
- *    key was revoked or replaced is refused before it expires.
- * 3. Without a token that is good, or a key that is registered, nobody makes us sign or write.
- * 4. Nothing looks at other racks than the one it is about, however many there are.
+ * 1. The record behind a certificate is durable before the certificate is made.
+ * 2. An agent counts as its rack's only with the presently registered key: a certificate whose key
+ *    was revoked or replaced is refused before it expires.
+ * 3. Without a valid token, or a registered key, a caller cannot make us sign or write.
+ * 4. Each call reads only its own rack, however many racks there are.
  */
 import { clone } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -74,19 +74,19 @@ export interface AgentTrust {
   readonly identity: Pick<Identity, 'issuer' | 'caSha256' | 'agentCertificateMs'>;
 }
 
-/** What it takes to give an agent a certificate. */
+/** The dependencies of issuing certificates. */
 export interface EnrolmentTrust extends AgentTrust {
   readonly rackKeys: Pick<RackKeys, 'rackOf' | 'wrote'>;
 }
 
-/** What an agent asks with (`IssueCertificateRequest`). */
+/** An agent's request (`IssueCertificateRequest`). */
 export interface CertificateRequest {
   readonly publicKey: Uint8Array;
   readonly nonce: Uint8Array;
   readonly signature: Uint8Array;
   /** "<rack id>.<secret>", or empty for renewal by the registered key. */
   readonly joinToken: string;
-  /** "racks/RACK" that a renewing agent believes to be its own; empty when it joins. */
+  /** "racks/RACK" that a renewing agent believes to be its own; empty at enrolment. */
   readonly rack: RackName;
 }
 
@@ -98,7 +98,7 @@ export interface Revocation {
   readonly requestId: string;
 }
 
-/** Who makes a join token, and what for. */
+/** Who creates a join token, and for what. */
 export interface JoinTokenCall {
   readonly rackId: RackId;
   readonly replaceAgent: boolean;
@@ -113,7 +113,10 @@ export interface IssuedCertificate {
   readonly expireTime: Timestamp;
 }
 
-/** Makes a join token for the rack. Throws `notFound`, or when it would push an agent aside. */
+/**
+ * Creates a join token for the rack. Throws `notFound`, or when it would replace an agent without
+ * permission.
+ */
 export async function createJoinToken(
   { writer, identity }: AgentTrust,
   { rackId, replaceAgent, by }: JoinTokenCall,
@@ -137,14 +140,14 @@ export async function createJoinToken(
   return { token, expireTime, replacesSha256 };
 }
 
-/** Enrolment, renewal and return after expiry. Throws what refuses it. */
+/** Enrolment, renewal and return after expiry. Throws the refusal. */
 export async function issueCertificate(
   trust: EnrolmentTrust,
   request: CertificateRequest,
 ): Promise<IssuedCertificate> {
   const key = checkRequest(request);
   const recent = recentOf(trust);
-  // The authority that the plan names signs, even when another one becomes active meanwhile.
+  // The authority in the plan signs, even when another one becomes active in the meantime.
   const { issuer, caSha256, agentCertificateMs } = trust.identity;
   const atMs = issuer.clock.nowMs();
   const again = await lastCertificate(trust, request, key, caSha256);
@@ -170,7 +173,7 @@ export async function issueCertificate(
   });
 }
 
-/** What the key got last, when it may be told that again: as if it had just been issued. */
+/** The key's last certificate, when it may be returned again as if just issued. */
 async function lastCertificate(
   trust: AgentTrust,
   { joinToken, rack }: CertificateRequest,
@@ -280,8 +283,8 @@ async function renew(
 }
 
 /**
- * Throws when the key was revoked or replaced, in whatever rack and however long ago. Not while it
- * is registered: then whoever wanted to take it away did not come to the end.
+ * Throws when the key was revoked or replaced, in any rack and at any time. Not while it is
+ * registered: then a revocation was interrupted.
  */
 async function refuseRevoked(
   store: StateStore,
@@ -294,7 +297,7 @@ async function refuseRevoked(
   throw refusal(refusedForever(idOf(kept.record.rack), kept.record));
 }
 
-/** Before the rack's own record: what is retired is known to be so whatever comes after. */
+/** Before the rack's own record: so a retired key is known even after a crash. */
 async function keepRevoked(
   writer: RecordWriter,
   rackId: RackId,
@@ -313,13 +316,13 @@ function revokedKey(keySha256: Uint8Array): string {
   return storeKey('revokedAgentKeys', hex(keySha256));
 }
 
-/** Nothing lives longer than what has signed it; certificates count whole seconds. */
+/** No certificate outlives its issuer; certificates count whole seconds. */
 function lifetimeOf(issuer: Issuer, wantedMs: number, nowMs: number): number {
   const endMs = Math.min(nowMs + wantedMs, issuer.caCertificate.notAfter.getTime());
   return Math.floor(endMs / 1_000) * 1_000 - nowMs;
 }
 
-/** All that is wrong with a request, together; then its proof. */
+/** All violations of a request, together; then its proof of possession. */
 function checkRequest(request: CertificateRequest): AgentKey {
   const violations: FieldViolation[] = [];
   const publicKey = readP256PublicKey(request.publicKey);
@@ -353,7 +356,7 @@ async function otherRackOfKey(
   return kept !== undefined && isRegistered(kept.record, key) ? found : undefined;
 }
 
-/** Takes the rack's key away. Throws `notFound`, or when there is none. */
+/** Revokes the rack's key. Throws `notFound`, or when there is none. */
 export async function revokeAgent(
   { writer, identity }: AgentTrust,
   { rackId, by, reason, requestId }: Revocation,

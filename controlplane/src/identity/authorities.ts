@@ -1,12 +1,12 @@
 /**
- * The certificate authorities of the control plane, alive: what signs now, what is believed now,
- * and the certificate of our own ports, on every replica alike.
+ * The live certificate authorities of the control plane, equal on every replica: the present
+ * issuer, the trusted authorities, and the certificate of our own ports.
  *
  * Invariants:
  * 1. The store's record decides. The folder's copy counts only when the store has none or an older
  *    one, and only if both belong to one control plane.
  * 2. Nothing is shown to others before it is durable in the store.
- * 3. Whoever listens is told after our own certificate and the operators' file have followed.
+ * 3. Listeners are called after our own certificate and the operators' file were updated.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/messages';
@@ -54,30 +54,30 @@ export interface AuthoritiesOptions {
   /** DNS names and IP addresses under which operators and agents reach us. */
   readonly serverNames: readonly string[];
   readonly timing: TrustTiming;
-  /** The folder was made at this start: a record that does not open is another identity's. */
+  /** The folder was made at this start: a record that does not open belongs to another identity. */
   readonly isNew: boolean;
 }
 
-/** What all replicas believe and show at one moment. */
+/** What all replicas trust and show at one moment. */
 export interface TrustNow {
   readonly record: wire.TrustRecord;
   readonly revision: Revision;
   readonly issuer: Issuer;
-  /** SHA-256 of the authority that signs, lower-case hex. */
+  /** SHA-256 of the signing authority, lower-case hex. */
   readonly caSha256: string;
-  /** PEM of every certificate that is believed. */
+  /** PEM of every trusted certificate. */
   readonly certificates: readonly string[];
   readonly server: ServerCertificate;
 }
 
-/** Pause before another try of something that failed (disk full, store away), milliseconds. */
+/** Pause before a retry (disk full, store unavailable), milliseconds. */
 const retryMs = 5_000;
-/** Several racks that change together are looked at once. */
+/** Several racks that change together cause one check. */
 const lookSoonMs = 200;
-/** Rounds of losing a compare-and-set. */
+/** The most lost compare-and-sets. */
 const roundsMax = 8;
 
-/** Opens the record, making it if there is none. Throws `IdentityError`. */
+/** Opens the record, or creates it. Throws `IdentityError`. */
 export async function openAuthorities(options: AuthoritiesOptions): Promise<Authorities> {
   const { record, revision } = await settleRecord(options);
   return new Authorities(options, await present(options, record, revision));
@@ -103,7 +103,7 @@ async function settleRecord(options: AuthoritiesOptions) {
   throw new IdentityError('the authorities in the store change all the time: start again');
 }
 
-/** Only a new identity, accepted by a person, comes so far with a record that is another's. */
+/** Only a new identity that a person has accepted gets here with a foreign record. */
 async function isForeign(options: AuthoritiesOptions, record: wire.TrustRecord): Promise<boolean> {
   if (!options.isNew) return false;
   try {
@@ -195,17 +195,17 @@ export class Authorities {
     return this.#options.timing;
   }
 
-  /** What our ports show, and whose client certificates they let in. */
+  /** What our ports show, and the authorities for their clients' certificates. */
   get tls(): KeyAndChain & { readonly clientCaPem: string } {
     return { ...this.#now.server.tls, clientCaPem: this.#now.certificates.join('') };
   }
 
-  /** Invariant 3; also after our own certificate alone was renewed. */
+  /** Invariant 3; also after a renewal of our own certificate alone. */
   onChange(listener: (now: TrustNow) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Follows the store; `racks` is what this replica has heard of every rack's agent. */
+  /** Follows the store; `racks` returns this replica's knowledge of every rack's agent. */
   async start(following: Following, racks: () => readonly RackTrust[]): Promise<void> {
     this.#racks = racks;
     this.#followed = followValues(following, trustKey, (key, entry) => {
@@ -230,8 +230,8 @@ export class Authorities {
   }
 
   /**
-   * Changes the record: `change` gives the next one, or undefined when there is nothing to do.
-   * Resolves once this replica shows what the record says then.
+   * Changes the record: `change` returns the next one, or undefined when there is nothing to do.
+   * Resolves once this replica uses the resulting record.
    */
   async change(
     change: (record: wire.TrustRecord) => Promise<wire.TrustRecord | undefined>,
@@ -245,8 +245,8 @@ export class Authorities {
   }
 
   /**
-   * Of these authorities (SHA-256, lower-case hex) those that there are. The store itself is asked
-   * only about others than are known here: another replica may just have made one.
+   * Those of these authorities (SHA-256, lower-case hex) that exist. The store is read only for
+   * authorities that are unknown here: another replica may have just created one.
    */
   async existing(digests: readonly string[]): Promise<string[]> {
     const here = digestsOf(this.#now.record);
@@ -256,7 +256,7 @@ export class Authorities {
     return digests.filter((digest) => there.has(digest));
   }
 
-  /** Every rack's trust, as the store has it now. */
+  /** Every rack's trust, from the present store. */
   async readRacks(): Promise<RackTrust[]> {
     const { entries } = await answered(this.#options.store.list('racks'));
     return entries
@@ -264,7 +264,7 @@ export class Authorities {
       .map(({ value }) => rackTrust(fromBinary(wire.RackRecordSchema, value)));
   }
 
-  /** One after another, so that an older record never follows a newer one. */
+  /** One after another, so that an older record never replaces a newer one. */
   #take(record: wire.TrustRecord, revision: Revision): Promise<void> {
     this.#taking = this.#taking.then(async () => {
       if (revision <= this.#now.revision) return;
@@ -332,18 +332,18 @@ export class Authorities {
     });
   }
 
-  /** What is wrong with the authorities or soon will be, each with what to do. */
+  /** Present and coming problems of the authorities, each with a remedy. */
   faults(): string[] {
     const { timing, clock } = this.#options;
     return trustFaults(this.#now.record, this.#racks(), clock.nowMs(), timing);
   }
 
-  /** Each fault is said when it begins. */
+  /** Each fault is logged when it begins. */
   #warn(): void {
     const { log } = this.#options;
     const faults = this.faults();
     for (const fault of faults) {
-      // Without its numbers, which change by themselves.
+      // Without its numbers, which change over time.
       const kind = fault.replaceAll(/\d+/g, '');
       if (this.#faults.has(kind)) continue;
       this.#faults.add(kind);
@@ -352,12 +352,14 @@ export class Authorities {
     if (faults.length === 0) this.#faults.clear();
   }
 
-  /** What waits for nothing moves on; any replica may do it, and one of them does. */
+  /**
+   * Advances every stage that waits for nothing; any replica may do it, and one of them succeeds.
+   */
   async #look(): Promise<void> {
     const { timing, clock } = this.#options;
     this.#warn();
     if (!isMoving(this.#now.record)) return;
-    // What was heard may be old: the store itself is asked before anything is decided by it.
+    // The known state may be old: the store itself is read before the decision.
     const { record } = this.#now;
     const waits = record.authorities.every((one) => {
       const stage = one.authority?.stage;
@@ -370,7 +372,10 @@ export class Authorities {
   }
 }
 
-/** setTimeout takes no more (2^31 − 1 ms); a step of the wall clock is noticed by then as well. */
+/**
+ * setTimeout has a maximum (2^31 − 1 ms); a step of the wall clock is also noticed within this
+ * time.
+ */
 const longestTimerMs = 3_600_000;
 
 function digestsOf({ authorities }: wire.TrustRecord): ReadonlySet<string> {

@@ -1,8 +1,8 @@
 /**
  * Certificate authorities in the identity's folder.
  *
- *     ca.pem      every certificate that is believed: what operators' CA files are copies of
- *     ca.sealed   a copy of the authorities' record, keys sealed, for a store that was lost
+ *     ca.pem      every trusted certificate: the source of operators' CA files
+ *     ca.sealed   a copy of the authorities' record, keys sealed, in case the store is lost
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Authority_Stage as Stage, store as wire } from '@rackwright/messages';
@@ -21,7 +21,7 @@ const copyName = 'ca.sealed';
 const bundleName = 'ca.pem';
 const systemActor = 'system:control plane';
 
-/** Makes the first authority of a new control plane, in the folder only. */
+/** Creates the first authority of a new control plane, only in the folder. */
 export async function makeFirstAuthority(
   folder: IdentityFolder,
   making: AuthorityMaking,
@@ -44,7 +44,7 @@ export async function readCopy(folder: IdentityFolder): Promise<wire.TrustRecord
     const record = fromBinary(wire.TrustRecordSchema, Buffer.from(text.trim(), 'base64'));
     if (record.authorities.length > 0) return record;
   } catch {
-    // Said below.
+    // The error below says so.
   }
   throw new IdentityError(
     `${pathOf(folder, copyName)} is damaged. Restore it from its backup, or remove it if the ` +
@@ -52,7 +52,7 @@ export async function readCopy(folder: IdentityFolder): Promise<wire.TrustRecord
   );
 }
 
-/** Writes the copy and what operators believe, where they differ from what is there. */
+/** Writes the copy and the operators' file, where they differ from the present ones. */
 export async function writeAuthorities(
   folder: IdentityFolder,
   record: wire.TrustRecord,

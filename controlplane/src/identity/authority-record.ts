@@ -1,4 +1,4 @@
-/** Certificate authorities as records: made, sealed, opened, and put together for others. */
+/** Certificate authorities as records: created, sealed, opened, and combined for others. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { X509Certificate } from '@peculiar/x509';
@@ -9,13 +9,13 @@ import { generatePrivateKeyPem, type Issuer, makeCaCertificate, openIssuer } fro
 /** Key of the record. */
 export const trustKey = 'trust.authorities';
 
-/** What seals the authorities' private keys. */
+/** Seals the authorities' private keys. */
 export interface KeySealer {
   sealBytes(context: string, plain: Uint8Array): wire.SealedValue;
   openBytes(context: string, sealed: wire.SealedValue | undefined): Uint8Array;
 }
 
-/** What making an authority needs. */
+/** The dependencies of creating an authority. */
 export interface AuthorityMaking {
   readonly clock: Clock;
   readonly random: Random;
@@ -53,7 +53,7 @@ export async function makeAuthority(
   });
 }
 
-/** What signs with this authority. Throws `SecretError` when its key does not open. */
+/** The issuer with this authority's key. Throws `SecretError` when the key does not open. */
 export function openAuthority(
   record: wire.AuthorityRecord,
   sealer: KeySealer,
@@ -66,7 +66,7 @@ export function openAuthority(
   return openIssuer(keyPem, new X509Certificate(record.certificate.slice()), clock, random);
 }
 
-/** Every certificate that is believed, PEM, the one that signs first. */
+/** Every trusted certificate, PEM, the signing one first. */
 export function certificatesOf({ authorities }: wire.TrustRecord): string[] {
   const first = ({ authority }: wire.AuthorityRecord) =>
     authority?.stage === Stage.ACTIVE ? 0 : 1;

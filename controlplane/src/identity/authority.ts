@@ -1,9 +1,9 @@
 /**
- * The certificate authority: makes and reads certificates, nothing else.
+ * The certificate authority: creates and reads certificates, nothing else.
  *
  * Invariants:
- * 1. The server decides every field of a certificate; of the request only the public key enters.
- * 2. Times come from the clock that is passed in; serial numbers from the random source.
+ * 1. The server decides every field of a certificate; only the public key comes from the request.
+ * 2. Times come from the given clock; serial numbers from the random source.
  */
 import type { RackId } from '@rackwright/messages';
 import 'reflect-metadata';
@@ -31,7 +31,7 @@ export const clockSkewMs = 5 * 60_000;
 
 const ecdsa = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 
-/** What certificates are made with. */
+/** The inputs of certificates. */
 export interface Issuer {
   readonly caCertificate: X509Certificate;
   readonly caKey: webcrypto.CryptoKey;
@@ -45,7 +45,7 @@ export function generatePrivateKeyPem(): string {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** The certificate in PEM. Throws when it is none. */
+/** The certificate in PEM. Throws when it is invalid. */
 export function readCertificate(pem: string): X509Certificate {
   return new X509Certificate(pem);
 }
@@ -128,7 +128,7 @@ export function agentUri(rackId: RackId): string {
   return `${agentUriStart}${rackId}`;
 }
 
-/** The rack that an agent's certificate is for; undefined when it names none, or more than one. */
+/** The rack of an agent's certificate; undefined when it names none, or more than one. */
 export function rackOfUris(uris: readonly string[]): string | undefined {
   const [uri, ...more] = uris;
   if (uri === undefined || more.length > 0 || !uri.startsWith(agentUriStart)) return undefined;
@@ -175,7 +175,7 @@ async function issue(
 async function keyPair(privateKeyPem: string): Promise<webcrypto.CryptoKeyPair> {
   const pkcs8 = derOf(privateKeyPem);
   const privateKey = await webcrypto.subtle.importKey('pkcs8', pkcs8, ecdsa, true, ['sign']);
-  // WebCrypto has no way from a private key to its public half but through JWK.
+  // WebCrypto derives the public half of a private key only through JWK.
   const {
     d: _private,
     key_ops: _use,

@@ -1,18 +1,18 @@
 /**
- * Who gets an agent's certificate, decided from a rack's record alone; pure.
+ * Decides who gets an agent's certificate, from a rack's record alone; pure.
  *
  * Invariants:
- * 1. A token works once, for one rack, for 15 minutes; the record holds only its hash.
- * 2. The same key with the same token is answered again, also after expiry: a lost reply burns
- *    nothing.
- * 3. A rack has one registered key. Another one takes its place only by a token that a person made
- *    for replacing exactly that key; it is then revoked, as one is whose agent is trusted no more.
- * 4. A key that was revoked or replaced is never registered again, in whatever rack (`agents.ts`
- *    keeps it apart from racks), and no token outlives it that was made before: whoever is thrown
- *    out may hold one.
- * 5. Who shows neither a token nor a key that we know is told nothing: neither whether there is
- *    such a rack, nor whether it has an agent.
- * 6. Each other way of being wrong has its own words, ending with what to do next.
+ * 1. A token works once, for one rack, for 15 minutes; the record has only its hash.
+ * 2. The same key with the same token is answered again, also after expiry: a lost response does
+ *    not use up the token.
+ * 3. A rack has one registered key. Another key replaces it only with a token that a person created
+ *    to replace exactly that key. The old key is then revoked, like that of an agent that is no
+ *    longer trusted.
+ * 4. A revoked or replaced key is never registered again, in any rack (`agents.ts` stores it apart
+ *    from racks). No earlier token remains valid after it: a removed agent may hold one.
+ * 5. A caller with neither a token nor a known key learns neither whether the rack exists, nor
+ *    whether it has an agent.
+ * 6. Each other error has its own message, which ends with what to do next.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { clone, create } from '@bufbuild/protobuf';
@@ -29,9 +29,9 @@ import { idOf } from '../records/index.ts';
 
 /** How long a join token can be used, milliseconds. */
 export const joinTokenLifetimeMs = 15 * 60_000;
-/** Tokens remembered per rack, so that an old one is told apart from an unknown one. */
+/** Tokens remembered per rack, so that an old one differs from an unknown one. */
 export const joinTokensKeptMax = 16;
-/** Keys remembered per rack that are its agent's no more; a forgotten one is merely unknown. */
+/** Former keys remembered per rack; a forgotten one is merely unknown. */
 export const revokedKeysMax = 32;
 /** Digits of a fingerprint in sentences. */
 const keyShownChars = 16;
@@ -49,7 +49,7 @@ export interface AgentKey {
   readonly sha256: Uint8Array;
 }
 
-/** What a certificate that is about to be issued will be. */
+/** The properties of a certificate that is about to be issued. */
 export interface CertificatePlan {
   readonly expiresMs: number;
   /** SHA-256 of the authority that signs it, lower-case hex. */
@@ -57,10 +57,10 @@ export interface CertificatePlan {
 }
 
 export type EnrolmentDecision =
-  /** Issue; `next` is to be stored before. */
+  /** Issue; `next` must be stored first. */
   { readonly kind: 'issue'; readonly next: store.RackRecord } | Refused;
 
-/** Why a key gets no certificate, or is no agent's any more. */
+/** Why a key gets no certificate, or is no longer an agent's. */
 export interface Refused {
   readonly kind: 'refused';
   readonly reason: EnrolmentRefusal;
@@ -78,14 +78,14 @@ export type EnrolmentRefusal =
   | 'KEY_UNKNOWN'
   | 'RACK_UNKNOWN';
 
-/** What a new join token is made with. */
+/** The inputs of a new join token. */
 export interface NewToken {
   readonly secretSha256: Uint8Array;
   readonly expireTime: Timestamp;
   /** The token may replace the registered key. */
   readonly replaceAgent: boolean;
   readonly by: string;
-  /** The authority whose fingerprint it carries. */
+  /** The authority whose fingerprint it contains. */
   readonly caSha256: string;
 }
 
@@ -165,7 +165,7 @@ function joined(
   return next;
 }
 
-/** Decides on a registered key that asks for a new certificate. */
+/** Decides on a registered key that requests a new certificate. */
 export function decideRenewal(
   rackId: RackId,
   record: store.RackRecord | undefined,
@@ -179,7 +179,7 @@ export function decideRenewal(
   return { kind: 'issue', next: planned(record, plan) };
 }
 
-/** The refusal of a token that is none of the rack's, if there is such a rack (invariant 5). */
+/** The refusal of a token that the rack does not have, if the rack exists (invariant 5). */
 export function unknownToken(rackId: RackId): Refused {
   return refused(
     'TOKEN_UNKNOWN',
@@ -188,7 +188,7 @@ export function unknownToken(rackId: RackId): Refused {
   );
 }
 
-/** The refusal of a key that the rack does not know, if there is such a rack (invariant 5). */
+/** The refusal of a key that the rack does not have, if the rack exists (invariant 5). */
 function strangerTo(rackId: RackId): Refused {
   return refused(
     'KEY_UNKNOWN',
@@ -223,7 +223,7 @@ export function whyNotAgent(
   );
 }
 
-/** The record without its registered key, which can never come back (invariant 4). */
+/** The record without its registered key, which can never be registered again (invariant 4). */
 export function revoke(
   record: store.RackRecord,
   by: string,
@@ -254,7 +254,7 @@ function retireKey(next: store.RackRecord, { by, reason, replaced, nowMs }: Reti
   const record = { keySha256, time, by, reason, replaced };
   next.revokedKeys.push(create(store.RevokedKeyRecordSchema, record));
   next.revokedKeys.splice(0, next.revokedKeys.length - revokedKeysMax);
-  // Its session stands for nobody any more, on whatever replica it is.
+  // Its session is no longer valid, on any replica.
   next.sessionReplica = '';
   next.trustedCaSha256 = [];
   next.certificateCaSha256 = '';
@@ -340,7 +340,7 @@ export function otherRack(use: TokenUse, ownRackId: RackId): Refused {
   );
 }
 
-/** The refusal of a key that no rack knows, presented without a token. */
+/** The refusal of a key that no rack has, presented without a token. */
 export function unknownKey(): Refused {
   return refused(
     'KEY_UNKNOWN',
@@ -348,7 +348,7 @@ export function unknownKey(): Refused {
   );
 }
 
-/** The key that `next` has no more, as it was retired; undefined when it is the same. */
+/** The key that `next` no longer has, as a retired one; undefined when it is the same. */
 export function retiredBy(
   before: store.RackRecord,
   next: store.RackRecord,
@@ -357,7 +357,7 @@ export function retiredBy(
   return revocationOf(next, sha256(before.agentPublicKey));
 }
 
-/** Whether this key has joined with this token. */
+/** Whether this key has enrolled with this token. */
 export function hasUsed(record: store.RackRecord, use: TokenUse, key: AgentKey): boolean {
   return same(tokenOf(record, use)?.usedBySha256 ?? new Uint8Array(), key.sha256);
 }
@@ -384,7 +384,7 @@ function refused(reason: EnrolmentRefusal, message: string): Refused {
   return { kind: 'refused', reason, message };
 }
 
-/** How keys and the secrets of tokens are kept. */
+/** The stored form of keys and of tokens' secrets. */
 export function sha256(bytes: Uint8Array | string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(bytes).digest());
 }

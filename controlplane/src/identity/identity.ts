@@ -1,20 +1,20 @@
 /**
- * All that makes a control plane this one: made at its first start, in files, and read at every
- * later one.
+ * The identity of a control plane: created in files at its first start, and read at every later
+ * one.
  *
  *     ca.sealed  ca.pem       the certificate authorities, see authority-files.ts
  *     server.key  server.pem  both ports; server.pem is renewed at half life
- *     erasure.key  trust.pem  signs erasure certificates; trust.pem is what verifies them
+ *     erasure.key  trust.pem  signs erasure certificates; trust.pem verifies them
  *     secrets.key             seals secrets, unless the configuration says where that key is
  *     admin.token             written once, for the person who starts us; may be moved away
- *     admin-token.sha256      what the token is checked with
+ *     admin-token.sha256      the hash that verifies the token
  *     complete                everything above exists
  *
  * Invariants:
- * 1. Nothing is ever made anew once `complete` exists: a lost key is a reason not to start, because
+ * 1. Once `complete` exists, no file is created again: a lost key is a reason not to start, because
  *    a new one would silently orphan agents, credentials or certificates. (server.pem and trust.pem
  *    follow from other files and are the exception.)
- * 2. A first start that was interrupted goes on where it stopped.
+ * 2. An interrupted first start continues where it stopped.
  */
 import { createPublicKey } from 'node:crypto';
 import type { Clock, Disk, Log, Random } from '@rackwright/platform';
@@ -42,7 +42,7 @@ import {
 } from './owner-only.ts';
 
 export interface IdentityOptions {
-  /** Makes another first token: the old one counts no more. */
+  /** Creates a new first token: the old one is no longer valid. */
   readonly newAdminToken?: boolean;
   readonly disk: Disk;
   readonly clock: Clock;
@@ -52,31 +52,33 @@ export interface IdentityOptions {
   readonly folder: string;
   /** Life of a new certificate authority, milliseconds. */
   readonly caLifetimeMs: number;
-  /** Where secrets keys come from; without it, from a file in the folder. */
+  /** The source of secrets keys; without it, a file in the folder. */
   readonly secretsKeySource?: KeySource;
 }
 
-/** What the folder alone holds. */
+/** The part that only the folder has. */
 export interface OwnIdentity {
   readonly folder: IdentityFolder;
   readonly serverKeyPem: string;
-  /** Key that signs erasure certificates, and what verifies them, both PEM. */
+  /** The key that signs erasure certificates, and the one that verifies them, both PEM. */
   readonly erasure: { readonly privateKeyPem: string; readonly publicKeyPem: string };
   readonly secrets: Secrets;
   readonly secretsKeySource: KeySource;
   readonly adminTokenSha256: string;
   /** True until `complete` has been called once: the store must then be empty, too. */
   readonly isNew: boolean;
-  /** Ends the first start: from now on nothing is ever made anew (invariant 1). */
+  /** Ends the first start: from now on no file is created again (invariant 1). */
   complete(): Promise<void>;
 }
 
-/** What the folder and the store hold together; the authorities' part is as of each look at it. */
+/**
+ * The parts from the folder and the store together; the authorities' part is read on each access.
+ */
 export interface Identity extends OwnIdentity {
   readonly authorities: Authorities;
-  /** PEM of every CA certificate that is believed. */
+  /** PEM of every trusted CA certificate. */
   readonly caCertificatePem: string;
-  /** SHA-256 of the signing CA's certificate (DER), lower-case hex: what join tokens carry. */
+  /** SHA-256 of the signing CA's certificate (DER), lower-case hex, for join tokens. */
   readonly caSha256: string;
   readonly issuer: Issuer;
   /** Life of an agent's certificate, milliseconds. */
@@ -103,7 +105,7 @@ export function withAuthorities(own: OwnIdentity, authorities: Authorities): Ide
 
 const completeName = 'complete';
 
-/** Opens the folder, making what belongs in it at the first start. Throws `IdentityError`. */
+/** Opens the folder, and creates its files at the first start. Throws `IdentityError`. */
 export async function openIdentity(options: IdentityOptions): Promise<OwnIdentity> {
   const folder = await openFolder(options.disk, options.folder);
   const isNew = (await readText(folder, completeName)) === undefined;
@@ -154,7 +156,7 @@ async function openAdminToken(
   const known = await readPrivate(made.folder, 'admin-token.sha256');
   if (known !== undefined && !newAdminToken) return known.trim();
   if (!made.isNew && !newAdminToken) throw missing(made.folder, 'admin-token.sha256');
-  // The token first: after a crash in between, the file is written again together with its hash.
+  // The token first: after a crash in between, both the file and its hash are written again.
   const token = makeAdminToken(random);
   await writePrivate(made.folder, 'admin.token', `${token}\n`);
   await writePrivate(made.folder, 'admin-token.sha256', `${hashAdminToken(token)}\n`);

@@ -1,8 +1,8 @@
 /**
- * Which rack each agent's key belongs to, or belonged to, so that nobody looks at all racks for it.
+ * The present or former rack of each agent's key, so that no lookup reads all racks.
  *
- * Must not: be decided by alone. It may be a moment behind; the rack's own record says whether the
- * key is registered.
+ * Must not: decide alone. It may lag by a moment; the rack's own record says whether the key is
+ * registered.
  */
 import { type RackId, sha256Hex, type store as wire } from '@rackwright/messages';
 import { hex, isJoined } from './enrolment.ts';
@@ -10,10 +10,10 @@ import { hex, isJoined } from './enrolment.ts';
 export class KeyIndex {
   readonly #registered = new Map<string, string>();
   readonly #past = new Map<string, string>();
-  /** Keys in either of these, by rack. */
+  /** The keys of each rack in these maps. */
   readonly #ofRack = new Map<string, readonly string[]>();
 
-  /** The rack's record as it is now; undefined: there is none. */
+  /** The rack's present record; undefined: it does not exist. */
   note(rackId: RackId, record: wire.RackRecord | undefined): void {
     for (const key of this.#ofRack.get(rackId) ?? []) {
       for (const racks of [this.#registered, this.#past]) {
@@ -30,7 +30,7 @@ export class KeyIndex {
     this.#ofRack.set(rackId, [...past, registered]);
   }
 
-  /** The rack that the key is registered with, or else was; `keySha256` in lower-case hex. */
+  /** The rack with which the key is registered, or was; `keySha256` in lower-case hex. */
   rackOf(keySha256: string): string | undefined {
     return this.#registered.get(keySha256) ?? this.#past.get(keySha256);
   }

@@ -3,12 +3,12 @@
  *
  * Invariants:
  * 1. A private file is created with mode 0600 in a folder of mode 0700.
- * 2. A private file or its folder that others can reach is not used: the start is refused with the
- *    command that repairs it. Repairing silently would hide that the secret may have leaked.
+ * 2. A private file or folder that others can access is not used: the start is refused with the
+ *    command that repairs it. A silent repair would hide that the secret may have leaked.
  */
 import type { Disk } from '@rackwright/platform';
 
-/** Why the identity cannot be used; the message names the file and what to do. */
+/** Why the identity cannot be used; the message names the file and a remedy. */
 export class IdentityError extends Error {
   override readonly name = 'IdentityError';
 }
@@ -16,7 +16,7 @@ export class IdentityError extends Error {
 const fileMode = 0o600;
 const publicFileMode = 0o644;
 const folderMode = 0o700;
-/** Any of these bits lets others in. */
+/** Any of these bits gives others access. */
 const othersBits = 0o077;
 
 /** One folder of identity files. */
@@ -61,7 +61,7 @@ export function writePublic(folder: IdentityFolder, name: string, text: string):
   return write(folder, name, text, publicFileMode);
 }
 
-/** Where the file is, for messages. */
+/** The file's path, for messages. */
 export function pathOf(folder: IdentityFolder, name: string): string {
   return `${folder.path}/${name}`;
 }

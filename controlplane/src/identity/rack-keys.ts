@@ -1,12 +1,13 @@
 /**
- * Who is each rack's agent now, as the store changes, whichever replica changes it.
+ * The present key of each rack's agent, updated from the store for changes of any replica.
  *
  * Invariants:
- * 1. Whoever attends is told, once, when its key is the rack's no more: revoked, replaced, or the
- *    rack deleted. Nobody has to ask with each message.
- * 2. What changed between a caller's look at the record and its attending is not missed: the first
- *    thing that attending does is another look.
- * 3. The rack of a key is found without a look at other racks; of a key that joined here, at once.
+ * 1. An attended session is notified, once, when its key is no longer the rack's: revoked,
+ *    replaced, or the rack deleted. Messages need no check of their own.
+ * 2. A change between a caller's read of the record and `attend` is not missed: `attend` first
+ *    reads it again.
+ * 3. The rack of a key is found without a read of other racks; that of a key that enrolled here, at
+ *    once.
  */
 import { type RackId, sha256Hex, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
@@ -17,16 +18,16 @@ import { type Refused, whyNotAgent } from './enrolment.ts';
 import { KeyIndex } from './key-index.ts';
 import { type RackTrust, rackTrust } from './rotation.ts';
 
-/** An agent whose stream stands on its key. */
+/** An agent whose stream depends on its key. */
 export interface Attended {
   readonly rackId: RackId;
   /** SHA-256 of the key (SPKI), lower-case hex. */
   readonly keySha256: string;
-  /** The key is the rack's no more. */
+  /** Called when the key is no longer the rack's. */
   readonly end: (why: Refused) => void;
 }
 
-/** What it needs. */
+/** Its dependencies. */
 export interface RackKeysParts {
   readonly store: StateStore;
   readonly log: Log;
@@ -35,7 +36,7 @@ export interface RackKeysParts {
 
 const racksPrefix = 'racks';
 
-/** The racks' keys and what their agents believe. */
+/** The racks' keys and the authorities that their agents trust. */
 export class RackKeys {
   readonly #parts: RackKeysParts;
   readonly #followed: FollowedValues;
@@ -59,27 +60,27 @@ export class RackKeys {
     this.#followed.stop();
   }
 
-  /** Every rack, as far as this replica has heard. */
+  /** Every rack, as known to this replica. */
   trusts(): RackTrust[] {
     return [...this.#trusts.values()];
   }
 
-  /** The rack that the key (SHA-256, lower-case hex) is registered with, or else was. */
+  /** The rack with which the key (SHA-256, lower-case hex) is registered, or was. */
   rackOf(keySha256: string): string | undefined {
     return this.#index.rackOf(keySha256);
   }
 
-  /** (3) This was just written; the watch brings it later. */
+  /** (3) This was just written; the watch reports it later. */
   wrote(rackId: RackId, record: wire.RackRecord): void {
     this.#index.note(rackId, record);
   }
 
-  /** Calls `listener` when what rotation depends on has changed. */
+  /** Calls `listener` when anything has changed that rotation depends on. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Watches over an agent until the returned function is called (invariants 1, 2). */
+  /** Watches an agent's key until the returned function is called (invariants 1, 2). */
   attend(attended: Attended): () => void {
     const { rackId } = attended;
     const set = this.#attended.get(rackId) ?? new Set();
@@ -96,7 +97,7 @@ export class RackKeys {
       const kept = await readRecord(store, wire.RackRecordSchema, key);
       this.#judge(attended, kept?.record);
     } catch (error) {
-      // Without the store the session gets no lease either; the watch tells what comes after.
+      // Without the store the session gets no lease either; the watch reports later changes.
       log.warn({ rack: attended.rackId }, 'an agent’s key was not looked at', error);
     }
   }

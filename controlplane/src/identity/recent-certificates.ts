@@ -1,23 +1,22 @@
 /**
- * What enrolment remembers in memory, so that callers cost little: whoever has a registered key may
- * ask as often as it likes.
+ * A cache of recent certificates, so that frequent calls with a registered key are cheap.
  *
  * Invariants:
- * 1. Within a small part of a certificate's life its key is answered with that same certificate, a
- *    few times, since a reply may be lost; then it is told when to come again.
+ * 1. Within a small part of a certificate's life, its key gets the same certificate again, a few
+ *    times, because a response may be lost. After that, the caller is told when to retry.
  */
 import { type RackId, unavailable } from '@rackwright/messages';
 
-/** Of a certificate's life, the part in which no other one is made. */
+/** The part of a certificate's life in which no new one is created. */
 const spacingPart = 1 / 200;
-/** How often the same certificate is told in that time. */
+/** How often the same certificate is returned in that time. */
 const repeatsMax = 4;
-/** Keys whose last certificate is remembered; beyond, the oldest is forgotten. */
+/** Keys whose last certificate is cached; beyond that, the oldest is dropped. */
 const keysMax = 8_192;
-/** When a key whose certificate is just being made should ask again, milliseconds. */
+/** The retry delay for a key whose certificate is being created, milliseconds. */
 const busyRetryMs = 1_000;
 
-/** A certificate that was issued lately. */
+/** A recently issued certificate. */
 export interface Issued<T> {
   readonly rackId: RackId;
   /** SHA-256 of the authority that signed it, lower-case hex. */
@@ -31,7 +30,7 @@ export class RecentCertificates<T> {
   readonly #last = new Map<string, { readonly issued: Issued<T>; repeats: number }>();
   readonly #underWay = new Set<string>();
 
-  /** The key's last certificate by this authority, while no other one is to be made. */
+  /** The key's last certificate by this authority, while no new one may be created. */
   last(key: string, caSha256: string, nowMs: number): Issued<T> | undefined {
     const issued = this.#last.get(key)?.issued;
     if (issued?.caSha256 !== caSha256) return undefined;
@@ -39,7 +38,7 @@ export class RecentCertificates<T> {
     return ageMs >= 0 && ageMs < issued.lifetimeMs * spacingPart ? issued : undefined;
   }
 
-  /** It is told once more (invariant 1). Throws when that was often enough. */
+  /** Counts a repeated response (invariant 1). Throws when the number is used up. */
   repeat(key: string, { atMs, lifetimeMs }: Issued<T>, nowMs: number): void {
     const known = this.#last.get(key);
     if (known === undefined) return;
@@ -53,7 +52,7 @@ export class RecentCertificates<T> {
     known.repeats += 1;
   }
 
-  /** Makes the key's certificate, one at a time. */
+  /** Creates the key's certificate, one at a time. */
   async make(key: string, work: () => Promise<Issued<T>>): Promise<T> {
     if (this.#underWay.has(key)) {
       const words = 'A certificate for this key is just being made.';

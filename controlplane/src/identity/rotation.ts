@@ -1,11 +1,11 @@
 /**
- * How certificate authorities follow one another, decided from records alone; pure.
+ * The succession of certificate authorities, decided from records alone; pure.
  *
  * Invariants:
- * 1. Exactly one authority signs. Only one whose certificate every agent believes comes to that,
- *    unless a person gives up the agents that do not, by name.
- * 2. One that no longer signs is believed for as long as a certificate lives that it has signed.
- * 3. Every wait has words that say what ends it.
+ * 1. Exactly one authority signs. It signs only once every agent trusts its certificate, or a
+ *    person gives up the other agents by name.
+ * 2. A retired authority stays trusted as long as any certificate lives that it has signed.
+ * 3. Every wait has a text that says what ends it.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -19,18 +19,18 @@ import {
 } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 
-/** What certificates live, and how long each stage lasts at least; milliseconds. */
+/** Lifetimes of certificates, and the least length of each stage; milliseconds. */
 export interface TrustTiming {
   /** Life of an agent's certificate. */
   readonly agentCertificateMs: number;
   readonly caLifetimeMs: number;
-  /** People need it to hand the new certificate to operators, whose files nobody can look into. */
+  /** People need it to hand the new certificate to operators, whose files cannot be checked. */
   readonly nextStayMs: number;
-  /** Every replica shows another certificate by then. */
+  /** By then every replica shows another certificate. */
   readonly retiredStayMs: number;
-  /** So long before its end the signing authority is a fault, until another one signs. */
+  /** This long before its expiry the signing authority is a fault, until another one signs. */
   readonly caWarningMs: number;
-  /** How often the conditions are looked at when nothing changes. */
+  /** How often the conditions are checked without a change. */
   readonly lookMs: number;
 }
 
@@ -45,19 +45,19 @@ export const defaultTrustTiming: TrustTiming = Object.freeze({
   lookMs: 30_000,
 });
 
-/** Authorities that may be believed at once; another rotation waits. */
+/** The most authorities that are trusted at once; another rotation waits. */
 export const authoritiesMax = 3;
-/** The longest life of a certificate of which nobody wrote down when it ends. */
+/** The longest life of a certificate without a recorded expiry. */
 const unwrittenLifeMs = 30 * dayMs;
 
-/** What a rack's record says of its agent's trust. */
+/** The trust of a rack's agent, from the rack's record. */
 export interface RackTrust {
   /** "racks/RACK" */
   readonly rack: RackName;
   readonly isJoined: boolean;
-  /** SHA-256 of the authorities that the agent believes. */
+  /** SHA-256 of the authorities that the agent trusts. */
   readonly believes: readonly string[];
-  /** The authority that signed its last certificate; empty: nobody wrote it down. */
+  /** The authority that signed its last certificate; empty: not recorded. */
   readonly signedBy: string;
   readonly expiresMs: number | undefined;
   /** When its agent was last heard; undefined: never. */
@@ -66,7 +66,7 @@ export interface RackTrust {
   readonly tokens: readonly { readonly caSha256: string; readonly expiresMs: number }[];
 }
 
-/** Reads it out of the record. */
+/** Extracts it from the record. */
 export function rackTrust(record: wire.RackRecord): RackTrust {
   const { status, name = '' } = record.rack ?? {};
   return {
@@ -85,7 +85,10 @@ export function rackTrust(record: wire.RackRecord): RackTrust {
   };
 }
 
-/** The authority at this stage; at most one is next or active, of the retired ones the first. */
+/**
+ * The authority at this stage; at most one is next or active, and of retired ones the first is
+ * returned.
+ */
 export function authorityAt(
   { authorities }: wire.TrustRecord,
   stage: Stage,
@@ -93,7 +96,7 @@ export function authorityAt(
   return authorities.find(({ authority }) => authority?.stage === stage);
 }
 
-/** What keeps the authority from its next stage; empty for the one that signs. */
+/** Why the authority does not advance to its next stage; empty for the signing one. */
 export function waitsOf(
   record: wire.TrustRecord,
   one: wire.AuthorityRecord,
@@ -158,7 +161,7 @@ function waitsOfRetired(
   const isOldest = record.authorities[0]?.authority?.sha256 === authority?.sha256;
   for (const { rack, isJoined, signedBy, expiresMs } of racks) {
     if (!isJoined) continue;
-    // Of a certificate that nobody wrote down, only the oldest authority can be the signer.
+    // For a certificate without a recorded issuer, only the oldest authority can be the signer.
     const isSigner = signedBy === '' ? isOldest : signedBy === authority?.sha256;
     const untilMs = expiresMs ?? since + unwrittenLifeMs;
     if (!isSigner || untilMs <= nowMs) continue;
@@ -176,7 +179,7 @@ function stageMs(authority: wire.AuthorityRecord['authority']): number {
   return authority?.stageTime === undefined ? 0 : timestampMs(authority.stageTime);
 }
 
-/** The record after what now moves by itself; undefined when all of it waits (invariants 1, 2). */
+/** The record after every automatic advance; undefined when all stages wait (invariants 1, 2). */
 export function moveOn(
   record: wire.TrustRecord,
   racks: readonly RackTrust[],
@@ -192,7 +195,7 @@ export function moveOn(
   return sha256 === undefined ? undefined : advanced(record, sha256, [], nowMs);
 }
 
-/** The record with this authority at its next stage: it signs, or it is gone. */
+/** The record with this authority at its next stage: it signs, or it is removed. */
 export function advanced(
   record: wire.TrustRecord,
   sha256: string,
@@ -213,7 +216,7 @@ export function advanced(
   return next;
 }
 
-/** What is wrong with the authorities or soon will be, each with what to do. */
+/** Present and coming problems of the authorities, each with a remedy. */
 export function trustFaults(
   record: wire.TrustRecord,
   racks: readonly RackTrust[],
@@ -225,7 +228,7 @@ export function trustFaults(
   const next = authorityAt(record, Stage.NEXT);
   const end = active?.authority?.expireTime;
   const endMs = end === undefined ? 0 : timestampMs(end);
-  // A fifth of a short life is as good a warning as the usual days of a long one.
+  // For a short life, a fifth of it serves as well as the usual days of a long one.
   const warningMs = Math.min(timing.caWarningMs, timing.caLifetimeMs / 5);
   if (nowMs >= endMs - warningMs) {
     const when = new Date(endMs).toISOString();

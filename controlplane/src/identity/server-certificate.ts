@@ -1,4 +1,4 @@
-/** The certificate of our own ports: reused while it fits, made anew when it does not. */
+/** The certificate of our own ports: reused while it is valid, otherwise created again. */
 import 'reflect-metadata';
 import { createPublicKey } from 'node:crypto';
 import { SubjectAlternativeNameExtension, type X509Certificate } from '@peculiar/x509';
@@ -16,11 +16,13 @@ export interface ServerCertificateMaking {
 
 export interface ServerCertificate {
   readonly certificate: X509Certificate;
-  /** With the CA certificate in the chain: agents look for its fingerprint. */
+  /** With the CA certificate in the chain: agents check its fingerprint. */
   readonly tls: KeyAndChain;
 }
 
-/** The certificate in server.pem if it is still good; otherwise a new one, written there. */
+/**
+ * The certificate in server.pem if it is still valid; otherwise a new one, which is written there.
+ */
 export async function freshServerCertificate(
   making: ServerCertificateMaking,
   nowMs: number,

@@ -1,6 +1,6 @@
 /**
- * What agents' sessions need of identity: the bundle to believe, and the end of a session whose key
- * was taken away or whose certificate has run out.
+ * The identity functions for agents' sessions: the bundle to trust, and the end of a session whose
+ * key was revoked or whose certificate has expired.
  */
 import { X509Certificate } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
@@ -12,7 +12,7 @@ import type { EnrolmentRefusal } from './enrolment.ts';
 import type { RackKeys } from './rack-keys.ts';
 import type { TrustTiming } from './rotation.ts';
 
-/** What is believed now, and how long agents' certificates live. */
+/** The present trust, and the lifetime of agents' certificates. */
 export interface Believed extends Pick<Authorities, 'existing' | 'onChange'> {
   readonly now: Pick<TrustNow, 'certificates' | 'caSha256'>;
   readonly timing: Pick<TrustTiming, 'agentCertificateMs'>;
@@ -28,7 +28,7 @@ export interface SessionTrustParts {
 const renewWithinPart = 1 / 20;
 const renewWithinLongestMs = 3_600_000;
 
-/** The words of a session for what enrolment says of a key. */
+/** The session's reasons for refusals of enrolment. */
 const sessionReasons: Partial<Record<EnrolmentRefusal, string>> = {
   AGENT_KEY_REVOKED: 'keyRevoked',
   AGENT_KEY_REPLACED: 'keyReplaced',
@@ -36,7 +36,7 @@ const sessionReasons: Partial<Record<EnrolmentRefusal, string>> = {
   RACK_UNKNOWN: 'unknownRack',
 };
 
-/** Over these. */
+/** Creates it from these parts. */
 export function createSessionTrust({
   authorities,
   rackKeys,

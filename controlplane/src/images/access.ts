@@ -1,4 +1,4 @@
-/** How an image of hosts is asked for, as the fleet says of its registry. Pure. */
+/** How an image of hosts is requested, by the fleet's settings for its registry. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { agent, type FleetSpec, type ImageRegistry } from '@rackwright/messages';
 import { entriesNaming } from '@rackwright/platform';
@@ -9,14 +9,14 @@ export type HostImageResult =
   | { readonly kind: 'ok'; readonly image: agent.HostImage }
   | { readonly kind: 'refused'; readonly problem: string };
 
-/** What the fleet says of the places that images come from; undefined: nothing. */
+/** The fleet's settings for image sources; undefined: none. */
 export type ImageSources =
   | Readonly<Partial<Pick<FleetSpec, 'registries' | 'internalAddresses'>>>
   | undefined;
 
 /**
- * Internal addresses at which `registry` may be, by the fleet: those that it lists, and those by
- * which it names the registry and its mirrors themselves.
+ * Internal addresses at which `registry` may be, by the fleet's settings: those that it lists, and
+ * those in the names of the registry and its mirrors.
  */
 export function internalAddressesOf(sources: ImageSources, registry: string): string[] {
   const { registries, internalAddresses = [] } = sources ?? {};
@@ -26,7 +26,7 @@ export function internalAddressesOf(sources: ImageSources, registry: string): st
   return [...new Set([...internalAddresses, ...own])];
 }
 
-/** What the fleet says of a registry; undefined: HTTPS, and as nobody. */
+/** The fleet's settings for a registry; undefined: HTTPS, without a credential. */
 export function registryOf(
   registries: readonly ImageRegistry[] | undefined,
   registry: string,
@@ -44,8 +44,8 @@ export function credentialsOfRegistries(registries: readonly ImageRegistry[] = [
 }
 
 /**
- * The image for an agent, or why it cannot be told one. `versions`: of the credentials that the
- * fleet names and that exist.
+ * The image for an agent, or why it cannot be used. `versions`: of the existing credentials that
+ * the fleet names.
  */
 export function hostImageOf(
   reference: string,
@@ -91,7 +91,7 @@ export function hostImageOf(
   return { kind: 'ok', image };
 }
 
-/** Why a file is not asked for without TLS. */
+/** Why a file is not requested without TLS. */
 export function plainHttpProblem(registry: string): string {
   return (
     `${registry} would be asked by plain HTTP, which the fleet does not allow; name it by https, ` +

@@ -1,13 +1,13 @@
 /**
- * What an image calls its version. An index mostly says none itself: then the first image that it
- * lists is read. People are told of it, and nothing is decided by it.
+ * The version that an image names. An index usually names none itself: then the first image in its
+ * list is read. The version is shown to people, and nothing depends on it.
  */
 import { type Digest, isOciError, parseManifest } from '@rackwright/oci';
 
 const versionCharactersMax = 128;
 const versionAnnotation = 'org.opencontainers.image.version';
 
-/** The version of the manifest or index in `bytes`; empty: none is said, or it cannot be read. */
+/** The version of the manifest or index in `bytes`; empty: none, or it cannot be read. */
 export async function versionOf(
   bytes: Uint8Array,
   readManifest: (digest: Digest) => Promise<Uint8Array>,
@@ -24,7 +24,7 @@ export async function versionOf(
   }
 }
 
-/** What is for no platform describes an image and is none. */
+/** An entry without a platform describes an image and is none. */
 function firstListed(bytes: Uint8Array): Digest | undefined {
   try {
     const manifest = parseManifest(bytes);

@@ -1,4 +1,4 @@
-/** Images of hosts: how they are named, asked for and resolved. */
+/** Images of hosts: how they are named, requested and resolved. */
 export {
   credentialsOfRegistries,
   type HostImageResult,

@@ -1,8 +1,8 @@
 /**
- * How people name an image of hosts: an OCI reference by tag or digest, or a file by its URL and
- * SHA-256. Pure.
+ * Names of images of hosts: an OCI reference by tag or digest, or a file by its URL and SHA-256.
+ * Pure.
  *
- * Invariant: what a host is told is named by its content, never by a tag.
+ * Invariant: hosts get an image by its content, never by a tag.
  */
 import { parseReference } from '@rackwright/oci';
 
@@ -31,7 +31,7 @@ export type ReadImageName =
 const urlCharactersMax = 2_048;
 const fileForm = /^sha256=([0-9a-f]{64})$/;
 
-/** Reads it; `problem` says what is wrong and what would be right. */
+/** Parses the name; `problem` says what is wrong and what would be right. */
 export function readImageName(text: string): ReadImageName {
   if (/^https?:\/\//i.test(text)) return readFileName(text);
   const read = parseReference(text);
@@ -61,7 +61,7 @@ function readFileName(text: string): ReadImageName {
   return { kind: 'ok', name: { kind: 'file', registry: url.host, plainHttp, digest } };
 }
 
-/** What is wrong with an image that somebody names; undefined when it is fine. */
+/** What is wrong with an image's name; undefined when it is valid. */
 export function imageNameProblem(text: string): string | undefined {
   if (text === '') {
     return (
@@ -73,7 +73,7 @@ export function imageNameProblem(text: string): string | undefined {
   return read.kind === 'bad' ? read.problem : undefined;
 }
 
-/** "sha256:HEX" of what the text names by its content; empty when it does not. */
+/** "sha256:HEX" of a name by content; empty for another name. */
 export function digestOfImage(text: string): string {
   const read = readImageName(text);
   return read.kind === 'ok' ? (read.name.digest ?? '') : '';
@@ -87,7 +87,9 @@ export function byDigest(
   return `${registry}/${repository}@${digest}`;
 }
 
-/** The image by its digest alone, as hosts are told; undefined when the text names none. */
+/**
+ * The image by its digest alone, in the form for hosts; undefined when the text is no image name.
+ */
 export function atDigest(text: string, digest: string): string | undefined {
   const read = readImageName(text);
   if (read.kind === 'bad' || !/^sha256:[0-9a-f]{64}$/.test(digest)) return undefined;
@@ -96,7 +98,7 @@ export function atDigest(text: string, digest: string): string | undefined {
   return byDigest(name, digest);
 }
 
-/** As hosts are told: without the tag that stands beside a digest. Undefined: it has none. */
+/** In the form for hosts: without a tag next to a digest. Undefined: it has no digest. */
 export function withoutTag(text: string): string | undefined {
   const read = readImageName(text);
   if (read.kind === 'bad' || read.name.digest === undefined) return undefined;

@@ -1,7 +1,6 @@
 /**
- * What an image is for each platform: the digest of that platform's own manifest. A tag may move to
- * another index of the same ones, with other annotations or attestations: for a host that is the
- * same image. Pure.
+ * The digest of an image's manifest for each platform. A tag may move to another index of the same
+ * manifests, with other annotations or attestations: for a host that is the same image. Pure.
  */
 import {
   type Architecture,
@@ -11,12 +10,14 @@ import {
   parseManifest,
 } from '@rackwright/oci';
 
-/** By architecture; by "" where there is one manifest, and no index that says for what. */
+/** By architecture; by "" for a single manifest, without an index that names platforms. */
 export type PlatformDigests = Readonly<Record<string, string>>;
 
 const architectures: readonly Architecture[] = ['amd64', 'arm64'];
 
-/** Of the manifest or index in `bytes`; empty: it cannot be read, or is for no platform of ours. */
+/**
+ * From the manifest or index in `bytes`; empty: it cannot be read, or supports no platform of ours.
+ */
 export function platformsOf(digest: Digest, bytes: Uint8Array): PlatformDigests {
   try {
     const found = parseManifest(bytes);
@@ -32,7 +33,7 @@ export function platformsOf(digest: Digest, bytes: Uint8Array): PlatformDigests 
   }
 }
 
-/** An index may lack a platform, or have it only in forms that are not taken. */
+/** An index may lack a platform, or have it only in unsupported forms. */
 function entryOf(choose: () => Digest): Digest | undefined {
   try {
     return choose();
@@ -43,8 +44,8 @@ function entryOf(choose: () => Digest): Digest | undefined {
 }
 
 /**
- * Whether every host that could run `before` would get the same by `now`. What is not known is not
- * the same.
+ * Whether every host that could run `before` would get the same manifest from `now`. Unknown
+ * digests are not the same.
  */
 export function areSamePlatforms(before: PlatformDigests, now: PlatformDigests): boolean {
   const digests = Object.entries(before);

@@ -1,11 +1,11 @@
 /**
- * Asks registries what a tag names now, with what the fleet says of them.
+ * Resolves tags at registries, with the fleet's settings.
  *
  * Invariants:
- * 1. A mirror is never asked: it could answer with what the tag named long ago.
- * 2. A credential is opened for the time of one question, shown to its registry alone, and on
- *    record. It enters no rack: bounds by rack are not for it.
- * 3. A registry that wants to be left alone is, by whoever asks here next.
+ * 1. A mirror is never asked: it could answer with an old value of the tag.
+ * 2. A credential is opened for one request, shown to its registry alone, and recorded. It is not
+ *    sent to a rack, so bounds by rack do not apply.
+ * 3. When a registry requests a pause, all callers of this replica keep it.
  */
 import type { FailureName, store as wire } from '@rackwright/messages';
 import {
@@ -39,21 +39,21 @@ export interface RegistryResolverParts {
   readonly web: WebClient;
   readonly openCredential: Vault['openCredential'];
   readonly audit?: AuditSink;
-  /** The fleet as it stands now. */
+  /** The fleet's present record. */
   readonly fleet: () => Promise<wire.FleetRecord | undefined>;
 }
 
-/** One question, tokens and redirects included. */
+/** The time limit of one request, including tokens and redirects. */
 const questionTimeoutMs = 30_000;
-/** A registry may ask to be left alone for longer; it is asked again after this all the same. */
+/** A registry may request a longer pause; it is asked again after this time anyway. */
 const restMaxMs = 3_600_000;
 const restDefaultMs = 30_000;
-/** Registries whose rest is remembered. */
+/** The most registries whose pause is remembered. */
 const restsMax = 256;
 
 type Failed = Extract<ResolveAnswer, { kind: 'failed' }>;
 
-/** A resolver that asks for tags at registries. */
+/** A resolver that asks registries. */
 export function askRegistries(parts: RegistryResolverParts): ResolveImage {
   const restsUntilMs = new Map<string, number>();
   return async (reference, known, signal) => {
@@ -147,7 +147,7 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
   }
 }
 
-/** What a person can do about it. */
+/** What a person can do about the error. */
 function remedyOf({ kind }: OciError, registry: string): string {
   switch (kind) {
     case 'unauthorized':

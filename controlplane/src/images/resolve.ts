@@ -1,4 +1,4 @@
-/** How the digest behind an image's name is found: the port, and what needs no registry. */
+/** Finds the digest behind an image's name: the port, and the part that needs no registry. */
 import type { FailureName } from '@rackwright/messages';
 import { digestOfImage } from './name.ts';
 import type { PlatformDigests } from './platforms.ts';
@@ -8,23 +8,23 @@ export type ResolveAnswer =
       readonly kind: 'digest';
       readonly digest: string;
       readonly version: string;
-      /** What it is for each platform; missing: nobody has looked. */
+      /** The digests for each platform; missing: not read. */
       readonly platforms?: PlatformDigests;
     }
-  /** It is still the one that was known. */
+  /** It is still the known one. */
   | { readonly kind: 'unchanged' }
   | {
       readonly kind: 'failed';
       readonly type: FailureName;
       /** What is wrong and what would be right, for people. */
       readonly message: string;
-      /** How long the registry wants to be left alone, where it says so. */
+      /** The pause that the registry requests, if any. */
       readonly retryAfterMs?: number;
     };
 
 /**
- * Asks a registry for the digest behind a reference by tag. `known` is the digest that it had when
- * it was asked last; empty: it never was. Never rejects, and answers in bounded time.
+ * Asks a registry for the digest of a reference by tag. `known` is the digest of the last answer;
+ * empty: there was none. Never rejects, and answers in bounded time.
  */
 export type ResolveImage = (
   reference: string,
@@ -32,7 +32,7 @@ export type ResolveImage = (
   signal: AbortSignal,
 ) => Promise<ResolveAnswer>;
 
-/** A reference by digest says all by itself; any other is asked for. */
+/** A reference by digest needs no request; any other is resolved. */
 export function resolveWith(ask: ResolveImage): ResolveImage {
   return async (reference, known, signal) => {
     const digest = digestOfImage(reference);
@@ -41,7 +41,7 @@ export function resolveWith(ask: ResolveImage): ResolveImage {
   };
 }
 
-/** Where no registry is reached. */
+/** For a platform without access to registries. */
 export const askNobody: ResolveImage = async () => ({
   kind: 'failed',
   type: 'unsupported',

@@ -1,4 +1,4 @@
-/** One alarm per key at most, at a wall time: when a record says it must be looked at again. */
+/** At most one alarm per key, at a wall time: for records that name the time of their next look. */
 import type { Cancel, Clock } from '@rackwright/platform';
 
 export class Alarms {
@@ -10,7 +10,7 @@ export class Alarms {
     this.#clock = clock;
   }
 
-  /** In place of the one before; at once when the time has passed. Undefined: there is no time. */
+  /** Replaces the earlier one; rings at once when the time has passed. Undefined: no alarm. */
   set(key: string, atMs: number | undefined, ring: () => void): void {
     this.clear(key);
     if (atMs === undefined || this.#stopped) return;

@@ -1,19 +1,17 @@
 /**
- * One reconcile loop: passes over things by their keys, each of which compares what is desired with
- * what is observed and acts on the difference. Hosts, pools, workflows, batches and discovery use
- * it.
+ * One reconcile loop: passes over things by their keys. Each pass compares the desired with the
+ * observed state and acts on the difference. Hosts, pools, workflows, batches and discovery use it.
  *
  * Invariants:
- * 1. One pass at a time over a thing; whoever asks for one waits for those asked for before.
- * 2. Wake-ups of a thing before its next pass begins are one, for each reason.
- * 3. Of passes that somebody was woken for, so many run at once, in the order of waking: a thing
- *    that is woken again and again goes behind all others. A look at everything goes behind them
- *    (`lanes.ts`). What somebody waits for does not queue behind any, and other work of the process
- *    has its turn in between.
- * 4. A pass that fails is repeated after a pause, which doubles up to a bound, or when woken.
+ * 1. One pass at a time over a thing; a new caller waits for earlier ones.
+ * 2. Several wake-ups of a thing before its next pass are merged into one, for each reason.
+ * 3. The number of woken passes at once is bounded, in the order of waking: a thing that is woken
+ *    repeatedly goes behind all others. A look at everything goes behind them (`lanes.ts`). A pass
+ *    with a waiting caller does not queue, and other work of the process runs in between.
+ * 4. A failed pass is repeated after a pause, which doubles up to a bound, or when woken.
  * 5. Nothing begins by itself after `stop`.
  *
- * Must not: keep anything that a pass would not find in the store. A lost wake-up costs time only.
+ * Must not: keep anything that a pass would not find in the store. A lost wake-up costs only time.
  */
 import type { Clock, Log } from '@rackwright/platform';
 import { backoffDelayMs } from '@rackwright/results';
@@ -22,11 +20,11 @@ import { type Lane, Lanes } from './lanes.ts';
 import { OneByOne } from './one-by-one.ts';
 import { resyncLater } from './resync.ts';
 
-/** Passes at once that nobody waits for. */
+/** The most woken passes at once. */
 const wokenPassesMax = 256;
-/** Passes that begin before others have their turn. */
+/** Passes that begin before other work runs. */
 const passesPerTurn = 16;
-/** The longest pause after failures, in pauses after the first. */
+/** The longest pause after failures, as a multiple of the first one. */
 const longestPauses = 16;
 
 export interface ControllerParts<Thing, Reason extends string> {
@@ -35,22 +33,22 @@ export interface ControllerParts<Thing, Reason extends string> {
   /** Pause after a first failure. */
   readonly retryDelayMs: number;
   readonly keyOf: (thing: Thing) => string;
-  /** Fields of a log line that name the thing. */
+  /** Log fields that name the thing. */
   readonly fieldsOf: (thing: Thing) => Readonly<Record<string, string>>;
-  /** Asked when a pass would begin: whether there is anything to look at. Missing: there is. */
+  /** Called before a pass begins: whether there is anything to do. Missing: always. */
   readonly isDue?: (thing: Thing, reason: Reason) => boolean;
-  /** Rejects when it has to be repeated. */
+  /** Rejects when the pass has to be repeated. */
   readonly pass: (thing: Thing, reason: Reason) => Promise<unknown>;
 }
 
-/** How much a controller has to do. */
+/** The work of a controller. */
 export interface Passes {
   readonly waiting: number;
   readonly underWay: number;
 }
 
 interface WakeUp<Thing, Reason> {
-  /** Of key and reason. */
+  /** From key and reason. */
   readonly id: string;
   readonly thing: Thing;
   readonly reason: Reason;
@@ -60,12 +58,12 @@ export class Controller<Thing = string, Reason extends string = 'look'> implemen
   readonly #parts: ControllerParts<Thing, Reason>;
   readonly #passes = new OneByOne();
   readonly #alarms: Alarms;
-  /** Wake-ups that wait for one of the passes at once. */
+  /** Wake-ups that wait for a free pass. */
   readonly #waiting = new Lanes<WakeUp<Thing, Reason>>();
-  /** Wake-ups that wait for other passes over the same thing. */
+  /** Wake-ups that wait for earlier passes over the same thing. */
   readonly #admitted = new Set<string>();
   #passing = 0;
-  /** Since others have had their turn. */
+  /** Passes begun since other work has run. */
   #begun = 0;
   /** Failures in a row, by key. */
   readonly #failures = new Map<string, number>();
@@ -81,7 +79,7 @@ export class Controller<Thing = string, Reason extends string = 'look'> implemen
     return this.#waiting.size;
   }
 
-  /** Passes that have begun, those among them that wait for another one of the same thing. */
+  /** Passes that have begun, including those that wait for another one of the same thing. */
   get underWay(): number {
     return this.#passing;
   }
@@ -91,12 +89,12 @@ export class Controller<Thing = string, Reason extends string = 'look'> implemen
     return this.#stopping.signal;
   }
 
-  /** Runs `work` in the order of the thing's passes; for whoever waits for the result. */
+  /** Runs `work` in the order of the thing's passes; for callers that wait for the result. */
   take<T>(thing: Thing, work: () => Promise<T>): Promise<T> {
     return this.#passes.take(this.#parts.keyOf(thing), work);
   }
 
-  /** A pass soon; `later`: behind those that are to come soon. */
+  /** Requests a pass soon; `later`: behind all that are to come soon. */
   wake(thing: Thing, reason: Reason, lane: Lane = 'soon'): void {
     const id = `${reason} ${this.#parts.keyOf(thing)}`;
     if (this.signal.aborted || this.#admitted.has(id)) return;
@@ -104,19 +102,19 @@ export class Controller<Thing = string, Reason extends string = 'look'> implemen
     this.#admit();
   }
 
-  /** A pass at this wall time, in place of the one set before; undefined: none. */
+  /** Requests a pass at this wall time, replacing an earlier time; undefined: none. */
   wakeAt(thing: Thing, atMs: number | undefined, reason: Reason): void {
     this.#alarms.set(this.#parts.keyOf(thing), atMs, () => this.wake(thing, reason));
   }
 
-  /** The thing is gone: no pass is set for it. */
+  /** The thing is gone: cancels its pass. */
   forget(thing: Thing): void {
     const key = this.#parts.keyOf(thing);
     this.#alarms.clear(key);
     this.#failures.delete(key);
   }
 
-  /** Calls `look` again and again with such a pause between, for what a lost wake-up has missed. */
+  /** Calls `look` repeatedly with this pause in between, to find what a lost wake-up has missed. */
   resync(resyncIntervalMs: number, look: () => Promise<void> | void): void {
     resyncLater({ ...this.#parts, resyncIntervalMs }, look, this.signal);
   }

@@ -1,18 +1,17 @@
 /**
- * What waits for its turn, in two lanes: `soon`, and `later` for what is looked at because all is.
- * Pure.
+ * A queue with two lanes: `soon`, and `later` for a look at everything. Pure.
  *
  * Invariants:
- * 1. Each id waits once, in one lane. What is to come soon leaves the other lane.
- * 2. A lane gives in the order in which it was given. While both have something, `later` gives one
- *    of so many, so that it is never left behind for ever.
+ * 1. Each id waits once, in one lane. An id that becomes `soon` leaves the other lane.
+ * 2. Each lane is first in, first out. While both have entries, one of `givenPerLater` comes from
+ *    `later`, so that it is never starved.
  *
  * Bounded by the number of ids.
  */
 
 export type Lane = 'soon' | 'later';
 
-/** Of so many that are given, one is of `later` while anything waits there. */
+/** While `later` has entries, one of this many comes from it. */
 const givenPerLater = 8;
 
 interface Waiting<T> {
@@ -37,7 +36,7 @@ export class Lanes<T> {
     this.#lanes[lane].push(id);
   }
 
-  /** The next one, which waits no longer; undefined: none waits. */
+  /** Removes and returns the next one; undefined: none waits. */
   take(): T | undefined {
     this.#given += 1;
     const first: Lane = this.#given % givenPerLater === 0 ? 'later' : 'soon';
@@ -60,7 +59,7 @@ export class Lanes<T> {
   }
 }
 
-/** First in, first out. A map would pass over all that was taken to find the first one. */
+/** First in, first out. A map would iterate over removed entries to find the first one. */
 class Line {
   #ids: string[] = [];
   #at = 0;

@@ -1,9 +1,9 @@
-/** One queue per key, so that what happens to one thing happens one after the other. */
+/** One queue per key, so that the work on one thing runs one after the other. */
 
 export class OneByOne {
   readonly #queues = new Map<string, Promise<unknown>>();
 
-  /** Runs `work` after everything that was put in before under this key. */
+  /** Runs `work` after all earlier work under this key. */
   take<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(key) ?? Promise.resolve();
     const turn = before.then(work);

@@ -1,4 +1,6 @@
-/** The slow resync: a look at everything, for what a lost watch or a lost wake has missed. */
+/**
+ * The slow resync: a look at everything, to find what a lost watch or a lost wake-up has missed.
+ */
 import type { Clock, Log } from '@rackwright/platform';
 
 export interface ResyncParts {

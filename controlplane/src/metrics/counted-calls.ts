@@ -1,4 +1,4 @@
-/** Calls as they end: each is counted once, a stream when it is over. */
+/** Counts calls as they end: each once, a stream when it is over. */
 import {
   type ApiErrorKind,
   ApiFailure,
@@ -8,7 +8,7 @@ import {
 
 type AnyHandler = BoundService['handlers'][string];
 
-/** The names of gRPC's codes, by what the API says of an error. */
+/** gRPC code names by the API's error kinds. */
 const codes = {
   invalidArgument: 'INVALID_ARGUMENT',
   notFound: 'NOT_FOUND',
@@ -26,17 +26,17 @@ const codes = {
   internal: 'INTERNAL',
 } as const satisfies Record<ApiErrorKind, string>;
 
-/** What a call ends with: the name of its gRPC code. */
+/** The end of a call: the name of its gRPC code. */
 export type CallCode = 'OK' | (typeof codes)[ApiErrorKind];
 export const callCodes: readonly CallCode[] = ['OK', ...Object.values(codes)];
 
 /**
- * Told of a call that has ended: "HostService.GetHost", and the name of its gRPC code. "CANCELLED":
- * its caller went, its deadline passed, or the server stopped, whatever its handler made of that.
+ * Called with an ended call: "HostService.GetHost", and the name of its gRPC code. "CANCELLED": its
+ * caller went, its deadline passed, or the server stopped, whatever the handler's own result.
  */
 export type CallMeter = (method: string, code: CallCode) => void;
 
-/** The same services; every call is counted. Only methods of their descriptors are ever named. */
+/** The same services; every call is counted. Only methods of their descriptors appear as names. */
 export function countCalls(services: readonly BoundService[], count: CallMeter): BoundService[] {
   return services.map(({ service, handlers }) => ({
     service,
@@ -68,7 +68,7 @@ function countedCall(handler: AnyHandler, count: (code: CallCode) => void): AnyH
 
 function countedStream(handler: AnyHandler, count: (code: CallCode) => void): AnyHandler {
   return async function* (input: never, context: CallContext) {
-    // Who stops reading comes past both of what follows.
+    // When a caller stops reading, neither of the following assignments runs.
     let code: CallCode = 'CANCELLED';
     try {
       yield* handler(input, context) as AsyncIterable<unknown>;
@@ -82,7 +82,7 @@ function countedStream(handler: AnyHandler, count: (code: CallCode) => void): An
   };
 }
 
-/** What the server tells of anything but an `ApiFailure` is an internal error. */
+/** The server reports any error but an `ApiFailure` as an internal error. */
 function codeOf(error: unknown): CallCode {
   return codes[error instanceof ApiFailure ? error.error.kind : 'internal'];
 }

@@ -1,9 +1,9 @@
 /**
- * What the control plane counts. Who does the work gets a function to tell it by; what can be read
- * is read at the scrape.
+ * The metrics of the control plane. Parts that do the work get a function to count it; values that
+ * can be read are read at the scrape.
  *
- * C1 Nothing is labelled by a host, a MAC, an address or a person. Racks are, up to a bound.
- * C2 What is counted of hosts is read off the fleet view's counts: a scrape looks at no host.
+ * C1 No label is a host, a MAC, an address or a person. Racks are labels, up to a bound.
+ * C2 Counts of hosts come from the fleet view: a scrape reads no host.
  */
 import type { DescEnum } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -34,12 +34,12 @@ import { type CallMeter, callCodes } from './counted-calls.ts';
 import { type StoreMeter, storeCalls, storeResults } from './measured-store.ts';
 import { type HostOfRun, spansOf } from './run-spans.ts';
 
-/** The words of an enum's values, as labels: "available". */
+/** The names of an enum's values, as labels: "available". */
 function wordsOf(schema: DescEnum): readonly string[] {
   return schema.values.flatMap(({ number }) => enumWord(schema, number) ?? []);
 }
 
-/** The word of one value; "other" of what this version does not know. */
+/** The name of one value; "other" for an unknown one. */
 export function wordOf(schema: DescEnum, number: number): string {
   return enumWord(schema, number) ?? otherValue;
 }
@@ -48,16 +48,16 @@ export const stateWords = wordsOf(HostStateSchema);
 export const rackFaultWords = wordsOf(RackFaultTypeSchema);
 export const runKindWords = wordsOf(RunKindSchema);
 const outcomeWords = wordsOf(RunOutcomeSchema);
-/** Names of steps are few, but those of later versions are not known here. */
+/** Names of steps are few, but those of later versions are unknown here. */
 const stepsMax = { valuesMax: 96 };
-/** Who counts calls names methods of our descriptors only: these are fewer. */
+/** Calls are counted only for methods of our descriptors: there are fewer. */
 const methodsMax = { valuesMax: 192 };
 const answers = ['applied', 'duplicate', 'stale', 'refused'] as const;
 
-/** The registry, and the functions by which the work is counted. */
+/** The registry, and the functions that count the work. */
 export interface Figures {
   readonly registry: Registry;
-  /** A run has got the record of its end, by this replica. */
+  /** This replica has stored the record of a finished run. */
   readonly onRunEnded: (run: Run, host: HostOfRun) => void;
   readonly onAcknowledged: AcknowledgementMeter;
   readonly onStoreCall: StoreMeter;
@@ -65,12 +65,12 @@ export interface Figures {
   readonly onCall: CallMeter;
   /** An attempt to deliver an event has ended. */
   readonly onEvent: EventMeter;
-  /** Unset: spans go nowhere. */
+  /** Unset: spans are not exported. */
   readonly recordSpan?: RecordSpan;
   readonly stop: () => void;
 }
 
-/** Of one process. `spans`: where ended runs and calls go as spans. */
+/** For one process. `spans`: the exporter for finished runs and calls. */
 export function createFigures(spans?: SpanExporter): Figures {
   const registry = new Registry();
   if (spans !== undefined) countSpans(registry, () => spans.counts);
@@ -161,7 +161,7 @@ type StepDurations = Durations<{
   readonly outcome: readonly ['succeeded', 'failed'];
 }>;
 
-/** What was skipped, or never had its turn, took no time. */
+/** A step that was skipped, or not reached, took no time. */
 function countStep(steps: StepDurations, step: RunStep): void {
   const seconds = secondsOf(step);
   if (seconds === undefined) return;

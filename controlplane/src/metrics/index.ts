@@ -1,4 +1,4 @@
-/** What the control plane counts, and the page on which it is scraped. */
+/** The metrics of the control plane, and the page from which they are scraped. */
 export { type CallMeter, countCalls } from './counted-calls.ts';
 export { createFigures, type Figures } from './figures.ts';
 export { measuredStore, type StoreMeter } from './measured-store.ts';

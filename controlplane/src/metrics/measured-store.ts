@@ -1,7 +1,7 @@
-/** A store whose calls are timed. It changes nothing of what they answer. */
+/** A store whose calls are timed. It does not change their results. */
 import type { EntryLog, StateStore } from '@rackwright/store';
 
-/** What is timed; a watch lasts, and is not. */
+/** The timed calls; a watch is long-lived, and is not timed. */
 export const storeCalls = [
   'get',
   'list',
@@ -15,11 +15,11 @@ export const storeCalls = [
 ] as const;
 export type StoreCall = (typeof storeCalls)[number];
 
-/** How a call ended: `unknown` and `failed` say that the store is in trouble. */
+/** The end of a call: `unknown` and `failed` mean that the store is in trouble. */
 export const storeResults = ['ok', 'conflict', 'unknown', 'failed'] as const;
 export type StoreResult = (typeof storeResults)[number];
 
-/** Told of each call, at once. */
+/** Called with each call, at once. */
 export type StoreMeter = (call: StoreCall, result: StoreResult, seconds: number) => void;
 
 /** Another store with the same content. `elapsedMs` only grows. */
@@ -28,8 +28,8 @@ export function measuredStore(
   elapsedMs: () => number,
   meter: StoreMeter,
 ): StateStore {
-  // The caller waits for the store's own answer: one more promise around each costs as much as a
-  // read of what is in memory.
+  // The caller gets the store's own promise: a wrapper around each would cost as much as a read
+  // from memory.
   const timed = <T extends object | number>(call: StoreCall, answer: Promise<T>): Promise<T> => {
     const sinceMs = elapsedMs();
     const tell = (result: StoreResult) => meter(call, result, (elapsedMs() - sinceMs) / 1_000);

@@ -1,4 +1,4 @@
-/** What is read of the running control plane at each scrape. */
+/** Values that are read from the running control plane at each scrape. */
 import { HostStateSchema, RackFaultTypeSchema, RunKindSchema } from '@rackwright/messages';
 import { countProcess, type Registry, type Sample } from '@rackwright/metrics';
 import type { ProcessFigures } from '@rackwright/platform';
@@ -10,14 +10,14 @@ import type { Passes } from '../loop/index.ts';
 import { rackFaultWords, runKindWords, stateWords, wordOf } from './figures.ts';
 import { type CountedRacks, rackStops } from './racks.ts';
 
-/** Racks that have series of their own; those beyond are counted together. */
+/** Racks with series of their own; those beyond are counted together. */
 const racksMax = { valuesMax: 1_000 };
 /** Types of faults are a few dozen. */
 const faultsMax = { valuesMax: 64 };
-/** Words of `Waiting.reason`. */
+/** Values of `Waiting.reason`. */
 const waitsMax = { valuesMax: 32 };
 
-/** What a controller leads. */
+/** The things that a controller reconciles. */
 interface Controlled {
   readonly passes: Passes;
 }
@@ -36,12 +36,12 @@ export interface ObservedParts {
   readonly eventSinks: Pick<EventSinks, 'lagMs'>;
   readonly servers: Readonly<Record<Port, { readonly counts: PortCounts }>>;
   readonly certificateEnds: () => CertificateEnds;
-  /** Unset: nothing is said of the process. */
+  /** Unset: there are no process metrics. */
   readonly processFigures?: () => ProcessFigures;
   readonly version: string;
 }
 
-/** Declares what is read at each scrape. */
+/** Declares the values that are read at each scrape. */
 export function observe(figures: Registry, parts: ObservedParts): void {
   const { fleetView, countedRacks, registry, queues, servers, certificateEnds } = parts;
   countFleet(figures, fleetView);
@@ -122,7 +122,7 @@ function countWork(registry: Registry, view: Pick<FleetView, 'tally' | 'unreadab
   );
 }
 
-/** Agents, what waits for their racks, and when their certificates end. */
+/** Agents, work that waits for their racks, and when their certificates expire. */
 function countAgents(
   registry: Registry,
   racks: Pick<CountedRacks, 'racks'>,
@@ -154,7 +154,7 @@ function countAgents(
   );
 }
 
-/** Of provisioning networks: one that two hosts are told of counts once. */
+/** Faults of provisioning networks: a fault that affects two hosts counts once. */
 function countRackFaults(registry: Registry, racks: Pick<CountedRacks, 'racks'>): void {
   registry.gauge(
     'rackwright_rack_faults',
@@ -170,13 +170,13 @@ function countRackFaults(registry: Registry, racks: Pick<CountedRacks, 'racks'>)
   );
 }
 
-/** When certificates end that this control plane shows or believes, seconds since 1970. */
+/** When the certificates expire that this control plane shows or trusts, seconds since 1970. */
 export interface CertificateEnds {
   readonly authority: number;
   readonly server: number;
 }
 
-/** Seconds since 1970 at which each certificate ends; of agents the one that ends first. */
+/** The expiry of each certificate, seconds since 1970; of agents' certificates the earliest. */
 function countCertificates(
   registry: Registry,
   ends: () => CertificateEnds,
@@ -201,10 +201,7 @@ function countCertificates(
   );
 }
 
-/**
- * What waits for its turn in this process: of agents' sessions, and of the passes that lead hosts
- * and others where they are to be.
- */
+/** The queues in this process: of agents' sessions, and of the controllers' passes. */
 function countQueues(
   registry: Registry,
   { turns, hellos }: SessionQueues,
@@ -224,7 +221,7 @@ function countQueues(
   );
 }
 
-/** What a port holds for its callers, and what it had no room for so far. */
+/** The connections and calls of a port, and those refused for lack of room. */
 export interface PortCounts {
   readonly connections: number;
   readonly calls: number;
@@ -269,7 +266,7 @@ function countPorts(
   );
 }
 
-/** "r1" of "racks/r1". */
+/** "r1" from "racks/r1". */
 function rackIdOf(name: string): string {
   return name.replace(/^racks\//, '');
 }

@@ -1,4 +1,4 @@
-/** What is counted of racks, kept by following their records. */
+/** Counts of racks, from a watch of their records. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type RackFaultType, store as wire } from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
@@ -9,12 +9,12 @@ import { idOfKey, isDirectlyBelow, sharedRecordOf } from '../records/index.ts';
 export const rackStops = ['frozen', 'restored', 'duplicateAgent'] as const;
 export type RackStop = (typeof rackStops)[number];
 
-/** A rack whose agent has joined. */
+/** A rack with an enrolled agent. */
 export interface CountedRack {
-  /** Of its agent's certificate, seconds since 1970; undefined before its first renewal. */
+  /** Expiry of its agent's certificate, seconds since 1970; undefined before its first renewal. */
   readonly certificateEndSeconds: number | undefined;
   readonly stops: readonly RackStop[];
-  /** Types of what is wrong on its network, each once. */
+  /** Types of its network's faults, each once. */
   readonly faults: readonly RackFaultType[];
 }
 
@@ -50,7 +50,7 @@ export class CountedRacks {
     else this.#racks.set(idOfKey(key), rack);
   }
 
-  /** A record that cannot be read is told of by whoever works with it. */
+  /** A record that cannot be read is reported by the code that works with it. */
   #countedOf(entry: Entry): CountedRack | undefined {
     let record: wire.RackRecord;
     try {

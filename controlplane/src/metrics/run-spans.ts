@@ -1,4 +1,4 @@
-/** Runs that have ended, as spans: the run, and below it each step that had its turn. */
+/** Finished runs as spans: the run, and below it each step that was reached. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   enumWord,
@@ -19,7 +19,7 @@ export interface HostOfRun {
   readonly uid: HostUid;
 }
 
-/** None for a run of a trace that is not recorded. */
+/** Empty for a run whose trace is not recorded. */
 export function spansOf({ name: host, uid }: HostOfRun, run: Run): readonly Span[] {
   const trace = runTrace(uid, run.number, run.traceParent);
   const times = timesOf(run);

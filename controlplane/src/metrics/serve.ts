@@ -1,4 +1,4 @@
-/** The page of the figures, if the platform has what that takes. */
+/** The page of the metrics, if the platform has HTTP. */
 import {
   type MetricsListen,
   type MetricsPage,
@@ -13,18 +13,18 @@ import { controlPlaneVersion } from '../version.ts';
 import { type ObservedParts, observe } from './observe.ts';
 
 export interface FiguresPlatform extends Pick<MetricsParts, 'clock' | 'log'> {
-  /** Absent: nobody can scrape. */
+  /** Absent: metrics cannot be scraped. */
   readonly metricsHttp?: MetricsParts['http'];
-  /** Absent: figures say nothing of the process. */
+  /** Absent: there are no process metrics. */
   readonly processFigures?: () => ProcessFigures;
 }
 
 export interface FiguresSource extends Omit<ObservedParts, 'certificateEnds' | 'version'> {
-  /** What is believed and shown now. */
+  /** The presently trusted and shown certificates. */
   readonly trust: () => Pick<TrustNow, 'issuer' | 'server'>;
 }
 
-/** Where spans go; undefined: nowhere. */
+/** The destination of spans; undefined: none. */
 export function openTraces(
   traces: TracesConfig | undefined,
   {
@@ -38,7 +38,7 @@ export function openTraces(
   return new SpanExporter({ ...traces, ...about, web, clock, log });
 }
 
-/** Declares what is read, and opens the port. Undefined: the platform has no HTTP. */
+/** Declares the metrics, and opens the port. Undefined: the platform has no HTTP. */
 export async function serveFigures(
   listen: MetricsListen,
   { metricsHttp: http, clock, log, processFigures }: FiguresPlatform,

@@ -1,9 +1,11 @@
-/** How long a plan usually takes, filled in from what such runs took before. Pure. */
+/** The usual durations of a plan, from earlier runs of the same kind. Pure. */
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import type { Plan } from '@rackwright/messages';
 import type { UsualTimes } from '../host/index.ts';
 
-/** Writes the usual durations of steps and whole into a plan; `manual`: a list of a person. */
+/**
+ * Writes the usual durations of the steps and of the whole into a plan; `manual`: a person's list.
+ */
 export function addUsualDurations(
   plan: Plan,
   usual: UsualTimes,
@@ -20,7 +22,7 @@ export function addUsualDurations(
     const ms = stepsMs[index];
     if (ms !== undefined) step.usualDuration = durationFromMs(ms);
   }
-  // A deletion is several runs, of which each has its own usual time.
+  // A deletion has several runs, each with its own usual duration.
   const whole = plan.stages.length > 0 ? undefined : usual.runMs(run);
   const known = stepsMs.filter((ms) => ms !== undefined);
   const sum = known.reduce((all, ms) => all + ms, 0);

@@ -1,4 +1,4 @@
-/** Plans: how they are kept, and how long they usually take. */
+/** Plans: how they are stored, and their usual durations. */
 export { addUsualDurations } from './durations.ts';
 export {
   isExpired,

@@ -1,9 +1,9 @@
 /**
- * Plans in the store: what was shown to a person, until it is started or forgotten.
+ * Plans in the store: shown to a person, and kept until they are started or expire.
  *
  * Invariants:
- * 1. A plan's content never changes under its hash; asked for again, only its life begins anew.
- * 2. A host has at most `plansPerHostMax` of them, and each ends by itself.
+ * 1. A plan's content never changes under its hash; a repeated request only renews its life.
+ * 2. A host has at most `plansPerHostMax` plans, and each expires.
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -21,9 +21,9 @@ import { answered, deleteRecord, msOf, readRecord, writeRecord } from '../record
 
 /** How long a plan may be started. */
 export const planLifeMs = 24 * 3_600_000;
-/** Plans of one host; the oldest go first. */
+/** The most plans of one host; the oldest are removed first. */
 export const plansPerHostMax = 8;
-/** A plan that is asked for again after this much of its life gets a whole one. */
+/** A plan that is requested again after this much of its life gets a full one. */
 const renewAfterMs = 3_600_000;
 const sweepIntervalMs = 3_600_000;
 
@@ -33,7 +33,7 @@ export interface PlanStore {
   readonly random: Random;
 }
 
-/** Keeps a plan; answers it as drafted, with its name and its life. Throws `unavailable`. */
+/** Stores a plan; returns it as drafted, with its name and its life. Throws `unavailable`. */
 export async function keepPlan(
   deps: PlanStore,
   hostName: HostName,
@@ -52,7 +52,7 @@ export async function keepPlan(
     expireTime: timestampFromMs(nowMs + planLifeMs),
   };
   const kept = named(plan, hostName, life);
-  // What would refuse it is true only now.
+  // The reason for a refusal is valid only now.
   const record = create(schema, { plan: { ...kept, refused: '' }, basis });
   await writeRecord(deps, schema, key, record, before?.revision ?? 'absent');
   await removeOldest(deps, plan.hostUid);
@@ -71,7 +71,9 @@ function named(
   return answer;
 }
 
-/** A plan of this very host; undefined when it is not kept (any more). Throws `unavailable`. */
+/**
+ * A plan of this particular host; undefined when it is not stored (any more). Throws `unavailable`.
+ */
 export async function readPlan(
   { store }: Pick<PlanStore, 'store'>,
   hostUid: HostUid,
@@ -81,12 +83,12 @@ export async function readPlan(
   return (await readRecord(store, wire.PlanRecordSchema, key))?.record;
 }
 
-/** Whether it may be started no longer. */
+/** Whether it may no longer be started. */
 export function isExpired({ plan }: wire.PlanRecord, nowMs: number): boolean {
   return (msOf(plan?.expireTime) ?? 0) <= nowMs;
 }
 
-/** Removes what has expired; answers how many. Throws `unavailable`. */
+/** Removes expired plans; returns how many. Throws `unavailable`. */
 export async function sweepPlans(deps: PlanStore): Promise<number> {
   const { entries } = await answered(deps.store.list('plans'));
   const nowMs = deps.clock.nowMs();
@@ -97,7 +99,7 @@ export async function sweepPlans(deps: PlanStore): Promise<number> {
   return over.length;
 }
 
-/** Sweeps at its start, and from time to time. */
+/** Sweeps at its start, and at intervals. */
 export class PlanSweeper {
   readonly #deps: PlanStore & { readonly log: Log };
   #cancel: Cancel | undefined;

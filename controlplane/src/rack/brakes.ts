@@ -1,4 +1,4 @@
-/** The brakes of a rack, and the word that lets its agent work for an older store. */
+/** The brakes of a rack, and the acceptance that lets its agent work for an older store. */
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -32,7 +32,7 @@ export interface BrakeCall {
   readonly requestId: string;
 }
 
-/** What a change of a rack's record came to. */
+/** The result of a change of a rack's record. */
 export interface ChangedRack {
   readonly record: wire.RackRecord;
   readonly revision: number;
@@ -61,7 +61,7 @@ export function thawRack(deps: RpcDependencies, call: BrakeCall): Promise<Change
   });
 }
 
-/** The person accepts that what the agent has seen beyond this store is lost. */
+/** The person accepts the loss of data that the agent has seen beyond this store. */
 export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Promise<ChangedRack> {
   return changeRack(deps, call, 'acceptStore', ({ status, record }) => {
     const { restoredStore } = status;
@@ -81,14 +81,14 @@ export function acceptRestoredStore(deps: RpcDependencies, call: BrakeCall): Pro
   });
 }
 
-/** A copy of a rack's record, to be changed. */
+/** A copy of a rack's record, for changes. */
 export interface RackDraft {
   readonly rack: Rack;
   readonly status: RackStatus;
   readonly record: wire.RackRecord;
 }
 
-/** Reads, changes, writes; a request id that was applied before answers without a change. */
+/** Reads, changes, writes; a repeated request id gets its response without a change. */
 export async function changeRack(
   deps: RpcDependencies,
   { name, reason, requestId }: BrakeCall,
@@ -111,7 +111,7 @@ export async function changeRack(
     if (rack === undefined) throw notFound(name);
     rack.status ??= create(RackStatusSchema);
     apply({ rack, status: rack.status, record });
-    // What nothing has changed is not written, for the id of the call alone.
+    // An unchanged record is not written only to store the call's id.
     if (equals(wire.RackRecordSchema, kept.record, record)) return kept;
     record.requestIds = withApplied(record.requestIds, id);
     rack.updateTime = timestampFromMs(deps.clock.nowMs());

@@ -1,4 +1,4 @@
-/** What may stand in a rack's discovery policy and in a line of the manifest. */
+/** Validation of a rack's discovery policy and of a line of the manifest. */
 import { clone, create } from '@bufbuild/protobuf';
 import { meaningfulSerial } from '@rackwright/erasure';
 import {
@@ -22,10 +22,10 @@ const networksMax = 64;
 const hostsMaxRange = { least: 1, most: 10_000 } as const;
 const patternCharsMax = 128;
 const disksMinMost = 256;
-/** What an id may be made of. */
+/** The placeholders of an id pattern. */
 const placeholders = ['{serial}', '{mac}', '{product}'] as const;
 
-/** Stand in for what the machine itself will say; never kept. */
+/** Placeholder values for the machine's own report; never stored. */
 const anyMac = '02:00:00:00:00:01';
 const anyAddress = '192.0.2.1';
 
@@ -80,7 +80,7 @@ function checkRule(path: string, rule: AcceptanceRule, violations: Violations): 
   checkPartialSpec(`${path}.spec`, rule.spec, { isRule: true }, violations);
 }
 
-/** Two machines that a rule takes must not get one name. */
+/** A rule must not give two machines the same name. */
 function patternProblem(pattern: string): string | undefined {
   const filled = placeholders.reduce((text, each) => text.replaceAll(each, '1'), pattern);
   const problem = idProblem(filled);
@@ -122,7 +122,7 @@ function checkMatch(
   if (bmcAddress !== '') violations.addIf(`${path}.bmc_address`, addressProblem(bmcAddress));
 }
 
-/** What many boards have in common tells no machine from others. */
+/** A value that many boards share does not identify a machine. */
 function fillerProblem(serial: string): string | undefined {
   if (serial === '' || meaningfulSerial(serial) !== undefined) return undefined;
   return `is ${quote(serial)}, which stands for none; give the machine’s own, or its MAC or BMC`;
@@ -133,7 +133,7 @@ function textProblem(text: string): string | undefined {
   return `must have at most ${patternCharsMax} characters without control characters`;
 }
 
-/** What the machine says itself may be missing; a rule takes the rack from there as well. */
+/** Fields that the machine reports may be missing; a rule also gets the rack from elsewhere. */
 function checkPartialSpec(
   path: string,
   spec: HostSpec | undefined,

@@ -1,4 +1,4 @@
-/** FleetService: what holds for every rack. Its record is there from the first write on. */
+/** FleetService: settings for every rack. Its record exists from the first write on. */
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -98,12 +98,12 @@ export function createFleetService(deps: RpcDependencies): BoundService {
   });
 }
 
-/** What to do instead of a thaw. */
+/** The alternative to a thaw. */
 const waitsForOther =
   'what a host waits for is told by `rackwright host explain HOST`, and a frozen rack is thawed ' +
   'by `rackwright rack thaw RACK --reason WHY`.';
 
-/** Who is kept from work by a freeze has to be told why. */
+/** A freeze needs a reason, which is shown wherever it blocks work. */
 export function reasonMissing(): Error {
   return invalidArgument([{ field: 'reason', description: 'is missing; say why it is frozen' }]);
 }
@@ -185,7 +185,7 @@ function checkInternal(path: string, entries: readonly string[], violations: Vio
   });
 }
 
-/** Longest name that a certificate carries, in characters. */
+/** The longest name in a certificate, in characters. */
 const reportCharsMax = 256;
 
 function checkReport(
@@ -200,7 +200,7 @@ function checkReport(
   }
 }
 
-/** A request id that was applied before answers without a change. */
+/** A repeated request id gets its response without a change. */
 function brake(
   deps: RpcDependencies,
   { reason, requestId }: FleetCall,
@@ -222,7 +222,7 @@ function brake(
   });
 }
 
-/** Reads, changes, writes, and again when another writer was faster. */
+/** Reads, changes and writes, and retries when another writer was first. */
 async function change(
   deps: RpcDependencies,
   method: string,
@@ -242,7 +242,7 @@ async function change(
   });
 }
 
-/** What nothing has changed is not written, for the id of the call alone. */
+/** An unchanged record is not written only to store the call's id. */
 function isSame(before: wire.FleetRecord, after: wire.FleetRecord): boolean {
   const { requestIds } = before;
   return equals(wire.FleetRecordSchema, before, { ...after, requestIds });

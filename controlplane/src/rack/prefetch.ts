@@ -1,4 +1,4 @@
-/** Images that a rack shall have before a host asks: a bounded list in the rack's record. */
+/** Images that a rack should have before a host asks: a bounded list in the rack's record. */
 import { clone, create, fromJsonString, toJsonString } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -25,10 +25,10 @@ import { credentialsOfRegistries, hostImageOf, imageNameProblem } from '../image
 import { appliedId, hasApplied, idOf, readRecord } from '../records/index.ts';
 import { changeRack, type RackDraft } from './brakes.ts';
 
-/** Images that one rack is asked to have. */
+/** The most images of one rack's list. */
 const imagesMax = 16;
 
-/** Handles one PrefetchImage; what is there already is answered as it is. */
+/** Handles one PrefetchImage; an image that is already listed is returned as it is. */
 export async function prefetchImage(
   deps: RpcDependencies,
   { name, image, architecture: given, netboot, requestId }: PrefetchImageRequest,
@@ -64,7 +64,7 @@ export async function prefetchImage(
     images.push(wanted);
   });
   const kept = record.prefetchedImages.find((each) => isSame(each, wanted));
-  // The same request has been applied by another call meanwhile.
+  // Another call has applied the same request in the meantime.
   const answer = kept ?? (await prefetchedBefore(deps, name, requestId, asked)) ?? wanted;
   return shown(deps, name, answer);
 }
@@ -72,8 +72,9 @@ export async function prefetchImage(
 type Asked = Pick<PrefetchedImage, 'image' | 'architecture' | 'netboot'>;
 
 /**
- * What this very request has put there, or has found: the tag may name another digest by now.
- * Undefined: it was not applied yet. Throws `failedPrecondition` when it is not there any more.
+ * The image that this request has added, or has found: the tag may have another digest by now.
+ * Undefined: the request was not applied yet. Throws `failedPrecondition` when the image was
+ * removed.
  */
 async function prefetchedBefore(
   deps: RpcDependencies,
@@ -98,7 +99,7 @@ function isSameQuestion(a: Asked, b: Asked): boolean {
 
 type Did = 'prefetched' | 'dropped';
 
-/** What came of a request stands beside its id, which is written for that alone, too. */
+/** The result of a request is stored next to its id, which may be the only change. */
 function remember(
   { record }: RackDraft,
   did: Did,
@@ -125,12 +126,12 @@ function notAnyMore(name: string, requestId: string, image: string): Error {
   return failedPrecondition('REQUEST_ID_USED', `${words}; ask with another request id.`);
 }
 
-/** The image by digest, which the agent could be told as the fleet stands. Throws else. */
+/** The image by digest, if the fleet's settings permit it for the agent. Otherwise throws. */
 async function referenceOf(deps: RpcDependencies, image: string): Promise<string> {
   const reference = await imageByDigest(deps, image);
   const fleet = await readFleet(deps.store);
   const registries = fleet?.fleet?.spec?.registries;
-  // Who sees a part of the fleet sees no credential of registries: the agent says what it lacks.
+  // A caller with a scope does not see registry credentials: the agent reports missing ones.
   const versions = isUnscoped(deps.principal.scope)
     ? await credentialVersions(deps, fleet)
     : new Map(credentialsOfRegistries(registries).map((name) => [name, 0n]));
@@ -185,7 +186,7 @@ function isSame(a: PrefetchedImage, b: PrefetchedImage): boolean {
   return isAlike && a.reference === b.reference;
 }
 
-/** With how far it is, as far as that is known here. */
+/** With its progress, as far as it is known here. */
 function shown(
   { prefetched }: RpcDependencies,
   name: string,

@@ -1,9 +1,9 @@
-/** What lists of racks may be filtered and sorted by, and watches filtered. */
+/** Filter and order fields of racks, also for watches. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Rack } from '@rackwright/messages';
 import type { Fields } from '../filter/index.ts';
 
-/** A rack as it is answered, as `ListRacksRequest.filter` knows its fields. */
+/** The fields of a rack, for `ListRacksRequest.filter`. */
 export const rackFields: Fields<Rack> = {
   name: { kind: 'text', of: ({ name }) => name, collection: 'racks' },
   uid: { kind: 'text', of: ({ uid }) => uid },

@@ -1,4 +1,4 @@
-/** What may stand in the spec of a rack, and in what the fleet has in common with it. */
+/** Validation of a rack's spec, and of the parts that the fleet's spec shares with it. */
 import { PowerMismatchPolicy, type RackSpec, type WipeBudget } from '@rackwright/messages';
 import { controlCharacters } from '../call/texts.ts';
 import type { Violations } from '../call/violations.ts';
@@ -10,7 +10,7 @@ const displayNameCharsMax = 120;
 const budgetSecondsMax = 604_800;
 const powerSyncSecondsRange = { least: 10, most: 3_600 } as const;
 
-/** Paths of a rack that Update may name. */
+/** Rack fields that Update may name. */
 export const rackPaths = [
   'labels',
   'spec',

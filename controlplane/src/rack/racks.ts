@@ -70,7 +70,7 @@ import { dropPrefetched, listPrefetched, prefetchImage } from './prefetch.ts';
 import { rackFields } from './rack-fields.ts';
 import { checkRackSpec, rackPaths } from './rack-spec.ts';
 
-/** Hosts named in a refusal to delete their rack. */
+/** The most hosts that a refusal to delete their rack names. */
 const hostsNamedMax = 5;
 
 /** The service over these dependencies. */
@@ -107,7 +107,7 @@ export function createRackService(deps: RpcDependencies): BoundService {
   });
 }
 
-/** Sorted, all racks are looked at; otherwise those of one page. */
+/** A sorted list reads all racks; otherwise it reads those of one page. */
 async function listRacks(deps: RpcDependencies, request: ListRacksRequest): Promise<Page<Rack>> {
   const { store } = deps;
   const { filter, orderBy } = request;
@@ -223,7 +223,7 @@ async function createRack(deps: RpcDependencies, request: CreateRackRequest): Pr
   return present(deps, record, written.revision);
 }
 
-/** The rack that the same request made before; any other one is in the way. */
+/** The rack that an earlier try of the same request made; any other one is a conflict. */
 function sameRack(
   deps: RpcDependencies,
   { record, revision }: ChangedRack,
@@ -243,7 +243,7 @@ async function updateRack(deps: RpcDependencies, request: UpdateRackRequest): Pr
   return untilWritten(wanted.name, () => tryUpdate(deps, request, wanted));
 }
 
-/** Undefined when another writer was faster. */
+/** Undefined when another writer was first. */
 async function tryUpdate(
   deps: RpcDependencies,
   request: UpdateRackRequest,
@@ -264,7 +264,7 @@ async function tryUpdate(
   const key = rackKey(wanted.name);
   const written = await writeRecord(deps, wire.RackRecordSchema, key, next, revision);
   if (written.kind === 'conflict') return undefined;
-  // A rule that is new may take machines that wait.
+  // A new rule may accept waiting machines.
   deps.discovery.wakeRack(wanted.name);
   return present(deps, next, written.revision);
 }
@@ -292,8 +292,8 @@ async function deleteRack(
 }
 
 /**
- * Whose agent may still act on a host that was removed by force is not let out of sight; once every
- * fence is lifted, the tombstones that are left go with the rack, whose agent is refused from then.
+ * Refuses while the agent may still act on a forcibly removed host. Once every fence is lifted, the
+ * remaining tombstones are deleted with the rack, whose agent is refused from then on.
  */
 async function refuseWithFences(
   { store }: RpcDependencies,

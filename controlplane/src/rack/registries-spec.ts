@@ -1,4 +1,4 @@
-/** What the fleet may say of registries that images of hosts come from. */
+/** Validation of the fleet's settings for image registries. */
 import { X509Certificate } from 'node:crypto';
 import type { ImageMirror, ImageRegistry } from '@rackwright/messages';
 import { isRegistry, isRepository, mirrorsMax } from '@rackwright/oci';
@@ -6,18 +6,18 @@ import { nameProblem } from '../call/names.ts';
 import { quote, type Violations } from '../call/violations.ts';
 
 const registriesMax = 32;
-/** Each is read whenever a host is looked at. */
+/** Each is read at every reconcile of a host. */
 const credentialsMax = 32;
 /**
- * Of one registry with its mirrors: it goes into the orders of hosts, and for each of a rack’s
- * hosts that boot over the network into one message.
+ * For one registry with its mirrors: it is part of hosts' orders, and is sent in one message for
+ * all hosts of a rack that boot over the network.
  */
 const caBytesOfOneMax = 16 * 1024;
-/** Of all: the fleet is one bounded record. */
+/** For all: the fleet is one bounded record. */
 const caBytesOfAllMax = 96 * 1024;
 const pemForm = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 
-/** Adds all that is wrong with them. */
+/** Adds every violation. */
 export function checkRegistries(
   path: string,
   registries: readonly ImageRegistry[],

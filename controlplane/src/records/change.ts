@@ -2,9 +2,9 @@
  * Changes of one record by compare-and-set.
  *
  * Invariants:
- * 1. Who loses against other writers all the time is told `TOO_BUSY`, whatever was to be changed;
- *    no change ends in silence.
- * 2. A record that would be the same afterwards is not written (R2).
+ * 1. A writer that always loses against others gets `TOO_BUSY`, for every kind of change; no change
+ *    fails silently.
+ * 2. An unchanged record is not written (R2).
  *
  * Must not: decide anything about a record's content.
  */
@@ -12,13 +12,13 @@ import { clone, type DescMessage, equals, type MessageShape } from '@bufbuild/pr
 import { ApiFailure, aborted } from '@rackwright/messages';
 import { type Kept, type RecordWriter, readRecord, writeRecord } from './record.ts';
 
-/** How often one change may lose against other writers, if it does not say otherwise. */
+/** How often one change may lose against other writers by default. */
 const roundsUsualMax = 16;
 
 /**
- * Makes a change anew from what stands there for as long as another writer was faster, which
- * `attempt` says by undefined. It checks the etag itself: who gave one is refused by the next
- * round, and whoever gave none means the resource as it is. Throws `aborted`.
+ * Repeats a change on the present record while another writer is first, which `attempt` reports
+ * with undefined. `attempt` checks the etag itself: a call with an etag is refused in the next
+ * round, and a call without one applies to the present resource. Throws `aborted`.
  */
 export async function untilWritten<T>(
   name: string,
@@ -32,37 +32,37 @@ export async function untilWritten<T>(
   throw tooBusy(name);
 }
 
-/** Said of a record that others change all the time. */
+/** The error for a record that others change all the time. */
 export function tooBusy(name: string): ApiFailure {
   return aborted('TOO_BUSY', `${name} changes all the time; try again.`);
 }
 
-/** Whether an error says that others were faster all the time: the same may succeed later. */
+/** Whether an error means that other writers always won: the same change may succeed later. */
 export function isBusy(error: unknown): boolean {
   return error instanceof ApiFailure && error.error.reason === 'TOO_BUSY';
 }
 
-/** A record as it stands after a change. */
+/** A record after a change. */
 export interface Changed<T> extends Kept<T> {
-  /** False: it stood so before. */
+  /** False: it was already equal. */
   readonly isWritten: boolean;
 }
 
-/** What a change may say of itself. */
+/** Options of a change. */
 export interface ChangeOptions<T> {
-  /** What it begins with where there is no record; one that it leaves so is not written. */
+  /** The initial record where there is none; an unchanged one is not written. */
   readonly absent?: () => T;
-  /** What is called so in an error; otherwise the resource of the key. */
+  /** The name in errors; by default the resource of the key. */
   readonly name?: string;
-  /** What must be durable before the record that cites it; called anew in each round. */
+  /** Writes what must be durable before the record that cites it; called again in each round. */
   readonly evidence?: (before: T, next: T) => Promise<void>;
   readonly roundsMax?: number;
 }
 
 /**
- * Changes the record at `key`: `change` gets a copy that it may write into, and answers that copy
- * or another record; undefined leaves everything as it is. Called again when another writer was
- * faster; what it throws ends the change. Undefined when there is no record. Throws `aborted` and
+ * Changes the record at `key`. `change` gets a copy that it may modify, and returns that copy or
+ * another record; undefined leaves everything unchanged. It is called again when another writer was
+ * first; an exception ends the change. Undefined when there is no record. Throws `aborted` and
  * `unavailable`.
  */
 export async function changeRecord<D extends DescMessage>(

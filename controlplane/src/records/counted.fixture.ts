@@ -1,12 +1,11 @@
 /**
- * A store that counts what is read and written through it, for tests of costs: values that it hands
- * over, their bytes, and writes that it is asked for. What watches bring is not counted: that is
- * what others have written.
+ * A store that counts reads and writes through it, for tests of costs: returned values, their
+ * bytes, and requested writes. Changes from watches are not counted: others have written them.
  */
 import type { StateStore } from '@rackwright/store';
 
 export interface Cost {
-  /** Values handed over, and questions whose answer was that there is none. */
+  /** Returned values, and reads without a result. */
   rows: number;
   bytes: number;
   written: number;
@@ -14,7 +13,7 @@ export interface Cost {
 
 export interface Counted {
   readonly store: StateStore;
-  /** So far; it goes on. */
+  /** The total so far; it keeps counting. */
   readonly cost: Cost;
 }
 
@@ -62,7 +61,7 @@ export function countedStore(inner: StateStore): Counted {
   return { store, cost };
 }
 
-/** What came to it since `before`. */
+/** The cost since `before`. */
 export function costSince(before: Cost, now: Cost): Cost {
   return {
     rows: now.rows - before.rows,

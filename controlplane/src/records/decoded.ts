@@ -1,25 +1,25 @@
 /**
- * What was decoded of a store's values: of each write once for all parts of this process that read
- * it, and not at all where this process has made the write itself.
+ * A cache of decoded store values: each write is decoded once for all parts of this process, and
+ * not at all when this process wrote it.
  *
  * Invariants:
- * 1. What is answered is shared, so nobody may change it; `copyOf` makes a draft. After
- *    `freezeShared`, as in tests and the simulation, whoever changes it fails.
- * 2. A record is the one of exactly this write, told by its key, revision and write id. What is
- *    read late never takes the place of what is newer.
- * 3. Bounded by the encoded size; what is oldest goes first, but what was asked for since it was
- *    last passed over goes round once more (second chance): asking moves nothing.
+ * 1. A returned record is shared, so callers must not change it; `copyOf` makes a draft. After
+ *    `freezeShared`, as in tests and the simulation, a change throws.
+ * 2. A record belongs to exactly one write, by its key, revision and write id. A late read never
+ *    replaces a newer record.
+ * 3. Bounded by the encoded size; the oldest entry is dropped first, but an entry that was used
+ *    since the last pass stays for one more (second chance): a read moves nothing.
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import type { Entry, StateStore } from '@rackwright/store';
 
 /**
- * Encoded bytes of the records that are kept decoded; decoded they take some 8 times as much. The
- * hosts of a large fleet have room: whoever goes through all of them, as at the start, would
- * otherwise decode each again for every part that does so.
+ * Encoded bytes of the cached records; decoded they take about 8 times as much. The hosts of a
+ * large fleet fit. Otherwise a scan over all of them, as at the start, would decode each again for
+ * every part.
  */
 const keptBytesMax = 64 * 1024 * 1024;
-/** What is left of that when it is too much: to look for the oldest one by one costs too much. */
+/** The size after a cleanup: to search for the oldest entry each time costs too much. */
 const keptBytesAfter = keptBytesMax * 0.9;
 
 interface Decoded {
@@ -60,7 +60,7 @@ class DecodedRecords {
     if (this.#bytes > keptBytesMax) this.#makeRoom();
   }
 
-  /** (3) Ends, for nobody asks meanwhile. */
+  /** (3) Terminates, because no reads happen in between. */
   #makeRoom(): void {
     for (const [key, oldest] of this.#kept) {
       if (this.#bytes <= keptBytesAfter) break;
@@ -73,10 +73,10 @@ class DecodedRecords {
   }
 }
 
-/** A store for whoever writes nothing: so it cannot be written by mistake. */
+/** A store for readers: it cannot be written by mistake. */
 export type ReadableStore = Omit<StateStore, 'put' | 'delete'>;
 
-/** By store, so that whoever reads one shares with all others who do. */
+/** By store, so that all readers of one store share its records. */
 const stores = new WeakMap<ReadableStore, DecodedRecords>();
 
 function decodedOf(store: ReadableStore): DecodedRecords {
@@ -96,7 +96,9 @@ export function sharedRecordOf<D extends DescMessage>(
   return decodedOf(store).of(schema, entry);
 }
 
-/** Takes in what this process has just written, so that nobody decodes it; it is shared then. */
+/**
+ * Stores a record that this process has just written, so that it is not decoded; it is shared then.
+ */
 export function keepShared<D extends DescMessage>(
   store: StateStore,
   schema: D,
@@ -107,23 +109,23 @@ export function keepShared<D extends DescMessage>(
   decodedOf(store).keep(key, { schema, record, revision, writeId, bytes });
 }
 
-/** From now on, changing a record that is shared throws; for tests. */
+/** From now on, a change of a shared record throws; for tests. */
 export function freezeShared(store: StateStore): void {
   decodedOf(store).frozen = true;
 }
 
 /**
- * A deep copy of a message, to be changed: what protobuf's `clone` makes, without reflection. Times
- * and durations in it are shared with the original: they are values, and nobody changes one.
+ * A deep copy of a message, for changes: the same result as protobuf's `clone`, without reflection.
+ * Times and durations in it are shared with the original: they are immutable values.
  *
- * It takes half the memory of what the decoder makes, and is faster to read: an object that gets
- * more than a dozen properties one by one is a hash table to V8, and the copy is none.
+ * It takes half the memory of the decoder's result, and is faster to read: V8 makes an object a
+ * hash table when it gets more than a dozen properties one by one, but not the copy.
  */
 export function copyOf<T>(value: T): T {
   return copy(value) as T;
 }
 
-/** Messages that are values. */
+/** Message types that are immutable values. */
 const shared: ReadonlySet<unknown> = new Set([
   'google.protobuf.Timestamp',
   'google.protobuf.Duration',
@@ -143,8 +145,8 @@ function copy(value: unknown): unknown {
 }
 
 /**
- * V8 remembers for each shape of an object what `assign` makes of it, while `...` adds field after
- * field where many shapes pass. Only `...` copies what people may name, as `__proto__`.
+ * V8 caches the result of `assign` for each object shape, while `...` adds field after field when
+ *    many shapes occur. Only `...` copies names that people choose, such as `__proto__`.
  */
 function shallowCopy(value: object): Record<string, unknown> {
   if (!isPlain(value)) {
@@ -158,8 +160,8 @@ function isPlain(value: object): boolean {
 }
 
 /**
- * Whether two messages are the same, field by field and without reflection: as protobuf's `equals`
- * says, but fields that the program does not know count too. For a draft and what it was made of.
+ * Whether two messages are equal, field by field and without reflection: like protobuf's `equals`,
+ * but unknown fields count too. For a draft and its original.
  */
 export function sameMessage<T extends object>(one: T, other: T): boolean {
   return same(one, other);
@@ -181,12 +183,12 @@ function same(one: unknown, other: unknown): boolean {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A field that is undefined is as one that is not there. Names are gone through without a list. */
+/** An undefined field equals an absent one. Iterates over names without a list. */
 function sameFields(one: Fields, other: Fields): boolean {
   return isPlain(one) && isPlain(other) ? samePlain(one, other) : sameInherited(one, other);
 }
 
-/** What `Object.prototype` has is no value of a message: it is never the same as one. */
+/** A value from `Object.prototype` is no value of a message: it never equals one. */
 function samePlain(one: Fields, other: Fields): boolean {
   let more = 0;
   for (const name in one) {

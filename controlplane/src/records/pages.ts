@@ -1,4 +1,4 @@
-/** A whole collection, a page at a time: nobody waits for it, and it need not fit in memory. */
+/** A whole collection, a page at a time: no caller waits for it, and it need not fit in memory. */
 import { type Clock, pause } from '@rackwright/platform';
 import type { Entry, Listing, ListPage } from '@rackwright/store';
 import type { ReadableStore } from './decoded.ts';
@@ -6,15 +6,15 @@ import { answered } from './record.ts';
 
 /** Entries read at once: a few milliseconds of work. */
 const pageEntries = 250;
-/** Between two pages, so that what people and agents wait for goes first. */
+/** Pause between two pages, so that calls of people and agents go first. */
 const pauseMs = 10;
 
 export interface Listings {
-  /** Behind this key; unset: from the first. */
+  /** After this key; unset: from the first. */
   readonly after?: string;
   /** Entries of each page. */
   readonly limit: number;
-  /** Of the first; unset: as of the others. */
+  /** Entries of the first page; unset: the same limit. */
   readonly firstLimit?: number;
   /** Awaited before each page but the first. */
   readonly between?: () => Promise<void>;
@@ -42,7 +42,7 @@ export function isDirectlyBelow(prefix: string, key: string): boolean {
 
 /**
  * All live entries under `prefix` in the order of their keys, a page at a time. Not a snapshot:
- * what is written meanwhile may be in it or not. Throws `unavailable`.
+ * concurrent writes may or may not appear. Throws `unavailable`.
  */
 export async function* pagesOf(
   store: ReadableStore,

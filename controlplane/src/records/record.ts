@@ -1,10 +1,10 @@
 /**
- * Records of the store as protobuf messages: typed reads, and writes whose outcome is known.
+ * Records of the store as protobuf messages: typed reads, and writes with a known outcome.
  *
  * Invariants:
  * 1. A write ends `ok` or `conflict`, or throws `unavailable`; "unknown" is settled here by
  *    repeating the same write id.
- * 2. Unknown fields of a record survive a read and a write (a newer replica may have put them).
+ * 2. Unknown fields of a record survive a read and a write (a newer replica may have written them).
  *
  * Must not: decide anything about a record's content.
  */
@@ -20,7 +20,7 @@ import {
 } from '@rackwright/store';
 import { keepShared, type ReadableStore, sharedRecordOf } from './decoded.ts';
 
-/** How often a write of unknown outcome is repeated before the caller is told so. */
+/** How often a write of unknown outcome is repeated before the caller gets an error. */
 const settleAttemptsMax = 4;
 
 /** A record with the revision that an update of it must expect. */
@@ -44,7 +44,7 @@ export async function readRecord<D extends DescMessage>(
   return { record: fromBinary(schema, found.value), revision: found.revision };
 }
 
-/** As `readRecord`, but shared with everybody who reads it: it must not be changed. */
+/** As `readRecord`, but shared with all readers: it must not be changed. */
 export async function readShared<D extends DescMessage>(
   store: ReadableStore,
   schema: D,
@@ -72,7 +72,7 @@ export function writeRecord<D extends DescMessage>(
   return settle(key, (writeId) => store.put(key, value, expected, writeId));
 }
 
-/** As `writeRecord`; the record is shared then, and must not be changed any more. */
+/** As `writeRecord`; afterwards the record is shared, and must not be changed any more. */
 export async function writeShared<D extends DescMessage>(
   { store }: Pick<RecordWriter, 'store'>,
   schema: D,
@@ -97,12 +97,12 @@ export function deleteRecord(
   return settle(key, (writeId) => store.delete(key, expected, writeId));
 }
 
-/** What writing needs. */
+/** The dependencies of a write. */
 export interface RecordWriter {
   readonly store: StateStore;
 }
 
-/** The answer of a read; a store that cannot answer now becomes `unavailable`. */
+/** The result of a read; a failure of the store becomes `unavailable`. */
 export async function answered<T>(reading: Promise<T>): Promise<T> {
   try {
     return await reading;
@@ -119,12 +119,12 @@ function throwAsUnavailable(error: unknown): never {
   throw error;
 }
 
-/** Whether an error says that the store does not answer now, and may later. */
+/** Whether an error means that the store does not respond now, and may later. */
 export function isAway(error: unknown): boolean {
   return error instanceof ApiFailure && error.error.kind === 'unavailable';
 }
 
-/** The store names the write; what it cannot answer is repeated under that name. */
+/** The store identifies the write by its id; an unanswered one is repeated under that id. */
 async function settle(
   key: string,
   write: (writeId: string | undefined) => Promise<WriteResult>,

@@ -1,16 +1,16 @@
 /**
- * Ids of the requests that a record remembers, so that each is applied once and answers the same
- * when it is repeated.
+ * Ids of applied requests in a record, so that each is applied once and a repeated one gets the
+ * same response.
  *
  * Must not: keep more than a record has room for.
  */
 
-/** How many a record remembers, beside those that stay. */
+/** The most ids of a record, besides the permanent ones. */
 const requestIdsMax = 32;
 
 /**
- * A request id as records remember it; undefined when none was given. Those of different methods
- * are kept apart, so that one cannot answer another.
+ * A request id in the record's form; undefined when none was given. Ids of different methods are
+ * distinct, so that a request of one method never counts for another.
  */
 export function appliedId(method: string, requestId: string): string | undefined {
   return requestId === '' ? undefined : `${method}:${requestId}`;
@@ -24,7 +24,10 @@ export function hasApplied(
   return id !== undefined && id !== '' && record?.requestIds.includes(id) === true;
 }
 
-/** The ids with one more, if it is one: the oldest go, but never the last of those that `stays`. */
+/**
+ * The ids with this one added, if there is one: the oldest are removed, but never the last that
+ * `stays`.
+ */
 export function withApplied(
   ids: readonly string[],
   id: string | undefined,

@@ -1,9 +1,9 @@
 /**
- * What stored records often contain, for a store that writes values shorter by it: a host in the
- * midst of a clean, what a run leaves, a certificate and a manifest. It may change at any time; a
- * store keeps each form that it was given.
+ * Typical contents of stored records, as a compression dictionary for the store: a host during a
+ * clean, the results of a run, a certificate and a manifest. It may change at any time; a store
+ * keeps each dictionary that it got.
  *
- * Must not: hold anything of a real host.
+ * Must not: contain data of a real host.
  */
 import { fromJson, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
@@ -133,7 +133,7 @@ const facts = {
   },
 };
 
-/** As `formatStatement` writes it, without what differs from one to the next. */
+/** As `formatStatement` writes it, without the variable parts. */
 const statement = `{
   "format": "rackwright-erasure-certificate-2",
   "host": {
@@ -265,7 +265,7 @@ const manifest = `{
 }
 `;
 
-/** The most usual last. */
+/** The most frequent last. */
 export function usualBytes(): Uint8Array {
   const schema = wire.HostRecordSchema;
   const { runStep: _, ...order } = operation;

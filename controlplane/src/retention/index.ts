@@ -1,2 +1,2 @@
-/** What is let go once nothing refers to it any more. */
+/** Removes records once nothing refers to them any more. */
 export { startRetentionSweep } from './sweep.ts';

@@ -1,12 +1,12 @@
 /**
- * Lets go what nothing refers to any more and no driver lets go by itself: abandoned resources that
- * were resolved long ago, facts of hosts whose removal was cut short by a crash, and what was
- * deployed long ago: by pools that are gone all of it, by others what one entry can stand for; and
- * what was to be delivered to sinks of events that are gone.
+ * Removes records that nothing refers to any more and that no driver removes: abandoned resources
+ * that were resolved long ago, facts of hosts whose removal a crash interrupted, old entries of
+ * deploy ledgers, and pending deliveries of deleted event sinks. Ledgers of deleted pools are
+ * removed entirely, and old entries of other pools are merged into one.
  *
  * Invariants:
- * 1. Nothing goes that still fences a host, or that a host of the name may be about to need.
- *    A host whose record cannot be read may be any one.
+ * 1. No record is removed that still fences a host, or that a host with the same name may be about
+ *    to need. A host with an unreadable record may be any host.
  * 2. One pass removes `removalsPerPassMax` at most; replicas may both pass, one removes.
  */
 import { fromBinary } from '@bufbuild/protobuf';
@@ -30,7 +30,7 @@ export interface RetentionDependencies {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Which hosts there are. */
+  /** The existing hosts. */
   readonly fleetView: Pick<FleetView, 'caughtUp' | 'row' | 'rows' | 'unreadableCount'>;
   /** How long a resolved abandoned resource stays, and each entry of the deploy ledger. */
   readonly resolvedDays: number;
@@ -38,13 +38,13 @@ export interface RetentionDependencies {
 
 const dayMs = 86_400_000;
 const passIntervalMs = 3_600_000;
-/** Before the first pass: whatever starts shall not wait for it. */
+/** Before the first pass: the start of the process does not wait for it. */
 const firstPassAfterMs = 60_000;
 const removalsPerPassMax = 1_000;
-/** A host may be in the making whose facts are there first. */
+/** During the creation of a host its facts may exist before its record. */
 const factsAgeMinMs = dayMs;
 
-/** Starts to sweep from time to time; the answer ends it. */
+/** Starts to sweep at intervals; the returned function ends it. */
 export function startRetentionSweep(deps: RetentionDependencies): Cancel {
   const { clock, log } = deps;
   let cancel: Cancel = () => {};
@@ -64,7 +64,7 @@ export function startRetentionSweep(deps: RetentionDependencies): Cancel {
   };
 }
 
-/** One pass; answers how many records it removed. */
+/** One pass; returns how many records it removed. */
 export async function sweepOnce(deps: RetentionDependencies): Promise<number> {
   const { store } = deps;
   const abandoned = (await answered(store.list('abandonedResources'))).entries;
@@ -86,7 +86,7 @@ export async function sweepOnce(deps: RetentionDependencies): Promise<number> {
   return removed;
 }
 
-/** Invariant 1: one that fences stays, resolved or not. */
+/** Invariant 1: a resource that fences stays, resolved or not. */
 function isOutlived(deps: RetentionDependencies, { value }: Entry): boolean {
   const { resource } = fromBinary(wire.AbandonedRecordSchema, value);
   const at = resource?.resolution?.at;
@@ -115,24 +115,24 @@ async function orphanedFacts({
   return found;
 }
 
-/** Cursors and dead letters, of which a crash, or a delivery under way, has left some. */
+/** Cursors and dead letters that a crash, or a delivery in progress, has left. */
 async function orphansOfSinks({ store }: RetentionDependencies): Promise<Entry[]> {
   const left: Entry[] = [];
   for (const prefix of ['eventCursors', 'deadLetters']) {
     left.push(...(await answered(store.list(prefix))).entries);
   }
   if (left.length === 0) return [];
-  // Read after them: a sink that is made meanwhile has a uid that stands nowhere there.
+  // Read after them: a sink that is created in the meantime has a uid that none of them has.
   const sinks = (await answered(store.list('eventSinks'))).entries.map(
     ({ value }) => fromBinary(wire.EventSinkRecordSchema, value).eventSink?.uid,
   );
   return left.filter(({ key }) => !sinks.includes(key.split('.')[1]));
 }
 
-/** The deploy ledger by the uid of its pool, and the pools, by theirs. */
+/** The deploy ledgers by the uid of their pool, and the pools by theirs. */
 interface Ledgers {
   readonly byPool: ReadonlyMap<string, readonly LedgerEntry[]>;
-  /** Read after the ledger: a pool that is made meanwhile has a uid that stands nowhere there. */
+  /** Read after the ledger: a pool that is created in the meantime has a uid that no entry has. */
   readonly pools: ReadonlyMap<string, wire.PoolRecord>;
 }
 
@@ -149,7 +149,7 @@ async function readLedgers({ store }: RetentionDependencies): Promise<Ledgers> {
   return { byPool: Map.groupBy(ledger, ({ record }) => record.poolUid), pools: new Map(pools) };
 }
 
-/** By age, of pools that are gone alone: those of others are counted. */
+/** By age, only for deleted pools: the entries of others are limited by number. */
 function orphanedDeployments(deps: RetentionDependencies, { byPool, pools }: Ledgers) {
   const beforeMs = oldBeforeMs(deps);
   const orphaned = [...byPool].filter(([uid]) => !pools.has(uid)).flatMap(([, each]) => each);
@@ -158,7 +158,7 @@ function orphanedDeployments(deps: RetentionDependencies, { byPool, pools }: Led
   });
 }
 
-/** Answers how many entries went. */
+/** Returns how many entries were removed. */
 async function foldLedgers(
   deps: RetentionDependencies,
   { byPool, pools }: Ledgers,
@@ -167,7 +167,7 @@ async function foldLedgers(
   const living = [...byPool].filter(([uid]) => pools.has(uid));
   if (living.length === 0) return 0;
   const { fleetView } = deps;
-  // Read after the ledger: each of its hosts that still stands has a row.
+  // Read after the ledger: each of its existing hosts has a row.
   await fleetView.caughtUp();
   if (fleetView.unreadableCount > 0) return 0;
   const hostUids = new Set<string>();
@@ -189,7 +189,7 @@ async function foldLedgers(
   return removed;
 }
 
-/** What another replica has folded meanwhile is left for the next pass. */
+/** Entries that another replica has merged in the meantime are left for the next pass. */
 async function foldNow(
   deps: RetentionDependencies,
   { write, removals }: LedgerFold,

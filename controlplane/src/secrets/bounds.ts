@@ -1,23 +1,24 @@
 /**
- * Where a credential may go, by what it says itself: to which BMCs, and for hosts of which racks.
- * Judged again each time that it goes out, for it and the host are two records, which change apart.
+ * Where a credential may be sent, by its own record: to which BMCs, and for hosts of which racks.
+ * Checked again each time it is sent, because credential and host are two records that change
+ * independently.
  */
 import type { Credential, RackName } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import { liesWithin } from './networks.ts';
 
-/** Where one goes. */
+/** The destination. */
 export interface GivenFor {
   /** "racks/RACK", the one of the host that it is for. */
   readonly rack: RackName;
-  /** Address of the BMC. Unset: it goes to a step, a registry or a webhook. */
+  /** Address of the BMC. Unset: it is sent to a step, a registry or a webhook. */
   readonly bmcAddress?: string;
 }
 
-/** It says of itself that it may not go there; the message is for people. */
+/** The credential's own record forbids the destination; the message is for people. */
 export class OutOfBounds extends Error {}
 
-/** What keeps it from there, and what to do; undefined: nothing. */
+/** Why it may not be sent there, and a remedy; undefined: it may. */
 export function boundsProblem(
   { name, bmcNetworks, racks }: Pick<Credential, 'name' | 'bmcNetworks' | 'racks'>,
   { rack, bmcAddress }: GivenFor,

@@ -1,4 +1,4 @@
-/** How many records are under which secrets key, and giving them the one that seals. */
+/** Counts the records under each secrets key, and seals them again with the present key. */
 import { type Random, randomId } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import { answered } from '../records/index.ts';
@@ -8,14 +8,14 @@ import { SecretError, type Secrets } from './secrets.ts';
 /** Records under one key. */
 export interface KeyUse {
   readonly records: number;
-  /** Keys of some of the records, as resource names. */
+  /** Names of some of the records' resources. */
   readonly names: readonly string[];
 }
 
-/** Records named of one key. */
+/** The most records that are named for one key. */
 const namesMax = 5;
 
-/** Counts every record that holds something sealed, by key. */
+/** Counts every record with sealed data, by key. */
 export async function countByKey(store: StateStore): Promise<ReadonlyMap<string, KeyUse>> {
   const uses = new Map<string, KeyUse>();
   for (const place of sealedPlaces) {
@@ -35,10 +35,10 @@ function nameOf(key: string): string {
   return key.replaceAll('.', '/');
 }
 
-/** What one pass has come to. */
+/** The result of one pass. */
 export interface Resealed {
   readonly changed: number;
-  /** Another write was faster: another pass will do it. */
+  /** Another writer was first: another pass will do it. */
   readonly left: number;
   /** Why some could not be changed, one line each. */
   readonly problems: readonly string[];
@@ -46,7 +46,7 @@ export interface Resealed {
 
 const problemsMax = 5;
 
-/** Gives every record the key that seals. May be cut short anywhere, raced and repeated. */
+/** Seals every record with the present key. May be interrupted anywhere, raced and repeated. */
 export async function resealAll(
   { store, random }: { readonly store: StateStore; readonly random: Random },
   secrets: Secrets,

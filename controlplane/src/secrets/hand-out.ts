@@ -1,9 +1,9 @@
 /**
- * Opens credentials for whoever is to have them: agents, for their operations and looks, and the
- * control plane's own calls. Who gives one away says so, by name and version.
+ * Opens credentials for their recipients: agents, for their operations and polls, and the control
+ * plane's own calls. Each use is recorded, by name and version.
  *
- * Invariant: none is opened for where it may not go by what stands in the very record that is
- * opened, whatever was asked when a host or a step was given it.
+ * Invariant: a credential is opened only if the opened record itself permits the destination,
+ * whatever was checked when a host or a step was configured with it.
  */
 import { type OperationId, store as wire } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
@@ -31,7 +31,7 @@ export interface OpenedCredential {
   readonly password: string;
 }
 
-/** The record of "credentials/C"; undefined when there is none. */
+/** The record of "credentials/C"; undefined when it does not exist. */
 export async function credentialRecord(
   { store }: Pick<Vault, 'store'>,
   name: string,
@@ -41,8 +41,8 @@ export async function credentialRecord(
 }
 
 /**
- * The record of "credentials/C", which may go there; undefined when there is none. Rejects with
- * `OutOfBounds` when it may not.
+ * The record of "credentials/C", if it may be sent there; undefined when it does not exist. Rejects
+ * with `OutOfBounds` when it may not.
  */
 export async function namedFor(
   vault: Pick<Vault, 'store'>,
@@ -56,8 +56,8 @@ export async function namedFor(
 }
 
 /**
- * Opens "credentials/C" for where it goes; undefined when there is none. Rejects when it does not
- * open, and with `OutOfBounds` when it may not go there.
+ * Opens "credentials/C" for a destination; undefined when it does not exist. Rejects when it does
+ * not open, and with `OutOfBounds` when it may not be sent there.
  */
 export async function openNamed(
   vault: Vault,
@@ -68,7 +68,7 @@ export async function openNamed(
   return record === undefined ? undefined : openRecord(vault, name, record);
 }
 
-/** Opens a record whose bounds were looked at. */
+/** Opens a record whose bounds were checked. */
 export function openRecord(
   { openCredential }: Pick<Vault, 'openCredential'>,
   name: string,
@@ -78,13 +78,13 @@ export function openRecord(
   return { name, version: record.credential?.version ?? 0n, username, password };
 }
 
-/** Why one was not given, in words for people. */
+/** Why a credential was not sent, in words for people. */
 export function whyNotGiven(error: unknown): string {
   if (error instanceof OutOfBounds) return error.message;
   return `its credential cannot be opened: ${errorText(error)}`;
 }
 
-/** On record: it has been given to `to`, for an operation or, without one, for looks of its own. */
+/** Records that it was sent to `to`, for an operation or, without one, for the agent's polls. */
 export function noteGiven(
   audit: AuditSink | undefined,
   { name, version }: Pick<OpenedCredential, 'name' | 'version'>,
@@ -94,7 +94,7 @@ export function noteGiven(
   audit?.note(credentialSent(name, version, to, operationId));
 }
 
-/** Opens credentials for the webhook of an operation, each on record. */
+/** Opens credentials for the webhook of an operation, and records each. */
 export function secretsForCalls(
   vault: Vault,
   audit: AuditSink,

@@ -1,4 +1,4 @@
-/** Secrets at rest: how they are sealed, where their key comes from, how it is changed. */
+/** Secrets at rest: how they are sealed, the source of their key, and its rotation. */
 
 export { boundsProblem, type GivenFor, OutOfBounds } from './bounds.ts';
 export { countByKey } from './census.ts';

@@ -1,18 +1,18 @@
 /**
- * Which secrets key seals, and how all replicas come to another one without a stop.
+ * The secrets key that seals, and its rotation on all replicas without downtime.
  *
- * The store says which key seals. A person writes a new key before it, where the configuration
- * says, and asks for the change; then, each step by itself and by any replica:
+ * The store says which key seals. A person puts a new key before it, in the configured source, and
+ * requests the rotation. Then any replica carries out each step automatically:
  *
- *     asked     every replica reads its keys again, and says in the store which ones it has
+ *     asked     every replica reads its keys again, and writes into the store which ones it has
  *     changed   once all have the new key, it is the one that seals
- *     moved     every record is sealed anew, one by one
+ *     moved     every record is sealed again, one by one
  *
  * Invariants:
- * 1. What seals can be opened by every replica that is up; one that starts without that key does
- *    not start, and one that comes to lack it seals nothing and is not fit to serve.
- * 2. No key that a record needs is given up: keys that are read again must hold it.
- * 3. All of it may be cut short, raced and repeated: what is left to do follows from the store.
+ * 1. Every running replica can open what the present key seals. A replica does not start without
+ *    that key; one that loses it seals nothing and reports itself as unfit.
+ * 2. No key is given up that a record still needs: a new set of keys must contain it.
+ * 3. Every step may be interrupted, raced and repeated: the remaining work follows from the store.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -50,23 +50,23 @@ export interface KeeperParts {
   readonly source: KeySource;
   readonly following: Following;
   readonly replicaId: string;
-  /** Whether other replicas may use the store, who must have a key before it seals. */
+  /** Whether other replicas may use the store, which need a key before it seals. */
   readonly isShared: boolean;
-  /** How often the store is looked at, whatever has been missed. */
+  /** How often the store is read, in case a change was missed. */
   readonly resyncIntervalMs: number;
 }
 
 const recordKey = storeKey('secrets', 'key');
-/** What it is called in errors. */
+/** Its name in errors. */
 const keyWords = 'the secrets key';
 const readersPrefix = storeKey('secrets', 'readers');
-/** A replica says so often that it is up, milliseconds. */
+/** How often a replica confirms that it runs, milliseconds. */
 const readerRenewMs = 60_000;
-/** One that has not said so for this long is gone, and waited for no more. */
+/** A replica without a confirmation for this long has stopped, and is not waited for. */
 const readerGoneMs = 200_000;
-/** Pause before another look while replicas are waited for. */
+/** Pause before another check during the wait for replicas. */
 const waitMs = 2_000;
-/** Pauses before keys are read again while one that is wanted is missing. */
+/** Pauses before keys are read again while the requested one is missing. */
 const readAgainMinMs = 2_000;
 const readAgainMaxMs = 60_000;
 
@@ -88,7 +88,7 @@ export class SecretsKeeper {
     this.#parts = parts;
   }
 
-  /** Rejects with `SecretError` when the key that seals is not among ours (invariant 1). */
+  /** Rejects with `SecretError` when the sealing key is not among ours (invariant 1). */
   async start(): Promise<void> {
     const { secrets, source } = this.#parts;
     const { keyId } = (await this.#record()).record;
@@ -105,12 +105,12 @@ export class SecretsKeeper {
     await this.#follow();
   }
 
-  /** Whether this replica has the key that seals (invariant 1). */
+  /** Whether this replica has the sealing key (invariant 1). */
   get isFit(): boolean {
     return this.#parts.secrets.canSeal;
   }
 
-  /** Calls whenever `isFit` is another. */
+  /** Calls `listener` whenever `isFit` changes. */
   onFitness(listener: (isFit: boolean) => void): void {
     this.#onFitness = listener;
   }
@@ -121,7 +121,7 @@ export class SecretsKeeper {
     this.#cancelTimer();
   }
 
-  /** After `stop`, while the store is open: nobody has to wait for this replica. */
+  /** After `stop`, while the store is open: others need not wait for this replica. */
   async leave(): Promise<void> {
     await this.#turns;
     if (!this.#parts.isShared) return;
@@ -131,12 +131,12 @@ export class SecretsKeeper {
       const kept = await readRecord(store, wire.SecretsReaderRecordSchema, key);
       if (kept !== undefined) await deleteRecord(this.#parts, key, kept.revision);
     } catch (error) {
-      // The others wait for us as for anybody who is gone without a word.
+      // The others wait as for a replica that stopped without notice.
       log.warn({}, 'what this replica said of its keys stays', error);
     }
   }
 
-  /** How it stands. */
+  /** The present status. */
   async look(): Promise<SecretsKey> {
     const { store, secrets, source } = this.#parts;
     const { record } = await this.#record();
@@ -147,7 +147,7 @@ export class SecretsKeeper {
     return create(SecretsKeySchema, { ...shown, source: source.described, waitsFor });
   }
 
-  /** Reads the keys again and asks for the first of them; goes on where it was cut short. */
+  /** Reads the keys again and requests the first of them; continues an interrupted request. */
   async rotate(actor: string, requestId: string): Promise<SecretsKey> {
     const { record } = await this.#record();
     if (!hasApplied(record, requestId)) await this.#ask(actor, requestId);
@@ -183,7 +183,7 @@ export class SecretsKeeper {
     const { record } = await this.#record();
     const uses = await countByKey(store);
     for (const id of [record.keyId, ...uses.keys()]) {
-      // A key that nobody has any more is no reason to keep the others from changing.
+      // A key that no replica has any more must not block the rotation.
       if (offered.has(id) || !this.#parts.secrets.keyIds.includes(id)) continue;
       const { records = 0, names = [] } = uses.get(id) ?? {};
       if (records === 0 && id !== record.keyId) continue;
@@ -197,7 +197,7 @@ export class SecretsKeeper {
     }
   }
 
-  /** One after another: two turns at once would only race each other. */
+  /** One after another: two rounds at once would only compete with each other. */
   #turn(): Promise<void> {
     const turn = this.#turns.then(() => this.#step());
     this.#turns = turn.catch(() => undefined);
@@ -225,8 +225,8 @@ export class SecretsKeeper {
   }
 
   /**
-   * Another replica was asked for a key: ours may hold it by now, or later. Read at once for each
-   * asking, then again and again, for keys come to machines one by one and programs fail.
+   * Another replica requested a key: our source may have it already, or later. Reads it at once for
+   * each request, and then repeatedly, because keys reach machines one by one and programs fail.
    */
   async #readAgain(record: wire.SecretsKeyRecord): Promise<void> {
     const { secrets, source, log, clock } = this.#parts;
@@ -263,7 +263,7 @@ export class SecretsKeeper {
     this.#onFitness(this.isFit);
   }
 
-  /** Once everybody has it. */
+  /** Changes to the key once every replica has it. */
   async #changeOver(target: string): Promise<void> {
     const { secrets, clock, log } = this.#parts;
     if (!secrets.keyIds.includes(target)) return;
@@ -280,7 +280,7 @@ export class SecretsKeeper {
     log.info({ secretsKey: target }, 'another secrets key seals');
   }
 
-  /** Ourselves, and who else has said of late that it is up. */
+  /** This replica, and those that have confirmed recently that they run. */
   async #readers(): Promise<readonly Reader[]> {
     const { store, clock, replicaId, secrets } = this.#parts;
     const own = create(wire.SecretsReaderRecordSchema, {
@@ -300,7 +300,7 @@ export class SecretsKeeper {
     return [{ replica: replicaId, record: own }, ...others];
   }
 
-  /** Says which keys are here; takes away what replicas long gone have said. */
+  /** Writes which keys this replica has; removes the records of replicas that stopped long ago. */
   async #tell(): Promise<void> {
     if (!this.#parts.isShared) return;
     const { store, clock, secrets, replicaId } = this.#parts;
@@ -367,7 +367,7 @@ export class SecretsKeeper {
     await this.#tell();
   }
 
-  /** What another replica writes is followed at once; the timer finds what this misses. */
+  /** Changes by other replicas are followed at once; the timer finds missed ones. */
   async #follow(): Promise<void> {
     if (!this.#parts.isShared) return;
     const { following, log } = this.#parts;

@@ -1,25 +1,25 @@
 /**
- * Where secrets keys come from: a file, a credential that systemd hands over, or a program. Each is
- * read at the start and again whenever a person asks for another key.
+ * Sources of secrets keys: a file, a systemd credential, or a program. Each is read at the start
+ * and again whenever a person requests another key.
  *
  * Invariants:
- * 1. A file that others can reach, or that another user could write, is not used: the secret may
- *    be known to them.
- * 2. Every way to fail has a message of its own, which names the source and what would be right;
- *    none repeats what was read, nor anything that a program of keys has said, nor its arguments.
+ * 1. A file that others can read, or that another user could write, is not used: the secret may be
+ *    known to them.
+ * 2. Every failure has a message of its own, which names the source and what would be right. No
+ *    message repeats the read text, the output of a key program, or its arguments.
  * 3. A program gets no shell, bounded time and bounded output.
  */
 import { type Disk, type Exec, errorText } from '@rackwright/platform';
 import { keyTextBytesMax, parseKeys } from './key-text.ts';
 import { SecretError } from './secrets.ts';
 
-/** What the configuration says. */
+/** The configured source. */
 export type KeySourceConfig =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'systemdCredential'; readonly name: string }
   | { readonly kind: 'command'; readonly command: readonly string[] };
 
-/** Keys, the one that shall seal first. */
+/** A source of keys; the first one is to seal. */
 export interface KeySource {
   /** For people: "the file /etc/…". */
   readonly described: string;
@@ -29,17 +29,17 @@ export interface KeySource {
 
 export interface KeySourceParts {
   readonly disk: Pick<Disk, 'read' | 'stat'>;
-  /** Missing: no program can be asked. */
+  /** Missing: no program can be run. */
   readonly exec?: Exec;
   /** $CREDENTIALS_DIRECTORY; undefined when systemd has set none. */
   readonly credentialsFolder?: string;
 }
 
-/** Longest time that a program may take to answer. */
+/** The longest run of a program. */
 const commandTimeoutMs = 30_000;
-/** Any of these lets others in. */
+/** Any of these bits gives others access. */
 const othersBits = 0o077;
-/** systemd lets its service in by an access list, which shows as rights of the group. */
+/** systemd gives its service access by an access list, which shows as rights of the group. */
 const credentialOthersBits = 0o007;
 
 /** The source that the configuration names. */
@@ -54,7 +54,7 @@ export function openKeySource(config: KeySourceConfig, parts: KeySourceParts): K
   }
 }
 
-/** A configuration for the log: arguments of a program of keys may say more than they should. */
+/** A configuration for the log: the arguments of a key program may be secret. */
 export function shownConfig<T extends { readonly secrets?: { readonly key: KeySourceConfig } }>(
   config: T,
 ): T {
@@ -70,7 +70,7 @@ export function ownerOnlyFile(disk: KeySourceParts['disk'], path: string): KeySo
   return fileSource(disk, path, othersBits);
 }
 
-/** One that the configuration names: nobody else has put it there. */
+/** A file that the configuration names: no other user has put it there. */
 function ownFileSource(disk: KeySourceParts['disk'], path: string): KeySource {
   const source = fileSource(disk, path, othersBits);
   return {
@@ -87,7 +87,7 @@ function ownFileSource(disk: KeySourceParts['disk'], path: string): KeySource {
   };
 }
 
-/** Whose the file has to be, for people. */
+/** The required owner of the file, for people. */
 function ownership(path: string): string {
   return `chown USER ${path}, USER being the one that this runs as (the package’s is rackwright)`;
 }
@@ -175,7 +175,7 @@ function commandSource(exec: Exec | undefined, command: readonly string[]): KeyS
           throw failed(`it took longer than ${commandTimeoutMs / 1_000} s`);
         case 'exited':
           if (result.code !== 0) {
-            // Its words may hold what it uses to get the key: they are for whoever runs it.
+            // Its output may contain its own credentials: only the person who runs it may see that.
             throw failed(`it ended with code ${result.code}. Run it by hand to see why`);
           }
           return parseKeys(result.stdout, `the output of ${file}`);

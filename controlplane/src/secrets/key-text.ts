@@ -1,20 +1,23 @@
 /**
- * The text in which secrets keys are kept: one key a line, 32 bytes in base64. The first one is to
- * seal; the others open what they once sealed. Empty lines and those that begin with # say nothing.
+ * The text form of secrets keys: one key a line, 32 bytes in base64. The first one is to seal; the
+ * others open older data. Empty lines and those that begin with # are ignored.
  *
  * Must not: repeat anything of the text in an error.
  */
 import { keyBytes } from './seal.ts';
 import { SecretError } from './secrets.ts';
 
-/** Keys in one source. */
+/** The most keys of one source. */
 export const keysMax = 8;
 /** Longest text of keys, bytes; comments included. */
 export const keyTextBytesMax = 16 * 1024;
 
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
-/** The keys of a text. Throws `SecretError`, saying which line is wrong; `where` is its source. */
+/**
+ * The keys of a text. Throws `SecretError` with the number of the wrong line; `where` is its
+ * source.
+ */
 export function parseKeys(text: string, where: string): readonly Uint8Array[] {
   if (Buffer.byteLength(text) > keyTextBytesMax) {
     throw new SecretError(`${where} has more than ${keyTextBytesMax} bytes; ${form}`);

@@ -1,12 +1,12 @@
 /**
  * Networks of BMCs, as a person wrote them. Pure.
  *
- * A machine says its BMC's address itself, and whoever can netboot can say any: a credential is
- * sent to such an address only where it lies in one of these networks.
+ * A machine reports its own BMC address, and anyone who can netboot can report any address. A
+ * credential is sent to such an address only when it lies in one of these networks.
  */
 import { type Address, readAddress } from '@rackwright/platform';
 
-/** Why this is no network that can be named; undefined when it is one. */
+/** Why this is not a valid network; undefined when it is. */
 export function networkProblem(text: string): string | undefined {
   const network = networkOf(text);
   const wanted = 'must be a network with its prefix, as "10.0.8.0/24" or "fd00:8::/64"';
@@ -15,7 +15,9 @@ export function networkProblem(text: string): string | undefined {
   return `is ${JSON.stringify(text)}, which is every address; name the networks of your BMCs`;
 }
 
-/** Whether an address lies in one of the networks; a name never does, whatever it resolves to. */
+/**
+ * Whether an address lies in one of the networks; a host name never does, whatever it resolves to.
+ */
 export function liesWithin(text: string, networks: readonly string[]): boolean {
   const address = addressOf(text);
   if (address === undefined) return false;
@@ -35,7 +37,7 @@ function networkOf(text: string): (Address & { readonly prefix: number }) | unde
   return prefix > address.bits ? undefined : { ...address, prefix };
 }
 
-/** None that holds for one interface only, or that stands for an address of the other family. */
+/** Excludes addresses of a single interface, and those that stand for the other family. */
 function addressOf(text: string): Address | undefined {
   const read = readAddress(text);
   if (read?.bits !== 128) return read;

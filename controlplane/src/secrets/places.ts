@@ -1,6 +1,6 @@
 /**
- * Which records hold sealed values, for counting them by key and for giving them another one. A
- * kind of record that is not named here keeps its old key for ever.
+ * The records with sealed values, to count them by key and to seal them again. A kind of record
+ * that is missing here keeps its old key forever.
  */
 import { clone, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
@@ -9,11 +9,11 @@ import type { Secrets } from './secrets.ts';
 /** Records under one prefix of the store. */
 export interface SealedPlace {
   readonly prefix: string;
-  /** Ids of the keys that the record needs; empty when it holds nothing sealed. */
+  /** Ids of the keys that the record needs; empty when nothing in it is sealed. */
   keyIdsOf(value: Uint8Array): readonly string[];
   /**
-   * The record under the key that seals; undefined: it is already. Throws `SecretError` when the
-   * key that it needs is not here.
+   * The record sealed with the present key; undefined: it already is. Throws `SecretError` when the
+   * needed key is missing.
    */
   resealed(value: Uint8Array, secrets: Secrets): Uint8Array | undefined;
 }
@@ -30,7 +30,7 @@ const credentials: SealedPlace = {
     const next = clone(wire.CredentialRecordSchema, record);
     if (record.sealed === undefined) {
       if (record.keyId === '') return undefined;
-      // Sealed under the secrets key itself, as it was done once.
+      // Sealed directly with the secrets key, as in earlier versions.
       const { name = '', version = 0n } = record.credential ?? {};
       Object.assign(next, secrets.seal(name, version, secrets.open(record).password));
     } else {

@@ -1,6 +1,6 @@
 /**
- * AES-256-GCM as secrets use it: nonce, ciphertext and tag in one piece. Pure but for the nonce,
- * which is given. What a piece is sealed for is authenticated, and not part of it.
+ * AES-256-GCM for secrets: nonce, ciphertext and tag in one piece. Pure apart from the nonce, which
+ * is given. The purpose is authenticated, but not part of the piece.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 
@@ -24,7 +24,7 @@ export function sealUnder(
   return new Uint8Array(Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]));
 }
 
-/** What was sealed; undefined for another key, another purpose, or when a bit was changed. */
+/** The opened data; undefined for another key, another purpose, or any changed bit. */
 export function openUnder(
   key: Uint8Array,
   purpose: string,

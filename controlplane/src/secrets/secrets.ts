@@ -2,13 +2,13 @@
  * Secrets at rest: each under a data key of its own, which is sealed by the secrets key.
  *
  * Invariants:
- * 1. What a value is sealed for (name and version of a credential, say) is authenticated: one put
- *    under another name, or an old one put back under a newer version, does not open.
+ * 1. The purpose of a value (such as name and version of a credential) is authenticated: a value
+ *    under another name, or an old value under a newer version, does not open.
  * 2. Each sealing has a data key and nonces of its own.
- * 3. What opens names the key that it needs; a wrong key is said, never guessed.
- * 4. Another secrets key changes the sealed data key only: the value itself stays as it was.
+ * 3. A sealed value names the key that it needs; a wrong key is reported, never guessed.
+ * 4. Another secrets key changes only the sealed data key: the value itself stays as it was.
  * 5. Bytes of keys that are no longer needed are overwritten. Texts of passwords cannot be: the
- *    language keeps them until it collects them.
+ *    runtime keeps them until garbage collection.
  */
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
@@ -19,7 +19,7 @@ import { keyBytes, nonceBytes, openUnder, sealUnder } from './seal.ts';
 const keyIdCharacters = 16;
 const valueKeyPurpose = 'key of a sealed value';
 
-/** Why a sealed value does not open, or a key cannot be had. */
+/** Why a sealed value does not open, or a key cannot be read. */
 export class SecretError extends Error {
   override readonly name = 'SecretError';
 }
@@ -29,21 +29,21 @@ export type SealedPassword = Pick<store.CredentialRecord, 'sealed' | 'sealedPass
 
 /** Seals and opens. */
 export interface Secrets {
-  /** Of the key that seals. */
+  /** The id of the sealing key. */
   readonly keyId: string;
-  /** Of all keys that are here, in the order of their source. */
+  /** The ids of all present keys, in the order of their source. */
   readonly keyIds: readonly string[];
-  /** Whether the key that seals is here; otherwise nothing is sealed. */
+  /** Whether the sealing key is present; otherwise nothing is sealed. */
   readonly canSeal: boolean;
-  /** Replaces the keys by these; which one seals stays. */
+  /** Replaces the keys; the sealing key's id stays. */
   useKeys(keys: readonly Uint8Array[]): void;
-  /** From now on the key of this id seals; nothing is sealed while it is not here. */
+  /** From now on the key of this id seals; nothing is sealed while it is missing. */
   sealWith(keyId: string): void;
-  /** Seals bytes for `context`, a name that no other value has. */
+  /** Seals bytes for `context`, a unique name of the value. */
   sealBytes(context: string, plain: Uint8Array): store.SealedValue;
   /** Throws `SecretError`. */
   openBytes(context: string, sealed: store.SealedValue | undefined): Uint8Array;
-  /** The same secret under the key that seals; undefined: it is already. Throws `SecretError`. */
+  /** The same secret under the sealing key; undefined: it already is. Throws `SecretError`. */
   reseal(sealed: store.SealedValue): store.SealedValue | undefined;
   /** Seals the password of version `version` of credential `name` ("credentials/c1"). */
   seal(name: string, version: bigint, password: string): SealedPassword;
@@ -51,7 +51,7 @@ export interface Secrets {
   open(record: store.CredentialRecord): { readonly username: string; readonly password: string };
 }
 
-/** Id of a secrets key: tells keys apart, and says nothing of them. */
+/** Id of a secrets key: distinguishes keys, and reveals nothing about them. */
 export function secretsKeyId(key: Uint8Array): string {
   const hash = createHash('sha256').update('rackwright secrets key\0').update(key);
   return hash.digest('hex').slice(0, keyIdCharacters);
@@ -147,7 +147,7 @@ function openValueKey(ring: Ring, context: string, sealed: store.SealedValue): U
   return valueKey;
 }
 
-/** As records were sealed before they had data keys: under the secrets key itself. */
+/** As records were sealed before data keys existed: with the secrets key itself. */
 function openDirect(ring: Ring, context: string, record: store.CredentialRecord): Uint8Array {
   const key = ring.needed(record.keyId, nameOf(context));
   const plain = openUnder(key, context, record.sealedPassword);
@@ -184,7 +184,7 @@ class Ring {
     for (const old of this.#keys.values()) old.fill(0);
     this.#keys.clear();
     for (const [id, key] of next) this.#keys.set(id, key);
-    // Another one may have dropped the first key by now: only the store says which one seals.
+    // Another replica may have dropped the first key by now: only the store says which key seals.
     if (this.#active === '') this.#active = first;
   }
 

@@ -1,11 +1,11 @@
-/** How the change of the secrets key stands, in numbers and words. Pure. */
+/** The status of the secrets key's rotation, in numbers and words. Pure. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { counted, type SecretsKeySchema, verbFor, type store as wire } from '@rackwright/messages';
 import type { KeyUse } from './census.ts';
 
 type Uses = ReadonlyMap<string, KeyUse>;
 
-/** The answer but for its source and what it waits for. */
+/** The response without its source and its wait. */
 export function describeKey(
   record: wire.SecretsKeyRecord,
   uses: Uses,
@@ -30,7 +30,7 @@ export function describeKey(
   };
 }
 
-/** What it waits for; empty: nothing. */
+/** What the rotation waits for; empty: nothing. */
 export function waitingFor(
   { keyId, nextKeyId }: wire.SecretsKeyRecord,
   uses: Uses,
@@ -60,7 +60,7 @@ export function waitingFor(
   ].join('; ');
 }
 
-/** A replica as the store has it. */
+/** A replica, as recorded in the store. */
 export interface Reader {
   readonly replica: string;
   readonly record: wire.SecretsReaderRecord;

@@ -1,6 +1,6 @@
 /**
- * Two worlds in one control plane, "aa" and "zz": a rack, a pool and everything else of each. What
- * a caller who is limited to "aa" is told must never have "zz" in it.
+ * Two separate sets of resources in one control plane, "aa" and "zz": a rack, a pool and everything
+ * else of each. No response to a caller with the scope "aa" may contain "zz".
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -38,7 +38,7 @@ export interface Names {
 
 const template = 'rackwright-diagnose';
 
-/** Makes one of the worlds, with the first token. */
+/** Creates one of the sets, with the first token. */
 export async function addSide(fixture: Fixture, side: Side): Promise<Names> {
   const { racks, credentials, discovery, workflows, workflowBatches, plans } = fixture;
   const rack = `racks/${side}-rack`;
@@ -93,7 +93,7 @@ export async function addSide(fixture: Fixture, side: Side): Promise<Names> {
   };
 }
 
-/** What no API makes without an agent. */
+/** Records that the API creates only with an agent. */
 async function putRecords({ store }: Fixture, side: Side, uid: string): Promise<void> {
   const rack = `racks/${side}-rack`;
   const machine = create(DiscoveredMachineSchema, {
@@ -137,7 +137,7 @@ async function putRecords({ store }: Fixture, side: Side, uid: string): Promise<
   await store.put(storeKey('erasureDocuments', uid, '1-2-3-manifest'), documentBytes, 'absent');
 }
 
-/** A spec in one of the worlds. */
+/** A spec in one of the sets. */
 export function specOf(side: Side, n = 1) {
   const [octet, hex] = side === 'aa' ? [1, 'aa'] : [2, 'bb'];
   return {

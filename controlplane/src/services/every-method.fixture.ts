@@ -6,12 +6,12 @@ import { trustedSignIn } from '../access/index.ts';
 import { type Names, type Side, specOf } from './access.fixture.ts';
 import { createOperatorServices } from './index.ts';
 
-/** What the port serves, as the program itself puts it together. */
+/** The port's services, as the program itself assembles them. */
 const { services } = createOperatorServices({} as never, trustedSignIn);
 export const methods = services.flatMap(({ service }) => service.methods);
 export const pathOf = (method: DescMethod) => `${method.parent.typeName}/${method.name}`;
 
-/** A request that is complete, and comes to nothing once it is let in. */
+/** A complete request that has no effect once it is permitted. */
 export function requestOf(
   method: DescMethod,
   side: Side,
@@ -100,7 +100,7 @@ function specials(own: Names, side: Side): Readonly<Record<string, Record<string
 
 export interface Answer {
   readonly reason: string;
-  /** All that was told. */
+  /** All response texts. */
   readonly text: string;
 }
 
@@ -123,7 +123,7 @@ export async function callOf(
   }
 }
 
-/** Answers of a stream: what comes until it has told what is there now. */
+/** Responses of a stream, up to the end of the present state. */
 function clientOf(
   service: DescService,
   channel: Channel,
@@ -146,7 +146,7 @@ function clientOf(
 
 const streamedMax = 100;
 
-/** Whether a watch has told all that it tells before changes come. */
+/** Whether a watch has sent the present state and waits for changes. */
 function isBegun({ output }: DescMethod, { kind }: { readonly kind?: number }): boolean {
   const values = output.field['kind']?.enum?.values ?? [];
   const name = values.find(({ number }) => number === kind)?.localName;

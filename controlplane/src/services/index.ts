@@ -90,7 +90,7 @@ export interface OperatorServices {
   readonly health: HealthBoard;
 }
 
-/** Makes each service for whoever calls. */
+/** Creates each service for one caller. */
 const makers = [
   createHostService,
   createRackService,
@@ -114,15 +114,15 @@ const makers = [
   createEnrolmentService,
 ] as const;
 
-/** What services need that does not depend on who calls. */
+/** Dependencies of services that do not depend on the caller. */
 export type SharedServiceDependencies = Omit<
   RpcDependencies,
   'actor' | 'principal' | 'traceParent'
 > &
   Pick<CallTracing, 'clock' | 'random'> & {
-    /** Unset: calls are of no trace but their callers'. */
+    /** Unset: calls belong only to their callers' traces. */
     readonly recordSpan?: CallTracing['recordSpan'];
-    /** A call of an operator has ended. */
+    /** Called when a call of an operator has ended. */
     readonly onCall: CallMeter;
   };
 

@@ -1,7 +1,6 @@
 /**
- * Hosts that are put into the store as a life would have left them, in every state and every kind
- * of run, so that every request can be tried on them. Their agent has never joined: nothing moves
- * them.
+ * Hosts in the store as after a real history, in every state and with every kind of run, so that
+ * every request can be tried on them. Their agent was never connected: nothing changes them.
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -49,7 +48,7 @@ export const situations: readonly Situation[] = states.flatMap((state) =>
   [undefined, ...kinds].map((kind) => ({ state, kind })),
 );
 
-/** Addresses of its own for each number up to 65535. */
+/** Addresses unique to each number up to 65535. */
 function specOf(n: number, { state }: Situation) {
   const [high, low] = [Math.floor(n / 256), n % 256];
   const hex = (part: number) => part.toString(16).padStart(2, '0');
@@ -68,7 +67,7 @@ const firstSteps: Readonly<Record<number, string>> = {
   [RunKind.DELETE]: 'host.forget',
 };
 
-/** A record that a look at it leaves as it is: its run waits for the agent. */
+/** A record that a reconcile does not change: its run waits for the agent. */
 export function preparedHost(n: number, situation: Situation): wire.HostRecord {
   const { state, kind } = situation;
   const time = timestampFromMs(nodeClock().nowMs());
@@ -134,12 +133,12 @@ function runOf(kind: RunKind, since: Timestamp): Run {
 /** A step that the rack's agent runs by itself. */
 const agentStep = 'management.tried_out';
 
-/** A host that can be asked for a clean. */
+/** A host that accepts a clean. */
 export function manageableHost(n: number): wire.HostRecord {
   return preparedHost(n, { state: HostState.MANAGEABLE, kind: undefined });
 }
 
-/** Lets the rack of the hosts have an agent that once said what it can do. */
+/** Gives the rack of the hosts an agent that has announced its steps. */
 export async function offerAgentStep(store: StateStore): Promise<void> {
   const key = storeKey('racks', 'r1');
   const kept = await store.get(key);
@@ -153,7 +152,7 @@ export async function offerAgentStep(store: StateStore): Promise<void> {
   await store.put(key, toBinary(wire.RackRecordSchema, rack), kept.revision);
 }
 
-/** Puts a host into the store with everything that it must hold. */
+/** Puts a host into the store with all its reservations. */
 export async function putHost(store: StateStore, record: wire.HostRecord): Promise<void> {
   const { host } = record;
   if (host?.spec === undefined) throw new Error('no spec');
@@ -183,7 +182,7 @@ function hold(scope: HoldScope): Ask {
     hosts.holdHost({ name, scope, reason: 'tried out', requestId });
 }
 
-/** Everything that can be asked of one host, by the name under which it is told of. */
+/** Every request to one host, by its name in the tests. */
 export const asks: Readonly<Record<string, Ask>> = {
   verify: (hosts, name, requestId) => hosts.verifyHost({ name, requestId }),
   inspect: (hosts, name, requestId) => hosts.inspectHost({ name, requestId }),

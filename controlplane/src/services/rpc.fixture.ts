@@ -17,23 +17,23 @@ import { type ControlPlane, type Platform, startControlPlane } from '../control-
 
 const random = nodeRandom();
 /**
- * Both ends are in one process. Work that keeps the process busy keeps a ping from its answer, and
- * the connection would end in the midst of calls: "Stream refused by server".
+ * Both ends are in one process. Work that blocks the process would delay the answer to a ping, and
+ * the connection would end during calls: "Stream refused by server".
  */
 const inOneProcess = { keepaliveAfterMs: 3_600_000, keepaliveTimeoutMs: 3_600_000 };
 const retention = { ...RETENTION_DEFAULT, historyPrefixes: ['hosts', 'facts'] };
 
 export type Fixture = Awaited<ReturnType<typeof startFixture>>;
 
-/** What is not as usual. */
+/** Deviations from the defaults. */
 export interface Extras {
   readonly config?: object;
   readonly platform?: Partial<Platform>;
-  /** Where the store in memory keeps what it has. */
+  /** The disk of the store in memory. */
   readonly disk?: MemoryDisk;
 }
 
-/** Until nothing has been written for a while: what was made has been looked at by all loops. */
+/** Waits until no write has happened for a while: then all loops have handled the new records. */
 export async function settled(store: StateStore): Promise<void> {
   for (let seen = -1; ; ) {
     const latest = await store.latestRevision();
@@ -72,7 +72,7 @@ export async function startFixture(extras: Extras = {}) {
   };
 }
 
-/** Starts a control plane on loopback ports over these. */
+/** Starts a control plane on loopback ports with these parts. */
 export function startOn(
   folder: string,
   store: StateStore,
@@ -110,7 +110,7 @@ function clientsOf(channel: Channel, token: string) {
   };
 }
 
-/** What a host needs to exist: a rack and a credential. */
+/** The resources that a host needs: a rack and a credential. */
 export async function addSurroundings({
   racks,
   credentials,
@@ -120,7 +120,7 @@ export async function addSurroundings({
   await credentials.createCredential({ credentialId: 'bmc', credential });
 }
 
-/** A valid spec; `n` makes its addresses its own. */
+/** A valid spec with addresses unique to `n`. */
 export function specOf(n: number) {
   const hex = n.toString(16).padStart(2, '0');
   return {
@@ -130,7 +130,7 @@ export function specOf(n: number) {
   };
 }
 
-/** The failure that a call ends with. */
+/** The error of a failed call. */
 export async function failureOf(call: Promise<unknown>): Promise<ApiFailure['error']> {
   const error = await call.then(
     () => undefined,
@@ -140,7 +140,7 @@ export async function failureOf(call: Promise<unknown>): Promise<ApiFailure['err
   throw new Error(`expected an ApiFailure, got ${String(error)}`);
 }
 
-/** Fields of all violations that a call ends with. */
+/** The fields of all violations of a failed call. */
 export async function violatedFields(call: Promise<unknown>): Promise<string[]> {
   const error = await failureOf(call);
   if (!('violations' in error)) throw new Error(`expected violations, got ${error.message}`);

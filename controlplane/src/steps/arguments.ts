@@ -1,8 +1,8 @@
 /**
- * Arguments of steps: what a step says that it takes, and what people give. Values travel as text
- * and are checked here, before anything is started. Pure.
+ * Arguments of steps: their descriptions, and the given values. Values travel as text and are
+ * checked here, before anything is started. Pure.
  *
- * Must not: repeat the value of an argument that no step takes, for it may be a secret.
+ * Must not: repeat the value of an unknown argument, because it may be a secret.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -20,13 +20,13 @@ export interface ArgumentProblem {
 
 type Given = Readonly<Record<string, string>>;
 
-/** Most arguments that one step is given, and their longest value in characters. */
+/** The most arguments of one step, and their longest value in characters. */
 const argumentsMax = 32;
 const valueCharactersMax = 1_024;
-/** How much of a wrong value is repeated. */
+/** How much of a wrong value is shown. */
 const shownCharactersMax = 40;
 
-/** What a step takes; names without a type are texts. */
+/** The arguments of a step; names without a type are texts. */
 export function describedArguments(step: agent.StepDescription): StepArgument[] {
   const typed = step.typedArguments;
   const plain = Object.entries(step.arguments)
@@ -37,12 +37,12 @@ export function describedArguments(step: agent.StepDescription): StepArgument[] 
   return [...typed, ...plain];
 }
 
-/** Somebody must give it, for it has no default. */
+/** It is required, because it has no default. */
 export function isMandatory(argument: StepArgument): boolean {
   return argument.required && argument.defaultValue === '';
 }
 
-/** Everything that is wrong with what is given for a step; empty when it can run. */
+/** Every violation in a step's arguments; empty when it can run. */
 export function argumentProblems(step: agent.StepDescription, given: Given): ArgumentProblem[] {
   const known = describedArguments(step);
   const names = Object.keys(given);
@@ -64,7 +64,7 @@ export function argumentProblems(step: agent.StepDescription, given: Given): Arg
   return [...unknown, ...wrong];
 }
 
-/** What a step runs with: what is given, and the defaults of the rest. */
+/** The arguments for a run: the given ones, and defaults for the rest. */
 export function withDefaults(step: agent.StepDescription | undefined, given: Given): Given {
   if (step === undefined) return given;
   const defaults = describedArguments(step)
@@ -108,7 +108,7 @@ function fits(argument: StepArgument, value: string): boolean {
     case ArgumentType.UNSPECIFIED:
       return true;
     default:
-      // R8: what we do not understand is never taken for right.
+      // R8: an unknown type never passes.
       return false;
   }
 }

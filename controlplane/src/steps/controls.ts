@@ -29,7 +29,7 @@ wait.typedArguments.push(
   }),
 );
 
-/** What may stand in a list of steps beside the steps that agent and runner offer. */
+/** The steps that a list may have in addition to those of agent and runner. */
 export const controlSteps: readonly agent.StepDescription[] = [
   control('hold', 'Wait until a person resumes or skips.'),
   wait,

@@ -1,9 +1,9 @@
 /**
- * Programs of the site's own in automatic cleans, as the fleet names them: what is wrong with such
- * a list, and what each of them is as a step. Pure.
+ * The site's own programs in automatic cleans, as the fleet names them: validation of the list, and
+ * the resulting steps. Pure.
  *
- * Invariant: a program may do anything to the machine, whatever is said of it, so each of them
- * counts as destructive. What it did is no evidence of anything.
+ * Invariant: a program may do anything to the machine, whatever its description says, so each
+ * counts as destructive. Its result is no evidence of anything.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { durationMs } from '@bufbuild/protobuf/wkt';
@@ -54,7 +54,7 @@ export function ownSteps(fleet: FleetSpec | undefined): readonly KnownStep[] {
   }));
 }
 
-/** What the runner's command is told of one of them, as of a command of a template. */
+/** The arguments of the runner's command for such a program, as for a command of a template. */
 export function ownArguments(own: OwnCleanStep): Readonly<Record<string, string>> {
   const { image, directory, environment } = own;
   const list = own.arguments;
@@ -66,7 +66,7 @@ export function ownArguments(own: OwnCleanStep): Readonly<Record<string, string>
   };
 }
 
-/** All that is wrong with the list, by fields below it; empty: it is fine. */
+/** Every violation in the list, by fields below it; empty: it is valid. */
 export function ownStepProblems(
   steps: readonly OwnCleanStep[],
   policy: Policy,

@@ -1,6 +1,6 @@
 /**
- * The cleaning plan of a host: which steps run, in which order, and why the others do not. One
- * pure function serves `ListCleanSteps` and the engine, so that what is listed is what runs.
+ * The cleaning plan of a host: which steps run, in which order, and why the others do not.
+ * `ListCleanSteps` and the engine use the same pure function, so that the list matches what runs.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -30,7 +30,7 @@ export const builtInSteps: readonly agent.StepDescription[] = Object.values(clea
 );
 
 /**
- * A step that somebody offers: the rack's agent out of band, the runner on the host, or the fleet,
+ * A step and its provider: the rack's agent out of band, the runner on the host, or the fleet with
  * a program of its own.
  */
 export type KnownStep =
@@ -41,7 +41,7 @@ export type KnownStep =
       readonly own: OwnCleanStep;
     };
 
-/** All that the plan of a host follows from. */
+/** All inputs of a host's plan. */
 export interface PlanInput {
   readonly known: readonly KnownStep[];
   readonly policy?: CleaningPolicy | undefined;
@@ -59,10 +59,10 @@ export interface CleanPlan {
 
 type Overrides = Readonly<Record<string, number>>;
 
-/** One place where people set priorities. */
+/** One level at which people set priorities. */
 interface Layer {
   readonly from: 'host' | 'pool' | 'fleet';
-  /** How it is named in reasons and warnings. */
+  /** Its name in reasons and warnings. */
   readonly called: string;
   readonly overrides: Overrides;
 }
@@ -87,7 +87,7 @@ export function cleanPlan(input: PlanInput): CleanPlan {
   };
 }
 
-/** What may write to disks, and its priority puts behind the first erasure. */
+/** Steps that may write to disks and whose priority puts them after the first erasure. */
 function writersAfterErasure(byPriority: readonly CleanStep[]): readonly CleanStep[] {
   const first = byPriority.findIndex(({ name }) => isErasure(name));
   if (first === -1) return [];
@@ -98,7 +98,7 @@ function isOwn({ own }: CleanStep): boolean {
   return own !== undefined;
 }
 
-/** A program, or a burn-in, leaves what must still be erased (DESIGN §5). */
+/** A program, or a burn-in, leaves data that must still be erased (DESIGN §5). */
 function beforeErasure(
   byPriority: readonly CleanStep[],
   late: readonly CleanStep[],
@@ -118,7 +118,7 @@ function lateWarning(step: CleanStep): string {
   return `${late}: it runs right before that all the same, for ${why}`;
 }
 
-/** The first that names a step decides. */
+/** The first level that names a step decides. */
 function layersOf({ policy, pool = '', fleet }: Omit<PlanInput, 'known'>): readonly Layer[] {
   const ofPool = fleet?.pools.find((each) => pool !== '' && each.pool === pool);
   return [
@@ -136,7 +136,7 @@ function layersOf({ policy, pool = '', fleet }: Omit<PlanInput, 'known'>): reado
   ];
 }
 
-/** Where people keep a step from automatic cleans. */
+/** The level at which people disable a step in automatic cleans. */
 export interface Disabling {
   readonly from: Layer['from'];
   /** The value of the host's label "pool"; empty: none. */
@@ -169,7 +169,7 @@ function plannedStep(
     disabledReason: enabled ? '' : priority > 0 ? why : reason,
     source,
     rerunClass: step.rerunClass,
-    // R8: who does not say counts as destructive.
+    // R8: an unspecified step counts as destructive.
     destructive: step.destructive !== false,
     abortable: step.abortable,
     description: step.description,
@@ -184,11 +184,11 @@ function plannedStep(
 interface Priority {
   readonly priority: number;
   readonly priorityFrom: Layer['from'] | 'level' | 'step';
-  /** Why it does not run by itself, when the priority is 0. */
+  /** Why it does not run automatically, when the priority is 0. */
   readonly reason: string;
 }
 
-/** Host before pool before fleet; then the policy's level, then what the step says itself. */
+/** Host before pool before fleet; then the policy's level, then the step's own priority. */
 function priorityOf(
   step: agent.StepDescription,
   layers: readonly Layer[],

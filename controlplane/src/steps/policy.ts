@@ -1,3 +1,3 @@
-/** The fleet's word; undefined: nothing has been let in. */
+/** The fleet's policy; undefined: nothing is permitted. */
 import type { TemplatePolicy } from '@rackwright/messages';
 export type Policy = Omit<TemplatePolicy, '$typeName' | '$unknown'> | undefined;

@@ -1,11 +1,11 @@
 /**
- * What the steps of templates may reach outside: images of commands and receivers of webhooks, as
- * the fleet's policy lets them in. Pure.
+ * The external targets of templates' steps: images of commands and receivers of webhooks, as the
+ * fleet's policy permits them. Pure.
  *
- * 1. What the policy does not name is not reached. It is asked before anything is started, and
- *    again when an operation is made.
- * 2. Names are compared as what they mean: a repository part by part, a URL by scheme, host, port
- *    and whole parts of its path. What could be read in two ways is refused.
+ * 1. A target that the policy does not name is not reached. The policy is checked before anything
+ *    is started, and again when an operation is created.
+ * 2. Names are compared by meaning: a repository part by part, a URL by scheme, host, port and
+ *    whole parts of its path. An ambiguous name is refused.
  */
 import { create } from '@bufbuild/protobuf';
 import { agent, commandStep, webhookStep } from '@rackwright/messages';
@@ -15,9 +15,9 @@ import { idOf } from '../records/index.ts';
 import type { Policy } from './policy.ts';
 import { secretsProblem } from './step-secrets.ts';
 
-/** A step as far as it reaches outside. */
+/** The part of a step that names external targets. */
 export interface ReachingStep {
-  /** "run.command", "webhook", or another that reaches nothing. */
+  /** "run.command", "webhook", or a step without external targets. */
   readonly step: string;
   readonly arguments: Readonly<Record<string, string>>;
 }
@@ -25,7 +25,7 @@ export interface ReachingStep {
 const shownCharactersMax = 200;
 const urlCharactersMax = 2_048;
 
-/** Why a step may not run, and what would let it; undefined: it may. */
+/** Why a step may not run, and what would permit it; undefined: it may. */
 export function reachProblem(
   policy: Policy,
   { step, arguments: given }: ReachingStep,
@@ -54,7 +54,10 @@ function imageProblem(policy: Policy, text: string): string | undefined {
   return `the fleet allows no command from ${name}; allow it by \`${flag}\``;
 }
 
-/** A pattern ends with "/*", which stands for any parts, one at least; else it is the name. */
+/**
+ * A pattern that ends with "/*" matches one or more further parts; any other matches only the same
+ * name.
+ */
 function isRepositoryIn(pattern: string, name: string): boolean {
   if (!pattern.endsWith('/*')) return name === pattern;
   const above = pattern.slice(0, -1);
@@ -66,20 +69,20 @@ function webhookProblem(policy: Policy, text: string): string | undefined {
   if (typeof read === 'string') return `its url ${read}`;
   const allowed = policy?.webhookUrls ?? [];
   if (allowed.some((prefix) => isBelow(read, prefix))) return undefined;
-  // Refusals are recorded, and the path of a webhook often holds its secret: it is not repeated.
+  // Refusals are recorded, and the path of a webhook often contains its secret: it is not repeated.
   const flag = `rackwright fleet update --webhook-url ${read.origin}/`;
   const refusal = `the fleet allows no webhook at ${read.origin} there; allow it by`;
   if (read.pathname === '/') return `${refusal} \`${flag}\``;
   return `${refusal} \`${flag}PATH/\`, PATH/ being as much of its path as may be called`;
 }
 
-/** What is wrong with a URL that webhooks are called at; undefined when it is fine. */
+/** What is wrong with the URL of a webhook; undefined when it is valid. */
 export function urlProblem(text: string): string | undefined {
   const read = readUrl(text);
   return typeof read === 'string' ? read : undefined;
 }
 
-/** The same scheme, host and port, and the prefix' parts of the path, each whole. */
+/** The same scheme, host and port, and the path parts of the prefix, each whole. */
 function isBelow(url: URL, prefix: string): boolean {
   const allowed = URL.parse(prefix);
   if (allowed === null || allowed.origin !== url.origin) return false;
@@ -87,12 +90,13 @@ function isBelow(url: URL, prefix: string): boolean {
   return url.pathname === allowed.pathname || url.pathname.startsWith(above);
 }
 
-/** Signs of a path that lead elsewhere on some servers: steps, parameters, other slashes. */
+/** Characters of a path that some servers interpret: steps, parameters, other slashes. */
 const steering = ['/', '\\', '.', ';', '%'] as const;
 
 /**
- * Whether servers read the path of `text` in different ways. Some take ";…" off a part before they
- * look for "..", decode twice, join slashes, or fold wide forms of signs (U+FF0E) to plain ones.
+ * Whether servers interpret the path of `text` in different ways. Some remove ";…" from a part
+ * before they look for "..", decode twice, merge slashes, or convert wide forms of characters
+ * (U+FF0E) to plain ones.
  */
 function hasTwoReadings(text: string): boolean {
   const [, path] = /^https?:\/\/[^/\\?#]+([^?#]*)/i.exec(text) ?? [];
@@ -104,7 +108,7 @@ function hasTwoReadings(text: string): boolean {
     return true;
   }
   if (/\p{Cc}/u.test(decoded)) return true;
-  // Every "%" that begins a code goes with it.
+  // Removes every complete percent code.
   const plain = path.replaceAll(/%[0-9a-f]{2}/gi, '');
   return steering.some((sign) => decoded.split(sign).length !== plain.split(sign).length);
 }
@@ -135,8 +139,8 @@ export type CommandImageResult =
   | { readonly kind: 'refused'; readonly problem: string };
 
 /**
- * `versions`: of the credentials that the policy names and that exist. `internalAddresses`: those
- * that the fleet lists.
+ * `versions`: of the existing credentials that the policy names. `internalAddresses`: those that
+ * the fleet lists.
  */
 export function commandImageOf(
   { arguments: given }: Pick<ReachingStep, 'arguments'>,
@@ -166,14 +170,14 @@ export function commandImageOf(
   const image = create(agent.CommandImageSchema, {
     ...{ reference, plainHttp, credential, tokenService },
     credentialVersion: credentialVersion ?? 0n,
-    // The policy names the registry itself.
+    // The policy itself names the registry.
     internalAddresses: [...internalAddresses, ...entriesNaming(registry, plainHttp ? 80 : 443)],
   });
   return { kind: 'ok', image };
 }
 
 const entriesMax = 100;
-/** Each is read whenever a host is looked at. */
+/** Each is read at every reconcile of a host. */
 const credentialsMax = 16;
 
 /** What is wrong with a policy: fields below it, and what would be right. */

@@ -1,14 +1,14 @@
 /**
- * Which credentials a step of a template is given, and whether the fleet lets it. Pure.
+ * The credentials of a template's step, and whether the fleet permits them. Pure.
  *
- * Must not: hold a secret; records and orders name credentials only.
+ * Must not: hold a secret; records and orders contain only names of credentials.
  */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import type { Policy } from './policy.ts';
 
-/** A value that is a secret, under the name of a variable or a header. */
+/** A secret value, under the name of a variable or a header. */
 export interface NamedSecret {
   readonly name: string;
   /** "credentials/CREDENTIAL" */
@@ -21,7 +21,7 @@ type Given = Readonly<Record<string, string>>;
 
 const secretsMax = 96;
 
-/** What an argument names; undefined when it cannot be read. */
+/** The names in an argument; undefined when it cannot be parsed. */
 export function readSecrets(text: string | undefined): readonly NamedSecret[] | undefined {
   if (text === undefined || text === '') return [];
   const parsed = parseJson(text);
@@ -39,7 +39,7 @@ export function readSecrets(text: string | undefined): readonly NamedSecret[] | 
   return secrets;
 }
 
-/** All that a step is given: by variables and by headers. */
+/** All secrets of a step: in variables and in headers. */
 function secretsOf(given: Given): readonly NamedSecret[] | undefined {
   const variables = readSecrets(given['secretEnvironment']);
   const headers = readSecrets(given['secretHeaders']);
@@ -47,7 +47,7 @@ function secretsOf(given: Given): readonly NamedSecret[] | undefined {
   return [...variables, ...headers];
 }
 
-/** Why the step may not have them, and what would let it; undefined: it may, or has none. */
+/** Why the step may not have them, and what would permit it; undefined: it may, or has none. */
 export function secretsProblem(policy: Policy, given: Given): string | undefined {
   const secrets = secretsOf(given);
   if (secrets === undefined) return 'the credentials that it names cannot be read';
@@ -59,7 +59,7 @@ export function secretsProblem(policy: Policy, given: Given): string | undefined
   return `the fleet gives ${refused.credential} to no step; allow it by \`${flag}\``;
 }
 
-/** Why one of them is not there, and what would bring it. `versions`: of those that exist. */
+/** Why one of them is missing, and a remedy. `versions`: of the existing ones. */
 export function missingSecret(
   given: Given,
   versions: ReadonlyMap<string, bigint>,
@@ -71,7 +71,7 @@ export function missingSecret(
   return `${missing.credential}, which it names, does not exist; create it by \`${command}\``;
 }
 
-/** What the agent gives the step's program, by credential and version. */
+/** The secrets that the agent gives the step's program, by credential and version. */
 export function secretUses(given: Given, versions: ReadonlyMap<string, bigint>): agent.SecretUse[] {
   return (readSecrets(given['secretEnvironment']) ?? []).map(({ name, credential, part }) =>
     create(agent.SecretUseSchema, {

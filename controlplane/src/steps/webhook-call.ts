@@ -1,12 +1,12 @@
 /**
- * One request to the receiver of a webhook, for steps of workflows and for events alike. Whether
- * its URL may be called was decided before (`reach.ts`).
+ * One request to the receiver of a webhook, for steps of workflows and for events. Whether its URL
+ * may be called was decided before (`reach.ts`).
  *
  * Invariants:
  * 1. A redirect is not followed.
- * 2. An internal address is called only where the fleet lists it, or names it in the very prefix of
- *    the URL: what a name resolves to is judged as the connection is made.
- * 3. Request and answer together are bounded in time.
+ * 2. An internal address is called only where the fleet lists it, or names it in the matching
+ *    prefix of the URL: the resolved address is checked when the connection is made.
+ * 3. Request and response together are bounded in time.
  */
 import {
   type Clock,
@@ -21,11 +21,14 @@ export interface WebhookCall {
   /** Internal addresses that the fleet lists. */
   readonly internalAddresses: readonly string[];
   readonly timeoutMs: number;
-  /** Gives the call up early. */
+  /** Cancels the call. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Nobody answered. `isForbidden`: by the fleet's list of internal addresses; nothing was sent. */
+/**
+ * There was no response. `isForbidden`: by the fleet's list of internal addresses; nothing was
+ * sent.
+ */
 export interface Unanswered {
   readonly kind: 'unanswered';
   readonly isForbidden: boolean;
@@ -34,7 +37,9 @@ export interface Unanswered {
 
 const answerHeaderBytesMax = 16 * 1024;
 
-/** What `judge` makes of the answer, whose body it reads or closes. Rejects as `judge` does. */
+/**
+ * The result of `judge` for the response, whose body it reads or closes. Rejects as `judge` does.
+ */
 export async function callWebhook<T>(
   { web, clock }: { readonly web: WebClient; readonly clock: Pick<Clock, 'after'> },
   { request, internalAddresses, timeoutMs, signal }: WebhookCall,

@@ -1,6 +1,6 @@
 /**
- * For scenarios above this workspace: the pure machine on its bench, what is computed beside it,
- * and a whole control plane on loopback. Production code imports nothing from here.
+ * For scenarios in other workspaces: the pure state machine on its bench, functions computed with
+ * it, and a whole control plane on loopback. Production code imports nothing from here.
  */
 export { adviceFor } from '../host/explain/advice.ts';
 export { explainHost } from '../host/explain/explain.ts';

@@ -1,4 +1,4 @@
-/** Answers that several pages give. */
+/** Responses that several pages share. */
 import type { PageResponse } from '@rackwright/messages';
 
 const text = 'text/plain; charset=utf-8';
@@ -15,7 +15,7 @@ export function jsonPage(value: object): PageResponse {
 
 export const noContent: PageResponse = { status: 204, headers: { 'cache-control': 'no-store' } };
 
-/** The page is there, and is asked for otherwise. */
+/** The page exists, and requires another method. */
 export function wrongMethod(allow: string): PageResponse {
   const answer = textPage(405, `This page is asked for by ${allow}.`);
   return { ...answer, headers: { ...answer.headers, allow } };

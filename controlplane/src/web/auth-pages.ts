@@ -3,14 +3,14 @@
  *
  * | page | does |
  * |---|---|
- * | `GET /auth/options` | tells how one can sign in |
+ * | `GET /auth/options` | lists the ways to sign in |
  * | `POST /auth/token` | opens a session for the token in `{"token": "..."}` |
- * | `GET /auth/sign-in?return=PATH` | leads to the identity provider |
- * | `GET /auth/callback` | where that one leads back to: opens a session, leads to PATH |
+ * | `GET /auth/sign-in?return=PATH` | redirects to the identity provider |
+ * | `GET /auth/callback` | the provider's redirect: opens a session, redirects to PATH |
  * | `POST /auth/sign-out` | ends the session |
  *
- * What a POST asks for needs the origin of this server. What fails on the way back from the
- * identity provider leads to `/sign-in?error=REASON`: a person looks at it, no program.
+ * A POST needs the origin of this server. An error on the way back from the identity provider
+ * redirects to `/sign-in?error=REASON`: a person reads it, not a program.
  */
 import {
   ApiFailure,
@@ -39,7 +39,7 @@ export interface AuthPages {
 type Page = (request: PageRequest, pages: AuthPages) => PageResponse | Promise<PageResponse>;
 
 const bodyBytesMax = 20 * 1024;
-/** A cookie that is over at once. */
+/** The lifetime of a cookie to delete. */
 const gone = 0;
 
 const pages: Readonly<Record<string, { readonly method: 'GET' | 'POST'; readonly page: Page }>> = {
@@ -50,7 +50,7 @@ const pages: Readonly<Record<string, { readonly method: 'GET' | 'POST'; readonly
   '/auth/sign-out': { method: 'POST', page: signOut },
 };
 
-/** Undefined: it is none of these pages. */
+/** Undefined: another page. */
 export function authPage(
   request: PageRequest,
   parts: AuthPages,
@@ -86,7 +86,7 @@ async function tokenIn(request: PageRequest): Promise<string> {
     const { token } = JSON.parse(body.toString('utf8')) as { token?: unknown };
     if (typeof token === 'string' && /^application\/json\b/i.test(type)) return token.trim();
   } catch {
-    // The words of the parser repeat what was sent.
+    // The parser's message would repeat the sent text.
   }
   const description = 'is missing; send {"token": "..."} as application/json';
   throw invalidArgument([{ field: 'token', description }]);
@@ -118,13 +118,13 @@ async function end(request: PageRequest, parts: AuthPages): Promise<PageResponse
   }
 }
 
-/** The reason alone: whoever makes an address puts no words into this page. */
+/** Only the reason: an address made by somebody else puts no text into this page. */
 function failed(error: unknown, cookies: readonly string[] = []): PageResponse {
   if (!(error instanceof ApiFailure)) throw error;
   return leading(`/sign-in?error=${encodeURIComponent(error.error.reason)}`, cookies);
 }
 
-/** The browser forgets the session, also while the store cannot: then it ends by its time alone. */
+/** The browser drops the session even if the store is unavailable: then only its expiry ends it. */
 async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promise<PageResponse> {
   const over = cookieText(sessionCookie, '', 'Strict', gone);
   try {

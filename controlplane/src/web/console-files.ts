@@ -2,11 +2,12 @@
  * The files of the web console, served from memory as they were built.
  *
  * Invariants:
- * 1. Only what was read at the start is served: a path is a key, and reaches no file.
- * 2. A file whose name carries the hash of its content never changes and may be kept for ever; of
- *    the others a browser asks each time, by the ETag (RFC 9110 §8.8.3).
- * 3. The pages may load and reach this origin alone, run no script that stands in a page, and stand
- *    in no frame (Content Security Policy Level 3).
+ * 1. Only files that were read at the start are served: a path is a key, and reaches no file
+ *    system.
+ * 2. A file with the hash of its content in its name never changes and may be cached forever; the
+ *    others a browser validates each time, by the ETag (RFC 9110 §8.8.3).
+ * 3. The pages may load from and connect to this origin alone, run no inline script, and cannot be
+ *    framed (Content Security Policy Level 3).
  */
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -29,7 +30,7 @@ const pageHeaders = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** As bundlers name them: "assets/index-B1x9_aQz.js". */
+/** In the form of bundlers: "assets/index-B1x9_aQz.js". */
 const hashedName = /[-.][A-Za-z0-9_-]{8,}\.[a-z0-9]+$/;
 const forEver = 'public, max-age=31536000, immutable';
 
@@ -63,14 +64,14 @@ interface Kept {
   readonly type: string;
   readonly isPackable: boolean;
   readonly isHashed: boolean;
-  /** Each coding is made once, when somebody asks for it first. */
+  /** Each encoding is made once, at its first request. */
   readonly packed: Map<Coding, Promise<Uint8Array>>;
 }
 
-/** Answers what is no other page. */
+/** Serves every path that is no other page. */
 export type ConsolePages = (request: PageRequest) => Promise<PageResponse>;
 
-/** By their paths below the folder, as "index.html"; empty: the console is not installed. */
+/** By their paths below the folder, such as "index.html"; empty: the console is not installed. */
 export function consolePages(files: ReadonlyMap<string, Uint8Array>): ConsolePages {
   const kept = new Map([...files].map(([path, bytes]) => [`/${path}`, keep(path, bytes)]));
   return async (request) => {
@@ -82,7 +83,7 @@ export function consolePages(files: ReadonlyMap<string, Uint8Array>): ConsolePag
   };
 }
 
-/** A view of the console has an address without a file's ending: the page itself finds it. */
+/** A view of the console has an address without a file extension: the page itself resolves it. */
 function isView(path: string): boolean {
   return !(path.split('/').at(-1) ?? '').includes('.') && !path.startsWith('/auth/');
 }
@@ -129,7 +130,7 @@ function packedAs({ bytes, packed }: Kept, coding: Coding): Promise<Uint8Array> 
   return made;
 }
 
-/** The best coding that is accepted; one with "q=0" is not (RFC 9110 §12.5.3). */
+/** The best accepted encoding; one with "q=0" is not accepted (RFC 9110 §12.5.3). */
 function codingOf(accepted: string): Coding | undefined {
   const given = accepted.split(',').map((each) => each.trim().toLowerCase());
   const takes = (coding: Coding): boolean =>

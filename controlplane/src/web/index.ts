@@ -1,4 +1,4 @@
-/** What the operators' port serves over HTTP beside calls: probes, signing in, the console. */
+/** The HTTP pages of the operators' port besides calls: probes, sign-in, the console. */
 import type { Respond } from '@rackwright/messages';
 import { type AuthPages, authPage } from './auth-pages.ts';
 import { consolePages } from './console-files.ts';
@@ -9,7 +9,7 @@ export interface PagesOptions extends AuthPages, ProbePages {
   readonly consoleFiles: ReadonlyMap<string, Uint8Array>;
 }
 
-/** Answers each of them; whatever else is asked for is not there. */
+/** Serves each of them; any other path is not found. */
 export function createPages(options: PagesOptions): Respond {
   const console = consolePages(options.consoleFiles);
   return async (request) =>

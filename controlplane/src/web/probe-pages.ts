@@ -1,17 +1,17 @@
 /**
- * What load balancers and monitors ask without a token: `/healthz` (it answers), `/readyz` (it
+ * Probes for load balancers and monitors, without a token: `/healthz` (it responds), `/readyz` (it
  * serves operators and agents now) and `/version`.
  */
 import type { PageRequest, PageResponse } from '@rackwright/messages';
 import { jsonPage, textPage, wrongMethod } from './answers.ts';
 
 export interface ProbePages {
-  /** Whether calls are served now, as the gRPC health service says it. */
+  /** Whether calls are served now, as in the gRPC health service. */
   readonly isReady: () => boolean;
   readonly version: string;
 }
 
-/** Undefined: it is none of these pages. */
+/** Undefined: another page. */
 export function probePage(
   { method, path }: PageRequest,
   parts: ProbePages,

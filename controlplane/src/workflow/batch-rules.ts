@@ -1,11 +1,11 @@
 /**
- * What becomes of a batch: who has a slot, how each host ended, and when it is over. Pure.
+ * The rules of a batch: which hosts have a slot, how each host ended, and when it is over. Pure.
  *
  * Invariants:
  * 1. At most `max_parallel` hosts have a slot at once, whatever was lost or repeated: slots are
  *    written into the batch before anything is started.
- * 2. A host has one slot. How that ended stands, whatever happens to its workflow afterwards.
- * 3. Nobody gets a slot once the batch is cancelled or has failed as often as it may.
+ * 2. A host has one slot. Its result stays, whatever happens to its workflow afterwards.
+ * 3. No host gets a slot once the batch is cancelled or has reached its bound of failures.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -22,14 +22,14 @@ import {
 import { idOf } from '../records/index.ts';
 import { type WorkflowId, workflowRunName } from './names.ts';
 
-/** Characters of what is said of one host. */
+/** The longest message about one host, in characters. */
 const messageCharsMax = 100;
-/** Hosts that a text names; the rest are counted. */
+/** The most hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
 
-/** What is known of a host's slot. */
+/** The known state of a host's slot. */
 export type SlotState =
-  /** Its run, as it is now. */
+  /** Its run, in its present state. */
   | { readonly kind: 'run'; readonly run: WorkflowRun }
   /** There is no run and there will be none. */
   | { readonly kind: 'refused'; readonly message: string }
@@ -38,7 +38,7 @@ export type SlotState =
 
 const { PENDING, RUNNING, SUCCEEDED, FAILED, TIMED_OUT, CANCELLED } = WorkflowRunState;
 
-/** The batch with what is known of its hosts folded in, and the next slots given. */
+/** The batch with the known states of its hosts folded in, and the next slots given. */
 export function foldBatch(
   record: wire.WorkflowBatchRecord,
   slots: ReadonlyMap<number, SlotState>,
@@ -66,12 +66,12 @@ export function foldBatch(
   return draft;
 }
 
-/** Nothing of it will change any more. */
+/** It will not change any more. */
 export function isOver({ workflowBatch }: wire.WorkflowBatchRecord): boolean {
   return workflowBatch?.status?.endTime !== undefined;
 }
 
-/** The hosts that have a slot, by their place in the batch. */
+/** The hosts that have a slot, by their index in the batch. */
 export function hostsWithSlot({ workflowBatch }: wire.WorkflowBatchRecord): number[] {
   const hosts = workflowBatch?.status?.hosts ?? [];
   return hosts.flatMap(({ state }, index) => (state === RUNNING ? [index] : []));
@@ -100,7 +100,7 @@ function foldSlot(host: WorkflowBatchHost, slot: SlotState): void {
 }
 
 function foldRun(host: WorkflowBatchHost, run: WorkflowRun): void {
-  // The number is enough; the name is made of it where the batch is shown.
+  // The number is enough; the name is built from it where the batch is shown.
   host.run = String(run.number);
   switch (run.state) {
     case PENDING:
@@ -137,7 +137,7 @@ function whyStopped({ cancelled }: wire.WorkflowBatchRecord, { spec, status }: W
   return `${failed.length} of at most ${failuresMax} failed: ${named.join(', ')}${more}`;
 }
 
-/** Hosts that nothing holds go first: one that is busy would only wait in its place. */
+/** Hosts without a run go first: a busy one would only wait in its slot. */
 function giveTurns({ spec, status }: WorkflowBatch, isHeld: (host: HostName) => boolean): void {
   const hosts = status?.hosts ?? [];
   const atTurn = hosts.filter(({ state }) => state === RUNNING).length;
@@ -149,7 +149,7 @@ function giveTurns({ spec, status }: WorkflowBatch, isHeld: (host: HostName) => 
   for (const host of [...idle, ...held].slice(0, free)) host.state = RUNNING;
 }
 
-/** The batch as people see it: counts and the names of runs. */
+/** The batch for people: counts and the names of runs. */
 export function shownBatch(
   { workflowBatch }: wire.WorkflowBatchRecord,
   batch: WorkflowBatch,

@@ -1,9 +1,9 @@
 /**
- * A host's slot in a batch: its workflow gets a pending run that the batch owns, and what becomes
- * of that is read back.
+ * A host's slot in a batch: its workflow gets a pending run that the batch owns, and the result of
+ * the run is read.
  *
- * Invariant: however often it is asked for, one batch gives one host one run: the run names the
- * batch, and once it is swept the workflow remembers the batch as it remembers any request.
+ * Invariant: however often it is requested, one batch gives one host one run. The run names the
+ * batch; once the run is swept, the workflow remembers the batch like any other request.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -27,7 +27,7 @@ import { presentRunOf } from './view.ts';
 
 const schema = wire.WorkflowRecordSchema;
 
-/** What is known of the slot of the host at this place, after it has got its run. */
+/** The known state of the slot of the host at this index, after it has got its run. */
 export async function takeSlot(
   deps: RequestDependencies,
   record: wire.WorkflowBatchRecord,
@@ -47,7 +47,7 @@ export async function takeSlot(
     if (record.cancelled !== undefined) return { kind: 'cancelled' };
     const latest = kept === undefined ? undefined : latestRun(kept.record);
     if (isOpen(latest) && hasEnded(latest, host)) {
-      // Its host has ended it already: that is written down before another one takes its place.
+      // Its host has already ended the old run: that is written before a new run replaces it.
       await deps.workflows.look(id);
       return undefined;
     }
@@ -105,7 +105,7 @@ async function slotOf(
   }
   const refused = shown.state === WorkflowRunState.PENDING && shown.waiting?.reason === 'host';
   if (!refused) return { kind: 'run', run: shown };
-  // It would wait there in the place of others, for as long as it may.
+  // It would wait in its slot, and delay others, for as long as it may.
   const message = shown.waiting?.message ?? '';
   await cancelWorkflow(deps, id, `refused: ${message}`, by, run.number);
   return { kind: 'refused', message };
@@ -133,7 +133,7 @@ function variablesOf({ workflowBatch }: wire.WorkflowBatchRecord) {
   return workflowBatch?.spec?.variables ?? {};
 }
 
-/** Whether the host's own record says so. */
+/** Whether the host's own record shows the end. */
 function hasEnded(run: WorkflowRun, host: wire.HostRecord): boolean {
   return carrierOf(run, host, [])?.endTime !== undefined;
 }

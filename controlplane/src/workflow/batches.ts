@@ -1,9 +1,9 @@
 /**
- * The shell around `foldBatch`: gives hosts their slots and reads what became of them, until the
- * batch is over. Level-triggered, as the loop of workflows is.
+ * The shell around `foldBatch`: gives hosts their slots and reads the results, until the batch is
+ * over. Level-triggered, like the loop of workflows.
  *
- * Invariant: a slot stands in the batch's record before the host gets its run, so that a crash, or
- * another replica, gives no host a second one and lets no more go at once than may.
+ * Invariant: a slot is in the batch's record before the host gets its run. So a crash, or another
+ * replica, gives no host a second run, and does not exceed the parallel hosts.
  */
 import { equals } from '@bufbuild/protobuf';
 import { ApiFailure, type HostName, RunKind, store as wire } from '@rackwright/messages';
@@ -21,9 +21,9 @@ import type { RequestDependencies } from './read.ts';
 import { keptRuns } from './record.ts';
 
 export interface BatchesDependencies extends RequestDependencies {
-  /** Of the same store. */
+  /** From the same store. */
   readonly following: Following;
-  /** Of the same store. */
+  /** From the same store. */
   readonly fleetView: Pick<FleetView, 'caughtUp' | 'row'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -38,7 +38,9 @@ export interface LookedBatch {
 }
 
 const schema = wire.WorkflowBatchRecordSchema;
-/** Rounds of one look: each gives slots or folds in ends; the hosts of a batch bound them. */
+/**
+ * The most rounds of one look: each gives slots or folds in ends; the hosts of a batch bound them.
+ */
 const passesMax = 2_000;
 
 export class Batches {
@@ -86,17 +88,17 @@ export class Batches {
     this.#controller.stop();
   }
 
-  /** Batches that are not over, as far as this replica has seen. */
+  /** Batches that are not over, as known to this replica. */
   openIds(): readonly string[] {
     return [...this.#open];
   }
 
-  /** Looks at the batch again soon. */
+  /** Reconciles the batch soon. */
   wake(batchId: string): void {
     this.#controller.wake(batchId, 'look');
   }
 
-  /** Does what is to be done now; resolves with the batch as it then is. */
+  /** Reconciles the batch now; resolves with the resulting batch. */
   look(batchId: string): Promise<LookedBatch | undefined> {
     return this.#controller.take(batchId, () => this.#look(batchId));
   }
@@ -115,7 +117,7 @@ export class Batches {
       const { slots, failure } = await this.#takeSlots(kept.record);
       const nowMs = clock.nowMs();
       const first = foldBatch(kept.record, slots, () => false, nowMs);
-      // Who is held matters only where a slot is to be given.
+      // Whether hosts are held matters only where a slot is to be given.
       const given = hostsWithSlot(first).some((index) => !slots.has(index));
       if (given) await this.#deps.fleetView.caughtUp();
       const isHeld = (host: HostName) => this.#isHeld(host);
@@ -129,7 +131,7 @@ export class Batches {
     throw new Error(`workflowBatches/${batchId}: not settled after ${passesMax} rounds`);
   }
 
-  /** A host whose slot fails holds up no other one: it is tried again once those are written. */
+  /** A failing slot of one host does not delay the others: it is retried once those are written. */
   async #takeSlots(record: wire.WorkflowBatchRecord): Promise<{
     readonly slots: ReadonlyMap<number, SlotState>;
     readonly failure: ApiFailure | undefined;
@@ -147,7 +149,10 @@ export class Batches {
     return { slots, failure };
   }
 
-  /** Whether a run holds the host. It orders the slots; each host is asked by its own record. */
+  /**
+   * Whether a run holds the host. It only orders the slots; the decision uses the host's own
+   * record.
+   */
   #isHeld(host: HostName): boolean {
     const row = this.#deps.fleetView.row(idOf(host));
     return row?.kind === 'host' && row.runKind !== RunKind.UNSPECIFIED;

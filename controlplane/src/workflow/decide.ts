@@ -1,13 +1,13 @@
 /**
- * What shall happen to a workflow now: one pure function over its record, its host, its template
- * and the time (the shape of `host/machine.ts`, far smaller).
+ * The next action for a workflow: one pure function over its record, its host, its template and the
+ * time (like `host/machine.ts`, but far smaller).
  *
  * Invariants:
- * 1. What is gone takes along what has not started: a pending run whose host, use of the host, or
- *    batch is gone never starts (DESIGN §6).
- * 2. A run that the host carries already is never started again: the host's own record is looked at
- *    before anything is ordered.
- * 3. A pending run ends by its stored deadline, whatever it waits for.
+ * 1. A pending run never starts once its host, its use of the host, or its batch is gone (DESIGN
+ *    §6).
+ * 2. A run that the host already has is never started again: the host's own record is read before
+ *    anything is ordered.
+ * 3. A pending run ends at its stored deadline, whatever it waits for.
  */
 import { equals } from '@bufbuild/protobuf';
 import {
@@ -32,38 +32,39 @@ import {
 } from './record.ts';
 import type { Rendering, StartOrder } from './rendering.ts';
 
-/** What a decision follows from, beside the workflow itself. */
+/** The inputs of a decision, besides the workflow itself. */
 export interface DecisionContext {
   readonly nowMs: number;
-  /** Undefined: there is no such host. */
+  /** Undefined: the host does not exist. */
   readonly host: wire.HostRecord | undefined;
-  /** Runs of this host that have ended and are not the present one any more. */
+  /** Finished runs of this host that are no longer its present one. */
   readonly finished: readonly Run[];
   /** The batch that owns the latest run is gone. */
   readonly ownerGone: boolean;
-  /** The template rendered for the latest run; looked at only when that is about to start. */
+  /** The template rendered for the latest run; read only when the run is about to start. */
   readonly render: () => Rendering;
 }
 
 export type Action =
   | { readonly kind: 'none' }
-  /** The host is gone: nothing of it is anybody's. */
+  /** The host is gone: so is everything of it. */
   | { readonly kind: 'remove' }
   | { readonly kind: 'write'; readonly record: wire.WorkflowRecord }
-  /** Ask the host; it answers a repeated order with the same run. */
+  /** Send the order to the host; a repeated order gives the same run. */
   | { readonly kind: 'start'; readonly order: StartOrder }
-  /** The host carries a run that nobody wants any more. */
+  /** The host has a run that is no longer wanted. */
   | { readonly kind: 'abort'; readonly hostRun: RunNumber; readonly reason: string }
   /**
-   * The host has changed hands since the pending run was asked for: that goes, and the host's
-   * timeline says so. `record`: the workflow without it; undefined: the workflow goes with it.
+   * The host's use has changed since the pending run was requested: the run is removed, and the
+   * host's timeline says so. `record`: the workflow without it; undefined: the workflow is removed
+   * with it.
    */
   | {
       readonly kind: 'orphan';
       readonly number: bigint;
       readonly record: wire.WorkflowRecord | undefined;
     }
-  /** Put the end of a run that never started into the host's timeline. */
+  /** Write the end of a run that never started into the host's timeline. */
   | { readonly kind: 'tell'; readonly number: bigint };
 
 const none: Action = { kind: 'none' };
@@ -90,12 +91,12 @@ export function decide(
   }
 }
 
-/** The run under way on the host, or the one that ended last. */
+/** The present run of the host, or the one that ended last. */
 export function presentRun(host: wire.HostRecord | undefined): Run | undefined {
   return host?.host?.status?.run;
 }
 
-/** The run of the host that carries this run, of this very workflow, where one is known. */
+/** The host's run for this workflow run, of this particular workflow, where its uid is known. */
 export function carrierOf(
   run: Pick<WorkflowRun, 'name' | 'workflowUid'>,
   host: wire.HostRecord | undefined,
@@ -106,7 +107,7 @@ export function carrierOf(
   return [...known, ...finished].find((each) => carries(each, run));
 }
 
-/** Runs from before uids were noted are known by their names. */
+/** Runs from before uids were recorded are recognized by their names. */
 export function carries(
   { workflowRun, workflowUid }: Run,
   { name, workflowUid: wanted }: Pick<WorkflowRun, 'name' | 'workflowUid'>,
@@ -116,7 +117,7 @@ export function carries(
 
 /**
  * A run that was cancelled or timed out here while the host accepted it. Both are possible only
- * between two writes; that it was not wanted any more goes before.
+ * between two writes; the cancellation takes precedence.
  */
 function unwantedRun(
   record: wire.WorkflowRecord,
@@ -163,13 +164,13 @@ function ofPending(
   }
   const rendering = around.render();
   if (rendering.kind === 'bad') return wait('template', rendering.text);
-  // Without the step that it is at: this would be written with each of them.
+  // Without the present step: otherwise this would be written at each step.
   const held = holderText(host)?.replace(/ \(at [^)]*\)/, '');
   if (held !== undefined) return wait('run', held);
   return { kind: 'start', order: rendering.order };
 }
 
-/** The run goes; a workflow that its batch made only for this run goes with it. */
+/** The run is removed; a workflow that its batch made only for this run is removed with it. */
 function withoutPending(record: wire.WorkflowRecord): Action {
   const run = latestRun(record);
   if (run === undefined) return none;
@@ -177,14 +178,14 @@ function withoutPending(record: wire.WorkflowRecord): Action {
   return isMadeForRun(record) ? { kind: 'remove' } : write(record, next);
 }
 
-/** A workflow that a person made stays theirs: only its run is of a use of the host. */
+/** A workflow that a person made stays: only its run depends on a use of the host. */
 function orphaned(record: wire.WorkflowRecord, number: bigint): Action {
   const goes = record.ownerUid !== '' && isMadeForRun(record);
   const next = goes ? undefined : dropRuns(record, new Set([number]));
   return { kind: 'orphan', number, record: next };
 }
 
-/** Whether nobody made the workflow before this run was wanted, and nothing else of it is kept. */
+/** Whether the workflow was made only for this run, and nothing else of it is stored. */
 function isMadeForRun(record: wire.WorkflowRecord): boolean {
   const { workflow } = record;
   const run = latestRun(record);
@@ -193,7 +194,7 @@ function isMadeForRun(record: wire.WorkflowRecord): boolean {
   return made?.seconds === asked?.seconds && made?.nanos === asked?.nanos;
 }
 
-/** Who holds the host, as a refusal says it; undefined: nobody. */
+/** Who holds the host, in the words of a refusal; undefined: nobody. */
 export function holderText(host: wire.HostRecord): string | undefined {
   const present = presentRun(host);
   if (present === undefined || present.phase === RunPhase.ENDED) return undefined;
@@ -221,7 +222,7 @@ function ofRunning(
   );
 }
 
-/** R2: what would be the same is not written. */
+/** R2: an unchanged record is not written. */
 function write(before: wire.WorkflowRecord, record: wire.WorkflowRecord): Action {
   return equals(wire.WorkflowRecordSchema, before, record) ? none : { kind: 'write', record };
 }

@@ -17,7 +17,7 @@ import { removeFinishedRun } from './remove-run.ts';
 
 const schema = wire.WorkflowRecordSchema;
 
-/** Ends the run that is pending or running; without one nothing changes. */
+/** Ends the pending or running run; without one nothing changes. */
 export async function cancelWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
@@ -37,7 +37,7 @@ export async function cancelWorkflow(
     const carrier = carrierOf(run, host, []);
     if (carrier !== undefined && carrier.phase !== RunPhase.ENDED) {
       const abort = { kind: 'abort', reason } as const;
-      // Of this very state of the host: another run of it is nobody's to end.
+      // For the host's state that was read: another run of it must not be ended.
       const outcome = await deps.hosts.request(id.hostId, abort, by, hostRevision);
       if (outcome.kind === 'refused') return undefined;
       return lookedAt(deps, id);
@@ -61,14 +61,14 @@ function cancelled(
   return endedBy(record, WorkflowRunState.CANCELLED, failure, nowMs);
 }
 
-/** Removes the workflow and what is kept of its runs; `check` throws for another etag. */
+/** Removes the workflow and its stored runs; `check` throws for another etag. */
 export async function deleteWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
   givenId: string,
   check: (kept: WorkflowSnapshot) => void,
 ): Promise<WorkflowSnapshot> {
-  // Under a name of its own: the id of what was asked otherwise is no deletion.
+  // Under a name of its own: the id of another kind of request is no deletion.
   const requestId = givenId === '' ? '' : `delete:${givenId}`;
   return untilWritten(workflowName(id), async () => {
     const before = await deletedBefore(deps, id, requestId);
@@ -77,7 +77,7 @@ export async function deleteWorkflow(
     check({ record, revision });
     refuseWhileOpen(record, id);
     const key = workflowKey(id);
-    // The request first, so that its repetition finds it in what stood there last.
+    // The request first, so that its repetition finds it in the last revision.
     const marked =
       requestId === ''
         ? ({ kind: 'ok', revision } as const)
@@ -102,8 +102,8 @@ function refuseWhileOpen(record: wire.WorkflowRecord, id: WorkflowId): void {
 }
 
 /**
- * What the same request deleted before, also when the workflow was made anew since: the request is
- * in the last revision of what it took away.
+ * What the same request deleted before, also when a new workflow exists since: the request is in
+ * the last revision of the deleted one.
  */
 async function deletedBefore(
   { store }: RequestDependencies,

@@ -1,4 +1,4 @@
-/** Says of a host that batches have chosen, and no run of theirs has reached, what it awaits. */
+/** Explains what a host of batches waits for before it gets a run of theirs. */
 import { clone, create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import {
@@ -15,18 +15,18 @@ import { hostsWithSlot, isOver } from './batch-rules.ts';
 import type { Batches } from './batches.ts';
 import { batchKey, type WorkflowId, workflowName } from './names.ts';
 
-/** Where it is seen who waits for a slot. */
+/** Where hosts that wait for a slot are found. */
 export interface SlotSource {
   readonly store: StateStore;
   readonly batches: Pick<Batches, 'openIds'>;
 }
 
-/** A slot that a host has not had yet. */
+/** A slot that a host has not got yet. */
 export interface AwaitedSlot {
   /** "workflowBatches/set-clocks" */
   readonly batch: string;
   readonly template: string;
-  /** Since the batch stands. */
+  /** Since the batch exists. */
   readonly since: Timestamp | undefined;
   readonly hostsWithSlot: number;
   readonly parallelMax: number;
@@ -51,7 +51,7 @@ export function awaitedSlot(
   };
 }
 
-/** All slots that the host awaits; only batches that are not over are read. */
+/** All slots that the host waits for; only batches that are not over are read. */
 export async function awaitedSlots(source: SlotSource, host: HostName): Promise<AwaitedSlot[]> {
   const slots: AwaitedSlot[] = [];
   for (const batchId of source.batches.openIds()) {
@@ -63,7 +63,7 @@ export async function awaitedSlots(source: SlotSource, host: HostName): Promise<
   return slots;
 }
 
-/** The host's explanation with the slots that it awaits; what else it awaits stays first. Pure. */
+/** The host's explanation with the slots that it waits for; its other waits stay first. Pure. */
 export function withAwaitedSlots(
   explanation: Explanation,
   slots: readonly AwaitedSlot[],
@@ -72,7 +72,7 @@ export function withAwaitedSlots(
   if (first === undefined) return explanation;
   const told = clone(ExplanationSchema, explanation);
   told.causes.push(...slots.map(causeOf));
-  // Whatever is done about its slot, what keeps the host now goes on keeping it.
+  // The slot does not change the host's present blocker.
   if (told.blocker !== '') return told;
   told.unblock.push(...slots.flatMap(adviceOf));
   told.blocker = `its slot in ${first.batch}`;
@@ -80,7 +80,7 @@ export function withAwaitedSlots(
   return told;
 }
 
-/** Of a workflow that the host has not got yet; undefined when no batch will give it. */
+/** For a workflow that the host has not got yet; undefined when no batch will give it. */
 export async function explainAwaited(
   source: SlotSource,
   id: WorkflowId,

@@ -1,6 +1,6 @@
 /**
- * Says what a workflow's latest run waits for, or how it ended; of one that a host carries, the
- * host's own explanation says it.
+ * Explains what a workflow's latest run waits for, or how it ended; for a run on a host, the host's
+ * own explanation is used.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
@@ -18,7 +18,7 @@ import { latestRun } from './record.ts';
 import { readTemplate } from './templates/index.ts';
 import { presentRunOf, presentWorkflow, type ViewSource } from './view.ts';
 
-/** What an explanation is made from. */
+/** The inputs of an explanation. */
 export interface ExplainSource extends ViewSource {
   readonly hosts: {
     explain(hostId: HostId): Promise<Explanation | undefined>;
@@ -104,7 +104,7 @@ interface ToldOfPending {
 
 type PendingCell = (id: WorkflowId, templateThere: boolean) => ToldOfPending;
 
-/** Everything that a run can wait for before a host carries it. */
+/** All possible waits of a run before a host has it. */
 const pendingCells: Readonly<Record<PendingWait, PendingCell>> = {
   template: (id, templateThere) => ({
     blocker: 'its template',
@@ -146,7 +146,7 @@ function cancelAdvice({ hostId, templateId }: WorkflowId): string {
   return `or cancel it: rackwright workflow cancel ${hostId} ${templateId}`;
 }
 
-/** What the host's run says of its end; of a run that no host has carried, its own words. */
+/** The host's run explains the end; for a run that no host has had, its own text is used. */
 function explainEnded(
   id: WorkflowId,
   run: WorkflowRun,

@@ -1,4 +1,4 @@
-/** Who holds a host, so that a second start is refused with its name. */
+/** Who holds a host, so that the refusal of a second start names the holder. */
 import { fromBinary, toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type HostRefusalName, WorkflowRunState, store as wire } from '@rackwright/messages';
@@ -16,8 +16,8 @@ export interface StartRefusal {
 }
 
 /**
- * Why no run may be accepted now: a run holds the host, or another one that has been accepted is
- * pending on it. Undefined: nothing is in the way.
+ * Why no run may be accepted now: a run holds the host, or another accepted run is pending on it.
+ * Undefined: it may be accepted.
  */
 export async function refusalOfStart(
   store: StateStore,
@@ -33,7 +33,7 @@ export async function refusalOfStart(
     const record = fromBinary(wire.WorkflowRecordSchema, value);
     const run = latestRun(record);
     if (!belongsTo(record, host.host) || !isOpen(run)) continue;
-    // The host's run that carried it has ended: that it ended is written in a moment.
+    // The host's run for it has ended: the end will be recorded in a moment.
     if (run.state !== WorkflowRunState.PENDING || carrierOf(run, host, [])) continue;
     const since = run.createTime === undefined ? '' : toJson(TimestampSchema, run.createTime);
     const waits = run.waiting === undefined ? '' : ` (${run.waiting.message})`;

@@ -1,14 +1,14 @@
 /**
- * The shell around `decide`: reads a workflow with what surrounds it, writes what was decided, asks
- * the host. Level-triggered: woken by workflows, hosts, templates, batches, stored deadlines and a
- * slow resync; what a lost wake would have said is found again.
+ * The shell around `decide`: reads a workflow with its context, writes the decision, sends the
+ * order to the host. Level-triggered: woken by workflows, hosts, templates, batches, stored
+ * deadlines and a slow resync; the resync finds missed changes.
  *
  * Invariants:
- * 1. A lost compare-and-set repeats the whole decision on what stands there now.
- * 2. The pending run is in the store before the host is asked (R3), and what the host is asked
- *    names workflow and run: a repeat, after a crash or from another replica, starts nothing twice.
+ * 1. A lost compare-and-set repeats the whole decision on the present record.
+ * 2. The pending run is in the store before the order to the host (R3), and the order names
+ *    workflow and run: a repeat, after a crash or from another replica, starts nothing twice.
  * 3. Nothing is kept here that the store cannot rebuild.
- * 4. What a host carries of a workflow that is gone is ended.
+ * 4. A host's run of a deleted workflow is ended.
  */
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -48,20 +48,20 @@ import { gatherSurroundings } from './surroundings.ts';
 
 export interface WorkflowsDependencies {
   readonly store: StateStore;
-  /** Of the same store. */
+  /** From the same store. */
   readonly following: Following;
-  /** Of the same store. */
+  /** From the same store. */
   readonly fleetView: Pick<FleetView, 'caughtUp' | 'idsBy' | 'onChange' | 'row' | 'rows' | 'start'>;
   readonly random: Random;
   readonly clock: Clock;
   readonly log: Log;
   readonly hosts: Pick<Hosts, 'request' | 'explain'>;
   readonly resyncIntervalMs: number;
-  /** Pause before what failed for want of the store is tried again. */
+  /** Pause before a retry after the store was unavailable. */
   readonly retryDelayMs: number;
 }
 
-/** A workflow as a look at it left it. */
+/** A workflow after a look. */
 export interface WorkflowSnapshot {
   readonly record: wire.WorkflowRecord;
   readonly revision: number;
@@ -69,9 +69,9 @@ export interface WorkflowSnapshot {
 
 /** Workflows that a resync reads at once. */
 const resyncPage = 100;
-/** Time that a resync takes for each of them, at least. */
+/** The least time of a resync for each workflow. */
 const resyncMsPerWorkflow = 40;
-/** Decisions that one look may carry out; each writes, or ends the look. */
+/** The most decisions of one look; each writes, or ends the look. */
 const passesMax = 16;
 
 export class Workflows {
@@ -125,22 +125,22 @@ export class Workflows {
     this.#controller.stop();
   }
 
-  /** Calls `listener` with every workflow that was looked at. */
+  /** Calls `listener` after every look at a workflow. */
   onLook(listener: (record: wire.WorkflowRecord) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Carries out what is to be done; resolves with the workflow as it then is. */
+  /** Carries out pending decisions; resolves with the resulting workflow. */
   look(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
     return this.#controller.take(id, () => this.#look(id));
   }
 
-  /** Does `work` while nobody here looks at the workflow; other replicas may. */
+  /** Runs `work` without a concurrent look on this replica; other replicas may look. */
   inTurn<T>(id: WorkflowId, work: () => Promise<T>): Promise<T> {
     return this.#controller.take(id, work);
   }
 
-  /** Looks at the workflow again soon. */
+  /** Reconciles the workflow soon. */
   wake(id: WorkflowId): void {
     this.#controller.wake(id, 'look');
   }
@@ -157,7 +157,7 @@ export class Workflows {
       }
       const around = await gatherSurroundings(this.#deps, kept.record, id);
       const action = decide(kept.record, id, around);
-      // What the host has just refused is asked again when something has changed.
+      // An order that the host has just refused is sent again only after a change.
       const again = refused && action.kind === 'start';
       if (action.kind === 'none' || again) return this.#settled(id, kept);
       await this.#carryOut(id, kept, action, around.hostRevision);
@@ -167,9 +167,9 @@ export class Workflows {
   }
 
   /**
-   * Ends what the host carries of a workflow that is gone: another replica may have asked the host
-   * while it went. The host is read first: what it carries by then had its workflow in the store
-   * before, so that one which is missing afterwards has gone since.
+   * Ends a host's run of a deleted workflow: another replica may have sent the order during the
+   * deletion. The host is read first: the workflow of its run was in the store before. So a
+   * workflow that is missing afterwards has been deleted since.
    */
   async #endOrphan(id: WorkflowId): Promise<void> {
     const { store, hosts } = this.#deps;
@@ -230,7 +230,7 @@ export class Workflows {
     }
   }
 
-  /** The record after the host was asked to start the pending run. */
+  /** The record after the order to start the pending run. */
   async #begin(
     id: WorkflowId,
     record: wire.WorkflowRecord,
@@ -252,7 +252,7 @@ export class Workflows {
     return endedBy(record, WorkflowRunState.FAILED, { type: 'lost', message }, nowMs);
   }
 
-  /** A line for ever; the host takes a repeated one once. */
+  /** A permanent line; the host records a repeated one once. */
   async #tell(id: WorkflowId, record: wire.WorkflowRecord, number: bigint): Promise<void> {
     const uid = record.workflow?.uid ?? '';
     const text = `${workflowName(id)}/runs/${number} timed out before it started`;
@@ -269,7 +269,7 @@ export class Workflows {
     this.#log(id, 'a pending run went with its tenant');
   }
 
-  /** A conflict is no failure: the next pass decides on what stands there. */
+  /** A conflict is no failure: the next pass decides on the present record. */
   async #write(
     id: WorkflowId,
     before: WorkflowSnapshot,
@@ -309,7 +309,10 @@ export class Workflows {
     else for (const listener of this.#listeners) listener(record);
   }
 
-  /** What is under way on the host, known or not, and all of it when the host is gone. */
+  /**
+   * Wakes the workflow in progress on the host, known or not, and all of its workflows when the
+   * host is gone.
+   */
   #hostChanged(before: FleetRow | undefined, after: FleetRow | undefined): void {
     const { hostId = '' } = after ?? before ?? {};
     const carried = carriedBy(after);
@@ -326,7 +329,7 @@ export class Workflows {
     for (const id of this.#seen.open()) if (wanted(id)) this.wake(id);
   }
 
-  /** What is gone the watch has told, or a listing after it broke off. */
+  /** Deletions were reported by the watch, or by a listing after it broke off. */
   async #resync(): Promise<void> {
     const { store, clock } = this.#deps;
     const { signal } = this.#controller;
@@ -339,12 +342,12 @@ export class Workflows {
   }
 }
 
-/** The template whose run the host carries; undefined: none. */
+/** The template of the host's present run; undefined: none. */
 function carriedBy(row: FleetRow | undefined): string | undefined {
   return row?.kind === 'host' ? parseWorkflowRunName(row.workflowRun)?.templateId : undefined;
 }
 
-/** The same for every try to start this run, and for no other run. */
+/** The same for every attempt to start this run, and for no other run. */
 function startId(record: wire.WorkflowRecord): string {
   return `workflow:${record.workflow?.uid}/${latestRun(record)?.number}`;
 }

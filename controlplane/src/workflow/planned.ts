@@ -1,4 +1,4 @@
-/** Workflow runs that are looked at before they are started, and started by their plan. */
+/** Workflow runs that are planned before they are started, and started by their plan. */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   asWorkflowRunNumber,
@@ -22,15 +22,15 @@ import { readTemplate } from './templates/index.ts';
 
 type Variables = Readonly<Record<string, string>>;
 
-/** What the next run of a workflow would be. */
+/** The prediction of a workflow's next run. */
 export interface NextRun {
-  /** What the host would be asked, or why the template does not fit it. */
+  /** The order to the host, or why the template does not fit it. */
   render(host: Host, facts: wire.HostFacts): Rendering;
-  /** Why it would not be started now, beside what the host says itself; empty: it would. */
+  /** Why it would not be started now, apart from the host's own reasons; empty: it would. */
   readonly refused: string;
 }
 
-/** Looks at the next run, of a workflow that may not be there yet. Throws `notFound`. */
+/** Predicts the next run, of a workflow that may not exist yet. Throws `notFound`. */
 export async function nextRun(
   deps: RequestDependencies,
   id: WorkflowId,

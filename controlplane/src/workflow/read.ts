@@ -8,7 +8,7 @@ import type { WorkflowSnapshot, Workflows } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName } from './names.ts';
 import { belongsTo } from './view.ts';
 
-/** What requests for workflows need. */
+/** The dependencies of requests for workflows. */
 export interface RequestDependencies {
   readonly store: StateStore;
   readonly random: Random;
@@ -28,7 +28,7 @@ export async function readWorkflow(
   id: WorkflowId,
 ): Promise<
   ReadHost & {
-    /** Undefined also where one of an earlier host of that name stands. */
+    /** Undefined also where the workflow belongs to an earlier host of that name. */
     readonly kept: WorkflowSnapshot | undefined;
     readonly standsAt: Expected;
   }
@@ -45,7 +45,7 @@ export async function readWorkflow(
   };
 }
 
-/** The workflow, which must be there. Throws `notFound`. */
+/** The workflow, which must exist. Throws `notFound`. */
 export async function existingWorkflow(
   deps: Pick<RequestDependencies, 'store'>,
   id: WorkflowId,
@@ -56,8 +56,9 @@ export async function existingWorkflow(
 }
 
 /**
- * The workflow after a look at it. What was asked stands already: a look that fails, because the
- * host changes all the time say, is tried again by the loop. Throws `notFound` when it is gone.
+ * The workflow after a look. The request itself is already stored: if the look fails, for example
+ * because the host changes all the time, the loop retries it. Throws `notFound` when the workflow
+ * is gone.
  */
 export async function lookedAt(
   deps: RequestDependencies,

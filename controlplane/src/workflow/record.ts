@@ -1,11 +1,11 @@
 /**
- * What a workflow's record says of its runs, and the changes that it may undergo. Pure: every
- * change is made on a copy.
+ * The runs in a workflow's record, and the permitted changes of it. Pure: every change is made on a
+ * copy.
  *
  * Invariants:
- * 1. A run that has ended never changes again; it can only be dropped.
- * 2. Run numbers rise and are never given twice, also when runs are dropped.
- * 3. The latest run is the one that may be pending or running; those before it have ended.
+ * 1. A finished run never changes again; it can only be dropped.
+ * 2. Run numbers rise and are never reused, also when runs are dropped.
+ * 3. Only the latest run may be pending or running; the runs before it are finished.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -33,13 +33,13 @@ import { withApplied } from '../records/index.ts';
 import type { WorkflowId } from './names.ts';
 import { workflowRunName } from './names.ts';
 
-/** How many runs of a workflow are kept, the latest included once it is not pending any more. */
+/** How many runs of a workflow are kept, including the latest once it is no longer pending. */
 export const runsKeptMax = 10;
-/** How long a run may be pending when nothing else is said. */
+/** How long a run may be pending by default. */
 export const pendingTimeoutDefaultMs = 3_600_000;
 const messageCharsMax = 2_000;
 
-/** Pending or running: what may still change. */
+/** Pending or running: it may still change. */
 export function isOpen(run: WorkflowRun | undefined): run is WorkflowRun {
   return run?.state === WorkflowRunState.PENDING || run?.state === WorkflowRunState.RUNNING;
 }
@@ -48,18 +48,18 @@ export function latestRun(record: wire.WorkflowRecord): WorkflowRun | undefined 
   return record.workflow?.status?.run;
 }
 
-/** Every run that is kept, newest first. */
+/** Every stored run, newest first. */
 export function keptRuns(record: wire.WorkflowRecord): WorkflowRun[] {
   const latest = latestRun(record);
   return latest === undefined ? [...record.earlierRuns] : [latest, ...record.earlierRuns];
 }
 
-/** The number of the host's run that carries it out; 0n: none that is known. */
+/** The number of the host's run for it; 0n: none is known. */
 export function hostRunOf(run: WorkflowRun): RunNumber {
   return run.run?.number ?? noRun;
 }
 
-/** A copy whose parts can be changed. */
+/** A copy for changes. */
 export function draftOf(record: wire.WorkflowRecord): {
   readonly draft: wire.WorkflowRecord;
   readonly workflow: Workflow;
@@ -72,26 +72,26 @@ export function draftOf(record: wire.WorkflowRecord): {
   return { draft, workflow, status: workflow.status };
 }
 
-/** Who asks for a run. */
+/** The request for a run. */
 export interface RunOrder {
   /** "user:NAME" or "workflowBatches/BATCH" */
   readonly requestedBy: string;
   /** "user:NAME" */
   readonly actor: string;
-  /** The uid of the batch that owns it; empty: none does. */
+  /** The uid of the batch that owns it; empty: none. */
   readonly ownerUid: string;
   readonly variables: Readonly<Record<string, string>>;
-  /** Empty: it cannot be told from another. */
+  /** Empty: repeated requests cannot be recognized. */
   readonly requestId: string;
-  /** The use of the host in which it is asked for. */
+  /** The use of the host at the time of the request. */
   readonly use: wire.HostUse;
-  /** The plan that it shall be started by; empty: none. */
+  /** The plan to start it by; empty: none. */
   readonly planHash: string;
-  /** Why it is started by that. */
+  /** Why it is started by that plan. */
   readonly planReason?: string;
 }
 
-/** The next run, pending; the one before joins those that are kept. */
+/** The next run, pending; the previous one joins the earlier runs. */
 export function acceptRun(
   record: wire.WorkflowRecord,
   id: WorkflowId,
@@ -100,7 +100,7 @@ export function acceptRun(
 ): wire.WorkflowRecord {
   const { draft, workflow, status } = draftOf(record);
   if (status.run !== undefined) {
-    // One more than is kept, until it is certain that the new one is not taken back.
+    // One more than the bound, until it is certain that the new run is not undone.
     draft.earlierRuns = [status.run, ...draft.earlierRuns].slice(0, runsKeptMax);
   }
   status.runCount += 1n;
@@ -126,7 +126,7 @@ export function acceptRun(
   return withRequestId(draft, order.requestId);
 }
 
-/** Remembers a request, so that it is applied once. */
+/** Records a request, so that it is applied once. */
 export function withRequestId(record: wire.WorkflowRecord, requestId: string): wire.WorkflowRecord {
   if (requestId === '') return record;
   const draft = clone(wire.WorkflowRecordSchema, record);
@@ -134,7 +134,7 @@ export function withRequestId(record: wire.WorkflowRecord, requestId: string): w
   return draft;
 }
 
-/** The pending run waits; since when stays as long as it waits for the same. */
+/** The pending run waits; the start time stays as long as the reason does. */
 export function waitFor(
   record: wire.WorkflowRecord,
   reason: PendingWait,
@@ -158,7 +158,7 @@ export function started(record: wire.WorkflowRecord, carrier: Run): wire.Workflo
   const { draft, status } = draftOf(record);
   if (status.run === undefined) return draft;
   status.run = joined(status.run, carrier);
-  // How it ended is written in a step of its own, from what the host then says.
+  // Its end is written in a step of its own, from the host's later state.
   status.run.state = WorkflowRunState.RUNNING;
   delete status.run.endTime;
   delete status.run.error;
@@ -169,7 +169,7 @@ export function started(record: wire.WorkflowRecord, carrier: Run): wire.Workflo
   return draft;
 }
 
-/** The run has ended as the host's run did. */
+/** The run has ended like the host's run. */
 export function endedAs(record: wire.WorkflowRecord, carrier: Run): wire.WorkflowRecord {
   const { draft, status } = draftOf(record);
   if (status.run === undefined) return draft;
@@ -179,7 +179,7 @@ export function endedAs(record: wire.WorkflowRecord, carrier: Run): wire.Workflo
   return draft;
 }
 
-/** The run has ended without a run of the host that says so. */
+/** The run has ended without a run of the host that shows this. */
 export function endedBy(
   record: wire.WorkflowRecord,
   state: WorkflowRunState,
@@ -205,19 +205,19 @@ export function endedBy(
   return draft;
 }
 
-/** The latest run is here to stay: with it, no more than that many are kept. */
+/** The latest run is certain to stay: including it, the bound is applied. */
 function forgetOldest(draft: wire.WorkflowRecord): void {
   draft.earlierRuns = draft.earlierRuns.slice(0, runsKeptMax - 1);
 }
 
-/** The line of a run that was timed out before it started stands in the host's timeline. */
+/** The host's timeline has the line of a run that timed out before its start. */
 export function told(record: wire.WorkflowRecord, number: bigint): wire.WorkflowRecord {
   const { draft } = draftOf(record);
   draft.untoldRuns = draft.untoldRuns.filter((each) => each !== number);
   return draft;
 }
 
-/** Without these runs: the newest that is left is the latest. */
+/** Without these runs: the newest remaining one is the latest. */
 export function dropRuns(
   record: wire.WorkflowRecord,
   numbers: ReadonlySet<bigint>,
@@ -238,7 +238,7 @@ export function dropRuns(
   return draft;
 }
 
-/** The run with what the host's run says of it. */
+/** The run with data of the host's run. */
 export function joined(run: WorkflowRun, carrier: Run): WorkflowRun {
   const shown = clone(WorkflowRunSchema, run);
   shown.state = stateOf(carrier);
@@ -262,7 +262,7 @@ function setTime(
   else run[field] = time;
 }
 
-/** What a run of the host means for the workflow's. */
+/** The workflow run's state for a run of the host. */
 export function stateOf({ phase, outcome }: Run): WorkflowRunState {
   if (phase !== RunPhase.ENDED) return WorkflowRunState.RUNNING;
   switch (outcome) {
@@ -272,7 +272,7 @@ export function stateOf({ phase, outcome }: Run): WorkflowRunState {
       return WorkflowRunState.TIMED_OUT;
     case RunOutcome.CANCELLED:
       return WorkflowRunState.CANCELLED;
-    // R8: an end that is not understood is no success.
+    // R8: an unknown outcome is no success.
     default:
       return WorkflowRunState.FAILED;
   }

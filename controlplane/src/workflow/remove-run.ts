@@ -1,10 +1,10 @@
-/** Removing what is kept of a run of a host that has ended. */
+/** Removes the stored data of a host's finished run. */
 import type { HostUid } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { answered, deleteRecord, type RecordWriter } from '../records/index.ts';
 import { finishedRunKey } from './names.ts';
 
-/** The outputs of its steps, then the run itself. What is gone already is no error. */
+/** The outputs of its steps, then the run itself. A missing record is no error. */
 export async function removeFinishedRun(
   writer: RecordWriter,
   hostUid: HostUid,

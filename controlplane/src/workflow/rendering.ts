@@ -9,25 +9,25 @@ import {
 import type { HostRequest } from '../host/index.ts';
 import { templateHostOf } from './templates/index.ts';
 
-/** A template as it is kept. */
+/** A template in stored form. */
 export interface TemplateText {
   readonly source: string;
   /** SHA-256 of the source, lower-case hex. */
   readonly digest: string;
 }
 
-/** What the host is asked to start. */
+/** The order to the host. */
 export type StartOrder = Extract<HostRequest, { kind: 'workflow' }>;
 
 export type Rendering =
   | { readonly kind: 'ok'; readonly order: StartOrder }
-  /** Why nothing can be run, with line and column where there is one. */
+  /** Why nothing can be run, with line and column where known. */
   | { readonly kind: 'bad'; readonly text: string };
 
-/** Problems that a text tells; the rest are counted. */
+/** The most problems in a text; the rest are counted. */
 const problemsToldMax = 5;
 
-/** What the run would do on the host, or why it cannot run. */
+/** The order for the host, or why the template cannot run. */
 export function renderRun(
   templateId: string,
   template: TemplateText | undefined,

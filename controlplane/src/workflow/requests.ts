@@ -1,11 +1,11 @@
 /**
- * Creating, running and changing workflows: each is a compare-and-set on one record, and then a
- * look, so that what is answered is what came of it.
+ * Creating, running and changing workflows: each is a compare-and-set on one record, followed by a
+ * look, so that the response shows the result.
  *
  * Invariants:
- * 1. A run that could not start for somebody else's sake is refused at once, never queued silently;
- *    what may be pending waits for its template, for its switch, or as part of a batch.
- * 2. A request id that was applied before answers the same and changes nothing.
+ * 1. A run that cannot start because the host is held is refused at once, never queued silently. A
+ *    run may be pending only for its template, for its switch, or as part of a batch.
+ * 2. A repeated request id gets the same response and changes nothing.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -31,7 +31,7 @@ import { existingWorkflow, lookedAt, type RequestDependencies, readWorkflow } fr
 import { acceptRun, dropRuns, isOpen, latestRun, type RunOrder, withRequestId } from './record.ts';
 import { finishedRuns } from './surroundings.ts';
 
-/** Workflows that one host may have. */
+/** The most workflows of one host. */
 const workflowsMax = 256;
 
 const schema = wire.WorkflowRecordSchema;
@@ -60,7 +60,7 @@ export async function createWorkflow(
   return startedOrTakenBack(deps, id, record, by.requestId, { isNew: true });
 }
 
-/** The workflow with its next run; a plan is compared by the host, in the pass that starts it. */
+/** The workflow with its next run; the host compares a plan in the pass that starts the run. */
 export async function runWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
@@ -73,7 +73,7 @@ export async function runWorkflow(
     await refuseStart(deps.store, id, host);
     await refuseUnknownPlan(deps, host, planHash);
     if (isOpen(latestRun(record))) {
-      // Its host has ended it already: that is written down before another one takes its place.
+      // Its host has already ended the old run: that is written before a new run replaces it.
       await lookedAt(deps, id);
       return undefined;
     }
@@ -84,7 +84,7 @@ export async function runWorkflow(
   });
 }
 
-/** Changes the record as `change` says, which throws what refuses it. */
+/** Changes the record by `change`, which throws the refusal. */
 export async function changeWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
@@ -100,7 +100,7 @@ export async function changeWorkflow(
   });
 }
 
-/** A workflow without runs. Its numbers go on where those of a deleted one of its name ended. */
+/** A workflow without runs. Its numbers continue after those of a deleted workflow of its name. */
 export async function newWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
@@ -131,7 +131,7 @@ async function numbersUsed(
   const runs = [
     ...(await finishedRuns(store, host.host?.uid ?? '')),
     ...(present ? [present] : []),
-    // What has just been displaced outlives the deletion of its workflow there.
+    // Runs that were just displaced survive the deletion of their workflow there.
     ...host.finishedRuns,
   ];
   const numbers = runs
@@ -141,7 +141,7 @@ async function numbersUsed(
   return numbers.reduce((most, number) => (number > most ? number : most), 0n);
 }
 
-/** The order that a person gives for the next run. */
+/** A person's order for the next run. */
 export function orderOf(
   { workflow }: wire.WorkflowRecord,
   host: wire.HostRecord,
@@ -181,7 +181,7 @@ export async function refuseStart(
   if (found !== undefined) throw hostRefused(found.reason, found.message, `hosts/${id.hostId}`);
 }
 
-/** Why a host gets no further workflow; undefined: it may have one more. */
+/** Why a host may not have another workflow; undefined: it may. */
 export async function whyAboveLimit(
   store: StateStore,
   { hostId }: WorkflowId,
@@ -191,7 +191,7 @@ export async function whyAboveLimit(
   return `hosts/${hostId} has ${entries.length} workflows; at most ${workflowsMax} are kept.`;
 }
 
-/** The workflow that the same request made before; any other one is in the way. */
+/** The workflow that an earlier try of the same request made; any other one is a conflict. */
 function sameWorkflow(
   { record, revision }: WorkflowSnapshot,
   id: WorkflowId,
@@ -204,7 +204,7 @@ function sameWorkflow(
   );
 }
 
-/** A run that was just accepted and that the host refuses is not kept: that is the answer. */
+/** A just accepted run that the host refuses is removed again: the refusal is the response. */
 export async function startedOrTakenBack(
   deps: RequestDependencies,
   id: WorkflowId,
@@ -216,7 +216,7 @@ export async function startedOrTakenBack(
   return untilWritten(workflowName(id), async () => {
     const looked = await lookedAt(deps, id);
     if (refusedRun(looked.record, number) === undefined) return looked;
-    // Another look may be asking the host right now: what it answers counts.
+    // Another look may be sending the order right now: its result counts.
     const message = await deps.workflows.inTurn(id, () =>
       takeBack(deps, id, { number, requestId, isNew }),
     );
@@ -231,7 +231,7 @@ interface TakenBack {
   readonly isNew: boolean;
 }
 
-/** Why the run was refused that is there no more; undefined: it has moved on, and stays. */
+/** Why the removed run was refused; undefined: it has advanced, and stays. */
 async function takeBack(
   deps: RequestDependencies,
   id: WorkflowId,
@@ -249,7 +249,7 @@ async function takeBack(
   return written.kind === 'conflict' ? undefined : (run.waiting?.message ?? '');
 }
 
-/** The latest run, when it is this one and the host does not take it now. */
+/** The latest run, when it is this one and the host does not accept it now. */
 function refusedRun(record: wire.WorkflowRecord, number: bigint | undefined) {
   const run = latestRun(record);
   if (run?.number !== number || run?.state !== WorkflowRunState.PENDING) return undefined;

@@ -1,4 +1,4 @@
-/** Which workflows there are, by host, and whether each had something under way when seen last. */
+/** The existing workflows, by host, and whether each had an open run when last seen. */
 import type { HostId } from '@rackwright/messages';
 import type { WorkflowId } from './names.ts';
 
@@ -29,12 +29,12 @@ export class SeenWorkflows {
     }
   }
 
-  /** Of one host: by template, whether something was under way. */
+  /** For one host: by template, whether a run was open. */
   ofHost(hostId: HostId): ReadonlyMap<string, boolean> {
     return this.#byHost.get(hostId) ?? none;
   }
 
-  /** Those that had something under way. */
+  /** Those that had an open run. */
   open(): WorkflowId[] {
     return [...this.#all()].filter(([, open]) => open).map(([id]) => id);
   }

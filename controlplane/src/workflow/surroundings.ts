@@ -1,4 +1,4 @@
-/** Gathers what a decision about one workflow follows from. */
+/** Reads the inputs of a decision about one workflow. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type HostUid, type Run, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
@@ -11,7 +11,7 @@ import { isOpen, latestRun } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
 import { readTemplate } from './templates/index.ts';
 
-/** What gathering needs. */
+/** The dependencies of reading them. */
 export interface SurroundingsSource {
   readonly store: StateStore;
   readonly clock: { nowMs(): number };
@@ -23,7 +23,7 @@ export async function gatherSurroundings(
   id: WorkflowId,
 ): Promise<DecisionContext & { readonly hostRevision: number }> {
   const { store } = deps;
-  // The owner first: one that is made anew meanwhile is another, told by its uid.
+  // The owner first: a new one of the same name is a different one, by its uid.
   const ownerGone = await isOwnerGone(store, record);
   const [kept, facts, template] = await Promise.all([
     readShared(store, wire.HostRecordSchema, storeKey('hosts', id.hostId)),
@@ -47,7 +47,7 @@ export async function gatherSurroundings(
   };
 }
 
-/** A plan that is gone starts nothing: what it said cannot be compared any more. */
+/** A missing plan starts nothing: its content cannot be compared any more. */
 function withPlan(
   rendering: Rendering,
   { planHash, planReason }: wire.WorkflowRecord,
@@ -71,11 +71,11 @@ async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Prom
   if (batchId === undefined || !isOpen(latestRun(record))) return false;
   const kept = await readShared(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
   if (kept?.record.workflowBatch?.uid !== record.ownerUid) return true;
-  // A batch that wants it no more owns it no more.
+  // A batch that no longer wants it does not own it.
   return !hasSlot(kept.record, record.workflow?.status?.hostUid ?? '');
 }
 
-/** The runs of a host that have ended and are kept. */
+/** The stored finished runs of a host. */
 export async function finishedRuns(store: StateStore, hostUid: HostUid): Promise<Run[]> {
   if (hostUid === '') return [];
   const { entries } = await answered(store.list(storeKey('runs', hostUid)));

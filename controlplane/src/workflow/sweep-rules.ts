@@ -1,9 +1,9 @@
 /**
- * What the sweeper takes away, as pure rules (DESIGN §6): of runs that have ended the last N stay;
- * one that timed out goes once its line stands in the host's timeline, for nothing more is to be
- * learnt from it; what is pending goes with its owner (`decide.ts`).
+ * What the sweeper removes, as pure rules (DESIGN §6). The last N finished runs stay. A run that
+ * timed out is removed once its line is in the host's timeline, because it has no further
+ * information. A pending run is removed with its owner (`decide.ts`).
  *
- * Must not: take away what is open, or what a record that is kept still names.
+ * Must not: remove an open run, or one that a stored record still names.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -17,11 +17,11 @@ import {
 import { presentRun } from './decide.ts';
 import { hostRunOf, keptRuns, runsKeptMax } from './record.ts';
 
-/** When is swept; each may be replaced in the configuration. */
+/** The times of sweeps; each may be overridden in the configuration. */
 export interface SweepTiming {
   /** How often everything is swept. */
   readonly sweepIntervalMs: number;
-  /** How long a run that timed out can be looked at before it is swept. */
+  /** How long a run that timed out is shown before it is swept. */
   readonly timedOutShownMs: number;
 }
 
@@ -34,7 +34,7 @@ interface SweptAt extends Pick<SweepTiming, 'timedOutShownMs'> {
   readonly nowMs: number;
 }
 
-/** The runs of a workflow that go, by number. */
+/** The runs of a workflow to remove, by number. */
 export function runsToDrop(
   record: wire.WorkflowRecord,
   host: wire.HostRecord,
@@ -51,7 +51,7 @@ export function runsToDrop(
   return new Set(gone.map(({ number }) => number));
 }
 
-/** The finished runs of a host that go; `workflows` are the host's own, as they are now. */
+/** The finished runs of a host to remove; `workflows` are the host's present ones. */
 export function finishedToRemove(
   runs: readonly Run[],
   workflows: readonly wire.WorkflowRecord[],
@@ -73,7 +73,7 @@ export function finishedToRemove(
   });
 }
 
-/** The host's record says that the run has ended, and so does its timeline for ever after. */
+/** The host's record shows that the run has ended, so its timeline has it permanently. */
 function lineStands(host: wire.HostRecord, number: bigint): boolean {
   const present = presentRun(host);
   if (present === undefined) return host.runCount >= number;

@@ -1,16 +1,15 @@
 /**
- * The sweeper: carries out the rules of `sweep-rules.ts` once for everything, then from time to
- * time for the hosts that have changed, and for a host as soon as it is gone.
+ * The sweeper: applies the rules of `sweep-rules.ts` once to everything, then at intervals to the
+ * hosts that have changed, and to a host as soon as it is removed.
  *
  * Invariants:
- * 1. Everything that it does may be repeated, raced and cut short anywhere; what is missing is no
- *    error.
- * 2. It looks at what may go before it looks at what keeps it: what it finds without an owner has
- *    none.
- * 3. Nothing of a host that is there is removed, whatever was heard of it: that is asked of the
- *    store after what may go was found.
- * 4. A pass costs what has changed since the last one, however many hosts there are. What needs
- *    time alone to go is looked at again in each pass. Everything is read at the start, and once
+ * 1. Every action may be repeated, raced and interrupted anywhere; a missing record is no error.
+ * 2. It reads a candidate before it reads its owner: so a candidate that has no owner then never
+ *    gets one.
+ * 3. Nothing of an existing host is removed: the store is asked for the host after the candidate
+ *    was found, whatever this replica has heard.
+ * 4. A pass costs as much as has changed since the last one, for any number of hosts. Candidates
+ *    that only need time are checked again in each pass. Everything is read at the start, and once
  *    in `passesToAll` passes, a page at a time.
  */
 import { fromBinary } from '@bufbuild/protobuf';
@@ -62,22 +61,22 @@ export interface SweeperDependencies
 /** Records below these belong to one host, by its uid. */
 const collectionsOfHosts = ['runs', 'stepOutputs'] as const;
 
-/** A host that went while this was running. */
+/** A host that was removed while this was running. */
 interface Gone {
   readonly hostId: HostId;
-  /** Passes that have seen to it. */
+  /** Passes that have handled it. */
   readonly passes: number;
 }
 
-/** Passes that look after a host that went: one may fall into the turn that was cut off. */
+/** Passes for a removed host: one of them may itself be interrupted. */
 const passesForGone = 2;
-/** Passes until everything is read again, for what no change has told: about a day. */
+/** Passes until everything is read again, to find missed changes: about a day. */
 const passesToAll = 144;
 
 export class Sweeper {
   readonly #deps: SweeperDependencies;
   readonly #timing: SweepTiming;
-  /** Ids of hosts that have changed, or whose workflows have, since they were swept. */
+  /** Ids of hosts that have changed, or whose workflows have, since their last sweep. */
   #changed = new Set<string>();
   #isFirst = true;
   #passes = 0;
@@ -91,14 +90,14 @@ export class Sweeper {
     this.#timing = deps.sweep ?? defaultSweepTiming;
   }
 
-  /** Sweeps what went while nobody was here, then goes on. */
+  /** Sweeps records of hosts that were removed earlier, then goes on. */
   async start(): Promise<void> {
     const { following, fleetView } = this.#deps;
     const { signal } = this.#stopping;
     await fleetView.start();
     fleetView.onChange((before, after) => this.#hostChanged(before, after), signal);
     const workflows: Follower = {
-      // The first listing is of what is swept at the start.
+      // The first listing is covered by the sweep at the start.
       listed: ({ entries }) => {
         if (!this.#isFirst) for (const { key } of entries) this.#workflowChanged(key);
       },
@@ -114,7 +113,7 @@ export class Sweeper {
     this.#next?.();
   }
 
-  /** One pass over what has changed, and over what was written late for hosts that went. */
+  /** One pass over changed hosts, and over late writes of removed hosts. */
   async sweep(): Promise<void> {
     this.#passes += 1;
     if (this.#passes % passesToAll === 0) return this.sweepAll();
@@ -132,7 +131,7 @@ export class Sweeper {
     }
   }
 
-  /** Everything, also what hosts left that are there no more: what is below a uid nobody has. */
+  /** Everything, including records of removed hosts: those below a uid that no host has. */
   async sweepAll(): Promise<void> {
     const { store, clock } = this.#deps;
     await this.#sweepLate();
@@ -156,7 +155,7 @@ export class Sweeper {
     }
   }
 
-  /** (2), (3): whose host is there now keeps it. */
+  /** (2), (3): the records of an existing host stay. */
   async #removeOfNobody(
     unknown: ReadonlyMap<string, readonly Pick<Entry, 'key' | 'revision'>[]>,
   ): Promise<void> {
@@ -174,7 +173,7 @@ export class Sweeper {
     }
   }
 
-  /** Whether something of the host goes once time has passed. */
+  /** Returns whether something of the host is removable after some time. */
   async #sweepHost(hostId: HostId): Promise<boolean> {
     const { store } = this.#deps;
     const uid = uidOf(this.#deps.fleetView.row(hostId)) ?? '';
@@ -184,7 +183,7 @@ export class Sweeper {
     return (await this.#sweepRuns(hostId, uid, runs)) || ofWorkflows;
   }
 
-  /** The workflows of one host. Whether something of them goes once time has passed. */
+  /** The workflows of one host. Returns whether something of them is removable after some time. */
   async #sweepWorkflows(hostId: HostId, entries: readonly Entry[]): Promise<boolean> {
     if (entries.length === 0) return false;
     const { store, workflows } = this.#deps;
@@ -197,7 +196,7 @@ export class Sweeper {
       const record = sharedRecordOf(store, wire.WorkflowRecordSchema, entry);
       const hasOwner = host?.host?.uid === record.workflow?.status?.hostUid;
       const isOwned = host !== undefined && hasOwner;
-      // The loop takes away what has no owner: the host's, and a pending run's.
+      // The loop removes a workflow without an owner: that of the host, and that of a pending run.
       if (!isOwned || isOpen(latestRun(record))) {
         workflows.wake(id);
         again = true;
@@ -216,11 +215,11 @@ export class Sweeper {
     if (numbers.size === 0) return;
     const next = dropRuns(kept.record, numbers);
     const schema = wire.WorkflowRecordSchema;
-    // Whoever was faster is swept the next time.
+    // After a conflict it is swept the next time.
     await writeRecord(this.#deps, schema, workflowKey(id), next, kept.revision);
   }
 
-  /** Of a host's finished runs. Whether one of them goes once time has passed. */
+  /** For a host's finished runs. Returns whether one of them is removable after some time. */
   async #sweepRuns(hostId: HostId, uid: HostUid, runs: readonly Run[]): Promise<boolean> {
     if (!mayGo(runs)) return false;
     const { store } = this.#deps;
@@ -239,7 +238,7 @@ export class Sweeper {
     return { nowMs: this.#deps.clock.nowMs(), timedOutShownMs: this.#timing.timedOutShownMs };
   }
 
-  /** What cannot be read is there; nothing is known of it. */
+  /** An unreadable record exists, but nothing is known of it. */
   #hostChanged(before: FleetRow | undefined, after: FleetRow | undefined): void {
     const { hostId = '' } = after ?? before ?? {};
     this.#changed.add(hostId);
@@ -256,7 +255,7 @@ export class Sweeper {
     if (hostId !== undefined) this.#changed.add(hostId);
   }
 
-  /** Another replica's turn may have written what belongs to a host after that was removed here. */
+  /** A pass of another replica may have written records of a host after they were removed here. */
   async #sweepLate(): Promise<void> {
     for (const [uid, { hostId, passes }] of [...this.#gone]) {
       const isThere = await this.#removeAllOf(uid, hostId);
@@ -266,7 +265,10 @@ export class Sweeper {
     }
   }
 
-  /** What a host left; true: it left nothing, for it is there (3). A uid keeps its host id. */
+  /**
+   * Removes the records of a host; true: the host exists, so nothing may be removed (3). A uid
+   * keeps its host id.
+   */
   async #removeAllOf(uid: HostUid, hostId: HostId): Promise<boolean> {
     const { store } = this.#deps;
     const left: Entry[] = [];
@@ -296,12 +298,14 @@ export class Sweeper {
   }
 }
 
-/** Undefined of a host that is not there, or whose record cannot be read. */
+/** Undefined for an absent host, or an unreadable record. */
 function uidOf(row: FleetRow | undefined): string | undefined {
   return row?.kind === 'host' ? row.uid : undefined;
 }
 
-/** Whether the rules may take any of a host's runs: for most hosts nothing else need be read. */
+/**
+ * Whether the rules may remove any of a host's runs: for most hosts nothing else has to be read.
+ */
 function mayGo(runs: readonly Run[]): boolean {
   const counts = new Map<RunKind, number>();
   return runs.some(({ kind, outcome }) => {

@@ -1,4 +1,4 @@
-/** Workflows and their runs as people see them: the record joined with what the host says. */
+/** Workflows and their runs for people: the record joined with data of the host. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
   asWorkflowRunNumber,
@@ -20,17 +20,17 @@ import { hostRunOf, isOpen, joined, latestRun } from './record.ts';
 import { renderRun } from './rendering.ts';
 import { readTemplate } from './templates/index.ts';
 
-/** What a view is read from. */
+/** The dependencies of a view. */
 export interface ViewSource {
   readonly store: StateStore;
 }
 
-/** Whether the record is of this very host; one of an earlier host of its name is nobody's. */
+/** Whether the record belongs to this particular host, and not to an earlier one of its name. */
 export function belongsTo(record: wire.WorkflowRecord, host: Host | undefined): boolean {
   return host !== undefined && record.workflow?.status?.hostUid === host.uid;
 }
 
-/** The workflow with its latest run and what keeps it from being run; the etag is the caller's. */
+/** The workflow with its latest run and what keeps it from running; the caller adds the etag. */
 export async function presentWorkflow(
   source: ViewSource,
   id: WorkflowId,
@@ -46,7 +46,7 @@ export async function presentWorkflow(
   return shown;
 }
 
-/** A run with the host's run that carries it, where that is known. */
+/** A run with the host's run for it, where that is known. */
 export async function presentRunOf(
   store: StateStore,
   run: WorkflowRun,
@@ -55,7 +55,7 @@ export async function presentRunOf(
   const carrier = carrierOf(run, host, []) ?? (await finishedRun(store, run, host));
   if (carrier === undefined) return withoutCarrier(run);
   if (isOpen(run)) return joined(run, carrier);
-  // A run that has ended here stays as it ended (R7): the host's only adds its steps.
+  // A run that has ended here stays as it ended (R7): the host's run only adds its steps.
   const shown = clone(WorkflowRunSchema, run);
   shown.run = carrier;
   return shown;
@@ -82,7 +82,7 @@ async function finishedRun(
   return found !== undefined && carries(found, run) ? found : undefined;
 }
 
-/** Why the template does not fit as it is now; empty: it does. */
+/** Why the template does not fit now; empty: it does. */
 async function whyNotRunnable(
   source: ViewSource,
   id: WorkflowId,

@@ -1,15 +1,15 @@
 /**
- * Makes the calls of webhook steps. Whether one may be made at all was decided before
- * (`steps/reach.ts`); what follows from its result is the host engine's.
+ * Makes the calls of webhook steps. Whether a call is permitted was decided before
+ * (`steps/reach.ts`); the host engine acts on its result.
  *
  * Invariants:
- * 1. The receiver sees the id of the attempt as `Idempotency-Key`: of a call that is made again,
- *    because nobody can tell whether it arrived, it can know the first one.
- * 2. A redirect is not followed: what was allowed is the URL, not wherever its receiver points.
- * 3. An internal address is called only where the fleet allows it (`steps/webhook-call.ts`).
- * 4. Time, request, answer and calls at once are bounded; what is sent is logged nowhere.
- * 5. Secrets of headers are looked up for the call alone. An answer that repeats one is kept
- *    without it.
+ * 1. The receiver gets the id of the attempt as `Idempotency-Key`. A call whose arrival is unknown
+ *    is repeated, and the receiver can recognize it.
+ * 2. A redirect is not followed: the URL is permitted, not every target of its receiver.
+ * 3. An internal address is called only where the fleet permits it (`steps/webhook-call.ts`).
+ * 4. Time, request, response and parallel calls are bounded; what is sent is never logged.
+ * 5. Secrets of headers are read only for the call. A response that repeats one is stored without
+ *    it.
  */
 import { create } from '@bufbuild/protobuf';
 import { Masking, maskText, type OperationId, StepExitSchema } from '@rackwright/messages';
@@ -22,11 +22,11 @@ export interface WebhookParts {
   readonly web: WebClient;
   readonly clock: Clock;
   readonly log: Log;
-  /** Internal addresses that the fleet lists; without it there are none. */
+  /** Internal addresses that the fleet lists; missing: there are none. */
   readonly internalAddresses?: () => Promise<readonly string[]>;
   /**
-   * User name and password of a credential; undefined when there is none. May reject: with
-   * `OutOfBounds` for good.
+   * User name and password of a credential; undefined when it does not exist. May reject;
+   * `OutOfBounds` is permanent.
    */
   readonly openCredential?: (
     name: string,
@@ -40,7 +40,7 @@ interface OpenedCredential {
   readonly password: string;
 }
 
-/** Longest time for one call, whatever the step has left. */
+/** The longest time for one call, whatever time the step has left. */
 const callTimeoutMs = 60_000;
 const callsAtOnceMax = 64;
 const requestBytesMax = 64 * 1024;
@@ -49,7 +49,7 @@ const headersMax = 32;
 const headerCharactersMax = 4_096;
 const lastOutputCharactersMax = 512;
 
-/** Calls webhooks of this control plane, each id once at a time. */
+/** Makes the webhook calls of this control plane, each id once at a time. */
 export function createWebhookCaller(parts: WebhookParts): CallWebhook {
   const { log } = parts;
   const underWay = new Set<string>();
@@ -59,7 +59,7 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
     const tell = (result: CallResult): Promise<void> =>
       answer(result).then(
         () => log.info({ operation: id, result: result.kind }, 'webhook called'),
-        // It is asked for again once the store is back, and answers then.
+        // It is called again once the store is available, and then reports the result.
         (error: unknown) => log.warn({ operation: id }, 'not recorded', error),
       );
     if (underWay.size >= callsAtOnceMax) {
@@ -74,7 +74,7 @@ export function createWebhookCaller(parts: WebhookParts): CallWebhook {
         return { kind: 'failed', type: 'internal', message: 'the call could not be made' };
       })
       .then(tell)
-      // Until its result is recorded: a look at the host meanwhile asks for it again.
+      // Until its result is recorded: a reconcile of the host in between calls this again.
       .finally(() => underWay.delete(id));
   };
 }
@@ -131,7 +131,7 @@ async function secretHeaders(
   return { kind: 'found', headers, hidden };
 }
 
-/** Invariant 5, for what is not the answer itself. */
+/** Invariant 5, for texts other than the response itself. */
 function withoutSecrets(result: CallResult, hidden: readonly string[]): CallResult {
   if (result.kind === 'complete' || hidden.length === 0) return result;
   return { ...result, message: maskText(result.message, hidden) };
@@ -162,7 +162,7 @@ async function send(
     : { kind: 'transientError', message };
 }
 
-/** Statuses of 4xx that may pass by themselves: too slow, too early, too often. */
+/** Statuses of 4xx that may pass with time: too slow, too early, too often. */
 const mayPass: ReadonlySet<number> = new Set([408, 425, 429]);
 
 function judge({ status, headers }: WebAnswer, output: CallOutput, origin: string): CallResult {
@@ -181,7 +181,7 @@ function judge({ status, headers }: WebAnswer, output: CallOutput, origin: strin
   return { kind: 'failed', type: 'exitCode', message, output };
 }
 
-/** What it answered, as far as it is kept; a body that breaks off changes no status. */
+/** The stored part of the response; a body that breaks off changes no status. */
 async function outputOf(answer: WebAnswer, hidden: readonly string[]): Promise<CallOutput> {
   const parts: Uint8Array[] = [];
   const masking = new Masking(hidden);
@@ -193,11 +193,11 @@ async function outputOf(answer: WebAnswer, hidden: readonly string[]): Promise<C
       if (bytes >= answerBytesMax) break;
     }
   } catch {
-    // What came before is what there is.
+    // The part that has arrived is used.
   } finally {
     answer.close();
   }
-  // What may be the beginning of a secret that was cut off is not kept.
+  // A possible start of a secret that was cut off is not kept.
   if (bytes <= answerBytesMax) parts.push(masking.end());
   const tail = Buffer.concat(parts).subarray(0, answerBytesMax);
   const exit = create(StepExitSchema, {
@@ -233,7 +233,7 @@ export function webhookRequest(
   return { method, url, headers: { ...type, ...headers, ...own }, body: bytes };
 }
 
-/** Of the connection, or our own. */
+/** Headers of the connection, or our own. */
 const refusedHeaders =
   /^(host|content-length|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|idempotency-key|proxy-.*)$/;
 

@@ -1,7 +1,7 @@
 /**
- * CredentialService: secrets go in, sealed, and never come out.
+ * CredentialService: passwords are stored sealed and are never returned.
  *
- * Must not: log, answer or keep a password.
+ * Must not: log, return or keep a password.
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -50,9 +50,9 @@ import { isUnscoped } from '../index.ts';
 const usernameCharsMax = 64;
 const passwordCharsMax = 256;
 const updatablePaths = ['username', 'password', 'bmc_networks', 'racks'];
-/** Networks, and racks, that one credential may name. */
+/** The most networks, and racks, that one credential may name. */
 const boundsMax = 64;
-/** Hosts named in a refusal to delete their credential. */
+/** The most hosts that a refusal to delete their credential names. */
 const hostsNamedMax = 5;
 
 /** The service over these dependencies. */
@@ -81,7 +81,7 @@ async function existing(deps: RpcDependencies, name: string) {
   return kept;
 }
 
-/** Refuses while the key that seals is not here: another replica takes it. */
+/** Refuses while this replica lacks the sealing key: another replica may serve the call. */
 function sealed(deps: RpcDependencies, name: string, version: bigint, password: string) {
   const { secrets } = deps.identity;
   if (secrets.canSeal) return secrets.seal(name, version, password);
@@ -109,7 +109,7 @@ function present(
   return shown;
 }
 
-/** Names no rack to whoever does not see that rack: `store` shows what the caller sees. */
+/** Names no rack to a caller that does not see the rack: `store` shows what the caller sees. */
 async function inSight(
   { store, principal }: RpcDependencies,
   credential: Credential,
@@ -142,8 +142,8 @@ async function createCredential(
   violations.throwIfAny();
   const name = `credentials/${credentialId}`;
   const time = timestampFromMs(deps.clock.nowMs());
-  // Above every version of a credential of this name that is gone: no version is ahead of the
-  // revision that it was written at, and agents drop what is older than what they have.
+  // Higher than every version of a deleted credential of this name: no version exceeds the revision
+  // at which it was written. Agents drop a version that is older than the one they have.
   const version = BigInt(await answered(deps.store.latestRevision())) + 1n;
   const record = create(wire.CredentialRecordSchema, {
     credential: {
@@ -171,7 +171,7 @@ async function createCredential(
   return present(deps, record, written.revision);
 }
 
-/** The credential that the same request made before; any other one is in the way. */
+/** The credential that an earlier try of the same request made; any other one is a conflict. */
 function sameCredential(
   deps: RpcDependencies,
   { record, revision }: { record: wire.CredentialRecord; revision: Revision },
@@ -195,7 +195,7 @@ async function updateCredential(
   return untilWritten(wanted.name, () => changeCredential(deps, request, wanted));
 }
 
-/** Undefined when another change was faster. */
+/** Undefined when another change was written first. */
 async function changeCredential(
   deps: RpcDependencies,
   request: UpdateCredentialRequest,
@@ -216,7 +216,7 @@ async function changeCredential(
   await refuseOutside(deps, next.credential);
   if (paths.some((path) => path === 'username' || path === 'password')) {
     const version = next.credential.version + 1n;
-    // Sealed anew in any case: the version is part of what is authenticated.
+    // Always sealed again: the authenticated data includes the version.
     const password = paths.includes('password')
       ? wanted.password
       : deps.identity.secrets.open(record).password;
@@ -295,7 +295,7 @@ async function specsWith(deps: RpcDependencies, credential: string) {
   );
 }
 
-/** A credential is not bound to less than the hosts that have it already. */
+/** The bounds of a credential must include every host that already uses it. */
 async function refuseOutside(deps: RpcDependencies, credential: Credential): Promise<void> {
   if (credential.bmcNetworks.length + credential.racks.length === 0) return;
   const outside = (await specsWith(deps, credential.name)).flatMap(({ hostId, spec }) => {
@@ -311,7 +311,7 @@ async function refuseOutside(deps: RpcDependencies, credential: Credential): Pro
   );
 }
 
-/** Where it may go. */
+/** Checks the networks and racks to which the password may be sent. */
 function checkBounds({ bmcNetworks, racks }: Credential, violations: Violations): void {
   const fields = { bmc_networks: bmcNetworks, racks } as const;
   for (const [field, items] of Object.entries(fields)) {
@@ -333,7 +333,7 @@ async function registriesWith(deps: RpcDependencies, credential: string): Promis
   return Object.keys(named).filter((registry) => named[registry] === credential);
 }
 
-/** Registries of images of hosts where it is shown, to a mirror of theirs as well. */
+/** Image registries of hosts, and their mirrors, that use the credential. */
 async function imageRegistriesWith(deps: RpcDependencies, credential: string): Promise<string[]> {
   const kept = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
   return (kept?.record.fleet?.spec?.registries ?? [])
@@ -341,7 +341,7 @@ async function imageRegistriesWith(deps: RpcDependencies, credential: string): P
     .map(({ registry }) => registry);
 }
 
-/** Sinks of events for which it signs. */
+/** Event sinks that sign with the credential. */
 async function sinksWith({ store }: RpcDependencies, credential: string): Promise<string[]> {
   const { entries } = await answered(store.list('eventSinks'));
   return entries.flatMap(({ value }) => {
@@ -367,7 +367,7 @@ function checkUsername(username: string, violations: Violations): void {
   );
 }
 
-/** Says nothing of what the password is. */
+/** The message reveals nothing of the password. */
 function checkPassword(password: string, violations: Violations): void {
   const fits = password.length > 0 && password.length <= passwordCharsMax;
   if (fits && !controlCharacters.test(password)) return;

@@ -1,4 +1,4 @@
-/** Checks of a token that is to be made. */
+/** Validation of a token that is to be created. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type CreateTokenRequest, invalidArgument, Role, type Token } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -10,7 +10,7 @@ import { answered } from '../../records/index.ts';
 import { firstTokenId } from '../index.ts';
 
 const dayMs = 86_400_000;
-/** How long a token may hold. */
+/** The longest lifetime of a token. */
 const lifeDaysMax = 400;
 const purposeCharsMax = 200;
 const racksMax = 64;
@@ -26,7 +26,7 @@ export function requireTokenName(name: string): string {
   throw invalidArgument([{ field: 'name', description }]);
 }
 
-/** Throws `invalidArgument` with all that is wrong. */
+/** Throws `invalidArgument` with every violation. */
 export async function checkToken(
   deps: RpcDependencies,
   { tokenId, requestId }: CreateTokenRequest,

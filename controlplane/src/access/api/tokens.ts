@@ -2,9 +2,9 @@
  * AccessService: operators' tokens, and who the caller is.
  *
  * Invariants:
- * 1. The secret of a token is in the answer that makes it, and nowhere else.
- * 2. Somebody unscoped is always left who may make tokens: the last one is not deleted, whoever
- *    deletes at once. That people still have what they were given, nobody knows.
+ * 1. The secret of a token is returned once, when the token is created, and is kept nowhere else.
+ * 2. Some unscoped caller that may create tokens always remains: even concurrent deletions do not
+ *    remove the last one. Whether its holder still has the secret is not known.
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -57,9 +57,9 @@ import {
 import { checkToken, requireTokenName } from './token-spec.ts';
 
 const schema = wire.TokenRecordSchema;
-/** As those of whom tokens and the identity provider tell. */
+/** The form of actors from tokens and from the identity provider. */
 const actorShape = /^(oidc|token|user):[^\s\p{Cc}]{1,128}$/u;
-/** Tokens that are kept at once, those that are over included. */
+/** The most tokens that are kept at once, including those that have ended. */
 const tokensMax = 2_000;
 
 interface Kept {
@@ -94,7 +94,7 @@ export function createAccessService(deps: RpcDependencies): BoundService {
   });
 }
 
-/** The first token has a record only once it was used. */
+/** The first token has a record only after its first use. */
 async function existing(deps: RpcDependencies, tokenId: string): Promise<Kept> {
   const kept = await readRecord(deps.store, schema, tokenKey(tokenId));
   if (kept === undefined && tokenId === firstTokenId) return { record: firstRecord(), revision: 0 };
@@ -180,8 +180,8 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
   throw failedPrecondition('TOO_MANY_TOKENS', message);
 }
 
-/** In the order of their names; those that were revoked are not listed. */
-/** By which pages are told apart; the first token may have no record. */
+/** Sorted by name; revoked tokens are not listed. */
+/** The position of a token in pages; the first token may have no record. */
 function placeOf({ token }: wire.TokenRecord): string {
   return storeKey(...(token?.name ?? 'tokens/0').split('/'));
 }
@@ -252,17 +252,17 @@ async function endSessions(deps: RpcDependencies, { actor, reason }: EndSessions
   return { ended };
 }
 
-/** Said of the very text of the token, for as long as there is a store. */
+/** Recorded under the hash of the token's text, and kept as long as the store exists. */
 async function revokeFirst(deps: RpcDependencies, record: wire.TokenRecord): Promise<void> {
   const { adminTokenSha256 } = deps.identity;
   record.secretSha256 = Buffer.from(adminTokenSha256, 'hex');
-  // Whoever was faster has said the same.
+  // On a conflict, another writer has recorded the same revocation.
   await writeRecord(deps, schema, revokedFirstKey(adminTokenSha256), record, 'absent');
 }
 
 /**
- * Invariant 2, when several are deleted at once: each says first what it deletes, in the one record
- * that all of them change, and counts what others have said.
+ * Keeps invariant 2 under concurrent deletions. Each deletion first announces itself in one record
+ * that all of them change, and counts the announcements of the others.
  */
 async function announceDeletion(
   deps: RpcDependencies,
@@ -290,10 +290,10 @@ async function announceDeletion(
 }
 
 const deletionsKey = storeKey('access', 'deletions');
-/** A deletion that did not come to its end counts for so long as if it had. */
+/** For this time an announced deletion that has not finished counts as done. */
 const announcedMs = 600_000;
 const announcedMax = 256;
-/** Rounds that may be lost to others that announce; each of them is lost to one that did. */
+/** The most retries after conflicts; each conflict means that another announcement succeeded. */
 const announceRoundsMax = 64;
 
 function endsMs({ time }: wire.TokenDeletionRecord): number {
@@ -309,13 +309,13 @@ function isFullAdmin({ token }: wire.TokenRecord): boolean {
   return token?.role === Role.ADMIN && isUnscoped(scopeOf(token));
 }
 
-/** By its secret; the first token may have had no record when its deletion began. */
+/** Compared by secret: the first token may have had no record when its deletion began. */
 function isOf({ token, secretSha256 }: wire.TokenRecord, deletion: wire.TokenDeletionRecord) {
   const isSame = Buffer.from(deletion.secretSha256).equals(secretSha256);
   return deletion.token === token?.name && (isSame || deletion.secretSha256.length === 0);
 }
 
-/** It came to its end: its token says so itself. */
+/** Whether the deletion has finished: the token's own record shows it. */
 function isDone(deletion: wire.TokenDeletionRecord, tokens: readonly Kept[]): boolean {
   return tokens.some(({ record }) => record.revokeTime !== undefined && isOf(record, deletion));
 }

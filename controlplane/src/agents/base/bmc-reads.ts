@@ -1,9 +1,9 @@
 /**
- * Questions to BMCs that wait for their agents: asked of the session of the rack that is connected
- * here, answered once, kept nowhere.
+ * Questions to BMCs that wait for their agents. A question goes to the session of the rack that is
+ * connected to this replica, is answered once, and is stored nowhere.
  *
- * 1. Only the rack that was asked answers, and only for the host that it was asked about.
- * 2. Bounded in number and in time; who has gone is not waited for.
+ * 1. Only the rack that was asked may answer, and only for the host in question.
+ * 2. Number and time are bounded; a question whose caller has gone ends.
  * 3. The secret goes to the agent before the question (`bmc-secret.ts`).
  */
 import { create } from '@bufbuild/protobuf';
@@ -14,12 +14,12 @@ import type { SessionRegistry } from '../../host/index.ts';
 import type { Vault } from '../../secrets/index.ts';
 import { giveBmcSecret } from './bmc-secret.ts';
 
-/** Longest wait; the agent gives up earlier by itself. */
+/** Longest wait; the agent's own timeout is shorter. */
 export const readWaitMs = 170_000;
 export const readsMax = 512;
 export const readsPerRackMax = 16;
 
-/** `credentialVersion` of its BMC is filled in as the secret is opened. */
+/** `credentialVersion` of its BMC is filled in when the secret is opened. */
 export type BmcQuestion = Omit<agent.ReadBmc, '$typeName' | '$unknown' | 'id'> & {
   readonly bmc: agent.BmcAccess;
 };
@@ -28,12 +28,12 @@ export type BmcReadResult =
   | { readonly kind: 'answered'; readonly read: agent.BmcRead }
   /** No agent of the rack is connected here. */
   | { readonly kind: 'noAgent' }
-  /** It does not know how to read that. */
+  /** The agent does not support this question. */
   | { readonly kind: 'agentCannot' }
-  /** The secret may not go there, or does not open; for people. */
+  /** The secret may not be sent there, or does not open; for people. */
   | { readonly kind: 'noSecret'; readonly message: string }
   | { readonly kind: 'tooMany'; readonly waiting: number }
-  /** The agent went away, said nothing in time, or the caller has gone. */
+  /** The agent disconnected or did not answer in time, or the caller has gone. */
   | { readonly kind: 'noAnswer' };
 
 export interface BmcReadsDependencies extends Vault {
@@ -58,7 +58,7 @@ export class BmcReads {
     deps.registry.onChange((rackId) => this.#gone(rackId));
   }
 
-  /** Resolves when the answer has come, or none will. */
+  /** Resolves when the answer has come, or none will come. */
   async ask(rackId: RackId, question: BmcQuestion, signal: AbortSignal): Promise<BmcReadResult> {
     const session = this.#deps.registry.sessionOf(rackId);
     if (session === undefined) return { kind: 'noAgent' };
@@ -107,7 +107,7 @@ export class BmcReads {
     return promise;
   }
 
-  /** The session of a rack has changed: its answers went with it. */
+  /** The session of a rack has changed: its answers are lost. */
   #gone(rackId: RackId): void {
     for (const waiting of [...this.#waiting.values()]) {
       if (waiting.rackId === rackId) waiting.end({ kind: 'noAnswer' });

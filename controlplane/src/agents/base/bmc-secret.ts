@@ -1,6 +1,6 @@
 /**
- * The secret of a BMC on its way to the agent that is to speak with it: only where it may go by
- * what its own record says, in a message of its own before what it is for, and on record.
+ * Sends the secret of a BMC to the agent that is to use it. The credential's own record must permit
+ * it. The secret goes in a message of its own, before the message that needs it, and is recorded.
  */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
@@ -15,12 +15,12 @@ export interface BmcSecretDependencies extends Vault {
 
 export type Given =
   | { readonly kind: 'given'; readonly version: bigint }
-  /** The secret may not go there, or does not open; for people. */
+  /** The secret may not be sent there, or does not open; for people. */
   | { readonly kind: 'noSecret'; readonly message: string }
-  /** Meanwhile the session has ended, or a newer one has opened. */
+  /** The session has ended, or a newer one has opened. */
   | { readonly kind: 'noAgent' };
 
-/** Sends it into this session. */
+/** Sends the secret into this session. */
 export async function giveBmcSecret(
   deps: BmcSecretDependencies,
   session: LiveSession,

@@ -1,13 +1,13 @@
 /**
- * Consoles of hosts on their way to people who look: asked of the session of the rack that is
- * connected here, passed on, kept nowhere.
+ * Consoles of hosts on their way to viewers. A view is requested from the session of the rack that
+ * is connected to this replica, is passed on, and is stored nowhere.
  *
- * 1. Only the rack that was asked is heard, and only for the host that it was asked about.
- * 2. Views are bounded, and so is what waits for a viewer. Who takes it too slowly loses the oldest
- *    bytes and is told how many; neither the agent nor another viewer waits for it.
- * 3. Taking is told to the agent once for each so many bytes, whoever is slow: that bounds what is
- *    under way, so that no report waits behind much of it.
- * 4. A view ends with the session that it was asked of.
+ * 1. Output counts only from the rack that was asked, and only for the host in question.
+ * 2. Views are bounded, and so is the output that waits for a viewer. A slow viewer loses the
+ *    oldest bytes and learns how many; neither the agent nor another viewer waits for it.
+ * 3. The agent gets an acknowledgement after each `tellTakenBytes`, also for a slow viewer. That
+ *    bounds the output in transit, so that no report waits behind much of it.
+ * 4. A view ends with the session from which it was requested.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -25,14 +25,14 @@ import { giveBmcSecret } from './bmc-secret.ts';
 
 export const viewsMax = 256;
 export const viewsPerRackMax = 16;
-/** Of one viewer. */
+/** The most output that waits for one viewer. */
 export const waitingBytesMax = 256 * 1024;
-/** Of one piece: an agent that sends more is not heard with it. */
+/** The largest piece of output: a larger one is dropped. */
 export const pieceBytesMax = 16 * 1024;
-/** After so many bytes the agent is told that they were taken. */
+/** After this many bytes the agent gets an acknowledgement. */
 const tellTakenBytes = 16 * 1024;
 
-/** `credentialVersion` of its BMC is filled in as the secret is opened. */
+/** `credentialVersion` of its BMC is filled in when the secret is opened. */
 export type ConsoleQuestion = Omit<agent.WatchConsole, '$typeName' | '$unknown' | 'id'> & {
   readonly bmc: agent.BmcAccess;
 };
@@ -50,7 +50,7 @@ export type Shown =
   | {
       readonly kind: 'output';
       readonly content: Uint8Array;
-      /** Missing right before it. */
+      /** Bytes that were lost directly before it. */
       readonly droppedBytes: bigint;
       readonly state: ConsoleState;
       readonly message: string;
@@ -60,9 +60,9 @@ export type Shown =
   | { readonly kind: 'gone' };
 
 export interface ConsoleView {
-  /** Undefined: the call has been given up. One call at a time. */
+  /** Undefined: the call was cancelled. One call at a time. */
   next(signal: AbortSignal): Promise<Shown | undefined>;
-  /** Nobody looks any more. */
+  /** The viewer has gone. */
   close(): void;
 }
 
@@ -71,7 +71,7 @@ export interface ConsoleViewsDependencies extends Vault {
   readonly audit: AuditSink;
 }
 
-/** What waits of an `agent.ConsoleOutput`. */
+/** Output of an `agent.ConsoleOutput` that waits. */
 type Piece = Extract<Shown, { readonly kind: 'output' }>;
 
 interface Viewer {
@@ -83,7 +83,7 @@ interface Viewer {
 export class ConsoleViews {
   readonly #deps: ConsoleViewsDependencies;
   readonly #viewers = new Map<string, Viewer>();
-  /** By session: bytes that it has brought, and how many of them were told as taken. */
+  /** By session: the bytes received, and how many of them were acknowledged. */
   readonly #taken = new WeakMap<LiveSession, { bytes: number; told: number }>();
   #next = 1;
 
@@ -104,7 +104,7 @@ export class ConsoleViews {
     const id = `${this.#next}`;
     this.#next += 1;
     const viewer = { session, hostUid: question.hostUid, waiting: new Waiting() };
-    // It counts from here on: many may ask at once.
+    // It counts from here on: many callers may ask at once.
     this.#viewers.set(id, viewer);
     const given = await giveBmcSecret(this.#deps, session, question.bmc);
     if (given.kind !== 'given') {
@@ -171,12 +171,12 @@ export class ConsoleViews {
   }
 }
 
-/** What waits for one viewer. Bounded; the oldest bytes make room. */
+/** Output that waits for one viewer. Bounded; the oldest bytes are dropped first. */
 class Waiting {
   readonly #pieces: Piece[] = [];
   #bytes = 0;
   #droppedBytes = 0n;
-  /** The last word among what was left out. */
+  /** The last state and message among the dropped pieces. */
   #word: Pick<Piece, 'state' | 'message'> | undefined;
   #end: Shown | undefined;
   #wake: () => void = () => undefined;
@@ -188,7 +188,7 @@ class Waiting {
     this.#wake();
   }
 
-  /** After what waits. */
+  /** Delivered after the waiting output. */
   end(shown: Shown): void {
     this.#end ??= shown;
     this.#wake();
@@ -233,7 +233,7 @@ class Waiting {
   }
 }
 
-/** Pieces that wait for one viewer; a serial port that tells byte by byte makes small ones. */
+/** Pieces that wait for one viewer; a serial port that sends single bytes makes small ones. */
 const piecesMax = 4_096;
-/** Of a word of the agent. */
+/** Of a message of the agent. */
 const messageCharactersMax = 1_024;

@@ -1,4 +1,4 @@
-/** What sessions need of the control plane around them. */
+/** What sessions need from the rest of the control plane. */
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
@@ -14,7 +14,7 @@ import type { SessionTiming } from './timing.ts';
 import type { SessionTrust } from './trust.ts';
 
 export interface SessionDependencies {
-  /** Without it machines that nobody knows get nothing. */
+  /** Without it unknown machines get nothing. */
   readonly discovery?: Pick<Discovery, 'policyFor' | 'report'>;
   readonly store: StateStore;
   /** Of the same store. */
@@ -26,17 +26,20 @@ export interface SessionDependencies {
   readonly registry: SessionRegistry;
   readonly hosts: Hosts;
   readonly timing: SessionTiming;
-  /** What agents shall believe, and whether they are who they were; without it nothing is said. */
+  /**
+   * Which authorities agents shall trust, and whether keys are still valid; without it agents get
+   * no bundle.
+   */
   readonly trust?: SessionTrust;
-  /** Takes what steps' programs write; without it that is left out. */
+  /** Takes the output of steps' programs; without it the output is dropped. */
   readonly stepLogs?: StepLogs;
-  /** Takes how far agents are with images that they fetch beforehand. */
+  /** Takes the progress of agents with images that they prefetch. */
   readonly prefetched?: PrefetchProgress;
-  /** Takes what agents have read of BMCs. */
+  /** Takes agents' answers about BMCs. */
   readonly bmcReads?: Pick<BmcReads, 'took'>;
-  /** Takes what consoles show. */
+  /** Takes the output of consoles. */
   readonly consoles?: Pick<ConsoleViews, 'took'>;
-  /** Who gives secrets away tells it there. */
+  /** Records each secret that is sent. */
   readonly audit?: AuditSink;
   /** Unset: answers are not timed. */
   readonly onAcknowledged?: AcknowledgementMeter;

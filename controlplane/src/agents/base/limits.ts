@@ -1,41 +1,41 @@
-/** What the configuration says of one rack; every other bound follows from it, or is fixed. */
+/** The configured limits of one rack; every other limit follows from them, or is fixed. */
 export interface RackLimits {
-  /** Messages that are read of one rack in a second. */
+  /** Messages that are read from one rack in a second. */
   readonly messagesPerSecond: number;
-  /** Bytes that are read of one rack in a second. */
+  /** Bytes that are read from one rack in a second. */
   readonly bytesPerSecond: number;
-  /** Discovered machines that one rack tells of in a minute. */
+  /** Discovered machines that one rack reports in a minute. */
   readonly discoveredPerMinute: number;
 }
 
-/** What one rack may take of the control plane. */
+/** How much of the control plane one rack may use. */
 export interface AgentLimits extends RackLimits {
-  /** What may be read of one rack at once, before its rate counts. */
+  /** What may be read from one rack at once, before its rate applies. */
   readonly messagesBurst: number;
   readonly bytesBurst: number;
-  /** Streams of one rack at once: a new session opens before the old one is seen to be gone. */
+  /** Streams of one rack at once: a new session opens before the end of the old one is noticed. */
   readonly streamsPerRackMax: number;
   /** Reports that are folded in at once. */
   readonly reportsAtOnceMax: number;
-  /** Those of one rack among them: while it alone reports, and while others do as well. */
+  /** The share of one rack among them: while it alone reports, and while others report as well. */
   readonly reportsPerRackAtOnceMax: number;
   readonly reportsPerRackSharedMax: number;
-  /** Sessions that are welcomed at once, and that may wait for it; others come again later. */
+  /** Sessions that are welcomed at once, and that may wait for it; others have to retry later. */
   readonly hellosAtOnceMax: number;
   readonly hellosWaitingMax: number;
-  /** When who finds no room shall come again, before its own jitter. */
+  /** The retry delay for an agent that finds no room, before its own jitter. */
   readonly busyRetryAfterMs: number;
   /** Messages that may wait for a slow agent; a session beyond that is ended. */
   readonly outboxMessagesMax: number;
   /** Operations, runners and grants in one Hello, each. */
   readonly helloEntriesMax: number;
-  /** Discovered machines that one rack tells of at once, before its rate counts. */
+  /** Discovered machines that one rack reports at once, before its rate applies. */
   readonly discoveredBurst: number;
 }
 
 /**
- * A rack alone may take all that there is: what keeps it from delaying others are the turns, in
- * which nobody has more than half. The rates only end what no agent does.
+ * One rack alone may use all capacity. The slots keep it from delaying others: no rack has more
+ * than half of them then. The rates only stop a load that no proper agent causes.
  */
 export const defaultAgentLimits: AgentLimits = Object.freeze({
   messagesPerSecond: 5_000,

@@ -4,12 +4,12 @@ import { agent, type store as wire } from '@rackwright/messages';
 import { bootProfileOf, netbootOf } from '../../host/index.ts';
 import type { ImageSources } from '../../images/index.ts';
 
-/** How images of hosts are asked for, as the fleet says. */
+/** How images of hosts are requested, by the fleet's record. */
 export interface RegistryAccess {
   readonly sources: ImageSources;
-  /** Of the credentials that exist. */
+  /** The versions of the existing credentials. */
   readonly versions: ReadonlyMap<string, bigint>;
-  /** Of the fleet's record; 0: there is none. */
+  /** The revision of the fleet's record; 0: there is none. */
   readonly fleetRevision: number;
 }
 
@@ -32,7 +32,7 @@ export function bootHost(record: wire.HostRecord, access: RegistryAccess): agent
   });
 }
 
-/** That a runner is there, as the agent would have reported it. */
+/** The presence of a runner, in the form of an agent's report. */
 export function runnerFact(ready: agent.RunnerReady): agent.Report {
   const observations = create(agent.ObservationsSchema, { runnerReady: ready });
   return create(agent.ReportSchema, {

@@ -1,6 +1,4 @@
-/**
- * A bounded queue that one reader drains as it can; beyond its bound it ends instead of growing.
- */
+/** A bounded queue with one reader. When it is full, it ends instead of growing. */
 export class Outbox<T> implements AsyncIterable<T> {
   readonly #messagesMax: number;
   readonly #onEnd: () => void;
@@ -8,7 +6,7 @@ export class Outbox<T> implements AsyncIterable<T> {
   #wake: (() => void) | undefined;
   #ended = false;
 
-  /** `onEnd` is called once, when it takes no more, whatever still waits in it. */
+  /** `onEnd` is called once, when it accepts no more, even if messages still wait in it. */
   constructor(messagesMax: number, onEnd: () => void = () => undefined) {
     this.#messagesMax = messagesMax;
     this.#onEnd = onEnd;
@@ -25,7 +23,7 @@ export class Outbox<T> implements AsyncIterable<T> {
     this.#wake?.();
   }
 
-  /** The reader still gets what is waiting. */
+  /** The reader still gets the waiting messages. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;

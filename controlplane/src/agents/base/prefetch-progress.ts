@@ -1,7 +1,7 @@
-/** How far agents are with images that they fetch before a host needs them. */
+/** The progress of agents with images that they fetch before a host needs them. */
 import type { PrefetchedImage, RackId } from '@rackwright/messages';
 
-/** How far an agent is with one image. */
+/** The progress of an agent with one image. */
 export interface Prefetched {
   readonly fetchedBytes: bigint;
   readonly allBytes: bigint;
@@ -12,7 +12,7 @@ export interface Prefetched {
 
 export type NamedImage = Pick<PrefetchedImage, 'reference' | 'architecture' | 'netboot'>;
 
-/** What agents say of images that they fetch beforehand; of this replica's sessions alone. */
+/** What agents report of prefetched images; only of this replica's sessions. */
 export class PrefetchProgress {
   readonly #racks = new Map<string, Map<string, Prefetched>>();
 
@@ -25,7 +25,7 @@ export class PrefetchProgress {
     this.#racks.set(rackId, images.set(imageKey(named), prefetched));
   }
 
-  /** Forgets what the list of a rack does not name any more. */
+  /** Forgets images that are no longer in the list of a rack. */
   keep(rackId: RackId, list: readonly NamedImage[]): void {
     const named = new Set(list.map(imageKey));
     for (const key of this.#racks.get(rackId)?.keys() ?? []) {
@@ -33,7 +33,7 @@ export class PrefetchProgress {
     }
   }
 
-  /** The session is over: nobody says anything of this rack here any more. */
+  /** The session is over: no reports of this rack arrive here any more. */
   forget(rackId: RackId): void {
     this.#racks.delete(rackId);
   }

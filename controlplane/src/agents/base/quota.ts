@@ -1,20 +1,20 @@
 /**
- * How fast a rack is read: all streams under one key share one quota, and what is beyond it is not
- * read until its time has come, so that the sender waits and nothing is kept here. A quota outlives
- * its streams until it is full again: to connect anew gains nothing.
+ * How fast a rack is read. All streams under one key share one quota. A message beyond it is read
+ * only when its time has come, so that the sender waits and nothing is buffered here. A quota
+ * outlives its streams until it is full again: to reconnect gains nothing.
  */
 import type { CallContext, Pace } from '@rackwright/messages';
 import { Bucket, type Cancel, type Clock } from '@rackwright/platform';
 import type { AgentLimits } from './limits.ts';
 
-/** Messages of one stream in a row; then whatever else has come has its turn. */
+/** Messages of one stream in a row; then other events are handled. */
 const inARowMax = 32;
 
 interface Quota {
   readonly messages: Bucket;
   readonly bytes: Bucket;
   streams: number;
-  /** While it has no streams: does not forget it after all. */
+  /** Called while it has no streams: cancels its removal. */
   keep: Cancel;
 }
 
@@ -33,7 +33,7 @@ export class Quotas {
     return this.#byKey.size;
   }
 
-  /** The pace of a call's stream, for as long as its signal has not aborted. */
+  /** The pace of a call's stream, until its signal aborts. */
   paceOf(context: CallContext): Pace {
     const key = context.peerCertificate()?.publicKeySha256 ?? '';
     const quota = this.#join(key);

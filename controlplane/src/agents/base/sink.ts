@@ -1,8 +1,8 @@
-/** The way out of a session: its stream, or whatever stands for one in tests. */
+/** The way out of a session: its stream, or a substitute in tests. */
 import type { agent } from '@rackwright/messages';
 
 export interface SessionSink {
   readonly send: (message: agent.SessionResponse['message']) => void;
-  /** Ends the stream after what was sent, or soon without it. */
+  /** Ends the stream after the pending messages, or shortly without them. */
   readonly end: () => void;
 }

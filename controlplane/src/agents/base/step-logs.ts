@@ -1,24 +1,24 @@
 /**
- * What steps' programs write, while it comes: in memory only, until the end of it is stored with
- * the step's result.
+ * The output of steps' programs while it arrives: only in memory, until its end is stored with the
+ * step's result.
  *
- * 1. A host has one ring, of the operation that wrote last; within it offsets only grow.
- * 2. Everything is bounded; what is pushed out shows as a gap of offsets. A piece costs no more
- *    than its size and what is merged with it, however small the pieces are that come.
+ * 1. A host has one ring buffer, of the operation that wrote last; within it offsets only grow.
+ * 2. Everything is bounded; dropped output shows as a gap of offsets. A piece costs no more than
+ *    its size and that of the pieces it is merged with, also when the pieces are very small.
  */
 import type { agent, HostUid, OperationId } from '@rackwright/messages';
 import type { Cancel } from '@rackwright/platform';
 
-/** Kept of one operation. */
+/** The most bytes that are kept for one operation. */
 export const ringBytesMax = 64 * 1024;
-/** Hosts of which something is kept; the one that has been silent longest gives way. */
+/** The most hosts with a ring; the one that has been silent longest is dropped first. */
 export const ringsMax = 1024;
-/** Of one operation, whatever their sizes. */
+/** The most pieces of one operation, of any size. */
 export const piecesMax = 256;
 /** Pieces without a gap between them become one, up to this size. */
 const mergedBytesMax = 1024;
 
-/** A part of an output, and where in the whole it begins. */
+/** A part of an output, and its offset in the whole. */
 export interface OutputPiece {
   readonly offset: bigint;
   readonly content: Uint8Array;
@@ -32,11 +32,11 @@ interface Ring {
 }
 
 export class StepLogs {
-  /** By host uid, the one that wrote last at the end. */
+  /** By host uid; the host that wrote last is at the end. */
   readonly #rings = new Map<string, Ring>();
   readonly #listeners = new Map<string, Set<() => void>>();
 
-  /** Takes a piece. Who sends it must be allowed to speak for the host. */
+  /** Takes a piece. The sender must be permitted to report for the host. */
   take({ operationId, hostUid, offset, content }: agent.StepLog): void {
     if (!operationId.startsWith(`${hostUid}/`) || content.length === 0) return;
     const standing = this.#rings.get(hostUid);
@@ -53,12 +53,12 @@ export class StepLogs {
     this.#tell(operationId);
   }
 
-  /** Whether it is the operation of its host that wrote last. */
+  /** Whether the operation was the last one of its host to write. */
   isOf(hostUid: HostUid, operationId: OperationId): boolean {
     return this.#rings.get(hostUid)?.operationId === operationId;
   }
 
-  /** What is kept of an operation from `offset` on; the first piece may begin later. */
+  /** The kept output of an operation from `offset` on; the first piece may begin later. */
   read(hostUid: HostUid, operationId: OperationId, offset: bigint): OutputPiece[] {
     const ring = this.#rings.get(hostUid);
     if (ring?.operationId !== operationId) return [];
@@ -107,7 +107,7 @@ function append(ring: Ring, { offset, content }: OutputPiece): void {
   shorten(ring);
 }
 
-/** Drops from the front what is too much. */
+/** Drops the excess from the front. */
 function shorten(ring: Ring): void {
   while (ring.bytes > ringBytesMax || ring.pieces.length > piecesMax) {
     const first = ring.pieces.shift();
@@ -122,7 +122,7 @@ function shorten(ring: Ring): void {
   }
 }
 
-/** The part of a piece from `offset` on; none when it ends before. */
+/** The part of a piece from `offset` on; empty when the piece ends before. */
 function from(piece: OutputPiece, offset: bigint): OutputPiece[] {
   if (offset <= piece.offset) return [piece];
   const skip = offset - piece.offset;

@@ -1,15 +1,15 @@
 /**
- * How often a session beats, and for how long it may be worked on without a beat. A lease outlives
- * two beats that are lost; `settleMs` is longer than the pause between two, so that a deadline
- * fires without anybody who looks for it. An agent without work needs no lease: it beats less
- * often, and at once when work comes. That it is there shows by its connection, whose keepalive
- * does not wait for a beat.
+ * How often a session sends heartbeats, and how long work may go on without one. A lease outlives
+ * two lost heartbeats. `settleMs` is longer than the pause between two heartbeats, so that a
+ * deadline needs no other trigger. An agent without work needs no lease: it sends heartbeats less
+ * often, and one at once when work arrives. Its connection shows that it is alive: the keepalive
+ * does not depend on heartbeats.
  */
 export interface SessionTiming {
   readonly heartbeatIntervalMs: number;
   /** While the agent has no work. */
   readonly idleHeartbeatIntervalMs: number;
-  /** How long the agent may begin destructive work after a heartbeat that was answered (R11). */
+  /** How long the agent may begin destructive work after an acknowledged heartbeat (R11). */
   readonly leaseDurationMs: number;
 }
 

@@ -1,17 +1,17 @@
-/** What a session does for trust: it tells which authorities to believe, and ends with its key. */
+/** The part of a session about trust: it sends the authorities to trust, and ends with its key. */
 import type { agent, CallContext, RackId } from '@rackwright/messages';
 
-/** Who knows of keys and certificate authorities. */
+/** Knows keys and certificate authorities. */
 export interface SessionTrust {
-  /** What agents shall believe now. */
+  /** The authorities that agents shall trust now. */
   bundle(): agent.TrustBundle;
-  /** Of these authorities (SHA-256, lower-case hex) those that there are. */
+  /** Those of these authorities (SHA-256, lower-case hex) that exist. */
   existing(digests: readonly string[]): Promise<string[]>;
-  /** Calls `listener` when that has changed. */
+  /** Calls `listener` when the bundle has changed. */
   onChange(listener: () => void): void;
   /**
-   * Watches over the key and the certificate that the caller came with, until the returned function
-   * is called: `end` is called once, when they are good no more.
+   * Watches the key and the certificate of the caller, until the returned function is called. Calls
+   * `end` once, when one of them is no longer valid.
    */
   attend(
     context: CallContext,
@@ -20,12 +20,12 @@ export interface SessionTrust {
   ): () => void;
 }
 
-/** Authorities of one agent that are remembered. */
+/** The most authorities that are remembered for one agent. */
 const trustedMax = 8;
 
 /**
- * What the agent says it believes, as far as there is such an authority: what it makes up is
- * written down by nobody.
+ * The authorities that the agent reports to trust, as far as they exist: invented ones are not
+ * recorded.
  */
 export async function believedBy(
   said: Pick<agent.TrustApplied, 'trustedCaSha256'>,
@@ -35,7 +35,7 @@ export async function believedBy(
   return trust === undefined ? digests : trust.existing(digests);
 }
 
-/** The fingerprints among what the agent says that it believes; bounded. */
+/** The fingerprints that the agent reports to trust; bounded. */
 export function trustedOf({
   trustedCaSha256,
 }: Pick<agent.TrustApplied, 'trustedCaSha256'>): string[] {

@@ -1,29 +1,29 @@
 /**
- * Whose work is next, among racks that would all do theirs at once.
+ * Gives slots for work fairly to racks that compete for them.
  *
  * Invariants:
- * 1. No more is under way than allowed, overall and of one rack: one that has much to do leaves
- *    room for the others at any time. While others have had turns lately it has fewer still, for
- *    what is under way delays what comes.
- * 2. Turns are given in the order in which they were asked for, except to a rack that has all that
- *    one may have. A session asks for one at a time, so that none has more than one place in line,
- *    and leaves it when it ends.
+ * 1. The number of slots in use is bounded, in total and for each rack: a busy rack always leaves
+ *    room for the others. While other racks have been active lately its bound is lower, because
+ *    work in progress delays new work.
+ * 2. Slots are given in the order of the requests, except to a rack that has reached its bound. A
+ *    session requests one slot at a time, so it has at most one place in the queue, and leaves the
+ *    queue when it ends.
  */
 import type { RackId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 
 export interface SlotLimits {
   readonly atOnceMax: number;
-  /** Of one rack, while no other has anything to do. */
+  /** Of one rack, while no other rack is active. */
   readonly perRackMax: number;
-  /** Of one rack, while others have. */
+  /** Of one rack, while other racks are active. */
   readonly perRackSharedMax: number;
 }
 
-/** A rack has something to do until so long after its last turn. */
+/** A rack counts as active for this long after its last slot. */
 const latelyMs = 2_000;
 
-/** To be called once, when the work is over. */
+/** To be called once, when the work is done. */
 export type SlotOver = () => void;
 
 const noTurn: SlotOver = () => undefined;
@@ -36,7 +36,7 @@ interface Waiting {
 export class RackSlots {
   readonly #limits: SlotLimits;
   readonly #clock: Pick<Clock, 'nowMs'>;
-  /** When each rack had its last turn, the latest one last. */
+  /** When each rack last got a slot; the latest one is at the end. */
   readonly #lastMs = new Map<string, number>();
   readonly #underWay = new Map<string, number>();
   readonly #line = new Set<Waiting>();
@@ -47,7 +47,7 @@ export class RackSlots {
     this.#clock = clock;
   }
 
-  /** How many wait. */
+  /** How many requests wait. */
   get waiting(): number {
     return this.#line.size;
   }
@@ -56,7 +56,7 @@ export class RackSlots {
     return this.#atOnce;
   }
 
-  /** The turn, at once when it is free; none once `leaving` aborts while it waits. */
+  /** A slot: at once when one is free; none if `leaving` aborts during the wait. */
   take(rackId: RackId, leaving?: AbortSignal): SlotOver | Promise<SlotOver> {
     if (this.#isFree(rackId)) return this.#begin(rackId);
     if (leaving?.aborted === true) return noTurn;
@@ -83,7 +83,7 @@ export class RackSlots {
     return this.#atOnce < atOnceMax && (this.#underWay.get(rackId) ?? 0) < most;
   }
 
-  /** Whether another rack has had a turn lately. */
+  /** Whether another rack has had a slot lately. */
   #isShared(rackId: RackId): boolean {
     const nowMs = this.#clock.nowMs();
     for (const [other, lastMs] of this.#lastMs) {

@@ -9,7 +9,7 @@ import {
 import { storeKey } from '@rackwright/store';
 import { changeRecord, type RecordWriter } from '../../records/index.ts';
 
-/** Changes a copy of the record; called again when another writer was faster. */
+/** Changes a copy of the record; called again when another writer was first. */
 export type RackChange = (record: wire.RackRecord, status: RackStatus) => void;
 
 /** Writes the record if `change` makes a difference. False when the rack does not exist. */

@@ -1,11 +1,11 @@
-/** R10: what the control plane says of each operation that an agent's journal lists. Pure. */
+/** R10: the directive for each operation that an agent's journal lists. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { agent, type store } from '@rackwright/messages';
 import { descends } from '../../host/index.ts';
 
 const { CONTINUE, CANCEL, FORGET } = agent.Directive_Action;
 
-/** `record` is the operation's host; undefined when it is not known (any more). */
+/** `record` is the operation's host; undefined when it is unknown. */
 export function directiveFor(
   operation: agent.JournalledOperation,
   record: store.HostRecord | undefined,
@@ -25,18 +25,19 @@ function actionFor(
   const ended = operation.state === agent.JournalledOperation_State.ENDED;
   if (record === undefined) return ended ? FORGET : CANCEL;
   const slot = record.operation;
-  // What was not sent to this journal (R9) is of a life or stretch that is lost, under the same id.
+  // An operation that was not sent to this journal (R9) belongs to a lost life or history, under
+  // the same id.
   const sentHere = slot?.sentTo !== undefined && descends(journal, slot.sentTo);
   if (sentHere && slot.operation?.id === operation.operationId)
     return slot.cancelId === '' || ended ? CONTINUE : CANCEL;
-  // What was settled is of no use to anybody; what still runs must stop, and its end is reported.
+  // A settled operation is of no use; if it still runs it must stop, and its end is reported.
   if (!ended) return CANCEL;
   return operation.answered ? FORGET : CONTINUE;
 }
 
 /**
- * Whether an operation that has not begun is in the way of the host's removal, which goes on also
- * while a restored store is not accepted. Taking it back loses nothing in either store.
+ * Whether an operation that has not begun delays the removal of the host. The removal goes on even
+ * while a restored store is not accepted. To cancel the operation loses nothing in either store.
  */
 export function obstructsRemoval(
   { state }: agent.JournalledOperation,

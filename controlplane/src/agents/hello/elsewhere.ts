@@ -1,10 +1,10 @@
 /**
- * R6 between replicas: the rack's record says whose session stands, wherever its stream ends. Pure.
+ * R6 between replicas: the rack's record says which session is valid, and on which replica. Pure.
  *
- * 1. A Hello is refused while another replica's session stands that it must not replace: one of
- *    another journal, or of a later life of the same one.
- * 2. A session that the record no longer names gets no lease any more: the agent has said Hello to
- *    another replica, or another agent has.
+ * 1. A Hello is refused while another replica has a valid session that the agent must not replace:
+ *    one of another journal, or of a later life of the same journal.
+ * 2. A session that the record no longer names gets no lease: the agent has said Hello to another
+ *    replica, or another agent has.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { agent, store as wire } from '@rackwright/messages';
@@ -12,7 +12,7 @@ import type { Clock } from '@rackwright/platform';
 import { descends, isSameLife, type LiveSession } from '../../host/index.ts';
 import type { SessionTiming } from '../base/timing.ts';
 
-/** How often a session says in the rack's record that it stands. */
+/** How often a session renews its hint in the rack's record. */
 export const hintIntervalMs = 60_000;
 
 /** The replica that asks. */
@@ -22,7 +22,10 @@ export interface Standpoint {
   readonly timing: Pick<SessionTiming, 'idleHeartbeatIntervalMs' | 'leaseDurationMs'>;
 }
 
-/** A session that has been silent for longer has ended: without work it beats less often. */
+/**
+ * A session that has been silent longer than this has ended: without work it sends fewer
+ * heartbeats.
+ */
 function silenceMs({ idleHeartbeatIntervalMs, leaseDurationMs }: Standpoint['timing']): number {
   return idleHeartbeatIntervalMs + leaseDurationMs;
 }
@@ -35,7 +38,7 @@ export function rivalElsewhere(
 ): string | undefined {
   if (standing === undefined || sessionTime === undefined) return undefined;
   if (sessionReplica === '' || sessionReplica === replicaId) return undefined;
-  // One that has not been confirmed for so long has ended with its replica.
+  // A hint that was not renewed for this long belongs to a replica that has stopped.
   const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + silenceMs(timing);
   if (heldUntilMs <= clock.nowMs()) return undefined;
   if (descends(journal, standing)) return undefined;
@@ -46,8 +49,8 @@ export function rivalElsewhere(
 }
 
 /**
- * Why this agent must not replace the session that stands on this replica, or undefined (R6). An
- * agent that opens its next session before it leaves this one says which one that is.
+ * Why this agent must not replace the valid session on this replica, or undefined (R6). An agent
+ * that opens its next session before it leaves this one names that session.
  */
 export function rivalHere(
   standing: LiveSession,
@@ -65,10 +68,10 @@ export function rivalHere(
   );
 }
 
-/** What a session knows of itself; without a journal it has lost its place here already. */
+/** The session's own knowledge; without a journal it is already replaced here. */
 export interface OwnSession {
   readonly journal: agent.Journal | undefined;
-  /** The rack's registered key when it began. */
+  /** The rack's registered key when the session began. */
   readonly key: Uint8Array;
   readonly replicaId: string;
 }

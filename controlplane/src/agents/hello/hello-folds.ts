@@ -1,7 +1,6 @@
 /**
- * R10: each host of a rack learns what its agent's Hello knows of it. What a host could not take in
- * is told to it again before the agent's next message counts: nothing else would ever send again
- * what the agent never got.
+ * R10: each host of a rack takes in what its agent's Hello reports of it. When a host cannot take
+ * it in, that is retried before the agent's next message counts: the agent does not send it again.
  */
 import type { agent, RackId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
@@ -15,13 +14,13 @@ export interface FoldingDependencies {
   readonly log: Log;
 }
 
-/** How often a host is told in all; the rack waits for it so long, far less than a lease. */
+/** How often the fold into one host is tried. The rack waits for it, much shorter than a lease. */
 const triesMax = 4;
 const retryDelayMs = 1_000;
 
 /**
- * `storeAway`: not every host could be told for want of the store; only another Hello mends that.
- * One that cannot be told for another reason is given up: it is not a reason to lose the rack.
+ * `storeAway`: the store was unavailable for some host; only another Hello repairs that. A host
+ * that fails for another reason is given up: the rack keeps its session.
  */
 export async function foldHello(
   deps: FoldingDependencies,

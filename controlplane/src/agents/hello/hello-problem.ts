@@ -1,15 +1,15 @@
-/** What is wrong with a Hello, whoever brings it. Pure. */
+/** Validation of a Hello. Pure. */
 import type { agent } from '@rackwright/messages';
 import type { AgentLimits } from '../base/limits.ts';
 
-/** Names and numbers that an agent makes up itself, in characters. */
+/** Names and numbers of the agent's own choice, in characters. */
 const idCharsMax = 128;
 const kindsMax = 64;
-/** As the wire's words say. */
+/** As specified in the wire format. */
 const earlierLivesMax = 32;
 const stepsMax = 1_024;
 
-/** Undefined: it can be taken in. */
+/** Undefined: the Hello is valid. */
 export function helloProblem(
   hello: agent.Hello,
   { helloEntriesMax }: Pick<AgentLimits, 'helloEntriesMax'>,

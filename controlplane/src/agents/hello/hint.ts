@@ -1,6 +1,6 @@
 /**
- * The hint in the rack's record that its session is with this replica (R6). Others believe it only
- * for a while, so it is renewed while the session stands and taken away when it ends.
+ * The hint in the rack's record that its session is with this replica (R6). Other replicas trust it
+ * only for a while, so it is renewed while the session is valid and removed when the session ends.
  */
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { RackId, store as wire } from '@rackwright/messages';
@@ -18,7 +18,7 @@ export class SessionHint {
     this.#rackId = rackId;
   }
 
-  /** Puts it into a record that is about to be written. */
+  /** Puts the hint into a record that is about to be written. */
   put(record: wire.RackRecord): void {
     const nowMs = this.#deps.clock.nowMs();
     record.sessionReplica = this.#deps.replicaId;
@@ -27,8 +27,8 @@ export class SessionHint {
   }
 
   /**
-   * Writes it again when it is about to grow old, or when the record has lost it. Without it two
-   * replicas write against each other whether the agent is there.
+   * Writes the hint again when it is about to expire, or when the record has lost it. Otherwise two
+   * replicas would overwrite each other's view of whether the agent is connected.
    */
   async renew(kept: wire.RackRecord | undefined): Promise<void> {
     const isLost = kept?.sessionReplica === '';
@@ -40,7 +40,7 @@ export class SessionHint {
     });
   }
 
-  /** So that every replica may say that the agent is away; it was heard last at `lastMessageMs`. */
+  /** Lets every replica report that the agent is away; its last message came at `lastMessageMs`. */
   async withdraw(lastMessageMs: () => number): Promise<void> {
     const { log, registry } = this.#deps;
     try {
@@ -54,7 +54,7 @@ export class SessionHint {
     }
   }
 
-  /** Whether the record has the hint of this session, and not that of the one which opens next. */
+  /** Whether the record has the hint of this session, and not that of its successor. */
   #isIn({ sessionReplica, sessionTime }: wire.RackRecord): boolean {
     if (sessionReplica !== this.#deps.replicaId || sessionTime === undefined) return false;
     return timestampMs(sessionTime) === this.#putMs;

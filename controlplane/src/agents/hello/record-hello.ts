@@ -1,4 +1,4 @@
-/** What an agent's Hello leaves in its rack's record, and what the session takes from there. */
+/** What an agent's Hello changes in its rack's record, and what the session reads from it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type agent,
@@ -15,7 +15,7 @@ import { rivalElsewhere } from './elsewhere.ts';
 import type { SessionHint } from './hint.ts';
 import { foldStoreGuard, isGuarded, lostSoFar } from './store-guard.ts';
 
-/** Steps of an agent that are kept. */
+/** The most steps of an agent that are kept. */
 const agentStepsMax = 64;
 const agentVersionCharsMax = 100;
 
@@ -25,14 +25,14 @@ export interface Recorded {
   readonly key: Uint8Array;
   /** Hosts removed by force that the agent has not forgotten. */
   readonly tombstones: readonly string[];
-  /** The store has lost something, and the agent does not know yet that this was accepted. */
+  /** The store has lost data, and the agent does not know yet that the loss was accepted. */
   readonly isGuarded: boolean;
   readonly lostRevisions: Revision;
 }
 
 /**
- * Writes it down; undefined when the rack does not exist, and a text that says why the session of
- * another replica goes before this one (R6), which then stays as it is.
+ * Writes the Hello down. Returns undefined when the rack does not exist. Returns a text when the
+ * session of another replica takes precedence (R6); then the record stays as it is.
  */
 export async function recordHello(
   deps: SessionDependencies,

@@ -1,4 +1,4 @@
-/** What a renewal of the work lease rests on, and what it says (R11). */
+/** What a renewal of the work lease depends on, and what it contains (R11). */
 import { create } from '@bufbuild/protobuf';
 import { agent, asRevision, type RackId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
@@ -7,17 +7,17 @@ import { type Kept, readShared } from '../../records/index.ts';
 import type { SessionTiming } from '../base/timing.ts';
 import { lostSoFar } from './store-guard.ts';
 
-/** Longest reason of a freeze that goes out with each renewal, in characters. */
+/** Longest reason of a freeze in a renewal, in characters. */
 const frozenCharsMax = 500;
 
-/** The store as of one heartbeat. */
+/** The records at one heartbeat. */
 export interface AsOfHeartbeat {
   readonly rack: Kept<wire.RackRecord> | undefined;
   readonly fleet: Kept<wire.FleetRecord> | undefined;
   readonly revision: number;
 }
 
-/** Read anew for each renewal: a freeze that was written before it is in it (R11). */
+/** Read again for each renewal, so that it includes every earlier freeze (R11). */
 export async function readForRenewal(store: StateStore, rackId: RackId): Promise<AsOfHeartbeat> {
   const [rack, fleet, revision] = await Promise.all([
     readShared(store, wire.RackRecordSchema, storeKey('racks', rackId)),
@@ -27,7 +27,7 @@ export async function readForRenewal(store: StateStore, rackId: RackId): Promise
   return { rack, fleet, revision };
 }
 
-/** How much longer than usual the agent is silent now, by what it says and as it was allowed to. */
+/** How much longer than usual the agent is silent now, as it reports and as it is permitted. */
 export function quietMs(
   { nextInMs }: agent.Heartbeat,
   { heartbeatIntervalMs, idleHeartbeatIntervalMs }: SessionTiming,
@@ -35,7 +35,9 @@ export function quietMs(
   return Math.max(Math.min(nextInMs, idleHeartbeatIntervalMs) - heartbeatIntervalMs, 0);
 }
 
-/** The renewal, and that a restored store was accepted for as long as the agent must know. */
+/**
+ * The renewal. It also says that a restored store was accepted, as long as the agent needs that.
+ */
 export function renewalOf(
   { sequence }: agent.Heartbeat,
   { rack, fleet, revision }: AsOfHeartbeat,

@@ -1,14 +1,15 @@
 /**
- * The guard against a store that has lost something (DESIGN §10), at an agent's Hello: what the
- * agent has seen against what the store has. Pure.
+ * The guard against a store that has lost data (DESIGN §10), at an agent's Hello: compares what the
+ * agent has seen with what the store has. Pure.
  *
  * Invariants:
- * 1. Once a loss is known it stands in the rack's record until a person accepts it, whatever the
- *    store's revision has come to since.
+ * 1. A known loss stays in the rack's record until a person accepts it, even when the store's
+ *    revision has since passed it.
  * 2. An acceptance is kept until a Hello shows that the agent has it.
- * 3. How much is lost is noted also when the loss was accepted before the agent came.
- * 4. A revision with all that was lost before it never falls, whatever is restored how often: what
- *    is numbered by it stays unused, and a backup from before an earlier restoration is noticed.
+ * 3. The size of the loss is recorded also when the loss was accepted before the agent came.
+ * 4. The revision plus all revisions lost before it never decreases, also after repeated restores.
+ *    So numbers derived from it are never reused, and a backup from before an earlier restore is
+ *    noticed.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -23,7 +24,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 
-/** Operations of a journal that are shown to the person who accepts, at most. */
+/** The most operations of a journal that are shown to the person who accepts. */
 const journalLinesMax = 64;
 
 export interface StorePosition {
@@ -31,12 +32,14 @@ export interface StorePosition {
   readonly revision: Revision;
 }
 
-/** Revisions that were lost up to now, as the store knows of them in this rack. */
+/** The revisions lost so far, as this rack's record has them. */
 export function lostSoFar({ lostBefore, lostRevisions }: wire.RackRecord): Revision {
   return asRevision(lostBefore + lostRevisions);
 }
 
-/** Whether the agent has seen what this store does not have. One that has seen nothing has not. */
+/**
+ * Whether the agent has seen data that this store lacks. An agent that has seen nothing has not.
+ */
 export function hasSeenMore(
   hello: agent.Hello,
   store: StorePosition,
@@ -48,7 +51,7 @@ export function hasSeenMore(
   return seenBy(hello) > store.revision + lostSoFar(record);
 }
 
-/** Whether the agent counts what is lost as the store does: then an acceptance has reached it. */
+/** Whether agent and store count the same loss: then the acceptance has reached the agent. */
 function hasHeard(hello: agent.Hello, record: wire.RackRecord): boolean {
   if (record.acceptedStore === undefined || hello.incarnation === '') return true;
   return hello.lostRevisions >= lostSoFar(record);
@@ -59,7 +62,7 @@ function seenBy({ revision, lostRevisions }: agent.Hello): bigint {
   return revision + lostRevisions;
 }
 
-/** Takes into a rack's record what a Hello shows. `hostName` names a host by its uid. */
+/** Puts the findings of a Hello into a rack's record. `hostName` names a host by its uid. */
 export function foldStoreGuard(
   record: wire.RackRecord,
   status: RackStatus,
@@ -92,9 +95,9 @@ export function foldStoreGuard(
 }
 
 /**
- * Whether an acceptance that stands is of this loss: an acceptance may be in a backup that is put
- * back when more is lost. One that was given before the agent said what it had seen is of whatever
- * the agent brings from another incarnation.
+ * Whether the present acceptance is for this loss: a backup may contain an acceptance, and be
+ * restored after a further loss. An acceptance from before the agent's Hello covers whatever the
+ * agent brings from another incarnation.
  */
 function isCovered(record: wire.RackRecord, hello: agent.Hello, store: StorePosition): boolean {
   const { acceptedStore, lostBefore, lostRevisions } = record;
@@ -103,20 +106,22 @@ function isCovered(record: wire.RackRecord, hello: agent.Hello, store: StorePosi
   return hello.incarnation !== store.incarnation && lostRevisions === 0n;
 }
 
-/** Another loss is counted from here; what was lost before it stays counted. */
+/** A further loss is counted from here; earlier losses stay counted. */
 function beginLoss(record: wire.RackRecord): void {
   record.lostBefore = lostSoFar(record);
   record.lostRevisions = noRevision;
 }
 
-/** Whether nothing is ordered of the rack's agent: a loss is not accepted, or that is untold. */
+/**
+ * Whether the rack's agent gets no orders: a loss is not accepted, or the agent does not know yet.
+ */
 export function isGuarded(record: wire.RackRecord): boolean {
   return record.rack?.status?.restoredStore !== undefined || record.acceptedStore !== undefined;
 }
 
 /**
- * Until a loss is accepted, what has begun goes on, what has ended keeps its report, and what has
- * not begun gets no word, so that it does not begin.
+ * Until a loss is accepted, work that has begun goes on, and work that has ended keeps its report.
+ * Work that has not begun gets no directive, so that it does not begin.
  */
 export function guardedDirectives(
   operations: readonly agent.JournalledOperation[],

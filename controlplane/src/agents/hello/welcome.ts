@@ -1,4 +1,4 @@
-/** What a session's Welcome says of the work that its Hello names (R10). */
+/** The directives of a Welcome for the work that the Hello lists (R10). */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
@@ -23,16 +23,16 @@ export interface WelcomeDependencies {
   readonly timing: SessionTiming;
 }
 
-/** What the session knows by then. */
+/** What the session knows at that time. */
 export interface Welcoming {
   readonly rackId: RackId;
   readonly sessionId: string;
   readonly journal: agent.Journal;
-  /** The store has lost something, and the agent does not know yet that this was accepted. */
+  /** The store has lost data, and the agent does not know yet that the loss was accepted. */
   readonly isGuarded: boolean;
   readonly lostRevisions: Revision;
   readonly forgetHostUids: HostUid[];
-  /** The stream has ended: nothing more is looked at. */
+  /** The stream has ended: nothing more is read. */
   readonly isOver: () => boolean;
 }
 
@@ -44,7 +44,7 @@ export async function welcomeTo(
 ): Promise<agent.Welcome | undefined> {
   const { rackId, journal, isGuarded, isOver } = welcoming;
   const directives = isGuarded ? guardedDirectives(hello.operations) : [];
-  // Each host once, however often it is named.
+  // Each host is read once, even if it is named several times.
   const records = new Map<string, wire.HostRecord | undefined>();
   for (const operation of hello.operations) {
     const { hostUid } = operation;
@@ -68,7 +68,7 @@ export async function welcomeTo(
   });
 }
 
-/** Whether the operation is what the host is doing now. */
+/** Whether the operation is the present one of the host. */
 export async function isPresent(
   store: StateStore,
   hostId: HostId,

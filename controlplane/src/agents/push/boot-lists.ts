@@ -1,9 +1,9 @@
 /**
- * What the boot path of a rack must know of its hosts.
+ * What the boot path of a rack needs to know of its hosts.
  *
  * Invariants:
- * 1. Each host was read after it was asked for, so that it is as of the revision that the list
- *    names, or newer. A host of which this replica has not heard yet comes with the next list.
+ * 1. Each host is read after the list was requested, so that its record is of the revision that the
+ *    list names, or newer. A host that this replica does not know yet comes with the next list.
  * 2. Only the hosts of the rack are read.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -22,28 +22,28 @@ import { bootHost, noAccess, type RegistryAccess } from '../base/messages.ts';
 /** Hosts that are read at once. */
 const readsAtOnce = 64;
 
-/** Of one rack's list, which goes in one message of at most 4 MiB. */
+/** The size of one rack's list, which is sent in one message of at most 4 MiB. */
 const listBytesMax = 3.5 * 1024 * 1024;
-/** Around a host in a list. */
+/** Overhead of one host in a list. */
 const frameBytes = 8;
 
 export interface BootList {
   readonly hosts: readonly agent.BootHost[];
-  /** Why the image of a host is not named, by its uid: there is no room for it. */
+  /** Why the image of a host is not in the list, by its uid: there is no room for it. */
   readonly leftOut: ReadonlyMap<string, string>;
-  /** What people should know of images that are named. */
+  /** Problems of listed images, for people. */
   readonly problems: readonly string[];
   readonly access: RegistryAccess;
-  /** Of the store (1). */
+  /** The revision of the store (1). */
   readonly before: number;
 }
 
 interface Read {
-  /** Undefined: it is being forgotten. */
+  /** Undefined: the host is being forgotten. */
   readonly host: agent.BootHost | undefined;
-  /** In the list. */
+  /** Its size in the list. */
   readonly bytes: number;
-  /** Has its place before those that are about to be deployed. */
+  /** It goes before hosts that are about to be deployed. */
   readonly inService: boolean;
   readonly problem: string | undefined;
 }
@@ -72,7 +72,7 @@ export class BootLists {
     return { ...listOf(read), access, before };
   }
 
-  /** Undefined: it is not there any more. */
+  /** Undefined: the host does not exist any more. */
   async #read(hostId: HostId, rackId: RackId, access: RegistryAccess): Promise<Read | undefined> {
     const key = storeKey('hosts', hostId);
     const record = (await readShared(this.#store, wire.HostRecordSchema, key))?.record;
@@ -86,7 +86,7 @@ export class BootLists {
     };
   }
 
-  /** As the fleet and its credentials stand now; the same object as long as they do. */
+  /** From the present fleet and credentials; the same object as long as these do not change. */
   async #access(): Promise<RegistryAccess> {
     const fleet = await readShared(this.#store, wire.FleetRecordSchema, fleetKey);
     const versions = await credentialVersions({ store: this.#store }, fleet?.record);
@@ -111,9 +111,7 @@ function problemOf(record: wire.HostRecord, access: RegistryAccess): string | un
 
 type Listed = Pick<BootList, 'hosts' | 'leftOut' | 'problems'>;
 
-/**
- * Every host with its MACs, and of the images as many as fit: those in service go first. Pure.
- */
+/** Every host with its MACs, and as many images as fit: hosts in service go first. Pure. */
 export function listOf(
   read: readonly Pick<Read, 'host' | 'bytes' | 'inService' | 'problem'>[],
   bytesMax = listBytesMax,

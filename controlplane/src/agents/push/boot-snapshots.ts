@@ -1,12 +1,12 @@
 /**
- * What one session tells its agent of the hosts that boot in the rack.
+ * Sends the hosts that boot in a rack to the agent of one session.
  *
  * Invariants:
- * 1. No older list is ever sent after a newer one, and none twice.
- * 2. A host is ordered to boot its image only behind a list that names it. What is sent through
- *    `pass` keeps its order.
- * 3. A secret of a registry goes before the list that names it.
- * 4. A host whose image the list has no room for is not ordered to boot it: that order fails.
+ * 1. No older list is sent after a newer one, and no list twice.
+ * 2. An order to boot an image is sent only after a list that names the host. Messages through
+ *    `pass` keep their order.
+ * 3. A registry secret is sent before the list that needs it.
+ * 4. When the list has no room for a host's image, the order to boot it fails.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type RackId, type store as wire } from '@rackwright/messages';
@@ -18,9 +18,9 @@ import type { SessionSink } from '../base/sink.ts';
 import { type BootList, type BootLists, isSameMap } from './boot-lists.ts';
 import type { GivenSecrets } from './given-secrets.ts';
 
-/** Pause before a boot snapshot that could not be made is tried again. */
+/** Pause before another try, after a boot snapshot could not be made. */
 const retryMs = 1_000;
-/** A change of a credential is found after this at the latest. */
+/** The longest delay until a changed credential is noticed. */
 const lookAgainMs = 30_000;
 
 type Message = agent.SessionResponse['message'];
@@ -29,7 +29,7 @@ export interface BootSnapshotsParts {
   readonly lists: BootLists;
   readonly secrets: GivenSecrets;
   readonly send: SessionSink['send'];
-  /** Whether the session has been welcomed and stands. */
+  /** Whether the session has been welcomed and is still valid. */
   readonly mayTell: () => boolean;
 }
 
@@ -40,7 +40,7 @@ export class BootSnapshots {
   #sent: agent.BootSnapshot | undefined;
   #list: BootList | undefined;
   #sending: Promise<unknown> = Promise.resolve();
-  /** What was passed on and waits for what was passed before it (2). */
+  /** Messages that wait for earlier ones (2). */
   #held: Promise<void> | undefined;
   #lookedAtMs = 0;
   readonly #told = new Set<string>();
@@ -51,7 +51,7 @@ export class BootSnapshots {
     this.#parts = parts;
   }
 
-  /** Sends the list as it stands now, if it is another one; false: it is tried again later. */
+  /** Sends the present list if it differs from the last one; false: another try follows later. */
   send(): Promise<boolean> {
     if (!this.#parts.mayTell()) return Promise.resolve(true);
     const sending = this.#sending
@@ -69,7 +69,7 @@ export class BootSnapshots {
     return sending;
   }
 
-  /** Passes a message on to the agent (2). */
+  /** Sends a message to the agent (2). */
   pass(message: Message): void {
     if (this.#held === undefined && bootsImage(message) === undefined) {
       this.#parts.send(message);
@@ -122,7 +122,7 @@ export class BootSnapshots {
     this.#parts.send({ case: 'bootSnapshot', value: snapshot });
   }
 
-  /** Their hosts say what is wrong with the way to their images, or that it is no more. */
+  /** Wakes the hosts whose image has a new problem, or no longer has one. */
   #wakeAfter(before: BootList | undefined, { access, hosts }: BootList): void {
     if (before === undefined || before.access === access) return;
     for (const { hostUid, netboot } of hosts) {

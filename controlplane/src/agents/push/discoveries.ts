@@ -1,11 +1,12 @@
 /**
- * What one session tells its agent of machines that nobody knows, and hears of them.
+ * Exchanges discovered machines with the agent of one session.
  *
  * Invariants:
- * 1. The policy goes out in each session, and again when it changes.
- * 2. A finding is answered once what became of it is durable; unanswered, it comes again.
- * 3. One finding is taken in at a time, and no more than the rack's quota: each is compared with
- *    all that is known, of every rack. What is beyond that is left unanswered.
+ * 1. The policy is sent in each session, and again when it changes.
+ * 2. A finding is acknowledged once its result is durable; without an acknowledgement the agent
+ *    sends it again.
+ * 3. One finding is processed at a time, within the rack's quota: each is compared with all known
+ *    machines, of every rack. Findings beyond the quota are not acknowledged.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type RackId, type store as wire } from '@rackwright/messages';
@@ -15,17 +16,17 @@ import type { SessionSink } from '../base/sink.ts';
 
 type DiscoveriesDependencies = Pick<SessionDependencies, 'clock' | 'log' | 'discovery'>;
 
-/** Findings that wait for those before them; as many machines may boot at once. */
+/** Findings that wait for earlier ones; as many machines may boot at once. */
 const findingsWaitingMax = 64;
 
 export class Discoveries {
   readonly #deps: DiscoveriesDependencies;
   readonly #rackId: RackId;
   readonly #send: SessionSink['send'];
-  /** Of all sessions of the rack. */
+  /** Shared by all sessions of the rack. */
   readonly #quotas: Buckets;
   #sent: agent.Discovery | undefined;
-  /** Findings that have come and are not answered. */
+  /** Findings that have come and are not acknowledged. */
   readonly #waiting: agent.Discovered[] = [];
   #isTaking = false;
 
@@ -56,7 +57,7 @@ export class Discoveries {
     this.#send({ case: 'discovery', value: policy });
   }
 
-  /** Takes a finding in when those before it are answered, and answers it (3). */
+  /** Processes a finding after the earlier ones, and acknowledges it (3). */
   found(finding: agent.Discovered): void {
     if (this.#waiting.length >= findingsWaitingMax) return;
     const nowMs = this.#deps.clock.nowMs();
@@ -65,7 +66,7 @@ export class Discoveries {
     if (!this.#isTaking) void this.#takeAll();
   }
 
-  /** The session is over: what waits is told again in the next one. */
+  /** The session is over: the agent sends the waiting findings again in the next one. */
   closed(): void {
     this.#waiting.length = 0;
   }

@@ -1,6 +1,6 @@
 /**
- * Hosts removed by force that a rack's agent must still forget: asked for in Welcome, by a push
- * when the host goes, and again as long as the rack's record has their tombstones.
+ * Hosts removed by force that a rack's agent must still forget. The request goes into Welcome, is
+ * pushed when the host is removed, and is repeated while the rack's record has the tombstones.
  */
 import type { HostUid, RackId } from '@rackwright/messages';
 import type { CrashPoint, Log, Random } from '@rackwright/platform';
@@ -17,7 +17,7 @@ export interface ForgettingDependencies {
   readonly hosts: Pick<Hosts, 'wake'>;
 }
 
-/** Pause before the agent is asked again: ending what runs on a host may take it some time. */
+/** Pause before the request is repeated: the agent may need time to end the work on a host. */
 const askAgainMs = 30_000;
 
 export class Forgetting {
@@ -30,7 +30,7 @@ export class Forgetting {
     this.#rackId = rackId;
   }
 
-  /** Of the tombstones that stand, those that the agent is to be asked for now. */
+  /** The present tombstones for which the agent is to be asked now. */
   due(tombstones: readonly string[], nowMs: number): string[] {
     for (const uid of this.#askedMs.keys()) {
       if (!tombstones.includes(uid)) this.#askedMs.delete(uid);
@@ -40,7 +40,7 @@ export class Forgetting {
     return due;
   }
 
-  /** The agent has confirmed: the fence is lifted, and whoever stood behind it goes on. */
+  /** The agent has confirmed: the fence is lifted, and hosts that waited for it go on. */
   async confirmed(uid: HostUid): Promise<void> {
     const { fleetView, log, hosts } = this.#deps;
     if (!(await takeTombstone(this.#deps, this.#rackId, uid))) return;

@@ -1,8 +1,8 @@
 /**
- * Secrets of registries that one session's agent is given for what it fetches by itself: images to
- * have beforehand, and those that hosts boot over the network.
+ * Registry secrets that the agent of one session gets for its own downloads: prefetched images, and
+ * images that hosts boot over the network.
  *
- * Invariant: each version goes once in a session, and only where it may go.
+ * Invariant: each version is sent once in a session, and only where it may go.
  */
 import { create } from '@bufbuild/protobuf';
 import { agent, type RackId, type store as wire } from '@rackwright/messages';
@@ -22,13 +22,13 @@ export class GivenSecrets {
     this.#send = send;
   }
 
-  /** Whether this version of "credentials/C", or a later one, has gone to the agent. */
+  /** Whether this version of "credentials/C", or a later one, was sent to the agent. */
   has(name: string, version: bigint): boolean {
     const sent = this.#sentVersions.get(name);
     return sent !== undefined && sent >= version;
   }
 
-  /** Gives "credentials/C" as it stands now; answers why it cannot be given. */
+  /** Sends the present version of "credentials/C"; returns why it cannot be sent. */
   async give(name: string): Promise<string | undefined> {
     const { store, hosts, audit } = this.#deps;
     const rack = `racks/${this.#rackId}`;

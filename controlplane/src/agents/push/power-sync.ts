@@ -1,14 +1,15 @@
 /**
- * What one session tells its agent of the hosts whose power it shall look at, and what it makes of
- * the agent's digests (DESIGN §3, power sync).
+ * Tells the agent of one session which hosts' power to poll, and processes the agent's digests
+ * (DESIGN §3, power sync).
  *
  * Invariants:
- * 1. A secret goes before the list that names it, once for each version, in a message of its own.
- * 2. Only hosts whose BMC has been proved are looked at: no password goes to an address by itself
- *    that nobody has answered for.
- * 3. A digest stands for reports that were lost: it is folded in as they would have been, and only
- *    where it differs from what is known.
- * 4. A host is looked at only where its credential may go by what that says itself.
+ * 1. A secret is sent before the list that needs it, once for each version, in a message of its
+ *    own.
+ * 2. Only hosts with a proved BMC are polled: no password is sent automatically to an address that
+ *    nobody has confirmed.
+ * 3. A digest replaces lost reports: it is folded in like them, and only where it differs from the
+ *    known state.
+ * 4. A host is polled only where its credential permits it.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { agent, type HostUid, type RackId, store as wire } from '@rackwright/messages';
@@ -26,7 +27,7 @@ import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SessionSink } from '../base/sink.ts';
 
 const periodDefaultSeconds = 60;
-/** A change elsewhere, of a credential say, is found after this at the latest. */
+/** The longest delay until a change elsewhere, such as of a credential, is noticed. */
 const lookAgainMs = 30_000;
 
 type Message = agent.SessionResponse['message'];
@@ -48,7 +49,7 @@ export class PowerSyncs {
     this.#send = send;
   }
 
-  /** Sends what the agent shall look at, if it differs from what was sent last. */
+  /** Sends the list of hosts to poll, if it differs from the last one. */
   refresh(): Promise<void> {
     this.#refreshing = this.#refreshing
       .then(() => this.#refresh())
@@ -70,14 +71,14 @@ export class PowerSyncs {
     if (other || (news && late)) void this.refresh();
   }
 
-  /** Returns once everything that was lost has been folded in. */
+  /** Resolves once every lost report has been folded in. */
   async digest(digest: agent.PowerDigest): Promise<void> {
     const { hosts } = this.#deps;
     if (digest.generation !== this.#sent?.generation) return;
     const known = new Map(hosts.index.looksOfRack(this.#rackId).map((host) => [host.uid, host]));
     const lost = digest.hosts.flatMap(({ hostUid, poweredOn }) => {
       const host = known.get(hostUid);
-      // A host counts once, however often it is named.
+      // A host counts once, even if it is named several times.
       known.delete(hostUid);
       if (host === undefined || poweredOn === undefined) return [];
       return host.poweredOn === poweredOn ? [] : [{ host, poweredOn }];
@@ -120,14 +121,14 @@ export class PowerSyncs {
     noteGiven(this.#deps.audit, message.value, `the agent of racks/${this.#rackId}`);
   }
 
-  /** One that cannot be opened is left out: runs of its hosts say what is wrong with it. */
+  /** A credential that cannot be opened is left out: runs of its hosts report the problem. */
   async #credentialsOf(hosts: readonly LookedAt[]): Promise<Map<string, ForLooks>> {
     const names = [...new Set(hosts.map(({ bmc }) => bmc.credential))];
     const found = await Promise.all(names.map((name) => this.#credential(name, hosts)));
     return new Map(found.filter((each) => each !== undefined));
   }
 
-  /** Invariant 4, by the very record that is opened. */
+  /** Invariant 4, by the same record that is opened. */
   async #credential(
     name: string,
     wanted: readonly LookedAt[],
@@ -160,7 +161,7 @@ export class PowerSyncs {
   }
 }
 
-/** A credential for looks, and its secret where the agent does not have it yet. */
+/** A credential for polling, and its secret where the agent does not have it yet. */
 interface ForLooks {
   readonly version: bigint;
   readonly message: CredentialMessage | undefined;

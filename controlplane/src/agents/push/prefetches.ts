@@ -1,11 +1,12 @@
 /**
- * What one session tells its agent to have before a host asks, and what it hears of that.
+ * Sends the agent of one session the images to prefetch, and takes its progress.
  *
  * Invariants:
- * 1. The list goes out whole, again whenever it or the way to its registries has changed, and only
- *    to an agent that has named the steps of deployments (R8).
- * 2. A secret goes before the list that names it, once for each version, and only where it may go.
- * 3. How far an image is, is kept in memory alone, and of nothing but what the list names.
+ * 1. The whole list is sent again whenever the list or the access to its registries has changed,
+ *    and only to an agent that has announced the steps of deployments (R8).
+ * 2. A secret is sent before the list that needs it, once for each version, and only where it may
+ *    go.
+ * 3. The progress of an image is kept only in memory, and only for images in the list.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import {
@@ -28,9 +29,9 @@ import { imageKey, type NamedImage } from '../base/prefetch-progress.ts';
 import type { SessionSink } from '../base/sink.ts';
 import type { GivenSecrets } from './given-secrets.ts';
 
-/** A change elsewhere, of a credential say, is found after this at the latest. */
+/** The longest delay until a change elsewhere, such as of a credential, is noticed. */
 const lookAgainMs = 30_000;
-/** Longest reason that is kept. */
+/** Longest stored reason. */
 const problemCharsMax = 500;
 
 export class Prefetches {
@@ -81,7 +82,7 @@ export class Prefetches {
       });
   }
 
-  /** The agent says how far it is (3). */
+  /** The agent reports its progress (3). */
   took({ reference, architecture, netboot, ...told }: agent.ImagePrefetched): void {
     const named = { reference, architecture, netboot };
     if (!this.#list.some((each) => imageKey(each) === imageKey(named))) return;
@@ -133,7 +134,7 @@ export class Prefetches {
     this.#send({ case: 'prefetchImages', value });
   }
 
-  /** Invariant 2; answers why one cannot be given. */
+  /** Invariant 2; returns why a secret cannot be sent. */
   async #give(
     reference: string,
     registries: readonly ImageRegistry[] | undefined,

@@ -1,10 +1,10 @@
-/** What a step's program writes, as an agent tells it. */
+/** The output of a step's program, as an agent reports it. */
 import type { agent, RackId } from '@rackwright/messages';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SlotOver } from '../base/turns.ts';
 import { isPresent } from '../hello/welcome.ts';
 
-/** A rack speaks for its own hosts only, and of what they are doing. */
+/** A rack may report only for its own hosts, and only for their present operations. */
 export async function heardLog(
   { hosts, stepLogs, store }: Pick<SessionDependencies, 'hosts' | 'stepLogs' | 'store'>,
   rackId: RackId,

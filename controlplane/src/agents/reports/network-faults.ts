@@ -1,11 +1,11 @@
 /**
- * What an agent says is wrong on its provisioning network, on its way to the rack's record.
+ * Network faults that an agent reports, on their way to the rack's record.
  *
  * Invariants:
- * 1. The list is written with a heartbeat, only where it differs, and no faster than `spacingMs`.
- * 2. It names hosts of its own rack alone. A strange MAC stands in it only if it is a boot MAC of a
- *    host of another rack, whose name it does not tell.
- * 3. What is kept is bounded, whatever the agent says.
+ * 1. The list is written with a heartbeat, only when it differs, and no faster than `spacingMs`.
+ * 2. It names only hosts of its own rack. It contains a foreign MAC only if that is a boot MAC of a
+ *    host of another rack, and it does not name that host.
+ * 3. What is kept is bounded, whatever the agent sends.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -47,7 +47,9 @@ export class NetworkFaults {
     this.#heard = create(agent.NetworkFaultsSchema, { faults: faults.faults.slice(0, faultsMax) });
   }
 
-  /** With a heartbeat. Never rejects: what is not written now is tried with the next one. */
+  /**
+   * Called with a heartbeat. Never rejects: a failed write is tried again with the next heartbeat.
+   */
   async write(): Promise<void> {
     const { clock, log } = this.#deps;
     const list = this.#heard;
@@ -65,7 +67,7 @@ export class NetworkFaults {
     }
   }
 
-  /** None where the agent names what is not its own, or nothing. */
+  /** None where the agent names a host of another rack, or nothing. */
   async #faultOf({ type, mac, address, hostUid }: agent.NetworkFault): Promise<RackFault[]> {
     if (!isKnownRackFault(type) || !addressShape.test(address)) return [];
     if (mac !== '' && !macShape.test(mac)) return [];
@@ -87,7 +89,7 @@ export class NetworkFaults {
   }
 }
 
-/** One that stood before keeps since when. */
+/** A fault that was there before keeps its start time. */
 function keep(status: RackStatus, found: readonly RackFault[], nowMs: number): void {
   const since = timestampFromMs(nowMs);
   status.faults = found.map((fault) => {

@@ -1,6 +1,6 @@
 /**
- * The reports of one session: each is folded in when it is its turn, and answered once what it
- * changed is durable (R7).
+ * The reports of one session: each is folded in when it has a slot, and acknowledged once its
+ * changes are durable (R7).
  */
 import type { agent, HostId, OperationId, RackId } from '@rackwright/messages';
 import { type Clock, type CrashPoint, errorText, type Log } from '@rackwright/platform';
@@ -47,8 +47,8 @@ export class Reports {
   }
 
   /**
-   * Reports of one host are folded in order; those of several hosts need not wait for each other.
-   * Calls `over` once it is answered, or never will be.
+   * Reports of one host are folded in order; reports of different hosts do not wait for each other.
+   * Calls `over` once the report is acknowledged, or never will be.
    */
   fold(report: agent.Report, over: SlotOver): void {
     const { clock, hosts, crashPoint, stepLogs } = this.#deps;
@@ -77,7 +77,7 @@ export class Reports {
       .finally(over);
   }
 
-  /** Left unanswered: the agent brings it again in its next session. */
+  /** Not acknowledged: the agent sends it again in its next session. */
   breakOff({ operationId }: Pick<agent.Report, 'operationId'>, error: unknown): void {
     const fields = { rack: this.#rackId, operation: operationId };
     this.#deps.log.warn(fields, 'a report could not be folded in; it will come again', error);
@@ -85,9 +85,9 @@ export class Reports {
   }
 
   /**
-   * A store that is away, or others who were faster all the time, leave the report unanswered. What
-   * no repetition can mend ends the attempt instead, or it would come back for ever and take the
-   * rack with it; facts are dropped.
+   * When the store is unavailable, or other writers always win, the report stays unacknowledged. A
+   * failure that no retry can repair ends the attempt; otherwise the report would come back forever
+   * and disable the rack. Facts are dropped.
    */
   async #couldNotFold(
     report: agent.Report,

@@ -1,4 +1,4 @@
-/** Answers to final reports (R7), and up to where everything has been answered. */
+/** Answers to final reports (R7), and the sequence up to which all are answered. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import type { AnswerVerdict, PassResult } from '../../host/index.ts';
@@ -14,7 +14,7 @@ const answerWords: Readonly<Record<agent.ReportAnswer_Verdict, AnswerWord>> = {
   [agent.ReportAnswer_Verdict.UNSPECIFIED]: 'refused',
 };
 
-/** As figures name it. */
+/** As metrics name it. */
 export function answerWord(verdict: agent.ReportAnswer_Verdict): AnswerWord {
   return answerWords[verdict] ?? 'refused';
 }

@@ -4,11 +4,12 @@
  *
  * Invariants:
  * 1. Nothing is believed before Hello, and nothing is sent before Welcome.
- * 2. A second agent of a rack whose session lives is refused and shown (R6).
+ * 2. A second agent of a rack with a live session is refused and shown (R6).
  * 3. The work lease is renewed only after this replica's own access to the store (R11).
- * 4. What a Hello names is bounded, and of a rack's work no more is under way than its share.
- * 5. Once it ends, for whatever reason, it is the rack's no more and nothing is believed, whether
- *    or not the other side learns of it: an agent that does not read has no powers either.
+ * 4. What a Hello names is bounded, and the work of a rack in progress is limited to its share.
+ * 5. Once the session ends, for any reason, it no longer speaks for the rack and none of its
+ *    messages counts. That holds also when the other side does not notice: an agent that does not
+ *    read has no powers either.
  *
  * Must not: decide anything about a host; `Hosts` does.
  */
@@ -45,7 +46,7 @@ export class RackSession {
   readonly #sink: SessionSink;
   readonly #shared: SharedBySessions;
   readonly #reports: Reports;
-  /** Messages that were not expected: each kind is told once. */
+  /** Unexpected messages: each kind is logged once. */
   readonly #unexpected = new Set<string>();
   readonly #forgetting: Forgetting;
   readonly #faults: NetworkFaults;
@@ -54,7 +55,7 @@ export class RackSession {
   #openedMs = 0;
   /** How much later than usual the agent, which has no work, may send its next heartbeat. */
   #quietMs = 0;
-  /** Hosts whose deadlines passed before it was opened have been looked at. */
+  /** Hosts whose deadlines passed before the session opened have been checked. */
   #hadItsWord = false;
   readonly #snapshots: BootSnapshots;
   readonly #powerSyncs: PowerSyncs;
@@ -65,7 +66,7 @@ export class RackSession {
   #key: Uint8Array = new Uint8Array();
   /** It has ended (5). */
   #over = false;
-  /** Aborted then: it has no place in any line. */
+  /** Aborted when the session ends: it leaves every queue. */
   readonly #gone = new AbortController();
   #isWelcomed = false;
 
@@ -101,7 +102,7 @@ export class RackSession {
     return this.#over;
   }
 
-  /** Takes one message. Resolves when what must precede the next message has been done. */
+  /** Takes one message. Resolves when the next message may be handled. */
   async receive(request: agent.SessionRequest): Promise<void> {
     const { message } = request;
     if (this.#over) return;
@@ -114,7 +115,7 @@ export class RackSession {
       else this.#refuse('badHello', 'the first message of a session must be Hello');
       return;
     }
-    // Deadlines that passed meanwhile could not fire (R5).
+    // Deadlines that passed in the meantime could not fire (R5).
     const hasItsWord = this.#lastMessageMs >= this.#openedMs + agentBackMs;
     if (silentMs >= settleMs + this.#quietMs || (hasItsWord && !this.#hadItsWord)) {
       this.#deps.hosts.wakeRack(this.#rackId);
@@ -166,7 +167,7 @@ export class RackSession {
     }
   }
 
-  /** Written no faster than authorities come and go. */
+  /** Written no faster than authorities are created and removed. */
   async #applied(applied: agent.TrustApplied): Promise<void> {
     await this.#shared.trustWrites.wait(this.#rackId, this.#deps.clock);
     const write = async () => {
@@ -182,7 +183,7 @@ export class RackSession {
     this.#deps.log.warn({ rack: this.#rackId, message: kind }, 'unexpected message');
   }
 
-  /** The next message is not read before this one has its turn. */
+  /** The next message is not read before this one has a slot. */
   async #inTurn(work: (over: SlotOver) => unknown): Promise<void> {
     const turn = this.#shared.turns.take(this.#rackId, this.#gone.signal);
     if (!(turn instanceof Promise)) return void (await work(turn));
@@ -199,7 +200,7 @@ export class RackSession {
       .finally(over);
   }
 
-  /** Whether this session is still the rack's; a replaced one has no powers left (R6). */
+  /** Whether this session is still the valid one of the rack; a replaced one has no powers (R6). */
   #stands(): boolean {
     const { registry } = this.#deps;
     return this.#live !== undefined && registry.sessionOf(this.#rackId) === this.#live;
@@ -210,7 +211,7 @@ export class RackSession {
     this.#sink.end();
   }
 
-  /** It is over, for whatever reason (5). */
+  /** The session is over, for any reason (5). */
   closed(): void {
     this.#over = true;
     this.#gone.abort();
@@ -257,19 +258,19 @@ export class RackSession {
     await this.#sendWelcome(hello, live, recorded);
     this.sendTrust();
     await this.sendSnapshot();
-    // Meanwhile the stream may have ended, or a newer session of the rack have opened.
+    // The stream may have ended in the meantime, or a newer session may have opened.
     if (this.#over) return this.#hint.withdraw(() => this.#lastMessageMs);
     if (this.#rival(hello) !== undefined && (await this.#yields(hello))) return;
     this.#live = live;
     this.#deps.log.info({ rack: this.#rackId, agentVersion: hello.agentVersion }, 'agent session');
-    // Queued before anything that the opening wakes, so that no deadline fires on old knowledge.
+    // Queued before any work that the opening wakes, so that no deadline fires on old knowledge.
     const folded = this.#reconcile(hello);
     this.#deps.registry.open(live);
     await folded;
     void this.sendPowerSync();
   }
 
-  /** Refuses an agent that must not replace the session that stands, and shows it. */
+  /** Refuses an agent that must not replace the valid session, and shows it. */
   async #yields(hello: agent.Hello): Promise<boolean> {
     const rival = this.#rival(hello);
     if (rival === undefined) return false;
@@ -280,19 +281,19 @@ export class RackSession {
     return true;
   }
 
-  /** Which certificate authorities the agent shall believe from now on, once it is welcome (1). */
+  /** The certificate authorities that the agent shall trust from now on, once it is welcome (1). */
   sendTrust(): void {
     const { trust } = this.#deps;
     if (this.#isWelcomed && trust !== undefined)
       this.#sink.send({ case: 'trustBundle', value: trust.bundle() });
   }
 
-  /** Its key is no longer the rack's, or what it stands on has ended otherwise. */
+  /** Its key is no longer the rack's, or its certificate is no longer valid. */
   dismiss(reason: string, message: string): void {
     if (!this.#over) this.#refuse(reason, message);
   }
 
-  /** R6: why this agent must not replace the session that stands here, or undefined. */
+  /** R6: why this agent must not replace the valid session on this replica, or undefined. */
   #rival(hello: agent.Hello): string | undefined {
     const standing = this.#deps.registry.sessionOf(this.#rackId);
     return standing && rivalHere(standing, hello, this.#deps);
@@ -341,10 +342,10 @@ export class RackSession {
     this.#isWelcomed = true;
   }
 
-  /** R10: each host of the rack learns what the agent knows of it. */
+  /** R10: each host of the rack takes in what the agent knows of it. */
   async #reconcile(hello: agent.Hello): Promise<void> {
     const folded = await foldHello(this.#deps, this.#rackId, hello, () => this.#stands());
-    // What only Hello can tell would be missing until the next one.
+    // Facts that only a Hello brings would be missing until the next one.
     if (folded === 'storeAway') this.#end();
   }
 
@@ -382,12 +383,12 @@ export class RackSession {
     await this.#forgetting.confirmed(hostUid);
   }
 
-  /** What the agent shall look at by itself, once it is welcome. */
+  /** The hosts that the agent shall poll, once it is welcome. */
   async sendPowerSync(): Promise<void> {
     if (this.#live !== undefined && this.#stands()) await this.#powerSyncs.refresh();
   }
 
-  /** What the boot path must know of the rack's hosts, once it is welcome (1). */
+  /** What the boot path needs to know of the rack's hosts, once it is welcome (1). */
   async sendSnapshot(): Promise<void> {
     await this.#snapshots.send();
   }

@@ -14,26 +14,26 @@ import { RackSession } from './rack-session.ts';
 import { type SharedBySessions, sharedBySessions } from './shared.ts';
 
 export interface AgentServiceDependencies extends SessionDependencies {
-  /** The rack of the agent that calls. Throws `ApiFailure` when it is nobody's. */
+  /** The rack of the calling agent. Throws `ApiFailure` when there is none. */
   readonly identify: (context: CallContext) => Promise<string>;
   readonly limits?: AgentLimits;
 }
 
-/** Changes of many hosts that come together make one snapshot, and one list of hosts to look at. */
+/** Changes of many hosts at the same time make one snapshot, and one list of hosts to poll. */
 const snapshotDelayMs = 100;
 const powerSyncDelayMs = 2_000;
-/** So long an agent has to read why its session has ended; then the stream is cut. */
+/** An agent has this long to read why its session has ended; then the stream is cut. */
 const lastWordsMs = 5_000;
 
-/** How long the lines are, of all racks. */
+/** The lengths of the queues, of all racks. */
 export interface SessionQueues {
-  /** Of what agents tell. */
+  /** For messages of agents. */
   readonly turns: Pick<RackSlots, 'waiting' | 'underWay'>;
   readonly hellos: Pick<RackSlots, 'waiting' | 'underWay'>;
 }
 
 export interface AgentService {
-  /** What waits for its turn, of all racks. */
+  /** The queues of all racks. */
   readonly queues: SessionQueues;
   session(
     requests: AsyncIterable<agent.SessionRequest>,
@@ -71,7 +71,7 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
         shared.limits.outboxMessagesMax,
         () => {
           session.closed();
-          // Who does not read what was said last is not waited for.
+          // An agent that does not read the last message is not waited for.
           deps.clock.after(lastWordsMs, () => context.cut?.());
         },
       );

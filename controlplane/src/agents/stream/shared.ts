@@ -1,4 +1,4 @@
-/** What the sessions of one replica share: who has which turn, and what a rack has taken. */
+/** What the sessions of one replica share: the slots, and the quotas of each rack. */
 import { Buckets, type Clock } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { Hosts } from '../../host/index.ts';
@@ -6,24 +6,24 @@ import { type AgentLimits, defaultAgentLimits } from '../base/limits.ts';
 import { RackSlots } from '../base/turns.ts';
 import { BootLists } from '../push/boot-lists.ts';
 
-/** What the sessions of all racks have in common. */
+/** What the sessions of all racks share. */
 export interface SharedBySessions {
   readonly limits: AgentLimits;
-  /** For what agents tell. */
+  /** For messages of agents. */
   readonly turns: RackSlots;
-  /** For Hellos, each of which is much work. */
+  /** For Hellos, each of which is expensive. */
   readonly hellos: RackSlots;
   readonly bootLists: BootLists;
-  /** How many machines that nobody knows a rack may tell of. */
+  /** How many unknown machines a rack may report. */
   readonly findings: Buckets;
-  /** How often a rack may say which authorities it believes. */
+  /** How often a rack may report the authorities that it trusts. */
   readonly trustWrites: Buckets;
 }
 
-/** Each is a write; an authority is made and goes once in months. */
+/** Each report is a write; authorities change once in months. */
 const trustWrites = { perSecond: 1, most: 16 };
 
-/** Racks whose buckets are kept at once: more than one control plane has. */
+/** The most racks with buckets: more than one control plane has. */
 const rackBucketsMax = 65_536;
 
 export interface SharedSessionDependencies {

@@ -1,4 +1,4 @@
-/** AuditService: what was asked, by whom, and what came of it. */
+/** AuditService: what was requested, by whom, and the result. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type AuditRecord,
@@ -19,7 +19,7 @@ import { type AuditSearch, searchAudit } from '../index.ts';
 
 const filterCharsMax = 256;
 
-/** A record, as `ListAuditRecordsRequest.filter` knows its fields. */
+/** The fields of a record, for `ListAuditRecordsRequest.filter`. */
 const auditFields: Fields<AuditRecord> = {
   time: { kind: 'time', of: ({ time }) => time && timestampMs(time) },
   actor: { kind: 'text', of: ({ actor }) => actor },

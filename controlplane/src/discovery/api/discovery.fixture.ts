@@ -1,4 +1,4 @@
-/** A control plane whose rack r1 takes in machines that nobody knows, and what its agent tells. */
+/** A control plane whose rack r1 accepts unknown machines, and the reports of its agent. */
 import { create, type Message, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, type InventorySchema } from '@rackwright/messages';
 import { afterEach, beforeEach } from 'vitest';
@@ -8,7 +8,7 @@ export const macOf = (n: number) => `52:54:00:00:01:${n.toString(16).padStart(2,
 export const bmc = { address: '192.0.2.200', credential: 'credentials/bmc' };
 export const expectedSpec = { rack: 'racks/r1', bmc: { ...bmc, address: '' } };
 
-/** The rack's policy at the beginning, with a change. */
+/** The rack's initial policy, with a change. */
 export const policy = (change: object = {}) => ({
   ...{ enabled: true, machinesMax: 5, bmcNetworks: ['192.0.2.0/24'] },
   ...change,
@@ -18,7 +18,7 @@ type InventoryInit = MessageInitShape<typeof InventorySchema>;
 
 let findings = 0;
 
-/** What an agent tells of the nth machine. */
+/** The report of an agent about the nth machine. */
 export function finding(n: number, change: Exclude<InventoryInit, Message> = {}, bootMac = '') {
   findings += 1;
   const uuid = Uint8Array.from({ length: 16 }, (_, at) => (at * 5 + n) & 0xff);
@@ -47,7 +47,7 @@ export function discoverySite() {
   });
   afterEach(() => fixture.stop());
   return {
-    /** Of the present test. */
+    /** The fixture of the present test. */
     get fixture(): Fixture {
       return fixture;
     },
@@ -59,7 +59,7 @@ export function discoverySite() {
     async hostNames(): Promise<string[]> {
       return (await fixture.hosts.listHosts({})).hosts.map(({ name }) => name);
     },
-    /** Everything that was asked for before has been looked at. */
+    /** Resolves once every earlier wake has been handled. */
     async looked(): Promise<void> {
       fixture.controlPlane.discovery.wake();
       await fixture.controlPlane.discovery.accept(

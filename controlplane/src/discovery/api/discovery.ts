@@ -1,4 +1,6 @@
-/** DiscoveryService: machines that netbooted and are no hosts, and the manifest of others. */
+/**
+ * DiscoveryService: machines that netbooted and are not hosts, and the manifest of expected hosts.
+ */
 import { clone, create, equals, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -115,7 +117,7 @@ export function createDiscoveryService(deps: RpcDependencies): BoundService {
   });
 }
 
-/** The machines of one rack behind a key, whatever other racks list. */
+/** The machines of one rack after a key, at a cost independent of other racks. */
 async function machinesOf({ store, fleetView }: RpcDependencies, rack: RackName) {
   const listed = await fleetView.collection(listedMachines);
   return (after: string) => {
@@ -162,7 +164,7 @@ function presentLine(
   return line;
 }
 
-/** The same request again answers the host that it made, though the machine is listed no more. */
+/** A repeated request returns the host that it made, though the machine is no longer listed. */
 async function accept(
   deps: RpcDependencies,
   request: AcceptDiscoveredMachineRequest,
@@ -180,7 +182,8 @@ async function accept(
   const acceptance = {
     ...{ hostId, labels: host?.labels ?? {}, spec: host?.spec, by: 'hand' },
     ...{ requestId, actor: deps.actor, lookedAt: revisionOfEtag(deps.store, etag) },
-    // With what the machine says itself: its word sends a password as well.
+    // Checks the spec including the machine's own report: a password may be sent to the address in
+    // it.
     check: (spec: HostSpec) => checkMayPoint(deps, 'host.spec', undefined, spec),
   };
   const accepted = await deps.discovery.accept(id, acceptance, validateOnly);

@@ -1,6 +1,6 @@
 /**
- * Whether another line of the manifest names the same machine. One that another replica makes at
- * the same moment is missed: it is told later, of both.
+ * Whether another line of the manifest names the same machine. A line that another replica writes
+ * at the same moment is missed here: later both lines show a conflict.
  */
 import { alreadyExists, type ExpectedHost, failedPrecondition } from '@rackwright/messages';
 import type { RpcDependencies } from '../../call/ports.ts';
@@ -8,7 +8,7 @@ import type { Found } from '../../fleet-view/index.ts';
 import { idOf } from '../../records/index.ts';
 import { expectedLines, type KeptExpected, keysOfLine } from '../kept.ts';
 
-/** Lines that the manifest may have. */
+/** The most lines of the manifest. */
 const linesMax = 10_000;
 
 /** Throws when the manifest is full, or another line names the same machine. */

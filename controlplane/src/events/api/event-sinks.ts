@@ -1,4 +1,4 @@
-/** EventSinkService: where events are delivered to, and what could not be. */
+/** EventSinkService: destinations of events, and the events that could not be delivered. */
 import { clone, create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -55,11 +55,11 @@ const updatablePaths = [
   ...['spec.webhook', 'spec.webhook.url', 'spec.webhook.credential'],
   ...['spec.nats', 'spec.filter', 'spec.paused'],
 ];
-/** Each follows the store by itself. */
+/** Each sink follows the store by itself. */
 const sinksMax = 16;
 /** Ids of events that one request may name. */
 const eventsMax = 1_000;
-/** Stands for every dead letter that is there. */
+/** Stands for every dead letter of the sink. */
 const all = '-';
 
 /** The service over these dependencies. */
@@ -96,7 +96,7 @@ async function existing({ store }: RpcDependencies, name: string, field = 'name'
   return kept;
 }
 
-/** With how it fares, as its cursor says. */
+/** The sink with its delivery status, from its cursor. */
 async function present(
   { store }: RpcDependencies,
   { eventSink }: wire.EventSinkRecord,
@@ -173,7 +173,7 @@ async function createSink(
     );
   }
   Object.assign(eventSink, { uid: randomId(random), createTime: time, updateTime: time });
-  // Whatever is written after this is told to it.
+  // The sink gets every change after this revision.
   const beginRevision = asRevision(await answered(store.latestRevision()));
   const requestIds = withApplied([], requestId);
   const record = create(schema, { eventSink, requestIds, beginRevision });
@@ -186,7 +186,7 @@ async function createSink(
   return present(deps, record, written.revision);
 }
 
-/** The sink that the same request made before; any other one is in the way. */
+/** The sink that an earlier try of the same request made; any other one is a conflict. */
 function sameSink(
   deps: RpcDependencies,
   { record, revision }: { record: wire.EventSinkRecord; revision: Revision },
@@ -262,7 +262,7 @@ function presentLetter(
   };
 }
 
-/** Those of these events; throws `notFound` for one that is none. */
+/** The dead letters of these events; throws `notFound` for an event without one. */
 async function named(
   { store }: RpcDependencies,
   name: string,
@@ -283,7 +283,7 @@ async function named(
   });
 }
 
-/** Marks the letters, and then the sink, which wakes whoever delivers. */
+/** Marks the letters, and then the sink, which wakes its worker. */
 async function replay(
   deps: RpcDependencies,
   name: string,

@@ -1,4 +1,4 @@
-/** ListEvents: what has happened to one record, a page at a time. */
+/** ListEvents: the past events of one record, a page at a time. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   invalidArgument,
@@ -16,7 +16,7 @@ import type { EventCollection, TracedEvent } from '../derive/derive.ts';
 import { eventFields, isWanted } from '../event-fields.ts';
 import { eventsBack } from '../past.ts';
 
-/** Changes that one page looks at, also when none of their events is wanted. */
+/** Changes that one page reads, also when none of their events match. */
 const changesPerPageMax = 512;
 
 const collections = ['hosts', 'racks', 'pools'] as const;

@@ -1,4 +1,4 @@
-/** EventService: what has changed, as it changes and afterwards. */
+/** EventService: events of changes, live and from the past. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type BoundService,
@@ -48,7 +48,7 @@ async function* watchEvents(
   const now = await answered(store.latestRevision());
   let positions = asked ?? positionsFrom(store, now);
   if (positions.incarnation !== store.incarnation) {
-    // What was told then of revisions that are given anew is not what they are now.
+    // After a restore, revisions are reused: earlier events under them do not count.
     positions = positionsFrom(store, now);
     const change = { key: 'fleet', revision: now };
     const { event } = gapOf(store.incarnation, change, GapReason.RESTORED);

@@ -1,8 +1,8 @@
 /**
- * Events of one change of a stored record: a pure function of the record before and after it.
- * Whoever derives them, and however often, gets the same ones under the same ids.
+ * Events of one change of a stored record: a pure function of the record before and after it. Every
+ * derivation gives the same events under the same ids.
  *
- * Must not: tell of a credential, a token or a sealed value. Their collections have no row.
+ * Must not: reveal a credential, a token or a sealed value. Their collections have no row.
  */
 import { create, type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -25,7 +25,7 @@ interface Rule {
   readonly schema: DescMessage;
   /** Segments of a key. */
   readonly segments: number;
-  /** Never changed once written: nothing was before. */
+  /** Records are never changed after their creation: there is no earlier value. */
   readonly createOnly: boolean;
   readonly steps: (step: Step<unknown>) => EventDraft;
 }
@@ -62,29 +62,29 @@ export function isEventCollection(name: string): name is EventCollection {
   return Object.hasOwn(rules, name);
 }
 
-/** Whether the keys of a collection, as this one, are of records that are told of. */
+/** Whether a key of this collection belongs to records with events. */
 export function isTold(collection: EventCollection, key: string): boolean {
   return key.split('.').length === rules[collection].segments;
 }
 
-/** Whether nothing can have been before a record of the collection. */
+/** Whether records of the collection never have an earlier value. */
 export function isCreateOnly(collection: EventCollection): boolean {
   return rules[collection].createOnly;
 }
 
-/** An event, with what it is filtered by beside itself. */
+/** An event, with the filter fields that are not part of it. */
 export interface TracedEvent {
   readonly event: Event;
-  /** Of the host that it is about. */
+  /** Labels of the host that the event is about. */
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** A record before a change: there was none, it is `gone` from the store, or it. */
+/** A record before a change: absent, `gone` from the store's history, or its value. */
 export type Before = 'absent' | 'gone' | { readonly value: Uint8Array };
 
 const noLabels = {};
 
-/** The events of one change, in order. Never throws: what cannot be read is a gap. */
+/** The events of one change, in order. Never throws: an unreadable record makes a gap. */
 export function eventsOf(
   incarnation: string,
   collection: EventCollection,
@@ -128,7 +128,7 @@ function eventOf(
   });
 }
 
-/** "HOST_STATE_CHANGED" of `hostStateChanged`: types and data have the same names. */
+/** "HOST_STATE_CHANGED" from `hostStateChanged`: types and data have the same names. */
 function typeOf(name: EventContent['case']): EventType {
   const word = name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
   return EventType[word as keyof typeof EventType] ?? EventType.UNSPECIFIED;
@@ -142,17 +142,17 @@ function sequenceOf(revision: Revision, index: number): string {
   return `${String(revision).padStart(revisionDigits, '0')}-${place}`;
 }
 
-/** What is before this change of a record is not known. */
+/** The event for a change whose earlier value is unknown. */
 export function gapOf(
   incarnation: string,
   change: Pick<Change, 'key' | 'revision' | 'atMs'>,
   reason: GapReason,
 ): TracedEvent {
   const [collection = '', id = ''] = change.key.split('.');
-  // What lies below a host is told of the host.
+  // The subject of a record below a host is the host.
   const name = collection === 'workflows' ? 'hosts' : collection;
   const isNamed = id !== '' && collection !== 'fleet';
-  // Beside the events of the same revision, and gaps of other collections there.
+  // Differs from the events of the same revision, and from gaps of other collections at it.
   const at = eventCollections.findIndex((each) => each === collection);
   const place = isNamed ? 'gap' : `gap-${reason}-${at}`;
   const told = { subject: isNamed ? `${name}/${id}` : collection, contents: [], place };

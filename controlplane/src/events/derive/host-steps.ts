@@ -1,4 +1,4 @@
-/** What a change of a host's record comes to, as events. Pure. */
+/** The events of a change of a host's record. Pure. */
 import {
   type Host,
   type HostStatus,
@@ -11,7 +11,7 @@ import { partChangeText } from '../../host/index.ts';
 import { sameMessage } from '../../records/index.ts';
 import { added, type EventContent, type EventDraft, type Step } from './told.ts';
 
-/** The host with all that it is told by; of one that is gone, as it was. */
+/** The host with its filter fields; for a removed host, as it was. */
 export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): EventDraft {
   const host = after?.host ?? before?.host;
   const { uid = '', labels = {} } = host ?? {};
@@ -27,7 +27,7 @@ export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): E
     before === undefined ? [{ case: 'hostCreated', value: { uid, labels } }] : [];
   const was = before?.host?.status;
   const is = after.host?.status;
-  // A run ends before what follows from its end, and the next one begins after that.
+  // The end of a run goes before its consequences, and the begin of the next run after them.
   const runs = runSteps(before, after);
   const contents = [
     ...created,
@@ -41,7 +41,7 @@ export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): E
   return { ...about, contents };
 }
 
-/** Of the span of the run that the change belongs to. */
+/** The trace of the run that the change belongs to. */
 function traceOf(host: Host | undefined): string {
   const run = host?.status?.run;
   if (host === undefined || run === undefined) return '';
@@ -126,7 +126,7 @@ function troubleSteps(
   ];
 }
 
-/** A run that began and ended since the record before is told by both. */
+/** A run that began and ended within this change gives both events. */
 function runSteps(before: wire.HostRecord | undefined, after: wire.HostRecord) {
   const known = new Map(runsOf(before).map((run) => [run.number, run]));
   const counted = before?.runCount ?? 0n;
@@ -136,7 +136,7 @@ function runSteps(before: wire.HostRecord | undefined, after: wire.HostRecord) {
     const earlier = known.get(run.number);
     const isNew = earlier === undefined && run.number > counted;
     const hasEnded = run.phase === RunPhase.ENDED;
-    // One that ended in this very change began in it, too: in its order.
+    // A run that also ended in this change keeps its begin before its end.
     if (isNew) (hasEnded ? ended : started).push(startOf(run));
     if (hasEnded && (isNew || (earlier && earlier.phase !== RunPhase.ENDED))) {
       ended.push(endOf(run));

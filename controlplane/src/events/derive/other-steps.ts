@@ -1,4 +1,4 @@
-/** What changes of the smaller records come to, as events. Pure. */
+/** The events of changes of smaller records. Pure. */
 import { type WorkflowRun, WorkflowRunState, type store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
 import type { EventContent, EventDraft, Step } from './told.ts';
@@ -32,7 +32,7 @@ function endedRuns(record: wire.WorkflowRecord | undefined): readonly WorkflowRu
   return runs.filter(({ state }) => !openStates.has(state));
 }
 
-/** One that is listed anew; one that is seen again is no event. */
+/** A newly listed machine; another sighting is no event. */
 export function machineSteps({
   segments,
   before,

@@ -1,4 +1,4 @@
-/** What a change of a pool's record comes to, as events. Pure. */
+/** The events of a change of a pool's record. Pure. */
 import type { RolloutTarget, store as wire } from '@rackwright/messages';
 import { added, type EventContent, type EventDraft, type Step } from './told.ts';
 
@@ -51,7 +51,7 @@ function pauseSteps(before: wire.PoolRecord | undefined, after: wire.PoolRecord)
     record?.pool?.spec?.rollout?.paused === true;
   if (isPaused(before) === isPaused(after)) return [];
   if (isPaused(after)) return [{ case: 'rolloutPaused', value: {} }];
-  // One that is made without a pause has none that is over.
+  // A pool that is created without a pause was not resumed.
   return before === undefined ? [] : [{ case: 'rolloutResumed', value: {} }];
 }
 

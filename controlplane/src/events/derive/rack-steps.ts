@@ -1,4 +1,4 @@
-/** What a change of a rack's record, or of the fleet's, comes to, as events. Pure. */
+/** The events of a change of a rack's record, or of the fleet's. Pure. */
 import type { Freeze, store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
 import type { EventContent, EventDraft, Step } from './told.ts';
@@ -58,7 +58,7 @@ function keySteps(before: wire.RackRecord | undefined, after: wire.RackRecord): 
   return contents;
 }
 
-/** A session that replaces another one, on this replica or on another, is told as connected. */
+/** A session that replaces another one, on any replica, gives the event "connected". */
 function sessionSteps(before: wire.RackRecord | undefined, after: wire.RackRecord): EventContent[] {
   const [was = '', is] = [before?.sessionReplica, after.sessionReplica];
   const { lastSeenTime, agentVersion = '' } = after.rack?.status ?? {};

@@ -1,4 +1,4 @@
-/** What the derivation of events says of one change of a record. */
+/** The result of deriving events from one change of a record. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import type { EventSchema, RackName } from '@rackwright/messages';
@@ -9,7 +9,7 @@ export type EventContent = Exclude<
   { case: undefined }
 >;
 
-/** One change of a record; `undefined` stands for a record that is not there. */
+/** One change of a record; `undefined` stands for an absent record. */
 export interface Step<R> {
   /** The key of the record, by its segments. */
   readonly segments: readonly string[];
@@ -17,26 +17,26 @@ export interface Step<R> {
   readonly after: R | undefined;
 }
 
-/** What one change of a record comes to. */
+/** The events of one change, before they get their ids. */
 export interface EventDraft {
   /** "hosts/HOST" */
   readonly subject: string;
-  /** "racks/RACK"; empty: it is of none. */
+  /** "racks/RACK"; empty: of no rack. */
   readonly rack?: RackName;
-  /** Labels of the host that it is about. */
+  /** Labels of the host that the event is about. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** When the record says that it was; unset: when the store took it. */
+  /** The time in the record; unset: the time at which the store accepted the change. */
   readonly time?: Timestamp | undefined;
   readonly actor?: string | undefined;
   readonly cause?: string | undefined;
   readonly traceParent?: string;
-  /** Ends the id; unset: the place of each among the contents. */
+  /** The end of the id; unset: the index among the contents. */
   readonly place?: string;
   /** Each an event, in an order that never changes for the same change. */
   readonly contents: readonly EventContent[];
 }
 
-/** What is in `after` and not in `before`, by what each is known by. */
+/** The items of `after` that are not in `before`, by their keys. */
 export function added<T>(
   before: readonly T[],
   after: readonly T[],

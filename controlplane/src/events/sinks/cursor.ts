@@ -1,11 +1,11 @@
 /**
- * How far a sink has come, and which replica delivers to it: one record, which only the replica
+ * The position of a sink, and the replica that delivers to it: one record, which only the replica
  * that holds it writes.
  *
  * Invariants:
- * 1. At any time at most one replica begins a request. It holds the record until a time that it has
- *    written itself, and begins none that could outlast it.
- * 2. A store that one process owns has nobody else: there the record is held without an end.
+ * 1. At any time at most one replica begins requests. It holds the record until a time that it has
+ *    written itself, and begins no request that could outlast that time.
+ * 2. A store that one process owns has no other replica: there the hold has no end.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -20,7 +20,7 @@ const schema = wire.EventCursorRecordSchema;
 
 /** How long a replica holds a cursor without renewing it. */
 export const holdMs = 60_000;
-/** Renewed when so much of it is left. */
+/** Renewed when less than this remains. */
 const renewBelowMs = 40_000;
 /** Others wait this much longer: their clocks may differ. */
 const clockSkewMs = 10_000;
@@ -31,9 +31,9 @@ export interface CursorParts {
   readonly replicaId: string;
 }
 
-/** What the record says beside the position. */
+/** What the record contains besides the position. */
 export interface Standstill {
-  /** Why nothing arrives; empty: it does. */
+  /** Why nothing is delivered; empty: it is. */
   readonly problem: string;
   readonly sinceMs: number | undefined;
   readonly lastDeliveryMs: number | undefined;
@@ -46,10 +46,10 @@ export function cursorKey(sinkUid: string): string {
 
 export type Taken =
   | { readonly kind: 'held'; readonly cursor: HeldCursor; readonly restored: boolean }
-  /** By another replica, until then at the latest. */
+  /** Held by another replica, until then at the latest. */
   | { readonly kind: 'elsewhere'; readonly untilMs: number };
 
-/** Takes the cursor of a sink; one that has none yet begins at `begin`. Throws `unavailable`. */
+/** Takes the cursor of a sink; a new cursor begins at `begin`. Throws `unavailable`. */
 export async function takeCursor(
   parts: CursorParts,
   sinkUid: string,
@@ -113,7 +113,7 @@ export class HeldCursor {
     return this.#state;
   }
 
-  /** Another replica has it. */
+  /** Whether another replica has taken it. */
   get isLost(): boolean {
     return this.#isLost;
   }
@@ -129,19 +129,22 @@ export class HeldCursor {
     return !store.isShared || clock.suspendAwareMs() + durationMs < this.#heldUntilMs;
   }
 
-  /** Whether the record says something else, or has to be renewed. */
+  /** Whether the record differs from the noted state, or has to be renewed. */
   get isDue(): boolean {
     const { store, clock } = this.#parts;
     if (this.#written !== this.#state) return true;
     return store.isShared && this.#heldUntilMs - clock.suspendAwareMs() < renewBelowMs;
   }
 
-  /** Writes what was noted, and holds on. False: another replica has it. Throws `unavailable`. */
+  /**
+   * Writes the noted state, and renews the hold. False: another replica has it. Throws
+   * `unavailable`.
+   */
   async write(): Promise<boolean> {
     return this.#write(this.#parts.replicaId, holdMs);
   }
 
-  /** Lets another replica have it at once. */
+  /** Lets another replica take it at once. */
   async release(): Promise<void> {
     if (!this.#isLost) await this.#write('', 0);
   }

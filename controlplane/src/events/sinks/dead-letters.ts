@@ -1,4 +1,4 @@
-/** Events that a sink was given up on: kept, shown, and delivered again when somebody asks. */
+/** Events whose delivery to a sink was given up: stored, shown, and delivered again on request. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Event, store as wire } from '@rackwright/messages';
@@ -7,10 +7,10 @@ import { answered, listingsOf, sharedRecordOf, writeRecord } from '../../records
 
 const schema = wire.DeadLetterRecordSchema;
 
-/** Of one sink. With so many nothing more is given up: the sink stands still, and says so. */
+/** Of one sink. At this number nothing more is given up: the sink stops, and says so. */
 export const deadLettersMax = 1_000;
 
-/** Below it lie the dead letters of a sink. */
+/** The prefix of the dead letters of a sink. */
 export function deadLettersBelow(sinkUid: string): string {
   return storeKey('deadLetters', sinkUid);
 }
@@ -19,7 +19,7 @@ export function deadLetterKey(sinkUid: string, eventId: string): string {
   return storeKey('deadLetters', sinkUid, eventId);
 }
 
-/** All of a sink, at most a page of the store more than there may be. */
+/** All of a sink, at most one store page beyond the bound. */
 export async function deadLettersOf(
   store: Pick<StateStore, 'list'>,
   sinkUid: string,
@@ -38,7 +38,7 @@ export function deadLetterOf(store: StateStore, entry: Entry): wire.DeadLetterRe
   return sharedRecordOf(store, schema, entry);
 }
 
-/** What became of an event. */
+/** Why the delivery of an event was given up. */
 export interface Death {
   readonly event: Event;
   readonly attempts: number;
@@ -46,12 +46,12 @@ export interface Death {
   readonly atMs: number;
 }
 
-/** Puts an event on record as given up, once. False: there is no room. Throws `unavailable`. */
+/** Stores an event as given up, once. False: there is no room. Throws `unavailable`. */
 export async function bury(store: StateStore, sinkUid: string, death: Death): Promise<boolean> {
   if ((await deadLettersOf(store, sinkUid)).length >= deadLettersMax) return false;
   const { event, attempts, problem, atMs } = death;
   const record = create(schema, { event, attempts, problem, time: timestampFromMs(atMs) });
-  // A conflict: it stands there already, as after a crash.
+  // A conflict means that it is already stored, as after a crash.
   await writeRecord({ store }, schema, deadLetterKey(sinkUid, event.id), record, 'absent');
   return true;
 }

@@ -1,7 +1,7 @@
 /**
- * All sinks of this process: follows their records, and delivers to each that is not paused.
+ * All sinks of this process: follows their records, and delivers to each one that is not paused.
  *
- * Must not: be waited for by anybody. A sink that hangs costs its own window and nothing else.
+ * Must not: be awaited by other parts. A sink that hangs costs only its own window.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import type { EventSink } from '@rackwright/messages';
@@ -17,18 +17,18 @@ import { publishTimeoutMs, sendToNats } from './nats.ts';
 import { type Delivered, SinkWorker, type WorkerParts } from './sink-worker.ts';
 import { requestTimeoutMs, sendToWebhook, type WebhookSender } from './webhook.ts';
 
-/** What kinds of sinks there are, as figures name them. */
+/** The kinds of sinks, as metrics name them. */
 export const sinkTargets = ['webhook', 'nats'] as const;
 export type SinkTarget = (typeof sinkTargets)[number];
 
-/** What came of an attempt, as figures count it. */
+/** The results of an attempt, as metrics name them. */
 export const attemptResults = ['delivered', 'failed', 'dead'] as const;
 export type EventMeter = (target: SinkTarget, what: (typeof attemptResults)[number]) => void;
 
 export interface EventSinksParts extends WorkerParts {
   readonly following: Following;
   readonly meter: EventMeter;
-  /** Missing: this control plane calls nobody. */
+  /** Missing: this control plane makes no outgoing calls. */
   readonly webhooks?: WebhookSender | undefined;
 }
 
@@ -64,12 +64,12 @@ export class EventSinks {
     for (const { stop } of this.#running.values()) stop();
   }
 
-  /** Resolves once nothing is sent any more; to be called after `stop`. */
+  /** Resolves once nothing is being sent; to be called after `stop`. */
   async ended(): Promise<void> {
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }
 
-  /** Since when events have waited for a sink of each kind, milliseconds; 0: none waits. */
+  /** The age of the oldest waiting event of each kind of sink, milliseconds; 0: none waits. */
   lagMs(target: SinkTarget): number {
     const nowMs = this.#parts.clock.nowMs();
     let lag = 0;
@@ -82,7 +82,7 @@ export class EventSinks {
 
   #changed(key: string, entry: Entry | undefined): void {
     const before = this.#running.get(key);
-    // It is told again what it was told, after a watch that broke off.
+    // After a broken watch the listing repeats known sinks.
     if (before !== undefined && before.revision === entry?.revision) return;
     before?.stop();
     this.#running.delete(key);
@@ -96,7 +96,7 @@ export class EventSinks {
     if (delivered === undefined) return;
     const stopping = new AbortController();
     const worker = new SinkWorker(this.#parts, delivered.sink, stopping.signal);
-    // One after the other: both would hold the same cursor.
+    // One after the other: otherwise both would hold the same cursor.
     const ended = (before?.ended ?? Promise.resolve()).then(() => worker.run());
     const stop = () => stopping.abort();
     this.#running.set(key, { revision, target: delivered.target, worker, stop, ended });
@@ -147,7 +147,7 @@ export class EventSinks {
   }
 }
 
-/** Removes what is left of a sink that is gone. May be repeated. Throws `unavailable`. */
+/** Removes the remaining records of a deleted sink. May be repeated. Throws `unavailable`. */
 export async function forgetSink(
   { store }: Pick<WorkerParts, 'store'>,
   uid: string,

@@ -1,10 +1,10 @@
-/** Publishes events at the NATS server that the store is on, as CloudEvents in structured mode. */
+/** Publishes events to the NATS server of the store, as CloudEvents in structured mode. */
 import { type Event, EventTypeSchema, enumWord } from '@rackwright/messages';
 import { keySegment, type StateStore, StoreError } from '@rackwright/store';
 import { cloudEventMediaType, cloudEventOf } from './cloud-event.ts';
 import type { Attempted } from './window.ts';
 
-/** Longest time of one attempt, with what the store repeats by itself. */
+/** Longest time of one attempt, including the store's own retries. */
 export const publishTimeoutMs = 20_000;
 
 export async function sendToNats(

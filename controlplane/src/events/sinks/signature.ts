@@ -1,6 +1,6 @@
 /**
- * Signatures of what is sent to webhooks, as the Standard Webhooks specification 1.0.0 says
- * (`webhook-id`, `webhook-timestamp`, `webhook-signature` with HMAC-SHA256).
+ * Signatures of requests to webhooks, by the Standard Webhooks specification 1.0.0 (`webhook-id`,
+ * `webhook-timestamp`, `webhook-signature` with HMAC-SHA256).
  */
 import { createHmac } from 'node:crypto';
 
@@ -9,7 +9,10 @@ const keyBytesMin = 24;
 const keyBytesMax = 64;
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** The key in a secret, "whsec_" and base64 of 24 to 64 bytes; undefined: it is none. */
+/**
+ * The key in a secret, "whsec_" and base64 of 24 to 64 bytes; undefined: the secret has another
+ * form.
+ */
 export function signingKey(secret: string): Uint8Array | undefined {
   const text = secret.slice(secretPrefix.length);
   if (!secret.startsWith(secretPrefix) || !base64.test(text)) return undefined;
@@ -17,7 +20,7 @@ export function signingKey(secret: string): Uint8Array | undefined {
   return key.length >= keyBytesMin && key.length <= keyBytesMax ? new Uint8Array(key) : undefined;
 }
 
-/** What a secret has to be, for messages. */
+/** The required form of a secret, for messages. */
 export const secretForm = '"whsec_" and base64 of 24 to 64 random bytes';
 
 /** The headers that sign a message of this id, sent at this time. */

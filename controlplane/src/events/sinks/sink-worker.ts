@@ -1,12 +1,12 @@
 /**
- * Delivers to one sink: follows the store from where its cursor stands, sends what the sink wants,
- * and moves the cursor.
+ * Delivers to one sink: follows the store from its cursor, sends the matching events, and advances
+ * the cursor.
  *
  * Invariants:
- * 1. The cursor moves past an event once it was delivered or is a dead letter on record: a crash
- *    anywhere delivers again what lies between, and loses nothing.
- * 2. Bounded whatever the receiver does: what has no room waits in the store.
- * 3. Nothing here is awaited by whoever writes the store.
+ * 1. The cursor passes an event once it is delivered or stored as a dead letter. After a crash the
+ *    events in between are delivered again, and none is lost.
+ * 2. Memory is bounded for any receiver: events without room wait in the store.
+ * 3. No writer of the store waits for this.
  */
 import { clone } from '@bufbuild/protobuf';
 import { type Event, GapReason, store as wire } from '@rackwright/messages';
@@ -21,7 +21,7 @@ import { type CursorParts, type HeldCursor, takeCursor } from './cursor.ts';
 import { bury, deadLetterOf, deadLettersMax, deadLettersOf } from './dead-letters.ts';
 import { type Attempted, DeliveryWindow, type Pending } from './window.ts';
 
-/** A sink as it is delivered to. */
+/** A sink, in the form for delivery. */
 export interface Delivered {
   readonly sinkId: string;
   readonly uid: string;
@@ -31,17 +31,17 @@ export interface Delivered {
   readonly send: (event: Event, signal: AbortSignal) => Promise<Attempted>;
   /** Longest time of one attempt. */
   readonly attemptMs: number;
-  /** Told of each attempt, by what came of it. */
+  /** Called with the result of each attempt. */
   readonly meter: (what: 'delivered' | 'failed' | 'dead') => void;
 }
 
 export interface WorkerParts extends CursorParts {
   readonly log: Log;
-  /** Pause after what the store has not answered. */
+  /** Pause after a failure of the store. */
   readonly retryDelayMs: number;
 }
 
-/** The cursor is written this long after it has moved, with all that has come meanwhile. */
+/** The cursor is written this long after it has advanced, with all later progress. */
 const writeAfterMs = 1_000;
 
 export class SinkWorker {
@@ -56,7 +56,7 @@ export class SinkWorker {
     this.#signal = signal;
   }
 
-  /** Since when this process has had the oldest event that has not arrived; undefined: none. */
+  /** Since when the oldest undelivered event has waited in this process; undefined: none waits. */
   get waitingSinceMs(): number | undefined {
     return this.#delivery?.waitingSinceMs;
   }
@@ -76,7 +76,7 @@ export class SinkWorker {
     }
   }
 
-  /** Until the signal aborts, or the cursor is another replica's. */
+  /** Runs until the signal aborts, or another replica has taken the cursor. */
   async #deliverOnce(): Promise<void> {
     const { clock } = this.#parts;
     const { uid, begin } = this.#sink;
@@ -103,7 +103,7 @@ export class SinkWorker {
   }
 }
 
-/** One stretch of delivering, while the cursor is held. */
+/** Delivery during one hold of the cursor. */
 class Delivery {
   readonly #parts: WorkerParts;
   readonly #sink: Delivered;
@@ -153,7 +153,7 @@ class Delivery {
     }
   }
 
-  /** What is under way is waited for, so that the cursor is not let go before it has ended. */
+  /** Requests in progress are awaited, so that the cursor is released only after their end. */
   async end(): Promise<void> {
     await Promise.all(this.#attempts);
     this.#noteMoved();
@@ -175,7 +175,7 @@ class Delivery {
     }
   }
 
-  /** Takes changes from the store for as long as there is room. */
+  /** Takes changes from the store while there is room. */
   async #pull(): Promise<void> {
     const { store, clock } = this.#parts;
     const { filter } = this.#sink;
@@ -267,7 +267,7 @@ class Delivery {
 
   #writtenMs = Number.NEGATIVE_INFINITY;
 
-  /** Writes the cursor, at most once in a while. */
+  /** Writes the cursor, at a bounded rate. */
   async #keep(): Promise<void> {
     const { clock } = this.#parts;
     this.#noteMoved();
@@ -277,7 +277,7 @@ class Delivery {
     await this.#cursor.write();
   }
 
-  /** Until something has happened, or a time has come. */
+  /** Waits for an event or a time. */
   async #sleep(): Promise<void> {
     const { clock, store } = this.#parts;
     if (this.#isWoken || this.#signal.aborted) {
@@ -293,7 +293,7 @@ class Delivery {
     const woken = new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
-    // An event that is due and cannot be taken goes when another one ends, which rings.
+    // A due event that cannot be taken goes when another one ends, which wakes this loop.
     const wait = Math.min(...waits.map((each) => Math.max(each, 100)));
     const cancel = Number.isFinite(wait) ? clock.after(wait, () => this.#wake()) : () => undefined;
     await woken;
@@ -301,7 +301,7 @@ class Delivery {
     this.#isWoken = false;
   }
 
-  /** Dead letters that somebody asked for again, one at a time. */
+  /** Dead letters that a person wants to deliver again, one at a time. */
   async #replay(): Promise<void> {
     const { store } = this.#parts;
     const { uid, send, meter } = this.#sink;

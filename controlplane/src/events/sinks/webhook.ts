@@ -1,12 +1,12 @@
 /**
- * Sends events to a webhook: one CloudEvent a request, in structured mode, signed.
+ * Sends events to a webhook: one CloudEvent per request, in structured mode, signed.
  *
  * Invariants:
- * 1. The URL is one that the fleet allows, judged at each request. How it is called is
- *    `steps/webhook-call.ts`'s.
- * 2. A request is bounded in time, and its answer is not read: a receiver that hangs costs one
- *    timer, and one that talks costs nothing.
- * 3. The secret is opened for the signature alone.
+ * 1. The fleet must permit the URL; this is checked at each request. `steps/webhook-call.ts` makes
+ *    the call.
+ * 2. A request is bounded in time, and its response body is not read: a receiver that hangs costs
+ *    one timer, and a large response costs nothing.
+ * 3. The secret is opened only for the signature.
  */
 import { type Event, type Fleet, webhookStep } from '@rackwright/messages';
 import { type Clock, errorText, type WebClient } from '@rackwright/platform';
@@ -27,7 +27,7 @@ export interface WebhookSender {
 /** Longest time of one request. */
 export const requestTimeoutMs = 10_000;
 
-/** What is wrong with a URL of a sink; undefined when the fleet allows it. */
+/** What is wrong with a URL of a sink; undefined when the fleet permits it. */
 export function webhookUrlProblem(fleet: Fleet | undefined, url: string): string | undefined {
   return reachProblem(fleet?.spec?.templates, { step: webhookStep, arguments: { url } });
 }
@@ -85,7 +85,7 @@ async function secretOf({ secretOf: open }: WebhookSender, credential: string): 
   return { kind: 'lacking', problem };
 }
 
-/** Statuses that say of this very event that it is not taken, and will not be. */
+/** Statuses that reject this particular event permanently. */
 const refusing: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
 function judge(origin: string, status: number, retryAfter: string | undefined): Attempted {

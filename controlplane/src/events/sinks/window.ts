@@ -1,14 +1,14 @@
 /**
- * What is on its way to one sink: which event goes next, what follows when it fails, and how far
- * all of it has come. Pure, but for what it holds.
+ * The events in delivery to one sink: which one goes next, what follows a failure, and the position
+ * that is reached. Pure, apart from its own state.
  *
  * Invariants:
- * 1. Of one subject one event is under way at a time, in the order in which they were added.
- * 2. A position is reached when everything before it was delivered or given up: what is left out
- *    behind it is delivered again, never left out.
- * 3. An event is given up only where the receiver is there: it refuses this very event, or fails at
- *    it again and again between others that it answers. While nobody answers, everything waits.
- * 4. Bounded: no more than `windowEventsMax` events wait here.
+ * 1. For each subject one event is in delivery at a time, in the order of addition.
+ * 2. A position is reached when everything before it is delivered or given up. Deliveries beyond it
+ *    may be repeated, never omitted.
+ * 3. An event is given up only while the receiver works: it refuses this particular event, or
+ *    repeatedly fails at it while it accepts others. While the receiver is down, everything waits.
+ * 4. Bounded: at most `windowEventsMax` events wait here.
  */
 import { backoffDelayMs } from '@rackwright/results';
 import type { Revision } from '@rackwright/store';
@@ -16,28 +16,31 @@ import type { EventCollection, TracedEvent } from '../derive/derive.ts';
 import { advanced, type Positions } from '../positions.ts';
 
 export const windowEventsMax = 256;
-/** Events under way at once. */
+/** Events in delivery at once. */
 export const atOnceMax = 4;
-/** So many failures in a row, and the receiver counts as away: one event at a time is tried. */
+/** After this many failures in a row the receiver counts as away: one event at a time is tried. */
 const awayAfterFailures = 3;
-/** Attempts of one event that a receiver refuses, or fails at while it does not count as away. */
+/**
+ * The most attempts of one event that a receiver refuses, or fails at while it does not count as
+ * away.
+ */
 const refusalsMax = 3;
 const strikesMax = 8;
 const firstPauseMs = 1_000;
 const longestEventPauseMs = 300_000;
 const longestAwayPauseMs = 60_000;
-/** A receiver that names a time is given no more. */
+/** The longest pause that a receiver may request. */
 const longestAskedPauseMs = 600_000;
 
-/** What came of one attempt. */
+/** The result of one attempt. */
 export type Attempted =
   | { readonly kind: 'delivered' }
-  /** The receiver is there, and does not take this event. */
+  /** The receiver works, and refuses this event. */
   | { readonly kind: 'refused'; readonly problem: string }
-  /** Nobody can tell whether it arrived; `pauseMs`: as the receiver asks. */
+  /** Whether it arrived is unknown; `pauseMs`: as requested by the receiver. */
   | { readonly kind: 'failed'; readonly problem: string; readonly pauseMs?: number };
 
-/** One event that waits or is under way. */
+/** One event that waits or is in delivery. */
 export interface Pending {
   readonly event: TracedEvent;
   /** When it was added. */
@@ -56,7 +59,7 @@ interface Lane {
   notBeforeMs: number;
 }
 
-/** One change, or several that are through: `left` events of it are not. */
+/** One change, or several completed ones: `left` of its events are not settled. */
 interface Track {
   readonly collection: EventCollection;
   upTo: Revision | undefined;
@@ -64,7 +67,7 @@ interface Track {
 }
 
 export class DeliveryWindow {
-  /** By subject, in the order in which they are tried. */
+  /** By subject, in the order of the attempts. */
   readonly #lanes = new Map<string, Lane>();
   readonly #tracks = new Map<EventCollection, Track[]>();
   #positions: Positions;
@@ -77,7 +80,7 @@ export class DeliveryWindow {
     this.#positions = from;
   }
 
-  /** How far everything has come (2). */
+  /** The reached positions (2). */
   get positions(): Positions {
     return this.#positions;
   }
@@ -87,7 +90,7 @@ export class DeliveryWindow {
     return this.#waiting < windowEventsMax;
   }
 
-  /** Events that wait or are under way. */
+  /** Events that wait or are in delivery. */
   get waiting(): number {
     return this.#waiting;
   }
@@ -107,7 +110,7 @@ export class DeliveryWindow {
     return this.#failures >= awayAfterFailures;
   }
 
-  /** One change with those of its events that the sink wants, which may be none. */
+  /** Adds one change with its events for this sink; there may be none. */
   add(
     collection: EventCollection,
     events: readonly TracedEvent[],
@@ -135,7 +138,7 @@ export class DeliveryWindow {
     this.#waiting += 1;
   }
 
-  /** The next event to be sent; it is under way then. Undefined: none can go now. */
+  /** The next event to send, which is then in delivery. Undefined: none can go now. */
   take(nowMs: number): Pending | undefined {
     if (this.#underWay >= (this.isAway ? 1 : atOnceMax)) return undefined;
     if (this.isAway && nowMs < this.#awayUntilMs) return undefined;
@@ -149,7 +152,7 @@ export class DeliveryWindow {
     return undefined;
   }
 
-  /** When the next event can go, if nothing happens before; undefined: none waits for a time. */
+  /** When the next event can go without another trigger; undefined: none waits for a time. */
   nextMs(): number | undefined {
     let next: number | undefined;
     for (const { isUnderWay, notBeforeMs } of this.#lanes.values()) {
@@ -159,13 +162,13 @@ export class DeliveryWindow {
   }
 
   /**
-   * What follows from an attempt: `done`; `again` after a pause; or `giveUp`, and then `settle` is
-   * to be called once that is on record, or `putOff` while it cannot be.
+   * The consequence of an attempt: `done`; `again` after a pause; or `giveUp`. After `giveUp` the
+   * caller stores the dead letter and then calls `settle`, or `putOff` while it cannot be stored.
    */
   attempted(pending: Pending, attempted: Attempted, nowMs: number): 'done' | 'again' | 'giveUp' {
     const { lane } = pending;
     if (attempted.kind === 'delivered') {
-      // What failed while nobody was there is tried at once.
+      // Events that failed while the receiver was away are tried at once.
       if (this.isAway) for (const each of this.#lanes.values()) each.notBeforeMs = 0;
       this.#failures = 0;
       this.settle(pending);
@@ -197,7 +200,7 @@ export class DeliveryWindow {
     return backoffDelayMs({ attempt, firstMs: firstPauseMs, longestMs, key: 'away' });
   }
 
-  /** It was given up, and cannot be put on record now: it is tried once more, late. */
+  /** It was given up and cannot be stored now: it is tried again, after a long pause. */
   putOff(pending: Pending, nowMs: number): void {
     this.#release(pending, nowMs + longestEventPauseMs);
   }
@@ -208,14 +211,14 @@ export class DeliveryWindow {
     this.#underWay -= 1;
   }
 
-  /** The event is through: it was delivered, or given up on record. */
+  /** The event is finished: it was delivered, or stored as given up. */
   settle(pending: Pending): void {
     const { lane, track } = pending;
     this.#release(pending, 0);
     lane.queue.shift();
     Object.assign(lane, { attempts: 0, strikes: 0 });
     this.#waiting -= 1;
-    // Behind all others: one that changes all the time keeps nobody waiting.
+    // At the end: a subject that changes all the time delays no other.
     this.#lanes.delete(lane.subject);
     if (lane.queue.length > 0) this.#lanes.set(lane.subject, lane);
     track.left -= 1;
@@ -234,7 +237,7 @@ export class DeliveryWindow {
     this.#join(tracks);
   }
 
-  /** Changes that are through behind one that is not are one: so that no number of them is held. */
+  /** Completed changes after an open one are merged into one, so that their number is bounded. */
   #join(tracks: Track[]): void {
     for (let at = tracks.length - 1; at > 0; at -= 1) {
       const [before, after] = [tracks[at - 1], tracks[at]];

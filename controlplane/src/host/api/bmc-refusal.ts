@@ -1,4 +1,4 @@
-/** Why a BMC of a host tells a caller nothing through the agent of its rack. */
+/** Why a caller gets no BMC data of a host from the agent of its rack. */
 import {
   FailureType,
   failedPrecondition,
@@ -8,7 +8,7 @@ import {
 } from '@rackwright/messages';
 import type { BmcReadResult, ConsoleViewResult } from '../../agents/index.ts';
 
-/** An agent's word is bounded here, too. */
+/** An agent's message is bounded here, too. */
 export const messageCharactersMax = 1_024;
 
 export function notVerified({ name }: Host) {
@@ -22,7 +22,7 @@ export function bmcFailed(type: FailureType, message: string) {
   return failedPrecondition('BMC_FAILED', message, { failure: failure.toUpperCase() });
 }
 
-/** What the agent was asked for. */
+/** The request to the agent, for messages. */
 interface Wish {
   /** As in "cannot …". */
   readonly verb: string;

@@ -2,8 +2,8 @@
  * CreateHost: checks, reservations, record, confirmation, in that order.
  *
  * Invariants:
- * 1. A crash anywhere leaves either no host, or one whose reservations tell whether it may act.
- * 2. The same request id for the same host id answers the host that it made.
+ * 1. A crash at any point leaves no host, or one whose reservations show whether it may act.
+ * 2. A repeated request id for the same host id returns the host that it made.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -52,22 +52,22 @@ import { checkHostSpec } from '../spec/host-spec.ts';
 import { answeredBefore, idsBefore } from './delete-host.ts';
 import { checkDestination, checkMayPoint } from './destination.ts';
 
-/** What making a host needs of the control plane. */
+/** The dependencies of CreateHost. */
 export type CreationDependencies = Pick<
   RpcDependencies,
   'store' | 'clock' | 'random' | 'log' | 'hosts' | 'actor'
 > & {
-  /** Who asks for it; absent: discovery, at the word of a rule or line. */
+  /** The caller; absent: discovery, by a rule or line. */
   readonly principal?: Principal;
 };
 
-/** Where a host comes from, when it was discovered. */
+/** The origin of a discovered host. */
 export interface HostOrigin {
   readonly actor?: string;
   readonly cause?: string;
-  /** As the machine said of itself. */
+  /** As the machine reported it. */
   readonly identity?: SystemIdentity | undefined;
-  /** "racks/RACK rule NAME" of the rule that took it. */
+  /** "racks/RACK rule NAME" of the rule that accepted it. */
   readonly rule?: string;
 }
 
@@ -119,8 +119,8 @@ export async function createHost(
 }
 
 /**
- * Looked up once the addresses are reserved: whoever was removed by force with one of them has left
- * its record before.
+ * Read after the addresses are reserved: a host that was removed by force with one of them has
+ * written its tombstone before.
  */
 async function fenceOff(deps: CreationDependencies, record: wire.HostRecord): Promise<void> {
   const { spec, status, createTime } = record.host ?? {};
@@ -129,12 +129,12 @@ async function fenceOff(deps: CreationDependencies, record: wire.HostRecord): Pr
   if (record.fences.length > 0) status.holds.push(fenceHold(record.fences, createTime));
 }
 
-/** Turns of the host that may come between a look at its record and its deletion. */
+/** Reconciles of the host that may come between a read of its record and its deletion. */
 const takeBackRoundsMax = 16;
 
 /**
- * Removes a host that is refused after all, also when its first turn has written it already: while
- * it is new, nothing but a look at its BMC can have begun, and the agent is told to drop that.
+ * Removes a host that is refused after all, even if its first reconcile has already written it. A
+ * new host has at most started a read of its BMC, and the agent is told to drop that.
  */
 async function takeBack(deps: CreationDependencies, hostId: HostId, uid: HostUid): Promise<void> {
   for (let round = 0; round < takeBackRoundsMax; round++) {
@@ -150,7 +150,7 @@ async function takeBack(deps: CreationDependencies, hostId: HostId, uid: HostUid
   );
 }
 
-/** The refusal that names every value that others hold. */
+/** The refusal that names every value that other hosts hold. */
 export function takenFailure(outcome: Extract<ReserveOutcome, { kind: 'taken' }>): ApiFailure {
   const violations = outcome.taken.map(({ value, by }) => ({
     field: `host.${value.field}`,
@@ -161,7 +161,7 @@ export function takenFailure(outcome: Extract<ReserveOutcome, { kind: 'taken' }>
   return alreadyExists(`${first?.field} ${first?.description}${more}.`, violations);
 }
 
-/** Adds violations for a rack or credential that the spec names and that does not exist. */
+/** Adds violations for an absent rack or credential that the spec names. */
 export async function checkReferences(
   { store }: Pick<RpcDependencies, 'store'>,
   path: string,
@@ -237,11 +237,11 @@ function initialRecord(
       requestIdOf(request),
     ),
   });
-  // As decoded records are: what reads it next is spared that.
+  // In the form of decoded records, so that the next reader need not decode it.
   return copyOf(made);
 }
 
-/** As the host remembers it. */
+/** In the form that the host's record has. */
 function requestIdOf({ requestId }: { readonly requestId: string }): string | undefined {
   return appliedId(createMethod, requestId);
 }

@@ -1,6 +1,6 @@
 /**
- * DeleteHost, and what is answered of hosts that are gone: a request that ended a host answers the
- * same when it comes again, for the history of the host's key remembers it.
+ * DeleteHost, and responses about removed hosts. A repeated request that ended a host gets the same
+ * response, because the history of the host's key has the request.
  */
 import {
   type DeleteHostRequest,
@@ -46,14 +46,14 @@ export async function deleteHost(deps: RpcDependencies, call: DeleteHostRequest)
   return presentHost(deps, record, revision, undefined);
 }
 
-/** A host that is gone, as it was in the end. */
+/** A removed host, in its last state. */
 export async function lastSeen(deps: RpcDependencies, hostId: HostId, name: string): Promise<Host> {
   const last = await lastRecord(deps, hostId);
   if (last === undefined) throw notFound(name);
   return asGone(deps, last);
 }
 
-/** The host that is gone, if a request with this id was the last that was applied to it. */
+/** The removed host, if the request with this id was the last one applied to it. */
 export async function answeredBefore(
   deps: Pick<RpcDependencies, 'store' | 'hosts'>,
   hostId: HostId,
@@ -61,12 +61,12 @@ export async function answeredBefore(
 ): Promise<Host | undefined> {
   if (requestId === '') return undefined;
   const last = await lastRecord(deps, hostId);
-  // Without a deletion it never was: its creation did not come to an end.
+  // Without a deletion the host was never complete: its creation failed.
   if (last?.record.host?.status?.deletion === undefined) return undefined;
   return hasApplied(last.record, requestId) ? asGone(deps, last) : undefined;
 }
 
-/** Ids of what was asked of the last host of this name: none of it is done again to the next. */
+/** Ids of the requests to the last host of this name: none of them is applied to its successor. */
 export async function idsBefore(
   deps: Pick<RpcDependencies, 'store'>,
   hostId: HostId,

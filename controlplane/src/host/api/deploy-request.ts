@@ -1,6 +1,4 @@
-/**
- * A deployment as people ask for it, to what a host is told: checked whole.
- */
+/** Validates a deployment request and converts it into a request to the host loop. */
 import type { DeploySpec } from '@rackwright/messages';
 import { Violations } from '../../call/violations.ts';
 import { imageNameProblem } from '../../images/index.ts';
@@ -14,7 +12,7 @@ interface Asked {
   readonly deploy?: DeploySpec | undefined;
 }
 
-/** Checks what is asked for, its fields below `path` ("provision."). Throws `invalidArgument`. */
+/** Validates the request, with its fields below `path` ("provision."). Throws `invalidArgument`. */
 export function checkDeployment({ image, deploy }: Asked, path = ''): void {
   const violations = new Violations();
   violations.addIf(`${path}image`, problemOf(image));

@@ -1,16 +1,17 @@
 /**
- * Where a BMC's password goes, said by a host's spec: whoever says it can have it sent to a machine
- * of their own.
+ * Checks where a BMC's password is sent, as a host's spec says: whoever sets this could have the
+ * password sent to a machine of their own.
  *
  * Invariants:
- * 1. What says that a credential goes outside the networks or racks that it names is refused,
- *    whoever asks. Two writes at once may both pass: it is judged again as the secret goes out
- *    (`secrets/bounds.ts`).
- * 2. Of one that names no networks only an administrator says to which BMC it goes: address,
- *    port, protocol and pinned certificate of a host that has it are an administrator's to change.
- * 3. A BMC is at no internal address, this machine's or its link's, unless the fleet lists it: the
- *    agent would connect there. What a name resolves to only the agent sees, and judges.
- * 4. What stands already has been judged: a change of anything else is not asked again.
+ * 1. A spec that sends a credential outside the networks or racks that the credential names is
+ *    refused for every caller. Two concurrent writes may both pass; the check is repeated when the
+ *    secret is sent (`secrets/bounds.ts`).
+ * 2. For a credential that names no networks, only an administrator sets the BMC: the address,
+ *    port, protocol and pinned certificate of a host with it are changed by an administrator only.
+ * 3. A BMC has no internal address of the agent's machine or its link, unless the fleet lists the
+ *    address: the agent would connect there. Only the agent sees what a name resolves to, and
+ *    checks that.
+ * 4. Present values have been checked before: a change of other fields does not check them again.
  */
 import { equals } from '@bufbuild/protobuf';
 import {
@@ -32,16 +33,16 @@ import { idOf, readRecord } from '../../records/index.ts';
 import { liesWithin } from '../../secrets/index.ts';
 import { bmcPort, endpointText, readFleet } from '../index.ts';
 
-/** What decides where a credential is sent. */
+/** The fields that decide where a credential is sent. */
 export interface Destination {
   readonly rack: RackName;
-  /** Its address may be empty in a line of the manifest: then it is what the machine says. */
+  /** In a line of the manifest its address may be empty: then the machine reports it. */
   readonly bmc?: BmcEndpoint | undefined;
-  /** Address by which a line of the manifest knows its machine. */
+  /** The BMC address by which a line of the manifest recognizes its machine. */
   readonly matched?: string;
 }
 
-/** Why the credential may not be had there; undefined when it may (invariant 1). */
+/** Why the credential may not be sent there; undefined when it may (invariant 1). */
 export function destinationProblem(
   { name, bmcNetworks, racks }: Pick<Credential, 'name' | 'bmcNetworks' | 'racks'>,
   { rack, bmc }: Destination,
@@ -60,7 +61,7 @@ export function destinationProblem(
   return { field: 'bmc.address', problem };
 }
 
-/** Adds what invariants 1 and 3 have against `after`, at fields below `path`. */
+/** Adds the violations of invariants 1 and 3 in `after`, at fields below `path`. */
 export async function checkDestination(
   { store }: Pick<RpcDependencies, 'store'>,
   path: string,
@@ -100,7 +101,7 @@ async function internalProblem(
   );
 }
 
-/** Throws `permissionDenied` where only an administrator may say so (invariants 2, 4). */
+/** Throws `permissionDenied` where only an administrator may set this (invariants 2, 4). */
 export async function checkMayPoint(
   deps: Pick<RpcDependencies, 'store'> & { readonly principal: Principal },
   path: string,

@@ -1,4 +1,4 @@
-/** What lists of hosts may be filtered and sorted by: all of it is in the rows of the view. */
+/** Filter and order fields of hosts: the view's rows have all of them. */
 import {
   FailureTypeSchema,
   HostGoalSchema,
@@ -8,7 +8,7 @@ import {
 import type { Fields } from '../../filter/index.ts';
 import type { HostRow } from '../../fleet-view/index.ts';
 
-/** A row with its name, as `ListHostsRequest.filter` knows its fields. */
+/** The fields of a row with its name, for `ListHostsRequest.filter`. */
 export const hostFields: Fields<HostRow> = {
   name: { kind: 'text', of: ({ hostId }) => `hosts/${hostId}`, collection: 'hosts' },
   uid: { kind: 'text', of: ({ uid }) => uid },

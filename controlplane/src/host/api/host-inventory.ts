@@ -1,4 +1,4 @@
-/** GetHostInventory: the hardware of a host as its runner and its BMC listed it last. */
+/** GetHostInventory: the hardware of a host as its runner and its BMC last reported it. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type HostInventorySchema, notFound } from '@rackwright/messages';
 import { readFacts, readHost } from '../../call/host-view.ts';
@@ -13,7 +13,7 @@ export async function getHostInventory(
   const hostId = requireName('hosts', name);
   const [found, kept] = [await readHost(deps, hostId), await readFacts(deps, hostId)];
   if (found === undefined) throw notFound(name);
-  // Facts of another uid are those of a predecessor.
+  // Facts of another uid belong to a predecessor.
   const facts = kept?.hostUid === found.host.uid ? kept : undefined;
   const { inventory, bmcDrives, bmcParts } = facts ?? {};
   const views = { inventory, bmcDrives, bmcParts };

@@ -1,4 +1,4 @@
-/** What people ask of one host: each call is one request to the host loop, its answer the host. */
+/** Requests to one host: each call is one request to the host loop and returns the host. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { namesOfNone } from '@rackwright/disk-image';
 import {
@@ -54,7 +54,7 @@ type Requests = Pick<
   | 'cancelHostDeletion'
 >;
 
-/** The calls that ask something of a host. */
+/** The calls that make a request to a host. */
 export function hostRequests(deps: RpcDependencies): Requests {
   const plain = (kind: 'verify' | 'inspect') => (call: Call) => ask(deps, call, { kind });
   const reasoned =
@@ -167,7 +167,7 @@ async function retryHost(deps: RpcDependencies, call: Call): Promise<Host> {
   return ask(deps, call, { kind: 'retry', poolGaveUp });
 }
 
-/** What a tag names is looked up only for a request that has not been applied. */
+/** A tag is resolved only for a request that has not been applied. */
 async function askForImage(
   deps: RpcDependencies,
   call: Call & Pick<ProvisionHostRequest, 'image' | 'deploy'>,
@@ -187,7 +187,7 @@ async function askForImage(
   return ask(deps, call, deployRequest(kind, named, deploy));
 }
 
-/** A name that no disk of the inventory has would protect nothing. Throws `invalidArgument`. */
+/** A name that matches no disk of the inventory would protect nothing. Throws `invalidArgument`. */
 async function checkKeptDisks(
   { store }: RpcDependencies,
   { host }: wire.HostRecord,

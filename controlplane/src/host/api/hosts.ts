@@ -1,4 +1,4 @@
-/** HostService: what people ask of hosts. State is changed only through the host loop. */
+/** HostService. It changes a host's state only through the host loop. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type BoundService,

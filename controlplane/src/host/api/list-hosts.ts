@@ -1,10 +1,10 @@
 /**
- * ListHosts and CountHosts: hosts that match, in an order or by number.
+ * ListHosts and CountHosts: hosts that match, in an order, or their number.
  *
  * Invariants:
- * 1. What matches is found in the rows of the view; only what is answered is read.
- * 2. What is answered matches by its own record: a row may be older.
- * 3. A caller with a scope reads through its own store, so that nothing else is ever answered.
+ * 1. Matches are found in the rows of the view; only returned records are read.
+ * 2. A returned host matches by its own record: a row may be older.
+ * 3. A caller with a scope reads through its own store, so that it never gets anything else.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -42,13 +42,13 @@ import { type HostRow, rowOf } from '../../fleet-view/index.ts';
 import { answered, idOfKey, sharedRecordOf } from '../../records/index.ts';
 import { hostFields } from './host-fields.ts';
 
-/** Rows between two looks at the clock. */
+/** Rows between two reads of the clock. */
 const stepRows = 250;
 /** Unreadable hosts that a list names. */
 const unreadableMax = 100;
-/** Groups that one answer has. */
+/** The most groups of one response. */
 const groupsMax = 1_000;
-/** Hosts that a sorted list may leave out: all of them are kept in order while it is made. */
+/** The most hosts that a sorted list may skip: all of them are kept in order while it is made. */
 const sortedSkipMax = 10_000;
 
 type ListHostsResponse = MessageInitShape<typeof ListHostsResponseSchema>;
@@ -116,7 +116,7 @@ interface Counted {
   readonly counts: ReadonlyMap<string, number>;
 }
 
-/** What the view has counted already; undefined: it has not. */
+/** The count that the view already has; undefined: it has none. */
 function countsKnown({ fleetView }: RpcDependencies, groupBy: string): Counted | undefined {
   const { hosts, byState, unreadable } = fleetView.counts();
   const total = hosts - unreadable.length;
@@ -162,7 +162,7 @@ function groupOf(name: string): Field<HostRow> {
   throw invalidArgument([{ field: 'group_by', description }]);
 }
 
-/** What hosts are looked for. */
+/** The search conditions. */
 export interface Search {
   readonly filter: Filter<HostRow>;
   /** "racks/RACK"; undefined: everywhere. */
@@ -170,7 +170,7 @@ export interface Search {
 }
 
 /**
- * Rows in the caller's scope that match, behind the id `after`, in the order of their ids, a slice
+ * Rows in the caller's scope that match, after the id `after`, in the order of their ids, a slice
  * at a time: a step of an async loop costs more than most filters.
  */
 export async function* rowsMatching(
@@ -235,7 +235,7 @@ async function* matches(
   }
 }
 
-/** Invariant 2. What cannot be decoded matches nothing. */
+/** Invariant 2. A record that cannot be decoded matches nothing. */
 async function readMatch(
   deps: RpcDependencies,
   { filter, rack }: Search,
@@ -251,7 +251,7 @@ async function readMatch(
   return presentHost(deps, decode(entry), entry.revision, facts);
 }
 
-/** Nobody can tell whether one of them is in a scope. */
+/** Their scope is unknown. */
 export function unreadableHosts({
   fleetView,
   principal,

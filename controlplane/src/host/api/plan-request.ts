@@ -1,4 +1,4 @@
-/** What a plan is asked for, as the request that would start it. */
+/** Converts a plan request into the host request that would start the run. */
 import { clone } from '@bufbuild/protobuf';
 import {
   DeletionMode,
@@ -18,11 +18,11 @@ import { imageByDigest } from '../spec/image-by-digest.ts';
 import { checkDeployment, deployRequest } from './deploy-request.ts';
 import { stepsOf } from './host-requests.ts';
 
-/** A request that follows from the host as it stands. */
+/** A request that depends on the present host. */
 export interface AskedPlan {
   /** Throws why there is nothing to plan. */
   request(host: HostOfPlan, context: Pick<HostContext, 'facts'>): PlannableRequest;
-  /** Why it would be refused now, beside what the host says itself; empty: nothing. */
+  /** A present reason to refuse it, beyond the host's own; empty: none. */
   readonly refused: string;
 }
 
@@ -30,7 +30,7 @@ type HostOfPlan = Parameters<Awaited<ReturnType<typeof nextRun>>['render']>[0];
 
 type PlannedWorkflow = Extract<PlanRunRequest['run'], { readonly case: 'workflow' }>;
 
-/** Throws `invalidArgument` for what says something wrong, or nothing. */
+/** Throws `invalidArgument` for an invalid or empty request. */
 export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): Promise<AskedPlan> {
   const { run } = asked;
   if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(asked, run), run.value);
@@ -38,7 +38,7 @@ export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): P
   return { request: (host) => forHost(request, host), refused: '' };
 }
 
-/** What is planned, with the image by its digest: what a tag names is looked up once. */
+/** The planned run, with the image by its digest: a tag is resolved once. */
 export async function resolvedPlan(
   deps: RpcDependencies,
   asked: PlanRunRequest,
@@ -51,7 +51,7 @@ export async function resolvedPlan(
   return resolved;
 }
 
-/** A deployment of a host that is in service replaces what that runs. */
+/** A deployment of a host in service replaces its image. */
 export function forHost<R extends { readonly kind: string }>(
   request: R,
   { status }: Pick<Host, 'status'>,
@@ -60,7 +60,7 @@ export function forHost<R extends { readonly kind: string }>(
   return { ...request, kind: 'reimage' };
 }
 
-/** What is planned of a host alone. */
+/** Plans that concern only the host. */
 export function plainRequest(
   run: Exclude<PlanRunRequest['run'], PlannedWorkflow>,
 ): Exclude<PlannableRequest, { kind: 'workflow' }> {
@@ -86,7 +86,7 @@ export function plainRequest(
   }
 }
 
-/** The workflow that a plan is of. Throws `invalidArgument`. */
+/** The workflow of a plan. Throws `invalidArgument`. */
 export function workflowOf({ parent }: PlanRunRequest, { value }: PlannedWorkflow): WorkflowId {
   const violations = new Violations();
   violations.addIf('workflow.template', nameProblem('templates', value.template));

@@ -1,6 +1,6 @@
 /**
- * PlanService: a run is shown before it is started, and started only as it was shown. What it would
- * do is computed by the machine that does it; here it is kept and asked for.
+ * PlanService: a run is shown before it is started, and starts only as it was shown. The state
+ * machine that would carry it out computes the plan; this service stores it and starts it.
  */
 import { clone } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -50,7 +50,7 @@ async function planRun(deps: RpcDependencies, request: PlanRunRequest): Promise<
   return withUsualDurations(deps, hostId, plan, asked);
 }
 
-/** The plan as things stand now. Throws what is wrong with what was asked. */
+/** The plan for the present state. Throws the errors of the request. */
 async function draftOf(
   deps: RpcDependencies,
   hostId: HostId,
@@ -68,7 +68,7 @@ async function draftOf(
   return draft;
 }
 
-/** The fields of the request that a list of steps was given in. */
+/** The request fields in which a list of steps was given. */
 function wrongRequest({ run }: PlanRunRequest, { message, fieldViolations = [] }: Refusal) {
   const violations = fieldViolations.map(({ field, description }) => {
     return { field: `${run.case}.${field}`, description };
@@ -92,7 +92,7 @@ async function withUsualDurations(
   return answer;
 }
 
-/** As it was made; whether it would be refused is looked at anew. */
+/** The plan as it was made; whether it would be refused is checked again. */
 async function getPlan(deps: RpcDependencies, name: string): Promise<Plan> {
   const { hostId, hash } = parsePlanName(name);
   const host = await readHost(deps, hostId);
@@ -122,7 +122,9 @@ async function whyRefused(
   }
 }
 
-/** The host loop computes it once more in the turn that starts it: nothing comes in between. */
+/**
+ * The host loop computes it again in the reconcile that starts it: nothing can change in between.
+ */
 async function startPlan(
   deps: RpcDependencies,
   { name, reason, requestId }: StartPlanRequest,

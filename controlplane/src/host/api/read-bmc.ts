@@ -1,4 +1,4 @@
-/** ReadHostBmc: what a host's BMC says now, through the agent that is connected here. */
+/** ReadHostBmc: present data of a host's BMC, through the agent connected to this replica. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -27,7 +27,7 @@ const entriesUsual = 50;
 
 type Reading = MessageInitShape<typeof BmcReadingSchema>;
 
-/** Asks the agent, and waits for what it says. Throws `ApiFailure` when there is no reading. */
+/** Asks the agent, and waits for its answer. Throws `ApiFailure` when there is none. */
 export async function readHostBmc(
   deps: RpcDependencies,
   { name, kind, maxEntries = entriesUsual }: ReadHostBmcRequest,

@@ -1,6 +1,6 @@
 /**
- * UpdateHost: merge by mask, check the whole, reserve what is new, hand over to the host loop,
- * release what is no longer named, and confirm what is new.
+ * UpdateHost: merge by mask, check the whole, reserve new values, hand over to the host loop,
+ * release values that are no longer named, and confirm the new ones.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
@@ -99,7 +99,10 @@ export async function updateHost(deps: RpcDependencies, request: UpdateHostReque
   return untilWritten(host.name, () => updateOnce(deps, request, host, hostId, expected));
 }
 
-/** Undefined when the host changed meanwhile: then it merges anew, if the caller gave no etag. */
+/**
+ * Undefined when the host changed in the meantime: then it merges again, if the caller gave no
+ * etag.
+ */
 async function updateOnce(
   deps: RpcDependencies,
   request: UpdateHostRequest,
@@ -110,7 +113,7 @@ async function updateOnce(
   const before = await readHost(deps, hostId);
   if (before === undefined) throw notFound(wanted.name);
   const by = requester(deps, 'update', request.requestId);
-  // Applied before: neither its addresses nor its old etag count again.
+  // Applied before: its addresses and its old etag are not checked again.
   if (hasApplied(before.record, by.requestId)) return before.host;
   if (expected !== undefined && expected !== before.revision) throw etagMismatch(wanted.name);
   const merged = await mergeChecked(deps, request, wanted, before.host);
@@ -145,7 +148,7 @@ function takenMeanwhile(name: string): string {
   return `Another host took one of the new addresses of ${name} at the same moment`;
 }
 
-/** An address that the host had before has been judged before. */
+/** An address that the host already had was checked before. */
 async function fencesOfNew(
   { store }: RpcDependencies,
   before: Host,
@@ -156,7 +159,7 @@ async function fencesOfNew(
   return { fences: await fencesAround(store, spec) };
 }
 
-/** The host as it would be. Throws every violation together. */
+/** The updated host. Throws all violations together. */
 async function mergeChecked(
   deps: RpcDependencies,
   request: UpdateHostRequest,
@@ -184,8 +187,8 @@ async function mergeChecked(
 }
 
 /**
- * Of what the host named before and what was wanted, releases all that its record does not name
- * now: after an accepted update the old values, after a refused one the new.
+ * Releases each old or requested value that the present record does not name: after an accepted
+ * update the old values, after a refused one the new ones.
  */
 async function settleReservations(
   deps: RpcDependencies,
@@ -199,8 +202,9 @@ async function settleReservations(
 }
 
 /**
- * After its record names them: from here on nobody takes them any more. Since they were confirmed
- * another host may have, or another update of this one that was refused may have given them back.
+ * Runs after the record names the values; from here on no other host can take them. Since the
+ * earlier confirmation another host may have taken them, or a refused concurrent update of this
+ * host may have released them.
  */
 async function keepNew(
   deps: RpcDependencies,

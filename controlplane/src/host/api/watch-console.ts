@@ -1,4 +1,6 @@
-/** WatchHostConsole: what a host's console shows, through the agent that is connected here. */
+/**
+ * WatchHostConsole: the output of a host's console, through the agent connected to this replica.
+ */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type CallContext,
@@ -18,13 +20,13 @@ import type { RpcDependencies } from '../../call/ports.ts';
 import { accessTo } from '../index.ts';
 import { bmcFailed, notVerified, refusalOf } from './bmc-refusal.ts';
 
-/** How often it is looked whether the host is still there, and still the caller's to see. */
+/** How often the host's existence and the caller's rights are checked. */
 export const lookIntervalMs = 30_000;
 
 type Response = MessageInitShape<typeof WatchHostConsoleResponseSchema>;
 type View = Extract<Awaited<ReturnType<ConsoleViews['open']>>, { kind: 'open' }>['view'];
 
-/** Until the caller goes. Throws `ApiFailure` when there is nothing more to see. */
+/** Runs until the caller goes. Throws `ApiFailure` when the console ends. */
 export async function* watchHostConsole(
   deps: RpcDependencies,
   { name }: WatchHostConsoleRequest,
@@ -86,7 +88,7 @@ function responseOf(shown: Shown, { name, spec }: Host): Response {
   }
 }
 
-/** The host that was asked for, with the BMC that it had then. */
+/** Checks that it is the same host, with the same BMC. */
 async function mustBeSame(deps: RpcDependencies, host: Host): Promise<void> {
   const now = await verifiedHost(deps, host.name);
   const [before, after] = [host.spec, now.spec];

@@ -2,13 +2,15 @@
  * WatchHosts: every host once, then every change in order.
  *
  * Invariants:
- * 1. No gap: the listing says from where to follow; what cannot be followed ends the stream.
- * 2. What is served and not stored (percent, agent connected) is looked at in intervals, and sent
- *    when it differs; it has no position of its own.
- * 3. With a filter, a host that has been told is told as deleted once it matches no more. Where an
- *    earlier watch may have told it, that is said of each host that changes and does not match.
- * 4. What is there already is read in pages. No more of it is held than one page.
- * 5. A host never goes back: a change that comes after the host was read newer is left out.
+ * 1. There is no gap. The listing says from where to follow; if the store cannot follow from there,
+ *    the stream ends.
+ * 2. Computed fields (percent, agent connected) are compared at intervals, and sent when they
+ *    differ; they have no position of their own.
+ * 3. With a filter, a sent host is reported as deleted once it no longer matches. After a resume,
+ *    that is reported of each changed host that does not match, because an earlier watch may have
+ *    sent it.
+ * 4. Present hosts are read in pages. At most one page is kept in memory.
+ * 5. A host never goes back: a change older than the sent version is skipped.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -41,13 +43,13 @@ import {
 } from '../../records/index.ts';
 import { hostFields } from './host-fields.ts';
 
-/** How often served fields are compared, milliseconds. */
+/** How often computed fields are compared, milliseconds. */
 const servedIntervalMs = 1_000;
 /** Hosts that are read at once when a watch begins. */
 const pageHosts = 200;
 
 type Response = MessageInitShape<typeof WatchHostsResponseSchema>;
-/** What was told of a host last. */
+/** The last sent state of a host. */
 interface SentHost {
   readonly revision: Revision;
   readonly rackId: RackId;
@@ -89,19 +91,22 @@ async function* begin(
 
 interface Watching {
   readonly deps: WatchDependencies;
-  /** Id of the one host that is watched; undefined for all. */
+  /** Id of the only watched host; undefined for all. */
   readonly only: string | undefined;
   readonly filter: Filter<HostRow>;
   readonly view: HostView;
-  /** From a position, or from now: what was told before is not known. */
+  /** From a position, or from now: earlier responses are unknown. */
   readonly isResumed: boolean;
   /** By host id. */
   readonly sent: Map<string, SentHost>;
-  /** What was told as deleted because it does not match. */
+  /** Hosts that were reported as deleted because they do not match. */
   readonly left: Set<string>;
 }
 
-/** Invariant 4. From the first page's revision on, the changes bring what later pages lack. */
+/**
+ * Invariant 4. Changes are followed from the first page's revision, and cover what later pages
+ * lack.
+ */
 async function* sendPresent(watching: Watching): AsyncGenerator<Response, Revision, undefined> {
   const { deps, only } = watching;
   const below = only === undefined ? 'hosts' : hostKey(only);
@@ -143,7 +148,9 @@ async function* sendChange(
   yield gone(hostId, position);
 }
 
-/** The host of this entry, or that it matches no more. One that cannot be decoded is left out. */
+/**
+ * The host of this entry, or that it no longer matches. An entry that cannot be decoded is skipped.
+ */
 async function* sendHost(
   watching: Watching,
   hostId: HostId,
@@ -192,7 +199,7 @@ function isWatched({ only }: Watching, hostId: HostId): boolean {
   return only === undefined || only === hostId;
 }
 
-/** As others decode it too who follow the hosts. */
+/** Shares the decoded record with the other followers of hosts. */
 function recordOf({ store }: WatchDependencies, entry: Entry): wire.HostRecord {
   return sharedRecordOf(store, wire.HostRecordSchema, entry);
 }

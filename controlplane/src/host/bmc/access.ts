@@ -1,9 +1,9 @@
-/** How the agent shall reach a host's BMC: a narrow copy of the spec, never the secret. Pure. */
+/** How the agent reaches a host's BMC: a narrow copy of the spec, without the secret. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { agent, type BmcEndpoint, type BmcIdentity } from '@rackwright/messages';
 import { protocolOf } from './protocols.ts';
 
-/** `identity`: as the last verify proved it; pins the certificate where the spec names none. */
+/** `identity`: from the last verify; pins the certificate where the spec names none. */
 export function accessTo(
   bmc: BmcEndpoint | undefined,
   identity: BmcIdentity | undefined,

@@ -1,6 +1,6 @@
 /**
- * The drives that a host's BMC lists, as facts. They decide nothing by themselves: erasing compares
- * them with what the runner sees.
+ * The drives that a host's BMC lists, as facts. They decide nothing alone: an erasure compares them
+ * with the devices that the runner sees.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -14,13 +14,13 @@ import {
 import type { Pass } from '../pass/pass.ts';
 import { cut } from '../pass/step-failure.ts';
 
-/** Drives of one list that are kept; facts are one bounded record. */
+/** The most drives of one list: facts are one bounded record. */
 const drivesMax = 256;
 const textMax = 256;
 
 /**
- * Takes in what came with an operation that asks for the list. Without an answer about drives the
- * list of before is dropped: it may be another BMC's.
+ * Takes the drives from an operation that requested the list. Without an answer about drives the
+ * old list is dropped: it may be of another BMC.
  */
 export function noteDrives(pass: Pass, observations: agent.Observations | undefined): void {
   const asks = pass.record.operation?.operation?.kind.case;
@@ -31,7 +31,7 @@ export function noteDrives(pass: Pass, observations: agent.Observations | undefi
   pass.effects.push({ kind: 'facts', facts: { bmcDrives } });
 }
 
-/** What is known now: as this pass has been told, else as it was known before. */
+/** The present drives: those of this pass, otherwise the earlier ones. */
 export function knownDrives({ effects, context }: Pass): BmcDriveList | undefined {
   const told = effects.findLast((effect) => effect.kind === 'facts' && 'bmcDrives' in effect.facts);
   return told?.kind === 'facts' ? told.facts.bmcDrives : context.facts.bmcDrives;

@@ -1,8 +1,8 @@
-/** Where a BMC is reached, and whether two ways of saying so mean the same one. Pure. */
+/** The endpoint of a BMC, and whether two endpoints mean the same BMC. Pure. */
 import type { BmcEndpoint } from '@rackwright/messages';
 import { protocolOf } from './protocols.ts';
 
-/** The port of a BMC: its own, or the usual one of its protocol. */
+/** The port of a BMC: its own, or the default one of its protocol. */
 export function bmcPort({ port, protocol }: BmcEndpoint): number {
   return port ?? protocolOf(protocol).port;
 }
@@ -12,12 +12,12 @@ export function endpointText(bmc: BmcEndpoint): string {
   return `${bmc.address}:${bmcPort(bmc)}`;
 }
 
-/** What is one host's alone: of a device with many sockets, one of them. */
+/** The switch of one host: for a device with several sockets, one of them. */
 export function switchText(bmc: BmcEndpoint): string {
   return `${endpointText(bmc)}${bmc.webhook?.onPath ?? ''}`;
 }
 
-/** Behind one address, two ports of one protocol are two BMCs; two protocols may be one. */
+/** Behind one address, two ports of the same protocol are two BMCs; two protocols may be one. */
 export function mayBeSameBmc(a: BmcEndpoint, b: BmcEndpoint): boolean {
   if (a.address === '') return false;
   if (a.address !== b.address) return false;

@@ -1,6 +1,7 @@
 /**
- * What a host's BMC says of its hardware, as a fault: told by looks at power, and over when the BMC
- * says so. It keeps nothing from being done: a host whose fan has failed may still be erased.
+ * The hardware health that a host's BMC reports, as a fault. Power polls set it, and clear it when
+ * the BMC reports that it is over. It prevents nothing: a host with a failed fan may still be
+ * erased.
  */
 import { FaultSeverity, type HardwareHealth, HealthLevel } from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
@@ -8,7 +9,7 @@ import { causedBy, type Pass } from '../pass/pass.ts';
 
 export const hardwareCritical = 'hardwareCritical';
 
-/** A level that is not known here, or none, changes nothing. */
+/** An unknown or missing level changes nothing. */
 export function foldHardware(pass: Pass, { level, message }: HardwareHealth): void {
   const standing = pass.status.faults.some(({ type }) => type === hardwareCritical);
   switch (level) {

@@ -1,10 +1,11 @@
 /**
- * Whether the host's BMC can be talked with, as faults: what looks and operations find out.
+ * Whether the control plane can communicate with the host's BMC, as faults from polls and
+ * operations.
  *
  * Invariants:
- * 1. Each fault is cleared only by what shows that it is over: silence by any answer, the rest by a
- *    call that worked.
- * 2. Since when one stands is kept while it lasts, whoever finds it again.
+ * 1. Each fault is cleared only by evidence that it is over: silence by any answer, the others by a
+ *    successful call.
+ * 2. The start time of a fault is kept while it lasts, whichever source reports it again.
  */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, FailureType, FaultSeverity, TransientCause } from '@rackwright/messages';
@@ -12,14 +13,14 @@ import { clearFault, setFault } from '../pass/fault.ts';
 import { causedBy, type Pass } from '../pass/pass.ts';
 
 export const bmcUnreachable = 'bmcUnreachable';
-/** Its recovery is the runner's next word; a run that ends waits for it no longer. */
+/** The next message of the runner clears it; the end of a run clears it, too. */
 const runnerAway = 'runnerAway';
-/** Its recovery is the image's arrival; the same holds of a run that ends. */
+/** The arrival of the image clears it; the end of a run clears it, too. */
 const registryUnreachable = 'registryUnreachable';
 const bmcBusy = 'bmcBusy';
 
 const byTrouble: Readonly<Record<number, string>> = {
-  // It answers, and not as a BMC that can be worked with does.
+  // It answers, but not like a usable BMC.
   [agent.BmcTrouble.UNSPECIFIED]: 'bmcProtocol',
   [agent.BmcTrouble.UNREACHABLE]: bmcUnreachable,
   [agent.BmcTrouble.AUTHENTICATION]: 'bmcAuthentication',
@@ -28,20 +29,20 @@ const byTrouble: Readonly<Record<number, string>> = {
   [agent.BmcTrouble.PROTOCOL]: 'bmcProtocol',
   [agent.BmcTrouble.CERTIFICATE]: 'bmcCertificate',
 };
-/** A newer agent may name a trouble that is not known here. */
+/** A newer agent may name a trouble that is unknown here. */
 function faultOf(trouble: agent.BmcTrouble): string {
   return byTrouble[trouble] ?? 'bmcProtocol';
 }
 
 const types = [...new Set([...Object.values(byTrouble), bmcBusy])];
 
-/** Faults of a host's BMC: while one stands, nothing can be asked of the host. */
+/** Faults of a host's BMC: while one lasts, the host can carry out no request. */
 export const bmcFaults: ReadonlySet<string> = new Set(types);
 
-/** A silent BMC is a warning first, and an error when it has been silent for this long. */
+/** A silent BMC is a warning at first, and an error after this time. */
 export const silenceErrorMs = 10 * 60_000;
 
-/** What a look found. `toldAt` is the agent's clock, as `health.since` is. */
+/** The result of a poll. `toldAt` is from the agent's clock, like `health.since`. */
 export function foldBmcHealth(
   pass: Pass,
   health: agent.BmcHealth,
@@ -57,7 +58,7 @@ export function foldBmcHealth(
   setBmcFault(pass, type, health.message, sinceOf(pass, health, toldAt));
 }
 
-/** Failures that only a BMC that answers can cause; the others are found before or without it. */
+/** Failures that only a responding BMC can cause; the others are found before or without it. */
 const answeredTypes: ReadonlySet<FailureType> = new Set([
   FailureType.AUTHENTICATION,
   FailureType.LOCKED_OUT,
@@ -65,20 +66,20 @@ const answeredTypes: ReadonlySet<FailureType> = new Set([
   FailureType.NOT_APPLIED,
 ]);
 
-/** What keeps every later call from working, too. */
+/** Failures that would also stop every later call. */
 const lastingTroubles: ReadonlyMap<FailureType, agent.BmcTrouble> = new Map([
   [FailureType.AUTHENTICATION, agent.BmcTrouble.AUTHENTICATION],
   [FailureType.LOCKED_OUT, agent.BmcTrouble.LOCKED_OUT],
 ]);
 
-/** What an operation of the agent on the BMC failed by. */
+/** A failed operation of the agent on the BMC. */
 export function foldBmcFailure(pass: Pass, type: FailureType, message: string): void {
   if (answeredTypes.has(type)) bmcAnswered(pass);
   const trouble = lastingTroubles.get(type);
   if (trouble !== undefined) setBmcFault(pass, faultOf(trouble), message);
 }
 
-/** Something could not be told for so long that people should know. */
+/** A state was unknown for so long that people should know. */
 export function foldSilence(
   pass: Pass,
   cause: TransientCause,
@@ -95,18 +96,18 @@ export function foldSilence(
     setBmcFault(pass, cause === TransientCause.BUSY ? bmcBusy : bmcUnreachable, message, since);
 }
 
-/** What is done in the runner has come to an end: nobody waits for runner or image any more. */
+/** The work in the runner has ended: the run no longer waits for runner or image. */
 export function clearInBand(pass: Pass): void {
   clearFault(pass, runnerAway);
   clearFault(pass, registryUnreachable);
 }
 
-/** The BMC did what it was asked: nothing stands in the way. */
+/** The BMC carried out the request: all its faults are cleared. */
 export function bmcWorked(pass: Pass): void {
   for (const type of types) endFault(pass, type);
 }
 
-/** A silent BMC that stays silent is an error; once. */
+/** A BMC that stays silent becomes an error; once. */
 export function raiseFaults(pass: Pass): void {
   for (const fault of pass.status.faults) {
     const { type, severity, since } = fault;
@@ -135,7 +136,7 @@ function endFault(pass: Pass, type: string): void {
   causedBy(pass, 'agent', `${type} is over`);
 }
 
-/** Told in our own time: the agent's clock may differ, but how long it lasted does not. */
+/** In our own time: the agent's clock may differ, but the duration does not. */
 function sinceOf(
   { context }: Pass,
   { since }: agent.BmcHealth,

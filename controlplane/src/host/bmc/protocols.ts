@@ -1,4 +1,4 @@
-/** What differs between the protocols that BMCs speak. One without a row does not compile. */
+/** How BMC protocols differ. A protocol without a row does not compile. */
 import { equals } from '@bufbuild/protobuf';
 import {
   type BmcEndpoint,
@@ -12,23 +12,23 @@ import {
 } from '@rackwright/messages';
 
 export interface Protocol {
-  /** As agents are told it. */
+  /** In the form for agents. */
   readonly id: BmcProtocolId | 'unknown';
   /** For people. */
   readonly name: string;
-  /** Where a BMC listens unless its endpoint says otherwise. */
+  /** The default port of the BMC. */
   readonly port: number;
-  /** A cipher suite may be chosen. */
+  /** Whether a cipher suite can be chosen. */
   readonly hasCipherSuite: boolean;
-  /** The BMC shows a certificate, which may be pinned. */
+  /** Whether the BMC has a certificate, which can be pinned. */
   readonly hasCertificate: boolean;
-  /** The BMC can list the drives of its machine. */
+  /** Whether the BMC can list the drives of its machine. */
   readonly listsDrives: boolean;
-  /** A device can choose what the machine boots from next. */
+  /** Whether a device can choose the next boot source. */
   readonly setsBoot: boolean;
-  /** The BMC has a drive for CDs that it feeds from a URL. */
+  /** Whether the BMC has a virtual CD drive that loads from a URL. */
   readonly hasVirtualMedia: boolean;
-  /** Nobody but a person switches the machine: it has no address, and no credential. */
+  /** Only a person switches the machine: it has no address, and no credential. */
   readonly isByHand: boolean;
 }
 
@@ -82,7 +82,7 @@ const manual: Protocol = {
 
 const protocols: Readonly<Record<BmcProtocolId, Protocol>> = { ipmi, redfish, webhook, manual };
 
-/** Of a newer version: no agent takes it for another one. */
+/** Of a newer version: agents do not take it for a known protocol. */
 const unknown: Protocol = {
   id: 'unknown',
   name: 'an unknown protocol',
@@ -95,18 +95,18 @@ const unknown: Protocol = {
   isByHand: false,
 };
 
-/** Unset means IPMI, as the API says. */
+/** Unset means IPMI, as in the API. */
 export function protocolOf(protocol: BmcProtocol = BmcProtocol.UNSPECIFIED): Protocol {
   const id = bmcProtocolId(protocol);
   return id === undefined ? unknown : protocols[id];
 }
 
-/** Whether a person stands in for the host's BMC. */
+/** Whether a person replaces the host's BMC. */
 export function isByHand({ bmc }: Pick<HostSpec, 'bmc'>): boolean {
   return bmc !== undefined && protocolOf(bmc.protocol).isByHand;
 }
 
-/** Whether a host would be switched by something else, of which nothing proves whose it is. */
+/** Whether the host would have another power switch, whose owner is not proved. */
 export function isOtherSwitch(
   before: BmcEndpoint | undefined,
   after: BmcEndpoint | undefined,

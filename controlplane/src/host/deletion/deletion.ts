@@ -1,11 +1,11 @@
 /**
- * The intent to delete a host, and what it leads to (DESIGN §7): release, erasure and power off as
- * ordinary runs, then the run that removes it; or, forced, that run at once.
+ * The intent to delete a host, and its consequences (DESIGN §7): release, erasure and power off as
+ * ordinary runs, then the run that removes the host; a forced deletion starts that run at once.
  *
  * Invariants:
- * 1. The intent only rises, from normal to force; only a normal one is taken back.
- * 2. The mode is read when something is decided (`forced.ts`).
- * 3. What an external host's power is stays as it is.
+ * 1. The intent only rises, from normal to force; only a normal one can be cancelled.
+ * 2. The mode is read at each decision (`forced.ts`).
+ * 3. The power of an external host is not changed.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
@@ -37,7 +37,7 @@ import { endRun, startRun } from '../run/engine.ts';
 import { isForced, leaveBehind, limitCall, whyNotWaited } from '../run/forced.ts';
 import { isFenceHold } from './fence-hold.ts';
 
-/** Hosts that a rack's agent may still have to forget; its record has a bound. */
+/** The most hosts that a rack's agent still has to forget; its record is bounded. */
 const tombstonesMax = 2_000;
 const tooManyRemains =
   `the agent of its rack has still to forget ${tombstonesMax} hosts that were removed by force; ` +
@@ -45,13 +45,13 @@ const tooManyRemains =
 
 type DeleteRequest = Extract<HostRequest, { kind: 'delete' }>;
 
-/** Whether the intent that stands already is no less than what is asked: then nothing changes. */
+/** Whether the present intent already covers the request: then nothing changes. */
 export function isDeletionStanding({ status }: Pass, { mode }: DeleteRequest): boolean {
   if (status.deletion === undefined) return false;
   return status.deletion.mode === DeletionMode.FORCE || mode !== DeletionMode.FORCE;
 }
 
-/** Records the intent, and ends what stands in its way. */
+/** Records the intent, and ends work that prevents the deletion. */
 export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refusal | undefined {
   const { status, record, context } = pass;
   const busy = busyWith(pass);
@@ -65,7 +65,7 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
   const forced = mode === DeletionMode.FORCE ? ' by force' : '';
   if (reason !== '') causedBy(pass, by.actor, `to be removed${forced}: ${reason}`);
   const run = activeRun(status);
-  // A host that came here before a landing noted it, or whose provision is under way.
+  // A host provisioned before landings were recorded, or with a provision in progress.
   const runsImage = status.state === HostState.PROVISIONED || run?.kind === RunKind.PROVISION;
   if (runsImage || (status.dirty && status.image !== '')) record.eraseBeforeRemoval = true;
   if (isForced(pass) && context.tombstones >= tombstonesMax)
@@ -78,7 +78,7 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
   return undefined;
 }
 
-/** Nobody waits any longer than for one call, nor for a system to shut down. */
+/** Waits for one call at most, and not for a system to shut down. */
 function forceOn(pass: Pass, run: Run): void {
   limitCall(pass);
   const shutdown = shutdownUnderWay(pass.record, currentStep(run));
@@ -87,7 +87,7 @@ function forceOn(pass: Pass, run: Run): void {
   cancelOperation(pass);
 }
 
-/** What must not be stopped ends first, or is left behind. */
+/** A run that must not be stopped ends first, or is left behind. */
 function abortFor(pass: Pass, run: Run, reason: string, by: Requester): void {
   run.abort ??= create(AbortSchema, { by: by.actor, reason, at: now(pass) });
   if (currentStep(run)?.abortable !== false) cancelOperation(pass);
@@ -96,8 +96,8 @@ function abortFor(pass: Pass, run: Run, reason: string, by: Requester): void {
 const makeAgain = 'make the host known again afterwards';
 
 /**
- * A normal deletion can be taken back until its removal has begun; a forced one cannot. What it has
- * started ends with it; what that has done stays done.
+ * A normal deletion can be cancelled until its removal has begun; a forced one cannot. The runs of
+ * the deletion end with it; finished work is not undone.
  */
 export function cancelDelete(pass: Pass, reason: string, by: Requester): Refusal | undefined {
   const { status, record } = pass;
@@ -120,7 +120,7 @@ export function cancelDelete(pass: Pass, reason: string, by: Requester): Refusal
   return undefined;
 }
 
-/** A forced deletion waits for no other run longer than for one call. */
+/** A forced deletion waits for another run at most for one call. */
 export function foldForce(pass: Pass): void {
   const run = activeRun(pass.status);
   if (!isForced(pass) || run === undefined || run.kind === RunKind.DELETE) return;
@@ -134,7 +134,7 @@ export function foldForce(pass: Pass): void {
   endRun(pass, run, RunOutcome.CANCELLED, stepFailure('cancelled', message));
 }
 
-/** Starts what the deletion needs next; false when it must wait. */
+/** Starts the next run of the deletion; false when it must wait. */
 export function driveDeletion(pass: Pass): boolean {
   const { status } = pass;
   if (isForced(pass)) {
@@ -153,7 +153,7 @@ export function driveDeletion(pass: Pass): boolean {
   return true;
 }
 
-/** Starts the next run on the way to the removal, whatever keeps it. */
+/** Starts the next run on the way to the removal, without the checks for holds. */
 export function startStage(pass: Pass): Run {
   const { status, record } = pass;
   const by = status.deletion?.by ?? '';
@@ -161,14 +161,14 @@ export function startStage(pass: Pass): Run {
   if (isForced(pass)) startRun(pass, RunKind.DELETE, by, forcedSteps(pass));
   else if (first === undefined) startRun(pass, RunKind.DELETE, by, stepsBeforeRemoval(pass));
   else startRun(pass, first, deletionActor);
-  // Started by a plan, a deletion erases what that plan names, and nothing else.
+  // A deletion that was started from a plan erases only the devices of that plan.
   if (first === RunKind.CLEAN && record.plannedDeletion !== undefined) {
     record.plannedErasure = clone(store.PlannedErasureSchema, record.plannedDeletion);
   }
   return status.run as Run;
 }
 
-/** A host on its way out. */
+/** A host in deletion. */
 type Going = Pick<Pass, 'status' | 'record' | 'spec'>;
 
 /** The run that must succeed before a host may be removed. */
@@ -179,13 +179,13 @@ export function whatComesFirst(going: Going): RunKind | undefined {
   return isToBeProvedBeforeItGoes(going) ? RunKind.INSPECT : undefined;
 }
 
-/** What ran an image and has not been erased since, unless somebody else's data is on it by now. */
+/** It ran an image and has not been erased since, unless another owner's data may be on it. */
 function mustBeErased({ status, record, spec }: Going): boolean {
   if (status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL) return false;
   return record.eraseBeforeRemoval && spec.deletion?.keepData !== true && status.dirty;
 }
 
-/** What keeps a pending deletion from releasing or erasing: somebody's hold, or a fence. */
+/** Why a pending deletion cannot release or erase: a hold, or a fence. */
 export function whatKeeps({ status, record }: Going): Hold | undefined {
   const kept = status.holds.find(({ scope }) => scope === HoldScope.RELEASE);
   return kept ?? (record.fences.length > 0 ? status.holds.find(isFenceHold) : undefined);
@@ -193,17 +193,20 @@ export function whatKeeps({ status, record }: Going): Hold | undefined {
 
 const powerOff: RequestedStep = { step: engineSteps.off, arguments: {} };
 
-/** A host on its way out, and what is known around it. */
+/** A host in deletion, and its surroundings. */
 type Leaving = Going & Pick<Pass, 'context'>;
 
-/** Why a host that is on waits with its removal: nobody can switch it off; undefined: it goes. */
+/**
+ * Why a host that is on has to wait for its removal: nothing can switch it off; undefined: it need
+ * not wait.
+ */
 export function whyNotRemoved(leaving: Leaving): string | undefined {
   if (leaving.status.deletion?.mode === DeletionMode.FORCE) return undefined;
   if (whatComesFirst(leaving) !== undefined || !isToBeSwitchedOff(leaving)) return undefined;
   return whyNotSwitched(leaving);
 }
 
-/** A host that is known to be on is switched off before it is forgotten. */
+/** A host that is known to be on is switched off before its removal. */
 function isToBeSwitchedOff(going: Going): boolean {
   return going.status.poweredOn === true && isOursToSwitch(going);
 }
@@ -212,7 +215,7 @@ function stepsBeforeRemoval(pass: Pass): RequestedStep[] {
   return isToBeSwitchedOff(pass) ? [powerOff] : [];
 }
 
-/** Forced, a host that runs an image is switched off as well, for nothing else stops it. */
+/** A forced deletion also switches off a host that runs an image, because nothing else stops it. */
 function forcedSteps(pass: Pass): RequestedStep[] {
   const { status } = pass;
   const mayBeOn = status.poweredOn ?? status.state === HostState.PROVISIONED;
@@ -223,7 +226,7 @@ function forcedSteps(pass: Pass): RequestedStep[] {
   return [];
 }
 
-/** Invariant 3, and the policy that leaves the power alone. */
+/** Invariant 3, and the policy that leaves the power unchanged. */
 function isOursToSwitch({ status, spec, record }: Going): boolean {
   if (record.adoptTo === HostState.EXTERNAL) return false;
   return status.state !== HostState.EXTERNAL && spec.deletion?.keepPower !== true;
@@ -238,7 +241,7 @@ function whyNotSwitched({ spec, status, context, record }: Leaving): string | un
   return record.fences.length > 0 ? 'it is fenced off (fencePending)' : undefined;
 }
 
-/** What a forced removal leaves: a record for people, and a tombstone for the agent. */
+/** The remains of a forced removal: a record for people, and a tombstone for the agent. */
 export function leaveRemains(pass: Pass): void {
   const { record, host, spec, status } = pass;
   if (!isForced(pass)) return;

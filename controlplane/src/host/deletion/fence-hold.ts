@@ -1,7 +1,7 @@
 /**
  * The hold of a host that is fenced off: one of its addresses belonged to a host that was removed
- * by force, and the agent may still act on that one (DESIGN §7). Pure; whose fences stand is
- * looked up by `fences.ts`.
+ * by force, and the agent may still act on that one (DESIGN §7). Pure; `fences.ts` finds the
+ * present fences.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldKind } from '@rackwright/messages';
@@ -9,12 +9,12 @@ import { causedBy, now, type Pass } from '../pass/pass.ts';
 import { isSystemHold, systemHold } from '../pass/system-holds.ts';
 import type { Refusal } from '../pass/types.ts';
 
-/** How people name the hold: its reason has more to say. */
+/** The name of the hold; its reason has more details. */
 export const fencePending = 'fencePending';
 /** Hosts removed by force that the text of a hold names. */
 const namedMax = 3;
 
-/** The hold of a host that these hosts, removed by force, fence off; `uids` is not empty. */
+/** The hold of a host that is fenced off by these forcibly removed hosts; `uids` is not empty. */
 export function fenceHold(uids: readonly string[], since: Timestamp): Hold {
   const names = uids.slice(0, namedMax).map((uid) => `abandonedResources/${uid}`);
   const more = uids.length > namedMax ? ` and ${uids.length - namedMax} more` : '';
@@ -28,7 +28,7 @@ export function isFenceHold(hold: Hold): boolean {
   return isSystemHold(hold, HoldKind.FENCE_PENDING);
 }
 
-/** A fence is not lifted in passing: who lifts it says that the machine can reach nothing. */
+/** Only an explicit request lifts a fence: it confirms that the machine is isolated. */
 export function refusalOfFence(
   { host }: Pass,
   lifted: boolean,
@@ -43,7 +43,7 @@ export function refusalOfFence(
   return { code: 'failedPrecondition', reason, message: `${host.name}: ${message}` };
 }
 
-/** The host is fenced off by these, and by nobody else. */
+/** Sets exactly these fences. */
 export function setFences(pass: Pass, uids: readonly string[]): void {
   const { record, status } = pass;
   const since = status.holds.find(isFenceHold)?.since ?? now(pass);
@@ -52,7 +52,7 @@ export function setFences(pass: Pass, uids: readonly string[]): void {
   if (uids.length > 0) status.holds.push(fenceHold(uids, since));
 }
 
-/** Takes down the fences that no longer stand. */
+/** Removes the fences that no longer exist. */
 export function foldFences(pass: Pass): void {
   const { fences } = pass.record;
   const standing = fences.filter((uid) => pass.context.fencesPending.has(uid));

@@ -1,17 +1,16 @@
 /**
- * A deployment as the engine carries it through: what the agent is told of it, what the host's
- * record says of the image meanwhile, and what is known of the disk when it ends early. Pure.
+ * The deployment parts of the engine: the order to the agent, the image in the host's record, and
+ * the state of the disk after an early end. Pure.
  *
  * Invariants:
- * 1. The status names an image only while it is whole: from the first moment at which the disk may
- *    be written over, until it was read back, it names none.
- * 2. What stood there before stays named as long as every attempt has said that it left the disks
+ * 1. The status names an image only while the image is complete: from the first moment at which the
+ *    disk may be overwritten until it has been read back, it names none.
+ * 2. The earlier image stays named while every attempt has reported that it left the disks
  *    untouched.
- * 3. The first boot's data stand in the record once for each image, and not in its operations: they
- *    are put in as the one leaves that writes the image. Once a run is over they stand there for
- *    one image at most: for what the host runs, if it runs any.
- * 4. A disk is written while its image still comes only where nothing stands on it that is worth
- *    keeping.
+ * 3. The record has the first boot's data once for each image, and operations do not have them:
+ *    they are added when the order to write the image is sent. After a run the record has them for
+ *    at most one image: the image that the host runs.
+ * 4. A disk is written while its image is still downloading only if no data on it needs to be kept.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -46,7 +45,7 @@ export function proofTimeoutMs(deploy: DeploySpec | undefined): number {
   return given === undefined ? proofTimeoutDefaultMs : durationMs(given);
 }
 
-/** Which of these steps the agent would have to know and does not; undefined: none, or unknown. */
+/** The first of these steps that the agent does not support; undefined: none, or unknown. */
 export function missingAgentStep(
   { agentSteps }: Pick<HostContext, 'agentSteps'>,
   steps: readonly Pick<RequestedStep, 'step'>[],
@@ -62,7 +61,7 @@ export type DeploymentResult =
   | { readonly kind: 'ok'; readonly deployment: agent.Deployment }
   | { readonly kind: 'refused'; readonly problem: string };
 
-/** What the agent is told of the deployment of this run; the first boot's data come apart (3). */
+/** The agent's order for the deployment of this run; the first boot's data are added later (3). */
 export function deploymentOf(pass: Pass, run: Pick<Run, 'number'>): DeploymentResult {
   const { record, host, spec, context } = pass;
   const found = hostImageOf(
@@ -82,8 +81,9 @@ export function deploymentOf(pass: Pass, run: Pick<Run, 'number'>): DeploymentRe
 }
 
 /**
- * Whether the disks of a host in its run hold nothing worth keeping (4). A provision begins with an
- * available host, whose disks were proved erased; the host is manageable once it is written to.
+ * Whether the disks of a host in its run hold no data to keep (4). A provision begins with an
+ * available host, whose disks were proved erased; the host becomes manageable once it is written
+ * to.
  */
 export function holdsNothing(status: Pick<HostStatus, 'state' | 'image' | 'run'>): boolean {
   const { state, image, run } = status;
@@ -92,7 +92,7 @@ export function holdsNothing(status: Pick<HostStatus, 'state' | 'image' | 'run'>
   return run?.kind === RunKind.PROVISION && run.phase !== RunPhase.ENDED;
 }
 
-/** The operation as it leaves (3). */
+/** The operation in the form for sending (3). */
 export function asSent(
   { deploy }: Pick<store.HostRecord, 'deploy'>,
   operation: agent.Operation,
@@ -111,20 +111,20 @@ export function asSent(
   return sent;
 }
 
-/** What the agent's own steps read: it journals each of them for as long as they wait. */
+/** The part for the agent's own steps: the agent journals each of them while they wait. */
 function forAgent({ netboot, proof, firstBoot }: DeploySpec): DeploySpec {
   const format = firstBoot?.format ?? FirstBootFormat.UNSPECIFIED;
   return create(DeploySpecSchema, { netboot, proof, firstBoot: { format } });
 }
 
-/** Why the deployment of this step cannot be ordered as things stand now. */
+/** Why the deployment of this step cannot be ordered in the present state. */
 export function refusalOfDeployment(pass: Pass, run: Run, step: RunStep): string | undefined {
   if (step.name !== writeImageStep && !isDeployStepOfAgent(step.name)) return undefined;
   const found = deploymentOf(pass, run);
   return found.kind === 'refused' ? found.problem : undefined;
 }
 
-/** What the host boots over the network whenever it asks; undefined: it boots from its disk. */
+/** What the host boots over the network at each request; undefined: it boots from its disk. */
 export function netbootOf(
   record: store.HostRecord,
   sources: ImageSources,
@@ -135,7 +135,8 @@ export function netbootOf(
   if (host === undefined || status === undefined || spec === undefined) return undefined;
   if (!bootsOverNetwork(record)) return undefined;
   const found = hostImageOf(status.image, sources, versions);
-  // What the fleet has taken back keeps no host from what the agent has of its image already.
+  // A registry that the fleet no longer permits does not keep the host from the image that its
+  // agent already has.
   const image =
     found.kind === 'ok' ? found.image : create(agent.HostImageSchema, { reference: status.image });
   return create(agent.DeploymentSchema, {
@@ -146,7 +147,7 @@ export function netbootOf(
   });
 }
 
-/** Why what the host boots over the network could not be fetched again; undefined: it could. */
+/** Why the netboot image could not be fetched again; undefined: it could. */
 export function netbootProblem(
   record: store.HostRecord,
   sources: ImageSources,
@@ -157,7 +158,7 @@ export function netbootProblem(
   return found.kind === 'refused' ? found.problem : undefined;
 }
 
-/** Whether the host's image comes over the network at each of its starts. */
+/** Whether the host loads its image over the network at each start. */
 export function bootsOverNetwork({ host }: Pick<store.HostRecord, 'host'>): boolean {
   const { status } = host ?? {};
   if (status?.deploy?.netboot !== true || status.image === '') return false;
@@ -166,7 +167,7 @@ export function bootsOverNetwork({ host }: Pick<store.HostRecord, 'host'>): bool
   return status.state === HostState.PROVISIONED || deploys;
 }
 
-/** The disk may be written over from here on (1); a step that begins again changes nothing. */
+/** From here on the disk may be overwritten (1); a repeated step changes nothing. */
 export function beginWrite({ status, record }: Pass): void {
   const writing = activeRun(status)?.steps.find(({ name }) => name === writeImageStep);
   if (writing !== undefined && writing.attempt > 1) return;
@@ -177,7 +178,7 @@ export function beginWrite({ status, record }: Pass): void {
   status.image = '';
 }
 
-/** The image is whole, or the host is about to boot it over the network. */
+/** The image is complete, or the host is about to boot it over the network. */
 export function noteDeployed({ status, record }: Pass, run: Run): void {
   delete record.replaced;
   status.image = record.image;
@@ -185,7 +186,10 @@ export function noteDeployed({ status, record }: Pass, run: Run): void {
   record.deployedRun = run.number;
 }
 
-/** An attempt to write leaves for the agent: an earlier one of which nobody knows counts (2). */
+/**
+ * A write attempt is sent to the agent: an earlier attempt with unknown result counts as a write
+ * (2).
+ */
 export function noteWriteSent({ record }: Pass, { name }: RunStep): void {
   const { replaced } = record;
   if (name !== writeImageStep || replaced === undefined) return;
@@ -193,7 +197,7 @@ export function noteWriteSent({ record }: Pass, { name }: RunStep): void {
   else replaced.attemptOpen = true;
 }
 
-/** What an attempt to write says of the disks, at its end or before (2). */
+/** What a write attempt reports of the disks, at its end or before (2). */
 export function noteWriteTold({ record }: Pass, { name }: RunStep, { result }: agent.Report): void {
   const { replaced } = record;
   if (name !== writeImageStep || replaced === undefined) return;
@@ -209,20 +213,20 @@ function isUntouched(result: agent.Report['result']): boolean {
     case 'transientError':
       return result.value.disksUntouched;
     case 'retryAfter':
-      // Begun before, and what came of it has got lost.
+      // It began before, and its result is lost.
       return result.value.reason !== agent.ConflictReason.DUPLICATE;
     default:
       return false;
   }
 }
 
-/** What a deployment has left: its image, what was there before it, or nothing that boots. */
+/** The disk after a deployment: the new image, the old one, or nothing that boots. */
 export type DiskAfter = 'whole' | 'untouched' | 'lost';
 
-/** At the end of a deployment; what no attempt has touched is named as before (2). */
+/** At the end of a deployment; an image that no attempt has touched is named as before (2). */
 export function settleDisk(pass: Pass, run: Run): DiskAfter {
   const disk = diskAfter(pass, run);
-  // Two that are as large as may be leave no room for other runs (3).
+  // Two of the largest size would leave no room for other runs (3).
   if (pass.status.deploy !== undefined) delete pass.record.deploy;
   return disk;
 }
@@ -243,14 +247,14 @@ function diskAfter({ status, record }: Pass, run: Run): DiskAfter {
   return 'lost';
 }
 
-/** Nothing of a deployment is left on the host. */
+/** Removes all traces of a deployment from the host's record. */
 export function forgetImage({ status, record }: Pass): void {
   status.image = '';
   delete status.deploy;
   record.deployedRun = 0n;
 }
 
-/** When the host was switched on to boot its image; undefined: it was not, in this run. */
+/** When the host was switched on to boot its image; undefined: not in this run. */
 export function switchedOnMs(run: Run): number | undefined {
   const on = run.steps.findLast(({ name }, at) => {
     return at < run.currentStep && switchesOnImage(name);
@@ -258,10 +262,10 @@ export function switchedOnMs(run: Run): number | undefined {
   return on?.endTime === undefined ? undefined : timestampMs(on.endTime);
 }
 
-/** Time for an agent that has the proof to say so, however late it is asked. */
+/** Time for an agent that already has the proof to report it, even when it is asked late. */
 const proofAskMinMs = 60_000;
 
-/** How long the agent is given to hear of the proof, from now. */
+/** How long the agent may still wait for the proof, from now. */
 export function proofLeftMs({ record, context }: Pass, run: Run): number {
   const wholeMs = proofTimeoutMs(record.deploy);
   const sinceMs = switchedOnMs(run);

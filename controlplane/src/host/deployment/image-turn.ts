@@ -1,6 +1,6 @@
 /**
- * An order that waits at its agent for its turn to get an image: the step's own time begins when
- * that comes, and the wait for it has a bound of its own (R5). Pure.
+ * An order that waits in its agent's queue to get an image: the step's own time begins when the
+ * wait ends, and the wait has a bound of its own (R5). Pure.
  */
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -16,16 +16,15 @@ import { later, type Pass, stopWaiting, waitFor } from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import type { EngineTiming } from '../pass/timing.ts';
 
-/** A failure's type that says that the turn of an order did not come. */
-
+/** The steps that wait in the queue. */
 const takesTurns: ReadonlySet<string> = new Set([fetchImageStep, writeImageStep]);
 
-/** How long the order of a step may wait at its agent for its turn; 0: it waits for none. */
+/** How long the order of a step may wait in its agent's queue; 0: it does not wait. */
 export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number {
   return takesTurns.has(name) ? timing.imageQueueTimeoutMs : 0;
 }
 
-/** What an agent says of an order under way: its place in the queue, or that its turn has come. */
+/** The agent's progress of an order: its position in the queue, or that the wait is over. */
 export function foldPass(pass: Pass, run: Run, step: RunStep, said: agent.Continuing): void {
   const { operation: slot, image } = pass.record;
   const { timing } = pass.context;
@@ -42,7 +41,7 @@ export function foldPass(pass: Pass, run: Run, step: RunStep, said: agent.Contin
   }
 }
 
-/** The one text for it, whoever says so first; `detail`: the agent's own words. */
+/** The text for a wait that was too long, from any source; `detail`: the agent's own words. */
 export function turnMissed({ record, spec, context }: Pass, detail = ''): RunFailure {
   const waited = lasting(context.timing.imageQueueTimeoutMs);
   const text =

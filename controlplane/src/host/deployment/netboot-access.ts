@@ -1,4 +1,4 @@
-/** Tells of hosts in service whose image the agent could not fetch again. */
+/** Warns of hosts in service whose image the agent could not fetch again. */
 import { FaultSeverity, HostState } from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
 import type { Pass } from '../pass/pass.ts';
@@ -7,7 +7,7 @@ import { netbootProblem } from './deployment.ts';
 const netbootImage = 'netbootImageAccess';
 const versionsOfNone: ReadonlyMap<string, bigint> = new Map();
 
-/** The host boots what its agent has kept, for as long as it has; a person should know. */
+/** The host boots the image in the agent's cache, as long as it is there; a person should know. */
 export function noteNetbootAccess(pass: Pass): void {
   const { context, record, status } = pass;
   const versions = context.registryCredentials ?? versionsOfNone;

@@ -1,6 +1,6 @@
 /**
- * A host that was switched on to run its image and has not said that it does: the one text for it,
- * made of all that is known, whoever finds first that its time is over. Pure.
+ * A host that was switched on to run its image and has not reported that it does. This is the only
+ * text for that, made from all known signs, whichever part first finds that the time is over. Pure.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -16,11 +16,9 @@ import type { Pass } from '../pass/pass.ts';
 import { cut, stepFailure } from '../pass/step-failure.ts';
 import { proofTimeoutMs, switchedOnMs } from './deployment.ts';
 
-/** A failure's type that says so. */
-
 const { HostSignKind: Kind } = agent;
 
-/** What each kind of sign says, of the host or of who called for it. */
+/** The words for each kind of sign, about the host or about the party that reported it. */
 const signWords: Readonly<Record<number, (detail: string) => string>> = {
   [Kind.ADDRESS_ASKED]: () => 'a system on it asked for an address',
   [Kind.NETBOOT]: (stage) => `it asked for a network boot (${stage})`,
@@ -33,11 +31,11 @@ const signWords: Readonly<Record<number, (detail: string) => string>> = {
     `${from} phoned home for it, and was told to call again: the agent’s disk did not take it`,
 };
 
-/** Signs that a record keeps, and characters of what each says more. */
+/** The most signs of a record, and the most characters of each detail. */
 const signsMax = 8;
 const detailMax = 64;
 
-/** What a failed attempt, or one under way, says of the host that is waited for. */
+/** The signs of the awaited host, from an attempt that failed or is in progress. */
 export function foldSigns(
   { record }: Pass,
   step: RunStep,
@@ -50,7 +48,7 @@ export function foldSigns(
     const words = { kind, detail: cut(detail, detailMax) };
     return create(agent.HostSignSchema, time === undefined ? words : { ...words, time });
   });
-  // Before the end only another kind is news: each writing is a revision.
+  // Before the end only a new kind of sign is stored: each write is a revision.
   if (isEnd || newsOf(kept) !== newsOf(record.signs)) record.signs = kept;
 }
 
@@ -58,7 +56,7 @@ function newsOf(signs: readonly agent.HostSign[]): string {
   return [...new Set(signs.map(({ kind }) => kind))].toSorted((a, b) => a - b).join();
 }
 
-/** "it asked for a network boot (script)", with when, the latest last. */
+/** "it asked for a network boot (script)", with times, the latest last. */
 export function signsSeen(
   signs: readonly agent.HostSign[],
 ): { readonly text: string; readonly since?: Timestamp }[] {
@@ -74,7 +72,7 @@ function msOf(time: Timestamp | undefined): number {
   return time === undefined ? 0 : timestampMs(time);
 }
 
-/** `detail`: in the words of who waited for it. */
+/** `detail`: the words of the part that waited for it. */
 export function hostNotProved(pass: Pass, run: Run, detail = ''): RunFailure {
   const { record, status } = pass;
   const on = switchedOnMs(run);
@@ -94,7 +92,7 @@ export function hostNotProved(pass: Pass, run: Run, detail = ''): RunFailure {
   return stepFailure('notProved', text, detail);
 }
 
-/** What it was to boot, and what may keep its firmware from that. */
+/** What it was to boot, and what may prevent its firmware from booting it. */
 function bootedFrom({ record, status }: Pass): string {
   if (record.deploy?.netboot === true) return 'it was to boot over the network';
   const { disk = '', bootEntryProblem = '' } = status.writtenDisk ?? {};

@@ -1,7 +1,7 @@
 /**
- * How long a deployment leaves its host as it was, a reimage in service: while the image is
- * fetched, and until the order that takes the host out has left. Until then the run may end, and
- * nothing has happened.
+ * How long a deployment leaves its host unchanged (a reimage in service): while the image is
+ * fetched, and until the order that takes the host out of service is sent. Until then the run may
+ * end without any effect.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
@@ -19,17 +19,19 @@ import { stepFailure } from '../pass/step-failure.ts';
 
 const deploying: ReadonlySet<RunKind> = new Set([RunKind.PROVISION, RunKind.REIMAGE]);
 
-/** Whether this run is a deployment that has not begun anything on its host. */
+/** Whether this run is a deployment without any effect on its host yet. */
 export function isStillIn(run: Run, operation: store.OperationRecord | undefined): boolean {
   if (!deploying.has(run.kind) || run.phase === RunPhase.ENDED) return false;
   const out = firstOnHost(run.steps);
   if (run.currentStep !== out) return run.currentStep < out;
   const { attempt = 0 } = run.steps[out] ?? {};
-  // It may wait for the end of a freeze, for a place in a wipe budget, or for its agent.
+  // It may wait for the end of a freeze, for a slot in a wipe budget, or for its agent.
   return attempt === 0 || (attempt === 1 && operation?.sendTime === undefined);
 }
 
-/** Why the host is not taken out any more; undefined: it may be, or it is out already. */
+/**
+ * Why the host may no longer be taken out of service; undefined: it may be, or it is out already.
+ */
 export function tooLateToTakeOut(pass: Pass, run: Run): RunFailure | undefined {
   const { record } = pass;
   const end = record.deployNotAfter;

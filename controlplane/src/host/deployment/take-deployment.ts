@@ -1,4 +1,4 @@
-/** What is asked for of a deployment becomes what the next run of the host carries out. Pure. */
+/** Stores a requested deployment for the next run of the host. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type DeploySpec, DeploySpecSchema, RunKind } from '@rackwright/messages';
@@ -7,18 +7,18 @@ import type { HostRequest } from '../pass/types.ts';
 
 type Deployment = Extract<HostRequest, { readonly image: string }>;
 
-/** How the host is to be deployed: as is said, or as it was before. */
+/** How to deploy the host: as requested, or as before. */
 export function wantedDeploy(pass: Pass, request: Deployment): DeploySpec {
   const kept = request.kind === 'reimage' ? keptDeploy(pass) : undefined;
   return clone(DeploySpecSchema, request.deploy ?? kept ?? create(DeploySpecSchema));
 }
 
-/** What it runs was deployed so, or what was to replace that and failed. */
+/** The settings of its present image, or of a failed replacement. */
 function keptDeploy({ record, status }: Pass): DeploySpec | undefined {
   return status.image === '' ? (record.deploy ?? status.deploy) : status.deploy;
 }
 
-/** The record says what is to come onto the host. */
+/** Records what is to be deployed. */
 export function takeDeployment(pass: Pass, request: Deployment): void {
   pass.record.deploy = wantedDeploy(pass, request);
   pass.record.image = request.image;

@@ -1,10 +1,10 @@
 /**
- * What stands on the disk that an image was written to, as the runner has read it back. Pure.
+ * The content of the disk that an image was written to, as the runner has read it back. Pure.
  *
  * Invariants:
- * 1. It is told only while it stands: from the first moment at which the disk may be written over,
- *    nothing is; it comes back when no attempt has touched the disk.
- * 2. What an attempt has left in part is told as such.
+ * 1. It is shown only while it is valid: from the first moment at which the disk may be
+ *    overwritten, it is not shown. It is shown again when no attempt has touched the disk.
+ * 2. A partial write is shown as such.
  */
 
 import { create } from '@bufbuild/protobuf';
@@ -20,11 +20,11 @@ import { cut } from '../pass/step-failure.ts';
 import { move } from '../pass/transitions.ts';
 import { beginWrite, type DiskAfter, forgetImage } from './deployment.ts';
 
-/** Longest texts that the status keeps of it, in characters. */
+/** The longest texts of it in the status, in characters. */
 const nameMax = 128;
 const problemMax = 512;
 
-/** The disk may be written over from here on (1). */
+/** From here on the disk may be overwritten (1). */
 export function beginWriteOver(pass: Pass): void {
   const { status, record } = pass;
   beginWrite(pass);
@@ -35,7 +35,7 @@ export function beginWriteOver(pass: Pass): void {
   delete status.writtenDisk;
 }
 
-/** What an attempt to write says at its end of the disk (2). */
+/** What a write attempt reports of the disk at its end (2). */
 export function noteWritten({ status }: Pass, { name }: RunStep, { result }: agent.Report): void {
   if (name !== writeImageStep || (result.case !== 'complete' && result.case !== 'failed')) return;
   const written = result.value.observations?.writtenImage;
@@ -54,7 +54,7 @@ function kept(written: agent.WrittenImage): WrittenDisk {
   });
 }
 
-/** At the end of a deployment. `before`: what the write under way was to replace, if any was. */
+/** At the end of a deployment. `before`: the content that the write was to replace, if any. */
 export function settleWritten({ status }: Pass, before: Replaced, disk: DiskAfter): void {
   const untouched = before?.writtenDisk;
   if (disk === 'untouched' && untouched !== undefined) status.writtenDisk = untouched;

@@ -1,7 +1,7 @@
 /**
  * From the agent's signed evidence to certificates, and from certificates to "every device of this
- * host is erased" (invariant H6). A device counts only with the verdict `erased`, this run, this
- * use epoch.
+ * host is erased" (invariant H6). A device counts only with the verdict `erased`, in this run and
+ * this use epoch.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -96,7 +96,7 @@ function certifyDevices(
   return undefined;
 }
 
-/** Evidence speaks of the devices of the plan, once of each: nothing else is ever signed. */
+/** Evidence names only devices of the plan, each once: nothing else is ever signed. */
 function strangerIn(
   { devices }: agent.StepEvidence,
   plans: readonly agent.DevicePlan[],
@@ -142,7 +142,7 @@ function deviceProblem(
   return untrue === undefined ? undefined : invalidResult(`disk ${key}: ${untrue}`);
 }
 
-/** What a clean that has succeeded leaves to be read: level, certificates, what was left alone. */
+/** The result of a successful clean for people: level, certificates, and devices left alone. */
 export function lastCleaned(pass: Pass, run: Run): LastCleaned | undefined {
   const { certified } = pass.record;
   const erased = run.steps.filter(
@@ -165,7 +165,7 @@ export function lastCleaned(pass: Pass, run: Run): LastCleaned | undefined {
   });
 }
 
-/** One statement; the record remembers its hash, so that the next one names it. */
+/** One statement; the record has its hash, so that the next statement can refer to it. */
 function draft(
   pass: Pass,
   evidence: agent.Evidence,
@@ -208,7 +208,7 @@ function draft(
   return { id, host: host.name, statement };
 }
 
-/** What the site has its certificates say. */
+/** The site's texts for certificates. */
 function reportOf({ context }: Pass): {
   [K in 'organisation' | 'customer' | 'technician']: string;
 } {
@@ -221,13 +221,13 @@ function dispositionOf({ spec, status }: Pass): Disposition {
   return spec.retired ? 'hostRetired' : 'remainsInHost';
 }
 
-/** Named by what it certifies, so that other evidence can never stand under the same name. */
+/** The id depends on the content, so that other evidence never gets the same id. */
 function certificateId(pass: Pass, { payload }: agent.Evidence, deviceIndex: number): string {
   const attempt = (pass.record.operation?.operation?.id ?? '').replaceAll('/', '-');
   return `${attempt}-${deviceIndex + 1}-${sha256Hex(payload).slice(0, 8)}`;
 }
 
-/** Whether the run has erased at the level of the policy, and each device that it has erased. */
+/** Whether the run erased at the level of the policy, and each device that it erased. */
 export function erasesAsAsked({ spec, record, status }: Pass, run: Run): boolean {
   const counting = run.steps.filter((step) => {
     return step.state === StepState.SUCCEEDED && erasesAtLevel(spec, step);
@@ -240,8 +240,8 @@ export function erasesAsAsked({ spec, record, status }: Pass, run: Run): boolean
 }
 
 /**
- * H6: every device in scope of the inventory taken after the last erase has its certificate. An
- * automatic clean must also have erased at the level of the policy.
+ * H6: every device in scope of the inventory after the last erase has its certificate. An automatic
+ * clean must also have erased at the level of the policy.
  */
 export function checkCertified(pass: Pass, run: Run, inventory: Inventory): RunFailure | undefined {
   const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
@@ -256,14 +256,17 @@ export function checkCertified(pass: Pass, run: Run, inventory: Inventory): RunF
   return stepFailure('interrupted', 'what erased and what looked again are two runners');
 }
 
-/** Whether the session that looks has erased all itself: nobody saw what ran between two. */
+/**
+ * Whether the session of the inventory has erased everything itself: what ran between two sessions
+ * is unknown.
+ */
 function isOfSession({ record, status }: Pass, { runnerSession }: Inventory): boolean {
   const counting = record.certified.filter(({ useEpoch }) => useEpoch === status.useEpoch);
   const own = counting.filter((device) => device.runnerSession === runnerSession);
   return counting.every((device) => own.some(({ deviceKey }) => deviceKey === device.deviceKey));
 }
 
-/** Whether the session that erased last has looked itself, before a reboot of the plan. */
+/** Whether the session that erased last has taken the inventory itself, before a planned reboot. */
 function isProvenBefore({ steps, currentStep }: Run): boolean {
   const erased = steps.findLastIndex(({ name }, at) => at < currentStep && isErasure(name));
   return steps.slice(erased + 1, currentStep).some(({ name, state }) => {
@@ -272,8 +275,8 @@ function isProvenBefore({ steps, currentStep }: Run): boolean {
 }
 
 /**
- * H6: why what a clean has erased is not clean any more at its end, or undefined. Each device has
- * its certificate still: what came after the look that counted may have revoked one.
+ * H6: why a cleaned host is no longer clean at the end of the run, or undefined. Each device must
+ * still have its certificate: a later event may have revoked one.
  */
 export function notCleanAtEnd(pass: Pass, run: Run): RunFailure | undefined {
   if (run.kind !== RunKind.CLEAN) return undefined;
@@ -290,7 +293,7 @@ export function notCleanAtEnd(pass: Pass, run: Run): RunFailure | undefined {
   return hasErased && inventory !== undefined ? uncertifiedDevice(pass, inventory) : undefined;
 }
 
-/** Of disks that are not there no certificate counts any more, also if they come back. */
+/** Certificates of absent disks no longer count, even if the disks return. */
 export function forgetAbsent({ record }: Pass, { devices }: Inventory): void {
   if (record.certified.length === 0) return;
   const present = devices.map((device) => namesOf(deviceFactsOf(device)));
@@ -299,7 +302,7 @@ export function forgetAbsent({ record }: Pass, { devices }: Inventory): void {
 
 type Names = Pick<store.CertifiedDevice, 'deviceKey' | 'traitsSha256'>;
 
-/** What a certificate of this use is kept by: another disk may say the same serial. */
+/** The key of a certificate of this use: another disk may have the same serial number. */
 export function namesOf(device: DeviceFacts): Names {
   const { model, wwn, sizeBytes } = device;
   const traits = sha256Hex(Buffer.from(JSON.stringify([model, wwn, sizeBytes])));

@@ -49,12 +49,12 @@ import { checkMachine } from './identity.ts';
 import { scopePolicy, verificationPolicy } from './policy.ts';
 import { burnInMs, eraseTimeoutMs } from './times.ts';
 
-/** Kinds of run that look at the machine before they write onto it. */
+/** Kinds of run that take an inventory before they write to the machine. */
 const writes: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.PROVISION, RunKind.REIMAGE]);
 
 /**
- * Writes the device plan into the record, or returns why this host cannot be cleaned: not the
- * right machine, a disk that nobody can see or erase, no disk at all, or a list of steps after
+ * Writes the device plan into the record, or returns why this host cannot be cleaned: a wrong
+ * machine, a disk that is not visible or cannot be erased, no disk at all, or a list of steps after
  * which the host would not count as erased.
  */
 export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFailure | undefined {
@@ -62,7 +62,7 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
   const wrongMachine = checkMachine(pass, inventory.system);
   if (wrongMachine !== undefined) return wrongMachine;
   if (run.kind !== RunKind.CLEAN) {
-    // Who is in use keeps its disks: what they say is shown.
+    // A host in use keeps its disks: a failing one is only shown.
     const failing = run.kind === RunKind.PROVISION ? failingDisks(pass, inventory) : [];
     return failureOf([...disksElsewhere(pass.record), ...failing]);
   }
@@ -70,7 +70,7 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
   if (tooWeak !== undefined) return tooWeak;
   const leaving = drivesThatLeave(pass, run, inventory);
   if (leaving !== undefined) return leaving;
-  // What is there before it is not what the list erases, and may be no disk at all.
+  // The devices before this are not those that the list erases, and may be no disks at all.
   if (areVolumesNext(run)) return failureOf(disksElsewhere(pass.record));
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;
@@ -100,9 +100,8 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
 }
 
 /**
- * Drives keep their data when they leave a volume. Where the policy accepts drives that nobody
- * sees, nothing would miss them afterwards: so the volumes of before are erased while they can be
- * seen.
+ * Drives keep their data when they leave a volume. Where the policy accepts invisible drives,
+ * nothing would notice them afterwards; so the old volumes are erased while they are visible.
  */
 function drivesThatLeave({ spec }: Pass, { steps }: Run, { devices }: Inventory) {
   const at = steps.findIndex(({ name }) => name === applyVolumesStep);
@@ -120,7 +119,7 @@ function drivesThatLeave({ spec }: Pass, { steps }: Run, { devices }: Inventory)
   );
 }
 
-/** Whether volumes are made before the clean writes to any disk by itself. */
+/** Whether volumes are created before the clean itself writes to any disk. */
 function areVolumesNext({ steps, currentStep }: Run): boolean {
   const next = steps.slice(currentStep + 1).find((step) => {
     const { name } = step;
@@ -130,7 +129,7 @@ function areVolumesNext({ steps, currentStep }: Run): boolean {
   return next?.name === applyVolumesStep;
 }
 
-/** What is done to one device, and how it is read back: fixed before the first write. */
+/** The method for one device, and how it is read back: fixed before the first write. */
 function planFor(
   { spec, context }: Pass,
   { device, method, hiddenBytesToRemove }: ScopeDecision & { kind: 'inScope' },
@@ -147,7 +146,7 @@ function planFor(
   });
 }
 
-/** A run may last as long as its erasures may: large disks take days. */
+/** A run may last as long as its erasures: large disks take days. */
 function lengthenRun(pass: Pass, run: Run, erasures: readonly RunStep[]): void {
   const { timing } = pass.context;
   const stepsMs = erasures.map(({ name }) =>
@@ -163,8 +162,8 @@ function lengthenRun(pass: Pass, run: Run, erasures: readonly RunStep[]): void {
 }
 
 /**
- * After so many milliseconds it is read again; 0: it is not. What was written stands; what a device
- * only says it has dropped may come back in a while.
+ * The delay before it is read again, milliseconds; 0: it is not read again. Written data stays;
+ * data that a device only claims to have discarded may return after a while.
  */
 export function rereadDelayMs(
   method: ErasureMethod,
@@ -174,8 +173,9 @@ export function rereadDelayMs(
 }
 
 /**
- * What one step does to the devices of the run's plan: a list may erase metadata and whole devices,
- * each by a method of its own. Ordered, and judged, by this alone. A burn-in writes over them.
+ * The devices of the run's plan for one step: a list may erase metadata and whole devices, each
+ * with its own method. Both the order and the check of the result use only this. A burn-in
+ * overwrites them.
  */
 export function plansOfStep(plans: readonly agent.DevicePlan[], step: string): agent.DevicePlan[] {
   if (step === burnInDiskStep) {
@@ -209,8 +209,8 @@ export function erasesAtLevel(
 }
 
 /**
- * Why an automatic clean would write, and still not leave the host erased; or undefined. The
- * failure names who keeps the erasing step from cleans: the host, its pool or the whole fleet.
+ * Why an automatic clean would write and still not leave the host erased; or undefined. The failure
+ * names what disables the erasing step: the host, its pool or the whole fleet.
  */
 export function tooWeakFor(
   { labels, spec }: Pick<Host, 'labels' | 'spec'>,
@@ -235,7 +235,7 @@ export function isDisabledByHost({ cleaning: policy }: Pick<HostSpec, 'cleaning'
   return disablingOf(stepAtLevel(policy), alone)?.from === 'host';
 }
 
-/** The step that erases no more than the policy asks for. */
+/** The step that erases exactly at the level of the policy. */
 function stepAtLevel(policy: HostSpec['cleaning']): string {
   return policy?.level === ErasureLevel.METADATA_ONLY ? eraseMetadataStep : eraseStep;
 }
@@ -251,7 +251,7 @@ function placeOf({ from, pool }: Disabling): { readonly by: PriorityPlace; reado
   }
 }
 
-/** A run that was started by a plan erases what that plan names, and nothing else. */
+/** A run that was started from a plan erases exactly the devices of that plan. */
 function differsFromPlan({ record }: Pass, found: readonly string[]): RunFailure | undefined {
   const planned = record.plannedErasure?.devices;
   if (planned === undefined) return undefined;
@@ -265,7 +265,7 @@ function differsFromPlan({ record }: Pass, found: readonly string[]): RunFailure
   return stepFailure('planChanged', `nothing was erased: ${lines.join('; ')}`);
 }
 
-/** Why the machine that was erased is not whole any more: a disk of the plan is gone from it. */
+/** Why the erased machine is no longer complete: a disk of the plan is missing. */
 export function missingDevice({ record }: Pass, inventory: Inventory): RunFailure | undefined {
   const planned = record.devicePlan.flatMap(({ device }) => {
     return device === undefined ? [] : [deviceIdentity(device)];
@@ -276,8 +276,8 @@ export function missingDevice({ record }: Pass, inventory: Inventory): RunFailur
 }
 
 /**
- * The decision over every device for all the erasures of a run: refused where one of them cannot
- * erase it. The method is that of the strongest.
+ * The decision about every device for all erasures of a run: refused where one of them is not
+ * possible. The method is that of the strongest erasure.
  */
 export function decideForSteps(
   inventory: Inventory,
@@ -296,15 +296,15 @@ export function decideForSteps(
 }
 
 /**
- * The decision over every device where none is erased: which may be written with an image. As the
- * runner sees it, a disk on USB is none of the host's own there.
+ * The decision about every device when nothing is erased: which ones may be written with an image.
+ * As in the runner, a USB disk is not the host's own there.
  */
 export function decideToWrite(inventory: Inventory, cleaning: HostSpec['cleaning']) {
   const policy: ScopePolicy = { ...scopePolicy(cleaning), usb: orderedScopePolicy.usb };
   return decideScope(inventory.devices.map(deviceFactsOf), policy);
 }
 
-/** The decision over every device of an inventory for one method. */
+/** The decision about every device of an inventory for one method. */
 export function decideDevices(
   inventory: Inventory,
   { metadataOnly }: { readonly metadataOnly: boolean },

@@ -1,8 +1,8 @@
 /**
- * A disk that another host is known to have. One of the two agents is wrong, or the disk was moved,
- * or both see it: who writes it may destroy what the other host uses, and who certifies it may sign
- * for a disk that is not there. So it is a fault, the host is neither erased nor written to nor
- * available with it, and a person finds out (DESIGN §5, Scope). Pure.
+ * A disk that another host is known to have. Either one of the agents is wrong, or the disk was
+ * moved, or both hosts see it. A write may destroy the other host's data, and a certificate may
+ * name an absent disk. Therefore it is a fault: the host is neither erased nor written to nor
+ * available, and a person clarifies it (DESIGN §5, Scope). Pure.
  */
 import { create } from '@bufbuild/protobuf';
 import { deviceIdentity } from '@rackwright/erasure';
@@ -14,7 +14,9 @@ export const diskKnownElsewhere = 'diskKnownElsewhere';
 
 const clearedBy = 'an inspection whose disks no other host is known to have';
 
-/** Takes in which disks of an inventory another host has: the fault comes, stays or goes. */
+/**
+ * Compares the disks of an inventory with those of other hosts: sets, keeps or clears the fault.
+ */
 export function noteElsewhere(pass: Pass, inventory: Inventory): void {
   const found = pass.context.disksElsewhere ?? new Map<string, string>();
   const identities = inventory.devices.map((device) => deviceIdentity(device));
@@ -27,7 +29,7 @@ export function noteElsewhere(pass: Pass, inventory: Inventory): void {
   else setFault(pass, diskKnownElsewhere, texts.join('. '), clearedBy);
 }
 
-/** One sentence for each disk that nobody has vouched for. */
+/** One sentence for each such disk that nobody has confirmed. */
 export function disksElsewhere({
   disksElsewhere: disks,
   host: of,

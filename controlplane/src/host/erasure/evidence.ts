@@ -1,4 +1,4 @@
-/** Whose evidence is it? Only the registered agent of the rack speaks for its runners. */
+/** Checks who signed evidence: only the registered agent of the rack speaks for its runners. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   describeImplausible,
@@ -13,9 +13,8 @@ import type { Pass } from '../pass/pass.ts';
 import { invalidResult } from '../pass/step-failure.ts';
 
 /**
- * Has `take` use the evidence of a step, once it is there and signed by the registered agent.
- * Answers why it counts for nothing: that it is missing, not believed or malformed, or what `take`
- * says.
+ * Calls `take` with the evidence of a step, if it exists and the registered agent has signed it.
+ * Returns why it does not count: it is missing, not trusted or malformed, or the answer of `take`.
  */
 export function withEvidence(
   pass: Pass,
@@ -34,7 +33,7 @@ export function withEvidence(
   }
 }
 
-/** Why evidence is not believed, or undefined. */
+/** Why evidence is not trusted, or undefined. */
 export function signatureProblem(pass: Pass, evidence: agent.Evidence): string | undefined {
   const registered = pass.context.agentPublicKey;
   if (registered === undefined) return 'the rack has no registered agent key';
@@ -45,14 +44,14 @@ export function signatureProblem(pass: Pass, evidence: agent.Evidence): string |
   return fits ? undefined : 'the signature of the evidence does not fit';
 }
 
-/** By our own clock: how long ago the step began. */
+/** By our own clock: the time since the step began. */
 export function orderAgeOf({ context }: Pass, { startTime }: RunStep): number {
   return startTime === undefined
     ? Number.POSITIVE_INFINITY
     : Math.max(0, context.nowMs - timestampMs(startTime));
 }
 
-/** Why what evidence says of a device cannot be true, or undefined. */
+/** Why a statement of the evidence about a device cannot be true, or undefined. */
 export function whyUntrue(
   outcome: agent.DeviceOutcome,
   plan: agent.DevicePlan,

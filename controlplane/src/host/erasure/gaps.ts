@@ -1,7 +1,7 @@
 /**
- * Every storage device that anybody shows needs a decision: the kernel and the bus, tables of the
- * firmware, and the BMC. What nobody has decided about is a gap, and keeps a host from being erased
- * and from `available` (DESIGN §5, Scope). Pure.
+ * Every storage device that any source reports needs a decision. The sources are the kernel and the
+ * bus, firmware tables, and the BMC. A device without a decision is a gap, and keeps a host from
+ * being erased and from `available` (DESIGN §5, Scope). Pure.
  */
 
 import {
@@ -22,12 +22,12 @@ import type { Pass } from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { disksElsewhere } from './elsewhere.ts';
 
-/** One thing that a person has to put right, in one sentence that says how. */
+/** One problem for a person, in one sentence that says how to fix it. */
 export interface StorageProblem {
   readonly text: string;
 }
 
-/** Storage that nobody has decided about, all of it, whoever shows it. */
+/** All storage without a decision, from every source. */
 export function gapsOf(pass: Pass, inventory: Inventory): StorageProblem[] {
   const devices = inventory.devices.map(deviceFactsOf);
   const signs = signGaps(storageSignsOf(inventory), devices);
@@ -40,8 +40,8 @@ export function gapsOf(pass: Pass, inventory: Inventory): StorageProblem[] {
 }
 
 /**
- * Disks that say themselves that they are failing, where the policy keeps such a host from use. Who
- * leaves for good is erased all the same: that is what becomes of a host with a failing disk.
+ * Disks that report that they are failing, where the policy keeps such a host from use. A host that
+ * is retired is erased all the same: that is the way out for a host with a failing disk.
  */
 export function failingDisks(
   { spec, status }: Pick<Pass, 'spec' | 'status'>,
@@ -59,7 +59,7 @@ export function failingDisks(
   });
 }
 
-/** What the devices say of the drives that the BMC lists, by the cleaning policy. */
+/** Comparison of the devices with the drives that the BMC lists, by the cleaning policy. */
 export function bmcFindings(pass: Pass, devices: readonly DeviceFacts[]): DriveFinding[] {
   const drives = knownDrives(pass)?.drives ?? [];
   const isAccepted = pass.spec.cleaning?.raidDrives === RaidDrives.ACCEPT;
@@ -84,7 +84,7 @@ function gapsOfBmc(pass: Pass, devices: readonly DeviceFacts[]): StorageProblem[
   });
 }
 
-/** A device that can be asked for its native size knows better than its BMC. */
+/** A device that reports its own native size is more reliable than its BMC. */
 function hiddenByBmc(device: DeviceFacts, hiddenBytes: number): StorageProblem[] {
   if (hiddenBytes === 0 || device.capacity?.kind === 'examined') return [];
   const name = deviceIdentity(device) || device.name;
@@ -94,7 +94,7 @@ function hiddenByBmc(device: DeviceFacts, hiddenBytes: number): StorageProblem[]
   return [{ text }];
 }
 
-/** Devices that cannot be erased, all of them. */
+/** All devices that cannot be erased. */
 export function refusalsOf(decisions: readonly ScopeDecision[]): StorageProblem[] {
   return decisions.flatMap((decision) => {
     if (decision.kind !== 'refused') return [];
@@ -104,7 +104,7 @@ export function refusalsOf(decisions: readonly ScopeDecision[]): StorageProblem[
   });
 }
 
-/** One failure that names every problem, each with what fixes it; undefined: there is none. */
+/** One failure that names every problem, each with its fix; undefined: there is none. */
 export function failureOf(problems: readonly StorageProblem[]): RunFailure | undefined {
   const [first] = problems;
   if (first === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
- * Hardware that is not as the last inventory has it: a disk or an interface that came or went, or a
- * boot MAC of the spec that no interface has. Such a host is not available: what was certified may
- * not be what is in it, and it may never boot again from where it is waited for (DESIGN §5).
+ * Hardware that differs from the last inventory: an added or missing disk or interface, or a boot
+ * MAC of the spec that no interface has. Such a host is not available: its certificates may not
+ * cover its present disks, and it may never boot from the expected interface again (DESIGN §5).
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -28,7 +28,7 @@ import { clearFault, setFault } from '../pass/fault.ts';
 import { causedBy, type Pass, now as timeNow } from '../pass/pass.ts';
 import { cut } from '../pass/step-failure.ts';
 
-/** What the BMC or a runner saw is not what the last inventory has. */
+/** The BMC or a runner saw hardware that differs from the last inventory. */
 export const hardwareChanged = 'hardwareChanged';
 /** A boot MAC of the spec is on no interface of the inventory. */
 export const bootMacUnknown = 'bootMacUnknown';
@@ -40,9 +40,9 @@ export function unknownBootMacs({ bootMacs }: Pick<HostSpec, 'bootMacs'>, now: I
 }
 
 /**
- * How the drives that a BMC lists differ from an inventory, one text each: drives that no device
- * accounts for, and devices of a drive that it listed before and lists no more. A list that is not
- * complete shows nothing of what is gone. Pure.
+ * How the BMC's list of drives differs from an inventory, one text each: drives without a device,
+ * and devices whose drive was listed before and no longer is. An incomplete list shows nothing
+ * about missing drives. Pure.
  */
 export function driveChanges(
   inventory: Inventory,
@@ -61,7 +61,9 @@ export function driveChanges(
   return [...added, ...gone.map((device) => `its BMC lists disk ${device} no more`)];
 }
 
-/** Notes at a verify what the BMC lists now: the fault comes, and stays until an inspection. */
+/**
+ * Compares at a verify the BMC's present list: a difference sets the fault, until an inspection.
+ */
 export function noteDriveChanges(pass: Pass, now: BmcDriveList | undefined): void {
   const { inventory, bmcDrives } = pass.context.facts;
   if (inventory === undefined) return;
@@ -69,7 +71,7 @@ export function noteDriveChanges(pass: Pass, now: BmcDriveList | undefined): voi
   if (texts.length > 0) setFault(pass, hardwareChanged, texts.join('. '), byInspection);
 }
 
-/** A new inventory stands for what is there: what changed is told once, and settled. */
+/** A new inventory replaces the old one: changes are reported once, and settled. */
 export function settleHardware(pass: Pass, now: Inventory): void {
   clearFault(pass, hardwareChanged);
   const { inventory: before } = pass.context.facts;
@@ -84,7 +86,7 @@ export function settleHardware(pass: Pass, now: Inventory): void {
   });
 }
 
-/** Changes of one inspection that are kept; the host's record is bounded. */
+/** The most recorded changes of one inspection; the host's record is bounded. */
 const changesMax = 32;
 const partTextMax = 128;
 const causeMax = 1_024;
@@ -94,7 +96,7 @@ function shortened({ kind, part, before, after }: PartChange): PartChange {
   return { kind, part: name ?? '', before: was ?? '', after: is ?? '' };
 }
 
-/** Compares the boot MACs with the inventory, as far as this pass knows it. */
+/** Compares the boot MACs with the inventory, as known in this pass. */
 export function noteBootMacs(pass: Pass): void {
   const inventory = bootsOurs.has(pass.status.state) ? knownInventory(pass) : undefined;
   const unknown = inventory === undefined ? [] : unknownBootMacs(pass.spec, inventory);
@@ -104,7 +106,7 @@ export function noteBootMacs(pass: Pass): void {
   }
   const are = unknown.length === 1 ? 'is' : 'are';
   const text = `${unknown.join(', ')} ${are} on no interface of its last inventory`;
-  // Another address is another question: it is inspected for that, too.
+  // A different address needs an inspection of its own.
   if (hardwareFaultOf(pass.status)?.message !== text) clearFault(pass, bootMacUnknown);
   setFault(pass, bootMacUnknown, text, `${byInspection} that finds it, or another boot MAC`);
 }
@@ -112,13 +114,13 @@ export function noteBootMacs(pass: Pass): void {
 /** States in which the runner is booted for our own purposes. */
 const bootsOurs: ReadonlySet<HostState> = new Set([HostState.MANAGEABLE, HostState.AVAILABLE]);
 
-/** The fault of its hardware, if it has one; what changed comes before how it boots. */
+/** The fault of its hardware, if any; a change goes before an unknown boot MAC. */
 export function hardwareFaultOf({ faults }: HostStatus): Fault | undefined {
   const fault = faults.find(({ type }) => type === hardwareChanged);
   return fault ?? faults.find(({ type }) => type === bootMacUnknown);
 }
 
-/** Whether it was inspected after the fault came: then only a person can mend that. */
+/** Whether it was inspected after the fault appeared: then only a person can fix the fault. */
 export function isInspectedSince({ run }: HostStatus, { since }: Fault): boolean {
   if (run?.kind !== RunKind.INSPECT || run.outcome !== RunOutcome.SUCCEEDED) return false;
   if (run.endTime === undefined || since === undefined) return false;

@@ -1,6 +1,6 @@
 /**
- * Which machine is it? What the BMC proved at the last verify is compared with what the runner
- * sees in band, before any order to write (DESIGN §5, guard 0).
+ * Identifies the machine: compares what the BMC proved at the last verify with what the runner sees
+ * in band, before any order to write (DESIGN §5, guard 0).
  */
 import { clone, equals } from '@bufbuild/protobuf';
 import { judgeIdentity, witnessOfBmc, witnessOfSystem } from '@rackwright/erasure';
@@ -19,12 +19,12 @@ import { invalidResult, stepFailure } from '../pass/step-failure.ts';
 import { move } from '../pass/transitions.ts';
 import { observePower } from './use.ts';
 
-/** Hex of raw identity bytes, the form in which identities are reserved and looked up. */
+/** Hex of raw identity bytes: the form in which identities are reserved and found. */
 export function identityHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
 }
 
-/** Takes in the identity that a verify proved, unless another host has it. */
+/** Records the identity that a verify proved, unless another host has it. */
 export function recordIdentity(
   pass: Pass,
   observations: agent.Observations | undefined,
@@ -54,14 +54,14 @@ export function recordIdentity(
 }
 
 /**
- * Without a BMC nothing says which machine the host is, before its runner does: a person's policy
- * decides whether that is enough (guard 0).
+ * Without a BMC nothing identifies the machine before its runner does: the policy decides whether
+ * that is enough (guard 0).
  */
 function recordNone({ status, spec, record, effects }: Pass): undefined {
   const { guid = new Uint8Array() } = status.bmcIdentity ?? {};
   if (guid.length > 0) effects.push({ kind: 'releaseIdentity', guid });
   if (status.bmcIdentity !== undefined) {
-    // What a BMC said that is no more says nothing of now.
+    // The earlier state of a removed BMC is no longer valid.
     delete status.poweredOn;
     move(status, 'otherMachine');
   }
@@ -70,8 +70,8 @@ function recordNone({ status, spec, record, effects }: Pass): undefined {
 }
 
 /**
- * Whoever accepted a discovered machine meant that very machine. Once its BMC has proved to be its
- * own, what the BMC says stands for it.
+ * A person who accepted a discovered machine meant that particular one. Once its BMC is proved to
+ * belong to it, the BMC's statements count for it.
  */
 function otherThanAccepted(pass: Pass, identity: BmcIdentity): RunFailure | undefined {
   const { acceptedIdentity } = pass.record;
@@ -88,9 +88,10 @@ function otherThanAccepted(pass: Pass, identity: BmcIdentity): RunFailure | unde
 }
 
 /**
- * The BMC at this address is not the one that was proved here: that one's identity is kept from
- * nobody who finds it. Else two hosts whose cables were crossed while they were verified would hold
- * each other's for ever. What was proved still stands in the host, and guards what is done to it.
+ * The BMC at this address is not the one that was proved here. The reservation of the old identity
+ * is released, so that its finder can take it. Otherwise two hosts whose cables were swapped during
+ * their verifies would hold each other's identity forever. The proved identity stays in the host's
+ * record, and guards work on it.
  */
 function yieldIdentity(pass: Pass, identity: BmcIdentity): void {
   const proved = pass.status.bmcIdentity?.guid ?? new Uint8Array();
@@ -99,8 +100,8 @@ function yieldIdentity(pass: Pass, identity: BmcIdentity): void {
 }
 
 /**
- * Another machine behind the host's name: what was certified for the old one says nothing of it. A
- * host that had no BMC until now may be any machine.
+ * The host's name now belongs to another machine: certificates of the old one do not apply to it. A
+ * host without a BMC until now may be any machine.
  */
 function noticeReplacement(pass: Pass, identity: BmcIdentity): void {
   const before = pass.status.bmcIdentity;
@@ -120,8 +121,8 @@ function noticeReplacement(pass: Pass, identity: BmcIdentity): void {
 }
 
 /**
- * What the BMC says, as a witness of the machine. A GUID that rightly differs is none: somebody's
- * word makes it no proof.
+ * The BMC's statement, as evidence of the machine. A GUID that may differ is no evidence: a
+ * person's confirmation does not make it proof.
  */
 export function machineIdentity({ spec, status }: Pass): BmcIdentity | undefined {
   const { bmcIdentity } = status;
@@ -131,7 +132,7 @@ export function machineIdentity({ spec, status }: Pass): BmcIdentity | undefined
   return copy;
 }
 
-/** Why it is not the machine that a person has vouched for; undefined: it is, or nobody has. */
+/** Why it is not the machine that a person has confirmed; undefined: it is, or nobody has. */
 function notVouchedFor({ spec }: Pass, { uuid }: SystemIdentity): string | undefined {
   const { acceptedUuid = '' } = spec.bmc ?? {};
   if (acceptedUuid === '') return undefined;
@@ -143,14 +144,14 @@ function notVouchedFor({ spec }: Pass, { uuid }: SystemIdentity): string | undef
   );
 }
 
-/** The other host that an identity is known to belong to. */
+/** The other host that owns this identity. */
 export function ownerOf(pass: Pass, identity: BmcIdentity | undefined): string | undefined {
   if (identity === undefined || identity.guid.length === 0) return undefined;
   const owner = pass.context.identityOwners.get(identityHex(identity.guid));
   return owner === pass.host.name ? undefined : owner;
 }
 
-/** Guard 0 seen from the control plane; the runner judges once more before its first write. */
+/** Guard 0 in the control plane; the runner checks again before its first write. */
 export function checkMachine(
   pass: Pass,
   system: SystemIdentity | undefined,
@@ -191,13 +192,13 @@ export function checkMachine(
   }
 }
 
-/** The other host whose BMC says what this machine says of itself. */
+/** The other host whose BMC reports this machine's identity. */
 function ownerOfMachine(pass: Pass, { uuid }: SystemIdentity): string | undefined {
   const owner = pass.context.identityOwners.get(identityHex(uuid));
   return owner === pass.host.name ? undefined : owner;
 }
 
-/** No word and no policy makes one host's machine another's. */
+/** Neither a person's confirmation nor a policy moves one host's machine to another. */
 function machineOfOther(pass: Pass, system: SystemIdentity): RunFailure {
   const message =
     `the machine that booted is not ${pass.host.name}: the BMC of another host says its UUID ` +

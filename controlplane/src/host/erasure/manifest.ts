@@ -1,7 +1,7 @@
 /**
- * The manifest of a host: every storage device that kernel, bus, firmware or BMC shows, and what
- * became of each. Written when a clean has looked again at what it has erased; without one that
- * has no gap no clean succeeds (H6).
+ * The manifest of a host: every storage device that kernel, bus, firmware or BMC reports, and the
+ * decision about each. It is written when a clean has inspected the erased disks again; no clean
+ * succeeds without a manifest that has no gap (H6).
  */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
@@ -30,7 +30,7 @@ import { bmcFindings } from './gaps.ts';
 type Entry = ErasureManifest['devices'][number];
 type Source = Entry['sources'][number];
 
-/** Writes the manifest of this look, or says why there can be none. */
+/** Writes the manifest of this inventory, or returns why there can be none. */
 export function writeManifest(pass: Pass, inventory: Inventory): RunFailure | undefined {
   const { host, status, record } = pass;
   const before = record.lastManifestSha256;
@@ -66,7 +66,7 @@ export function writeManifest(pass: Pass, inventory: Inventory): RunFailure | un
   }
 }
 
-/** The same whoever writes it: the runner's clock, else when the run began. */
+/** Independent of the replica that writes it: the runner's clock, or the start of the run. */
 function timeOf({ status }: Pass, { collectedAt }: Inventory): string {
   const time = collectedAt ?? activeRun(status)?.startTime;
   return time === undefined ? new Date(0).toISOString() : timestampDate(time).toISOString();
@@ -89,7 +89,7 @@ function devicesOf(pass: Pass, inventory: Inventory): Entry[] {
   );
 }
 
-/** What was done to a block device; a full erasure goes before one of its metadata. */
+/** The decision about a block device; a full erasure counts before a metadata erasure. */
 function decisionOf({ record, status }: Pass, decision: ScopeDecision): Entry['decision'] {
   if (decision.kind === 'listed') return { kind: 'listed', reason: decision.reason };
   if (decision.kind === 'refused') {
@@ -129,7 +129,7 @@ function signsOf(inventory: Inventory): Entry[] {
   });
 }
 
-/** Drives of the BMC that are no device of the inventory. */
+/** Drives of the BMC that match no device of the inventory. */
 function drivesOf(pass: Pass, inventory: Inventory): Entry[] {
   return bmcFindings(pass, inventory.devices.map(deviceFactsOf)).flatMap((finding): Entry[] => {
     const { name, model, serial, sizeBytes } = finding.drive;

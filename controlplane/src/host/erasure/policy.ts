@@ -1,4 +1,4 @@
-/** What a site asks of an erasure: how it is read back, and what becomes of hidden areas. Pure. */
+/** A site's requirements for an erasure: the read-back, and the handling of hidden areas. Pure. */
 
 import {
   bootMediaOf,
@@ -19,7 +19,7 @@ import {
 
 type Cleaning = Pick<HostSpec, 'cleaning'>;
 
-/** The host's own words go before the fleet's. */
+/** The host's policy takes precedence over the fleet's. */
 export function verificationPolicy(
   { cleaning }: Cleaning,
   fleet: FleetSpec | undefined,
@@ -28,7 +28,7 @@ export function verificationPolicy(
   return verificationPolicyOf(cleaning?.verification, ofFleet);
 }
 
-/** A value that this version does not know is refused where it is set. */
+/** An unknown value is refused where it is set. */
 function methodAsked(method: CleaningMethod): ScopePolicy['method'] {
   switch (method) {
     case CleaningMethod.NVME_FORMAT:
@@ -65,7 +65,7 @@ function usbAsked(disks: UsbDisks): ScopePolicy['usb'] {
   }
 }
 
-/** Which devices are erased by which method; `metadataOnly` goes before what the policy asks. */
+/** Which devices are erased by which method; `metadataOnly` takes precedence over the policy. */
 export function scopePolicy(
   cleaning: HostSpec['cleaning'],
   onlyMethod?: ErasureMethod & 'metadataOnly',

@@ -1,4 +1,4 @@
-/** A host whose disks are read again after a power cycle, from its first clean on. */
+/** A host whose disks are read again after a power cycle, starting with its first clean. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { agent, type FailureName, failureTypeOf, HostState } from '@rackwright/messages';
@@ -73,7 +73,7 @@ export function available(names?: string[]): Bench {
   return host;
 }
 
-/** What the order names, read again. */
+/** The devices of the order, read again. */
 export function reread(host: Bench, change: Outcome = {}): Outcome {
   const { kind } = host.operation();
   if (kind.case !== 'runStep') throw new Error('a step was to be ordered');
@@ -86,7 +86,7 @@ export function reread(host: Bench, change: Outcome = {}): Outcome {
   };
 }
 
-/** The documents that a turn has signed. */
+/** The documents that a pass has signed. */
 export function documentsOf(effects: readonly HostEffect[]): DocumentDraft[] {
   return effects.flatMap((effect) => (effect.kind === 'document' ? effect.documents : []));
 }

@@ -1,13 +1,14 @@
 /**
- * Disks prove themselves again after a power cycle: the first boot of the runner after an erasure
- * reads the same places again, and new ones, before anything is written or used (DESIGN §5).
+ * Disks prove their erasure again after a power cycle. The first boot of the runner after an
+ * erasure reads the same locations again, and new ones, before anything is written or used (DESIGN
+ * §5).
  *
  * Invariants:
- * P1 A device is read again only while nobody can have written to it: in the use of the host that
- *    its certificate is for. After that its certificate stays unproved for ever.
- * P2 Only evidence of another boot than the one that erased proves anything.
- * P3 Without success nothing is written in its run; and where it says something of the disks, an
- *    available host is available no more.
+ * P1 A device is read again only while nothing can have written to it: in the use epoch of its
+ *    certificate. After that its certificate stays unproved forever.
+ * P2 Only evidence from another boot than the erasing one proves anything.
+ * P3 Without success the run writes nothing; and if the failure concerns the disks, an available
+ *    host loses that state.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -41,12 +42,12 @@ import { verificationPolicy } from './policy.ts';
 import { addenda, revocations } from './proof-documents.ts';
 import { noteSpeeds } from './speeds.ts';
 
-/** Data that was erased has come back: the fault, and the failure of the run that saw it. */
+/** Erased data has returned: the name of the fault, and of the run's failure. */
 export const contentReturned = 'dataReturned';
 
 const clearedBy = 'a clean whose disks still are erased after a power cycle';
 
-/** Failures of the reading that say nothing of the disks. */
+/** Failures of the reading that reveal nothing about the disks. */
 const saysNothing: ReadonlySet<FailureType> = new Set([
   FailureType.CANCELLED,
   FailureType.DEADLINE,
@@ -58,13 +59,13 @@ const saysNothing: ReadonlySet<FailureType> = new Set([
   FailureType.UNSUPPORTED,
 ]);
 
-/** Failures that say that something is left on a disk. */
+/** Failures that mean that data is left on a disk. */
 const saysLeft: ReadonlySet<FailureType> = new Set([
   FailureType.DATA_RETURNED,
   FailureType.NOT_ERASED,
 ]);
 
-/** Whether the runner that is up, or was last, can read again. */
+/** Whether the present or last runner can read again. */
 export function canReadAgain({ record, context }: Pass): boolean {
   const steps = record.runner?.steps ?? [];
   const known = steps.length > 0 ? steps : context.facts.runnerSteps;
@@ -72,14 +73,14 @@ export function canReadAgain({ record, context }: Pass): boolean {
 }
 
 /**
- * Remembers what has just been erased, to be read again after a power cycle. A runner that cannot
- * read again erases nothing that could be proved later (R8): its certificates stay as they are.
+ * Records what has just been erased, for another reading after a power cycle. A runner without that
+ * ability erases nothing that could be proved later (R8): its certificates stay as they are.
  */
 export function noteUnproved(pass: Pass, unproved: readonly store.UnprovedDevice[]): void {
   const { record, status } = pass;
   if (!canReadAgain(pass)) return;
   if (!isDue(pass)) record.unproved = [];
-  // Of two erasures of one device the one that reached all of it is read again.
+  // Of two erasures of one device, the one that covered all of it is read again.
   const weak = ({ plan }: store.UnprovedDevice) =>
     plan?.method === agent.ErasureMethod.METADATA_ONLY;
   for (const each of unproved) {
@@ -91,14 +92,14 @@ export function noteUnproved(pass: Pass, unproved: readonly store.UnprovedDevice
   record.unprovedEpoch = status.useEpoch;
 }
 
-/** P1: whether something is to be read again when the runner boots next. */
+/** P1: whether the next boot of the runner has to read something again. */
 export function isDue({ record, status }: Pick<Pass, 'record' | 'status'>): boolean {
   return record.unproved.length > 0 && record.unprovedEpoch === status.useEpoch;
 }
 
 /**
- * Whether a host that goes out of use is to be read again first: no boot after that would. A policy
- * may leave it to the next boot all the same.
+ * Whether a host that goes out of use is read again first: no later boot would do that. A policy
+ * may leave it to the next boot.
  */
 export function isToBeProvedBeforeItGoes({
   record,
@@ -111,17 +112,17 @@ export function isToBeProvedBeforeItGoes({
   return check !== PowerCycleCheck.NEXT_BOOT && !isOthers && isDue({ record, status });
 }
 
-/** P1: what the host was used since is not read again. */
+/** P1: devices that were in use since are not read again. */
 export function dropUsed(pass: Pass): void {
   if (!isDue(pass)) pass.record.unproved = [];
 }
 
-/** The epoch of the host has risen by our own doing, and nothing has been written yet. */
+/** Our own action has raised the host's epoch, and nothing has been written yet. */
 export function stayDue({ record, status }: Pass): void {
   if (record.unproved.length > 0) record.unprovedEpoch = status.useEpoch;
 }
 
-/** What the reading of a run is about: of disks that are not there any more nothing can be told. */
+/** The devices to read again in a run: absent disks cannot be read. */
 export function plansToProve(pass: Pass, run: Run): agent.DevicePlan[] {
   const present = identitiesNow(pass);
   return rereadings(pass).filter((plan) => !hasLooked(run) || present.has(keyOf(plan)));
@@ -135,14 +136,16 @@ export function hasLooked({ steps, currentStep }: Run): boolean {
   });
 }
 
-/** What the disks of the record are read again by, wherever a run does that. */
+/** The orders to read the record's disks again, for every kind of run that does so. */
 export function rereadings(pass: Pass): agent.DevicePlan[] {
   return pass.record.unproved.flatMap(({ plan }) =>
     plan === undefined ? [] : [rereadingOf(pass, plan)],
   );
 }
 
-/** The order to read a device again: by the site's policy of now, however whole it was read. */
+/**
+ * The order to read a device again: by the site's present policy, however completely it was read.
+ */
 function rereadingOf({ spec, context }: Pass, plan: agent.DevicePlan): agent.DevicePlan {
   const method = methodOf(plan.method);
   if (plan.device === undefined || method === undefined) return plan;
@@ -155,7 +158,7 @@ function rereadingOf({ spec, context }: Pass, plan: agent.DevicePlan): agent.Dev
   });
 }
 
-/** Whether an automatic clean reads again by itself, before the host counts as erased. */
+/** Whether an automatic clean reads again itself, before the host counts as erased. */
 export function provesAtOnce(pass: Pass): boolean {
   const { spec, status } = pass;
   switch (spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED) {
@@ -174,7 +177,7 @@ export function provesAtOnce(pass: Pass): boolean {
   }
 }
 
-/** Takes in what reading again has shown; returns why that is no proof, or undefined. */
+/** Records the result of a second reading; returns why it is no proof, or undefined. */
 export function proveErased(
   pass: Pass,
   step: RunStep,
@@ -215,7 +218,7 @@ function whyNoProof(
   return undefined;
 }
 
-/** How one device was ordered to be read again. */
+/** The order for the second reading of one device. */
 interface OrderedReading {
   readonly plan: agent.DevicePlan;
   readonly challengeSeed: Uint8Array;
@@ -253,7 +256,7 @@ function bootOf({ record }: Pass, { certificate }: agent.DevicePlan): string {
   return record.unproved.find(({ plan }) => plan?.certificate === certificate)?.bootId ?? '';
 }
 
-/** P3: a reading that failed, by what it says of the disks. */
+/** P3: a failed reading, by what it shows about the disks. */
 export function noteNotProved(pass: Pass, result: agent.Failed): void {
   const { type, message, evidence } = result;
   if (saysNothing.has(type)) return;
@@ -267,7 +270,7 @@ export function noteNotProved(pass: Pass, result: agent.Failed): void {
   if (status.state === HostState.AVAILABLE || !status.dirty) move(status, 'unproved');
 }
 
-/** The same failure under one name, whoever named it. */
+/** One name for the same failure, from any source. */
 export function nameOfNotProved({
   type,
   message,
@@ -275,7 +278,7 @@ export function nameOfNotProved({
   return saysLeft.has(type) ? stepFailure(contentReturned, message) : undefined;
 }
 
-/** What an erasure leaves to be read again: the device as it was ordered, and what names it. */
+/** What an erasure leaves for the second reading: the device as ordered, and its certificate. */
 export function unprovedDevice(
   pass: Pass,
   plan: agent.DevicePlan,

@@ -1,7 +1,7 @@
 /**
- * What comes of reading again after a power cycle, as signed documents: an addendum to each
- * certificate that still holds, a revocation of each that does not. All that they say follows from
- * the evidence, so that two replicas write the same.
+ * The results of a second reading after a power cycle, as signed documents: an addendum to each
+ * certificate that is still valid, and a revocation of each that is not. Their content follows only
+ * from the evidence, so that two replicas write the same.
  */
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
@@ -16,7 +16,7 @@ import type { Pass } from '../pass/pass.ts';
 import type { DocumentDraft } from '../pass/types.ts';
 import { signatureProblem } from './evidence.ts';
 
-/** One addendum for each device of evidence that proves. Throws `ShapeError`. */
+/** One addendum for each proved device. Throws `ShapeError`. */
 export function addenda(
   pass: Pass,
   evidence: agent.Evidence,
@@ -33,7 +33,7 @@ export function addenda(
   });
 }
 
-/** One revocation for each device on which something is left, by evidence that is believed. */
+/** One revocation for each device with data left, by trusted evidence. */
 export function revocations(pass: Pass, evidence: agent.Evidence | undefined): DocumentDraft[] {
   if (evidence === undefined || signatureProblem(pass, evidence) !== undefined) return [];
   try {
@@ -67,7 +67,7 @@ function revocationOf(pass: Pass, outcome: agent.DeviceOutcome): DocumentDraft[]
   return [draft(pass, unproved, ErasureDocumentKind.REVOCATION, statement)];
 }
 
-/** Characters of a reason that a document carries. */
+/** The most characters of a reason in a document. */
 const detailMax = 2_048;
 
 const suffixes = {
@@ -98,7 +98,7 @@ function isOf({ device }: agent.DevicePlan, outcome: agent.DeviceOutcome): boole
   return deviceIdentity(device) === deviceIdentity(outcome.device);
 }
 
-/** By the runner's clock: the same whoever writes it down, and when. */
+/** By the runner's clock: the same on every replica and at every time. */
 function timeOf({ endTime }: agent.DeviceOutcome): string {
   if (endTime === undefined) throw new ShapeError('evidence.endTime', 'missing');
   return timestampDate(endTime).toISOString();

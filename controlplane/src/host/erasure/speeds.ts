@@ -1,8 +1,8 @@
 /**
- * How fast the disks of a host are: learned from evidence, used for deadlines and plans. Pure.
+ * The speeds of a host's disks: learned from evidence, used for deadlines and plans. Pure.
  *
- * The figures are an agent's word. A deadline takes them only within bounds: no word makes it
- * shorter than it is for a disk that nobody has measured, or endless.
+ * An agent reports these numbers. A deadline uses them only within bounds: no report makes it
+ * shorter than for an unmeasured disk, or unlimited.
  */
 import { create } from '@bufbuild/protobuf';
 import { blockBytes, type DeviceFacts, deviceIdentity } from '@rackwright/erasure';
@@ -12,26 +12,26 @@ import { withEvidence } from './evidence.ts';
 
 export interface DiskSpeed {
   readonly writtenPerSecond: number;
-  /** Bytes, read whole. */
+  /** Sequential reads or writes, bytes. */
   readonly bytesPerSecond: number;
-  /** Reads of 4 KiB at scattered places. */
+  /** Reads of 4 KiB at random locations. */
   readonly readsPerSecond: number;
 }
 
-/** What a host knows of its disks. */
+/** The known speeds of a host's disks. */
 export type KnownSpeeds = readonly store.DiskSpeed[];
 
-/** A phase that was shorter says nothing of the speed, milliseconds. */
+/** A shorter phase reveals nothing about the speed, milliseconds. */
 const settleMs = 2_000;
-/** A disk may become so much slower than it was, for deadlines: it ages, others share its bus. */
+/** For deadlines, a disk may become this many times slower: it ages, and others share its bus. */
 const slackOfMeasured = 3;
-/** No measured disk is given more time than so many times the slowest of its kind. */
+/** No measured disk gets more than this many times the time of the slowest of its kind. */
 const slowerAtMost = 20;
 
-/** No disk is faster, and every field of the record holds it. */
+/** No disk is faster; every field of the record can hold this value. */
 const bytesPerSecondMax = 1_000_000_000_000n;
 
-/** Slower than this a disk that nobody has measured is taken for broken. */
+/** An unmeasured disk that is slower counts as broken. */
 const slowest = {
   hdd: { writtenPerSecond: 90e6, bytesPerSecond: 90e6, readsPerSecond: 40 },
   flash: { writtenPerSecond: 100e6, bytesPerSecond: 100e6, readsPerSecond: 500 },
@@ -40,7 +40,7 @@ const slowest = {
 
 type Kind = keyof typeof slowest;
 
-/** What a disk of its kind does, for forecasts. */
+/** Typical speeds of each kind, for forecasts. */
 const usual: Readonly<Record<Kind, DiskSpeed>> = {
   hdd: { writtenPerSecond: 180e6, bytesPerSecond: 180e6, readsPerSecond: 120 },
   flash: { writtenPerSecond: 500e6, bytesPerSecond: 500e6, readsPerSecond: 8_000 },
@@ -52,7 +52,7 @@ function kindOf({ rotational, transport }: DeviceFacts): Kind {
   return rotational ? 'hdd' : 'flash';
 }
 
-/** What was measured of a disk; undefined where nobody has. */
+/** The measured speed of a disk; undefined without a measurement. */
 export function measuredSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed | undefined {
   const identity = deviceIdentity(device);
   const of = known.find((each) => each.device === identity);
@@ -65,15 +65,15 @@ export function measuredSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpee
   };
 }
 
-/** The speed for forecasts: as measured, else as usual. */
+/** The speed for forecasts: measured, otherwise typical. */
 export function expectedSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed {
   return each(measuredSpeed(known, device), usual[kindOf(device)], (measured) => measured);
 }
 
 /**
- * The speed for deadlines: a disk that is slower is taken for one that hangs. A measured one has
- * more time than others, never less: it may have been fast while its cache was empty. One that is
- * slower than any time allows has none to gain: it is broken, or somebody lies.
+ * The speed for deadlines: a slower disk counts as hung. A measured disk gets more time than
+ * others, never less: it may have been fast while its cache was empty. A disk slower than every
+ * bound gets no extra time: it is broken, or the report is false.
  */
 export function slowestSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed {
   return each(measuredSpeed(known, device), slowest[kindOf(device)], (measured, unmeasured) => {
@@ -83,7 +83,7 @@ export function slowestSpeed(known: KnownSpeeds, device: DeviceFacts): DiskSpeed
   });
 }
 
-/** Each figure of the three that was measured by `of`, the others from the table. */
+/** Each of the three numbers from `of`, if measured, otherwise from the table. */
 function each(
   measured: DiskSpeed | undefined,
   table: DiskSpeed,
@@ -100,7 +100,7 @@ function each(
   };
 }
 
-/** Keeps what evidence measured, of disks that the host has; what it did not measure stands. */
+/** Stores the measured speeds of disks that the host has; other stored speeds stay. */
 export function noteSpeeds(pass: Pass, outcomes: readonly agent.DeviceOutcome[]): void {
   const { record } = pass;
   const present = identitiesNow(pass);
@@ -116,7 +116,7 @@ export function noteSpeeds(pass: Pass, outcomes: readonly agent.DeviceOutcome[])
   record.diskSpeeds = [...speeds.values()].filter(({ device }) => present.has(device));
 }
 
-/** The same of a step that failed: the next try has the time that the disks need. */
+/** The same for a failed step: the next attempt gets the time that the disks need. */
 export function noteSpeedsOfFailed(pass: Pass, step: RunStep, { evidence }: agent.Failed): void {
   if (evidence === undefined) return;
   withEvidence(pass, step, evidence, (_signed, parsed) => {
@@ -133,9 +133,9 @@ type Seen = Partial<
 
 function speedsOf(outcome: agent.DeviceOutcome): Seen {
   const { method, bytesWritten, methodMs, bytesOfReadings, verifyMs, verification } = outcome;
-  // Of metadata there are few bytes, at scattered places: neither says how fast a disk is.
+  // Metadata is few bytes at random locations: that reveals nothing about the speed.
   if (method === agent.ErasureMethod.METADATA_ONLY) return {};
-  // A device that erases itself is busy for long, and is written to only at its end.
+  // A device that erases itself is busy for long, and is written to only at the end.
   const isWritten = method === agent.ErasureMethod.OVERWRITE;
   const written = isWritten ? perSecond(bytesWritten, methodMs) : 0n;
   const read = perSecond(bytesOfReadings, verifyMs);
@@ -148,7 +148,7 @@ function speedsOf(outcome: agent.DeviceOutcome): Seen {
   };
 }
 
-/** 0: it says nothing. */
+/** 0: unknown. */
 function perSecond(bytes: bigint, ms: bigint): bigint {
   if (ms < settleMs) return 0n;
   const found = (bytes * 1_000n) / ms;

@@ -1,6 +1,6 @@
 /**
- * How long erasing may take, from sizes and speeds: for deadlines. A deadline is a bound on a
- * device that hangs, never on one that is slow. Pure.
+ * How long an erasure may take, from sizes and speeds: for deadlines. A deadline limits a device
+ * that hangs, never one that is only slow. Pure.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -22,30 +22,31 @@ import {
 import { secondsOf } from '../../steps/index.ts';
 import { type KnownSpeeds, slowestSpeed } from './speeds.ts';
 
-/** Devices that a runner works on at the same time, at least. */
+/** The least number of devices that a runner handles in parallel. */
 const lanes = 4;
-/** Whatever the size: guards, the challenge, and waiting for a device that erases itself. */
+/** For any size: guards, the challenge, and the wait for a device that erases itself. */
 const allowanceMs = 3_600_000;
-/** A format or sanitize is over within that for every device that we know of. */
+/** Every known device finishes a format or sanitize within this time. */
 const byItselfMs = 4 * 3_600_000;
 
-/** A boot medium is read faster, unless it hangs. */
+/** A boot medium is read faster than this, unless it hangs. */
 const mediumBytesPerMs = 5_000;
-/** Devices of the size of one boot medium that a host may have: each of them is read. */
+/** The most devices of a host with the size of one boot medium: each of them is read. */
 const devicesOfOneSize = 4;
 
-/** Milliseconds that an inspection may take that reads boot media whole. */
+/** The time limit of an inspection that reads whole boot media, milliseconds. */
 export function inspectTimeoutMs(cleaning: HostSpec['cleaning'], configuredMs: number): number {
   const bytes = (cleaning?.bootMedia ?? []).reduce((sum, each) => sum + each.sizeBytes, 0n);
   return configuredMs + Math.ceil((devicesOfOneSize * Number(bytes)) / mediumBytesPerMs);
 }
 
-/** However large disks say they are: nobody waits longer, and calendars end. */
+/** For any reported size: there is a longest time, and dates have an end. */
 const longestMs = 1_000 * 24 * 3_600_000;
 
 /**
- * Milliseconds that burn-ins among these steps are asked to work, twice over: what was begun in
- * time is brought to its end. Of more disks than a runner works on at once, some wait for others.
+ * Twice the working time of the burn-ins among these steps, milliseconds: a phase that began in
+ * time is finished. When there are more disks than a runner handles in parallel, some wait for
+ * others.
  */
 export function burnInMs(
   steps: readonly Pick<RunStep, 'name' | 'arguments'>[],
@@ -61,7 +62,7 @@ export function burnInMs(
   );
 }
 
-/** Milliseconds that the erase step of these devices may take at most. */
+/** The time limit of the erase step of these devices, milliseconds. */
 export function eraseTimeoutMs(
   known: KnownSpeeds,
   plans: readonly agent.DevicePlan[],
@@ -73,7 +74,7 @@ export function eraseTimeoutMs(
   return bounded(configuredMs, Math.ceil(sum / lanes) + longest);
 }
 
-/** Milliseconds that reading these devices again may take at most. */
+/** The time limit of the second reading of these devices, milliseconds. */
 export function readTimeoutMs(
   known: KnownSpeeds,
   plans: readonly agent.DevicePlan[],
@@ -105,7 +106,7 @@ function methodMs(
 ): number {
   if (method === 'metadataOnly') return 0;
   const writtenMs = (device.sizeBytes / slowestSpeed(known, device).writtenPerSecond) * 1_000;
-  // What a device does itself may turn out to be written by it, block by block.
+  // A device's own erasure may turn out to write block by block.
   return method === 'overwrite' ? writtenMs : Math.max(byItselfMs, writtenMs);
 }
 
@@ -124,7 +125,7 @@ function readMs(known: KnownSpeeds, plan: agent.DevicePlan): number {
   return describeVerification(question).seconds * 1_000 * timesRead(plan, verification.level);
 }
 
-/** How often the places of a plan are read, or as many others in one device. */
+/** How often the locations of a plan are read, or as many others in one device. */
 function timesRead(plan: agent.DevicePlan, level: Verification['level']): number {
   const again = level === 'sampled' ? 2 : 1;
   if (plan.erasedSeed.length > 0) return again;

@@ -1,6 +1,6 @@
 /**
- * Signs that a host has been used without an order of ours: then data may have come onto its disks,
- * and what was certified before says nothing of them (DESIGN §5, `useEpoch`).
+ * Signs that a host was used without our order: then new data may be on its disks, and earlier
+ * certificates no longer apply (DESIGN §5, `useEpoch`).
  */
 import { HostState, type RunStep, StepState } from '@rackwright/messages';
 import { activeRun, causedBy, type Pass } from '../pass/pass.ts';
@@ -8,10 +8,10 @@ import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
 import { move } from '../pass/transitions.ts';
 import { isDue } from './power-cycle.ts';
 
-/** A host that is on although nobody here switched it on may have booted anything. */
+/** A host that is on without our action may have booted anything. */
 export function observePower(pass: Pass, on: boolean): void {
   const { status } = pass;
-  // An available host is off: one that is still on after a run that failed may have been reset.
+  // An available host is off: if it is still on after a failed run, it may have been reset.
   const seenOff = status.poweredOn === false;
   const wasOff = seenOff || status.state === HostState.AVAILABLE;
   status.poweredOn = on;
@@ -25,11 +25,11 @@ export function observePower(pass: Pass, on: boolean): void {
   }
 }
 
-/** Data may have come onto the disks: certificates of before no longer speak for them. */
+/** New data may be on the disks: earlier certificates no longer apply. */
 export function suspectUse(pass: Pass, cause: string): void {
   const { status, record } = pass;
-  // Of a dirty host only what has been erased since it was used can become worthless: as a
-  // certificate, or as what is to be read again.
+  // On a dirty host, only erasures since its last use can lose their value: as certificates, or as
+  // pending second readings.
   const isCertified = record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
   const counts = isCertified || isDue(pass);
   if (status.dirty && !counts && status.state !== HostState.AVAILABLE) return;
@@ -38,20 +38,20 @@ export function suspectUse(pass: Pass, cause: string): void {
 }
 
 /**
- * Whether what the run under way has ordered last may be why the host is on. An order of before its
- * last switching off is no reason any more: whoever switches on after that is not us.
+ * Whether the last order of the run in progress may be why the host is on. An order before its last
+ * power off is no longer a reason: then somebody else has switched it on.
  */
 function isOnByOrder(pass: Pass, seenOff: boolean): boolean {
   const latest = latestPower(pass);
   if (latest === undefined) return false;
   if (latest.name !== engineSteps.off) return mayHaveActed(pass, latest);
-  // Until it is off, it is on from the boot before.
+  // Until it is off, it is on from the earlier boot.
   if (latest.state === StepState.SUCCEEDED || seenOff) return false;
   const steps = activeRun(pass.status)?.steps ?? [];
   return steps.some(({ name, attempt }) => switchesOn(name) && attempt > 0);
 }
 
-/** Whether a netboot of the host may be the boot of a runner that has not come up yet. */
+/** Whether a netboot of the host may be the boot of a runner that is not up yet. */
 export function isBootOrdered(pass: Pass): boolean {
   const latest = latestPower(pass);
   if (latest === undefined || !isBootStep(latest.name) || !mayHaveActed(pass, latest)) return false;
@@ -62,7 +62,7 @@ export function isBootOrdered(pass: Pass): boolean {
   return up?.state !== StepState.SUCCEEDED;
 }
 
-/** The step of the run under way that began last of those that switch the host. */
+/** The latest step of the run in progress that switches the host's power. */
 function latestPower({ status }: Pass): RunStep | undefined {
   const run = activeRun(status);
   return run?.steps.findLast(({ name, state, attempt }, at) => {
@@ -72,7 +72,7 @@ function latestPower({ status }: Pass): RunStep | undefined {
   });
 }
 
-/** What has not been sent has done nothing. */
+/** An unsent order has had no effect. */
 function mayHaveActed({ record }: Pass, { state, attempt }: RunStep): boolean {
   if (state !== StepState.RUNNING || attempt > 1) return true;
   return record.operation?.sentTo !== undefined;

@@ -1,6 +1,6 @@
 /**
- * Stored deadlines (R5): each fires once, and never because of silence alone, nor of what a run
- * waits for that is not its own. What hangs at its deadline is told to stop.
+ * Stored deadlines (R5). Each fires once. None fires because of silence alone, or because of a wait
+ * that is not the run's own. A hanging operation is cancelled at its deadline.
  */
 import {
   awaitImageStep,
@@ -29,7 +29,7 @@ import { stepDefinition } from '../run/steps.ts';
 
 export function foldDeadlines(pass: Pass): void {
   const run = activeRun(pass.status);
-  // A forced removal has deadlines of its own, and ends for none.
+  // A forced removal has deadlines of its own, and does not end because of one.
   if (run === undefined || isForcedRemoval(pass, run)) return;
   const step = currentStep(run);
   if (step !== undefined && stepIsOver(pass, step)) {
@@ -57,7 +57,7 @@ export function foldDeadlines(pass: Pass): void {
   }
 }
 
-/** With the boot, step by step, where its agent has told of it. */
+/** With the steps of the boot, if its agent has reported them. */
 function noRunner(pass: Pass, run: Run, step: RunStep): RunFailure {
   const why = whyNoRunner(pass, run);
   const text = `${calledStep(step)}: no runner reported from the host before its deadline`;
@@ -68,7 +68,7 @@ function noRunner(pass: Pass, run: Run, step: RunStep): RunFailure {
   return stepFailure('deadline', said, detail, bootStalled(trace.missing));
 }
 
-/** What the engine waits for by itself needs no agent to say that it is over. */
+/** The end of an engine's own wait needs no report of an agent. */
 function stepIsOver(pass: Pass, step: RunStep): boolean {
   const definition = stepDefinition(step);
   const isOurOwn =
@@ -86,7 +86,7 @@ function endAttempt(pass: Pass, run: Run, step: RunStep, failure: RunFailure): v
     return;
   }
   const { call, operation } = pass.record;
-  // A call that is under way, or of which nobody could tell, may have arrived as an order may.
+  // A call in progress, or one with an unknown result, may have arrived like an order.
   const wasCalled = call?.callTime !== undefined || (call?.transientCount ?? 0) > 0;
   const isOpen = operation?.sentTo !== undefined || wasCalled;
   giveUpOperation(pass);

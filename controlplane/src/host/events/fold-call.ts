@@ -1,4 +1,4 @@
-/** Folds in what came of a webhook's call, as `fold.ts` does with an agent's results. */
+/** Folds in the result of a webhook's call, as `fold.ts` does with an agent's results. */
 import type { OperationId } from '@rackwright/messages';
 import { callLater } from '../operation/calls.ts';
 import { activeRun, causedBy, currentStep, type Pass } from '../pass/pass.ts';
@@ -8,7 +8,7 @@ import { completeStep, failStep } from '../run/engine.ts';
 import { takeOutput } from '../run/step-output.ts';
 import { calledStep } from '../run/step-parts.ts';
 
-/** Of a call that is not under way it changes nothing. */
+/** A result for a call that is not in progress changes nothing. */
 export function foldCall(pass: Pass, id: OperationId, result: CallResult): void {
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);

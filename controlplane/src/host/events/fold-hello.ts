@@ -1,6 +1,6 @@
 /**
- * R10: folds in what an agent's Hello says of a host. What its journal lists, and what it lists no
- * more, is held against the slot: what has not begun may go anew, everything else goes on.
+ * R10: folds in what an agent's Hello reports of a host. The journal is compared with the slot: an
+ * operation that has not begun may be sent again, everything else goes on.
  */
 import { agent, HoldKind } from '@rackwright/messages';
 import { bootOperationId } from '../operation/boots.ts';
@@ -26,7 +26,7 @@ export function foldHello(
   if (pass.record.forgetting) pass.effects.push({ kind: 'forget' });
 }
 
-/** A host that boots under a grant that its agent has lost boots into nothing. */
+/** A grant that the agent has lost cannot serve the boot of its host. */
 function foldGrants(pass: Pass, grants: readonly string[]): void {
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
@@ -37,8 +37,9 @@ function foldGrants(pass: Pass, grants: readonly string[]): void {
 }
 
 /**
- * What has not begun and whose time is over gets a new attempt, for waiting was not its fault; what
- * has not begun and was aborted never begins. Everything else goes on under its id.
+ * An operation that has not begun and whose time is over gets a new attempt, because the wait was
+ * not its fault. One that has not begun and was aborted never begins. Everything else goes on under
+ * its id.
  */
 function foldSlot(
   pass: Pass,
@@ -58,7 +59,7 @@ function foldSlot(
   } else resend(pass, journal);
 }
 
-/** Work that was never ordered from here holds the host, for as long as the agent lists it. */
+/** Work that was not ordered from here, holds the host while the agent lists it. */
 function holdUnknownWork(pass: Pass, listed: readonly agent.JournalledOperation[]): void {
   const { host, record } = pass;
   const unknown = listed.filter(({ operationId }) => {
@@ -70,7 +71,7 @@ function holdUnknownWork(pass: Pass, listed: readonly agent.JournalledOperation[
   causedBy(pass, 'agent', 'the agent works on what was never ordered from here');
 }
 
-/** The agent has dropped everything of this host. */
+/** The agent has dropped all work of this host. */
 export function foldForgotten(pass: Pass): void {
   pass.record.forgetting = false;
 }

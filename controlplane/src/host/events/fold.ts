@@ -1,6 +1,6 @@
 /**
- * Folds in what the agent says. Every report gets a verdict (R7); only a result of the operation
- * in the slot moves the run, and the six kinds do what DESIGN §3 lets them do, no more.
+ * Folds in an agent's reports. Every report gets a verdict (R7). Only a result of the operation in
+ * the slot changes the run, and each of the six result kinds does exactly what DESIGN §3 permits.
  */
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -64,10 +64,10 @@ import { isOrderedOnce } from '../run/steps/of-agent.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { foldFacts } from './observe.ts';
 
-/** Longest progress of an interrupted step that is kept, in characters. */
+/** The longest stored progress of an interrupted step, in characters. */
 const progressMax = 16_384;
 
-/** What the present attempt is: the run, its step and the operation in the slot. */
+/** The present attempt: the run, its step and the operation in the slot. */
 interface Attempt {
   readonly run: Run;
   readonly step: RunStep;
@@ -94,7 +94,8 @@ function foldResult(pass: Pass, report: agent.Report): AnswerVerdict | undefined
   if (attempt === undefined) return verdictOfStranger(pass, report);
   const read = resultFromWire(report);
   if (read.kind === 'unsupported') {
-    // What never ends an attempt does not end it by being nonsense: the work goes on (R8).
+    // A malformed report of a kind that never ends an attempt does not end one: the work goes on
+    // (R8).
     return report.sequence === 0n
       ? undefined
       : foldUnsupported(pass, attempt, report, read.problem);
@@ -156,7 +157,7 @@ function verdictOfStranger(pass: Pass, report: agent.Report): AnswerVerdict {
     causedBy(pass, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
     return late;
   }
-  // A Cancel is answered when what it stopped is over: mostly after that has been settled.
+  // A Cancel is answered when the cancelled work is over: mostly after that was settled.
   const parts = operationParts(pass.host.uid, operationId.replace(/\/cancel$/, ''));
   if (parts === undefined)
     return { kind: 'refused', reason: `${operationId} is no operation id of this host` };
@@ -171,7 +172,7 @@ function resultText(report: agent.Report, step: RunStep): string {
   return `${calledStep(step)} attempt ${step.attempt}: ${kind}`;
 }
 
-/** R8: what we do not understand is never success; the attempt is over, and a person must look. */
+/** R8: an unknown result is never success; the attempt is over, and a person must look. */
 function foldUnsupported(
   pass: Pass,
   { run, step }: Attempt,
@@ -198,7 +199,7 @@ function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete
   noteParts(pass, result.observations);
   const failure = whyNotToAct(pass, run, step) ?? definition.complete(pass, run, step, result);
   if (failure === undefined) {
-    // What takes over from our runner may have something to lose.
+    // The system that replaces our runner may have data to lose.
     if (step.handOff) pass.record.inRunner = false;
     addProofAtEnd(pass, run);
     completeStep(pass, run, step);
@@ -209,7 +210,10 @@ function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete
   return failure !== undefined && step.handOff ? tooLateToAct : { kind: 'applied' };
 }
 
-/** A hand-off has done nothing yet when its end is reported: what is too late never begins (R5). */
+/**
+ * A hand-off has had no effect yet when its end is reported: one that is too late never begins
+ * (R5).
+ */
 function whyNotToAct(pass: Pass, run: Run, step: RunStep): RunFailure | undefined {
   if (!step.handOff) return undefined;
   if (run.abort !== undefined) {
@@ -228,7 +232,7 @@ function keepOutput(
   takeOutput(pass, run, step, pass.record.operation?.operation?.id ?? '', output);
 }
 
-/** A conflict keeps errors and counts; it only waits, and not for ever. */
+/** A conflict keeps errors and counts; it only waits, within a bound. */
 function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAfter): void {
   if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
   const slot = pass.record.operation;
@@ -241,7 +245,7 @@ function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAft
     if (switchesOnImage(step.name)) return foldOnAlready(pass, run, step);
   }
   if (result.reason === agent.ConflictReason.FROZEN) return foldFrozen(pass, run, step, result);
-  // It was begun under this very id before, and what came of it has got lost.
+  // It began under this same id before, and its result is lost.
   const ran = slot?.operation?.kind.case === 'runStep';
   if (ran && result.reason === agent.ConflictReason.DUPLICATE) {
     return interruptStep(pass, run, step, result.message);
@@ -256,7 +260,7 @@ function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAft
     return;
   }
   const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
-  // The last time at the end of the budget, however late it was asked for.
+  // The last try is at the end of the budget, even when the agent asks for a longer delay.
   const notBefore = later(pass, Math.min(Math.max(timing.retryDelayMs, askedMs), leftMs));
   retryStep(pass, run, step, checkAgain(pass), { notBefore, firstConflictTime: first });
   waitFor(pass, run, 'conflict', result.message);
@@ -264,8 +268,8 @@ function foldConflict(pass: Pass, { run, step }: Attempt, result: agent.RetryAft
 
 /**
  * A host that is on cannot be made to boot from its disk. After an attempt of ours, in this run or
- * since it was off last, that is what it did; otherwise somebody else switched it on, and what it
- * booted nobody knows.
+ * since its last power off, it did boot from there. Otherwise somebody else switched it on, and
+ * what it booted is unknown.
  */
 function foldOnAlready(pass: Pass, run: Run, step: RunStep): void {
   const { record, status } = pass;
@@ -277,28 +281,28 @@ function foldOnAlready(pass: Pass, run: Run, step: RunStep): void {
   failStep(pass, run, step, stepFailure('conflict', `${calledStep(step)}: ${text}`));
 }
 
-/** A freeze lasts as long as a person wants: no budget runs out meanwhile. */
+/** A freeze lasts until a person ends it: budgets do not run during it. */
 function foldFrozen(pass: Pass, run: Run, step: RunStep, result: agent.RetryAfter): void {
   const notBefore = later(pass, pass.context.timing.retryDelayMs);
   retryStep(pass, run, step, checkAgain(pass), { notBefore, ...conflictSince(pass) });
   waitFor(pass, run, 'freeze', result.message);
 }
 
-/** Could not tell: try again later, and say so once it lasts. */
+/** The result is unknown: retry later, and report it when it lasts. */
 function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.TransientError): void {
   if (isForcedRemoval(pass, run)) return giveUpStep(pass, run, step, result.message);
   if (result.cause === TransientCause.RUNNER_AWAY && isOfEarlierRun(pass, run)) {
     return bootAgain(pass, run, step, result.message);
   }
   const slot = pass.record.operation;
-  // R4: whatever kept it from its end, it has begun.
+  // R4: it has begun, whatever prevented its end.
   if (slot?.begun === true) return interruptStep(pass, run, step, result.message);
   const { timing, nowMs } = pass.context;
   const count = (slot?.transientCount ?? 0) + 1;
   const first = slot?.firstTransientTime ?? now(pass);
   const lastedMs = nowMs - timestampMs(first);
   if (result.cause === TransientCause.RUNNER_AWAY && lastedMs > timing.bootTimeoutMs) {
-    // An attempt after this one has no use for the boot, unless the runner is seen again.
+    // A later attempt cannot use this boot, unless the runner is seen again.
     pass.record.inRunner = false;
     const text = `the runner went away and did not come back: ${result.message}`;
     failStep(pass, run, step, stepFailure('runnerLost', `${calledStep(step)}: ${text}`));
@@ -319,7 +323,7 @@ function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.Transie
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = timing;
   const backoffMs = backoffDelayMs({ attempt: count, firstMs, longestMs, key });
   const askedMs = result.delay === undefined ? 0 : durationMs(result.delay);
-  // The last time at the end of the budget, however late it was asked for.
+  // The last try is at the end of the budget, even when the agent asks for a longer delay.
   const delayMs = Math.max(backoffMs, Math.min(askedMs, timing.registryBudgetMs - lastedMs));
   const postponement = {
     notBefore: later(pass, delayMs),
@@ -331,15 +335,15 @@ function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.Transie
   waitFor(pass, run, silent[result.cause] ?? 'bmc', result.message, first);
 }
 
-/** Who it is that could not be heard; the BMC where it is not one of these. */
+/** Which party did not respond; the BMC for any other cause. */
 const silent: Readonly<Partial<Record<TransientCause, HostWait>>> = {
   [TransientCause.RUNNER_AWAY]: 'runner',
   [TransientCause.REGISTRY]: 'registry',
 };
 
 /**
- * A resumed run works in the runner of the failed one only as long as that is there. A clean in the
- * boot of its inspection waits for its runner as in a boot of its own.
+ * A resumed run uses the runner of the failed one only while that runner is up. A clean in the boot
+ * of its inspection waits for its runner as in a boot of its own.
  */
 function isOfEarlierRun(pass: Pass, run: Run): boolean {
   if (run.resumes === '') return false;
@@ -347,13 +351,13 @@ function isOfEarlierRun(pass: Pass, run: Run): boolean {
   return boot !== undefined && boot.runNumber !== run.number;
 }
 
-/** A step's conflicts share one budget, whatever comes between them. */
+/** All conflicts of a step share one budget, regardless of other results in between. */
 function conflictSince({ record }: Pass): { readonly firstConflictTime?: Timestamp } {
   const firstConflictTime = record.operation?.firstConflictTime;
   return firstConflictTime === undefined ? {} : { firstConflictTime };
 }
 
-/** A check that could not be made stays a check. */
+/** A check without a result stays a check. */
 export function checkAgain(pass: Pass): { readonly checkOf?: agent.Operation } {
   const operation = pass.record.operation?.operation;
   const kind = operation?.kind;
@@ -371,7 +375,8 @@ function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): v
     return;
   }
   const isCheck = 'checkOf' in checkAgain(pass) && run.abort === undefined;
-  // What a BMC may still be at is not ordered again because it does not show yet.
+  // An order that the BMC may still be carrying out is not repeated because its effect is not
+  // visible yet.
   if ((isCheck && !isOrderedOnce(step)) || isWaitEnded(pass, run, step, result)) {
     retryStep(pass, run, step, {}, {});
     return;
@@ -394,14 +399,14 @@ function asTold(pass: Pass, step: RunStep, result: agent.Failed): RunFailure {
   return stepFailure(name, message, result.detail, details);
 }
 
-/** Of an agent's details those that are its own to give, when they are well-formed. */
+/** The part of an agent's details that it may set, if well-formed. */
 function shownDetails({ details }: agent.Failed): FailureDetails | undefined {
   if (details?.kind.case !== 'shownCertificate') return undefined;
   const { sha256 } = details.kind.value;
   return /^[0-9a-f]{64}$/.test(sha256) ? shownCertificate(sha256) : undefined;
 }
 
-/** What is told in one text, whether the agent says it first or our own deadline. */
+/** One text, whether the agent reports it first or our own deadline fires first. */
 function inOurWords(
   pass: Pass,
   run: Run,
@@ -419,7 +424,7 @@ function inOurWords(
   }
 }
 
-/** Whether the present operation is one that the BMC answers, not a runner. */
+/** Whether the BMC answers the present operation, and not a runner. */
 function asksBmc({ record }: Pass): boolean {
   const kind = record.operation?.operation?.kind;
   switch (kind?.case) {
@@ -433,7 +438,7 @@ function asksBmc({ record }: Pass): boolean {
   }
 }
 
-/** An identity that is not the host's own often is another host's: whose it is. */
+/** A foreign identity often belongs to another host: names that host. */
 function otherOwner(pass: Pass, { type, observations }: agent.Failed): string | undefined {
   if (type !== FailureType.IDENTITY_MISMATCH) return undefined;
   return ownerOf(pass, observations?.bmcIdentity) ?? observations?.unexpectedNetboot?.hostName;

@@ -1,4 +1,4 @@
-/** A host whose run has just ended, for tests of where that leaves it. */
+/** A host whose run has just ended, for tests of its next state. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -28,7 +28,7 @@ interface More {
   readonly inventory?: Inventory;
 }
 
-/** The host after a run of this kind has ended so. */
+/** The host after a run of this kind with this end. */
 export function landed(
   run: Init<typeof RunSchema>,
   status: Init<typeof HostStatusSchema> = {},

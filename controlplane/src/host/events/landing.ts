@@ -1,4 +1,4 @@
-/** Where the end of a run leaves the host: applies the tables (`machine-tables.ts`). */
+/** The state of the host after the end of a run: applies the tables (`machine-tables.ts`). */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -37,7 +37,7 @@ import { dropPower } from '../power/pending-power.ts';
 import { landAfterFailure } from '../run/after-failure.ts';
 import { restorePower } from './power-after.ts';
 
-/** Kinds whose end says nothing of the goal: what it waits for stays as it was. */
+/** Kinds whose end does not affect the goal: its backoff stays as it was. */
 const besideTheGoal: ReadonlySet<RunKind> = new Set([
   RunKind.POWER,
   RunKind.SERVICE,
@@ -65,7 +65,7 @@ export function land(pass: Pass, run: Run): void {
   transit(status, {
     to: ready ?? landingState(pass, run, landing),
     ...(landing.disks === 'dirty' ? { disks: ready === undefined ? 'dirty' : 'clean' } : {}),
-    // Of what it may have written the certificates of before say nothing.
+    // Earlier certificates do not cover data that it may have written.
     ...(disk !== undefined && ready === undefined ? { use: 'next' } : {}),
   });
   if (before === HostState.PROVISIONED || hasRun(pass, run, disk)) {
@@ -78,7 +78,7 @@ export function land(pass: Pass, run: Run): void {
   if (run.outcome === RunOutcome.SUCCEEDED) landWell(pass, run);
   else landBadly(pass, run, landing, disk);
   landAfterFailure(pass, run);
-  // A person has said what it is.
+  // A person has confirmed the state of the host.
   if (landing.to === 'adopted') delete pass.record.lookFirstSince;
 }
 
@@ -92,8 +92,8 @@ const isOfIdentity: ReadonlySet<FailureType> = new Set([
 ]);
 
 /**
- * Whether a host that was not provisioned after all is as ready as before: nothing has been written
- * or booted, and each of its disks has a certificate of this use.
+ * Whether a host that was not provisioned after all is as ready as before: nothing was written or
+ * booted, and each of its disks has a certificate of this use.
  */
 function isReadyStill(pass: Pass, { error }: Run): boolean {
   if (error !== undefined && isOfIdentity.has(error.type)) return false;
@@ -102,7 +102,7 @@ function isReadyStill(pass: Pass, { error }: Run): boolean {
   return uncertifiedDevice(pass, inventory) === undefined;
 }
 
-/** Whether the disks hold an image now, or a part of one, or what a template has left. */
+/** Whether the disks now hold an image, a part of one, or data of a template. */
 function hasRun({ status }: Pass, { kind, steps }: Run, disk: DiskAfter | undefined): boolean {
   if (status.state === HostState.PROVISIONED) return true;
   if (kind === RunKind.PROVISION) return disk !== 'untouched';
@@ -133,7 +133,7 @@ function mayBecomeAvailable(pass: Pass, run: Run): boolean {
   return mayBeKeptReady(pass) && !run.manual;
 }
 
-/** What is about to be removed is kept ready for nobody. */
+/** A host that is about to be removed is not kept ready. */
 function mayBeKeptReady({ spec, status }: Pass): boolean {
   return wantsAvailable(spec) && status.deletion === undefined;
 }
@@ -142,12 +142,12 @@ function landWell(pass: Pass, run: Run): void {
   const { status, record } = pass;
   const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(pass, run) : undefined;
   if (cleaned !== undefined) status.lastCleaned = cleaned;
-  // Erased as its policy asks: what that leaves dirty is not erased again.
+  // Erased as its policy demands: a host that is dirty after that is not erased again.
   const asAsked = !run.manual || !status.dirty;
   if (run.kind === RunKind.CLEAN && asAsked) record.eraseBeforeRemoval = false;
   const towardsGoal = !isBeside(run);
   const sameWork = status.lastError?.runKind === run.kind;
-  // Its own BMC answers again. This error would ask for the same verify again, without end.
+  // Its own BMC responds again. This error would request the same verify again, without end.
   const isAnswered = sameWork || (run.kind === RunKind.VERIFY && metAnotherMachine(pass));
   if (towardsGoal) delete status.backoff;
   for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(pass, fault);
@@ -163,14 +163,14 @@ function landWell(pass: Pass, run: Run): void {
   }
 }
 
-/** Whoever gave the host back uses it no more; a claim made since then is for another use. */
+/** The caller that released the host no longer uses it; a later claim is for another use. */
 function endsWith({ requestedBy, startTime }: Run, claim: Claim | undefined): boolean {
   if (claim?.by !== requestedBy) return false;
   if (claim.at === undefined || startTime === undefined) return true;
   return timestampMs(claim.at) <= timestampMs(startTime);
 }
 
-/** An available host that could not be switched off at once after a run that failed. */
+/** An available host that could not be switched off right after a failed run. */
 function wasLeftAlone({ status, context }: Pass, { kind, requestedBy, startTime }: Run): boolean {
   if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
   const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
@@ -183,9 +183,10 @@ function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | und
   const cause = `${run.error?.message ?? outcome}${leftOnDisk(pass, disk)}`;
   causedBy(pass, run.abort?.by ?? 'system', `${runNameForEver(run)} ${outcome}: ${cause}`);
   const beside = isBeside(run);
-  // What fails beside the goal is a fault of its own; why the goal waits must stay to be read.
+  // A failure beside the goal is a fault of its own; the reason why the goal waits must stay
+  // visible.
   const hidesGoal = beside && status.backoff !== undefined;
-  // That a person stopped a look is no error of the host.
+  // A person's stop of an inspection is no error of the host.
   const isStoppedLook = run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED;
   if (run.error !== undefined && !hidesGoal && !isStoppedLook) {
     status.lastError = create(HostErrorSchema, {
@@ -204,8 +205,8 @@ function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | und
 }
 
 /**
- * A deployment that left the host ready; or a pool's: it says itself when to try that again, and
- * the clean that comes first has not failed.
+ * A deployment that left the host ready. Or one of a pool: the pool decides when to retry, and the
+ * clean that comes first has not failed.
  */
 function leavesGoal({ status }: Pass, { kind, requestedBy }: Run): boolean {
   if (kind !== RunKind.PROVISION) return false;
@@ -213,8 +214,8 @@ function leavesGoal({ status }: Pass, { kind, requestedBy }: Run): boolean {
 }
 
 /**
- * Who is back on what it ran has lost nothing by it: that is told until anything else succeeds, and
- * keeps nobody from anything. But it is no better than it was: a standing error stays one.
+ * A host that runs its earlier image again has lost nothing. The failure is shown until the next
+ * success, and prevents nothing. But the host is no better than before: an earlier error stays.
  */
 function setLandingFault(
   pass: Pass,
@@ -232,13 +233,13 @@ function setLandingFault(
   } else setFault(pass, type, cause, recoveryOf(type));
 }
 
-/** Made ready anew, the host is not ill; why it does not run what it was to run is still told. */
+/** Ready again, the host is healthy; the failure to run the requested image is still shown. */
 function keepAsWarning({ status }: Pass, type: string): void {
   const fault = status.faults.find((each) => each.type === type);
   if (fault !== undefined) fault.severity = FaultSeverity.WARNING;
 }
 
-/** Whether the last error is of a provision that still stands as a fault. */
+/** Whether the last error is from a provision that is still shown as a fault. */
 function isErrorOfFault({ status }: Pass): boolean {
   const stands = status.faults.some(({ type }) => type === provisionFailed);
   return stands && status.lastError?.runKind === RunKind.PROVISION;
@@ -246,13 +247,13 @@ function isErrorOfFault({ status }: Pass): boolean {
 
 const anySuccess = 'the next run that succeeds, whatever it does';
 
-/** What is not the host's power given back as it was shows that the host is well. */
+/** Only success beyond restoring the power shows that the host is healthy. */
 function clearWarnings(pass: Pass): void {
   const isOver = ({ clearedBy }: Fault) => clearedBy === anySuccess;
   for (const { type } of pass.status.faults.filter(isOver)) clearFault(pass, type);
 }
 
-/** What a person must know of a host whose disk was to be written. */
+/** What a person must know of a host after an attempt to write its disk. */
 function leftOnDisk({ status, record }: Pass, disk: DiskAfter | undefined): string {
   if (disk === undefined) return '';
   const netboots = status.deploy?.netboot === true;

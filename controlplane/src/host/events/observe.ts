@@ -1,6 +1,6 @@
 /**
- * Takes in what was observed of a host without an order: power, netboots, inventories, runners.
- * Facts never change what is wanted; but a host that may have been used is not clean any more.
+ * Records observations of a host without an order: power, netboots, inventories, runners. Facts
+ * never change the desired state; but a host that may have been used is no longer clean.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
@@ -41,7 +41,7 @@ export function foldFacts(
   }
 }
 
-/** What changed is told in the timeline, whoever pressed the button. */
+/** A change is in the timeline, whoever caused it. */
 function foldPower(pass: Pass, on: boolean): void {
   const before = pass.status.poweredOn;
   const epoch = pass.status.useEpoch;
@@ -63,7 +63,7 @@ function foldRunnerReady(pass: Pass, ready: agent.RunnerReady): void {
     pass.status.poweredOn = true;
     delete pass.status.powerWord;
   }
-  // What is listed is what runs: neither knows a runner's step under an engine step's name.
+  // The list matches what runs: both leave out a runner's step with the name of an engine step.
   const runnerSteps = offered(ready.steps);
   if (runnerSteps.length === 0) return;
   const { runnerVersion } = ready;
@@ -77,7 +77,7 @@ function foldRunnerReady(pass: Pass, ready: agent.RunnerReady): void {
   if (failure !== undefined && step !== undefined) failStep(pass, run, step, failure);
 }
 
-/** Its run goes on waiting: the boot's deadline ends that, or a runner that is taken. */
+/** Its run keeps waiting, until the boot's deadline or an accepted runner. */
 function foldRefusal(pass: Pass, { bootOperationId: boot, message }: agent.RunnerRefused): void {
   const run = activeRun(pass.status);
   const isWaiting = run !== undefined && currentStep(run)?.name === engineSteps.awaitRunner;
@@ -99,16 +99,16 @@ function sameSteps(a: Steps, b: Steps): boolean {
 }
 
 /**
- * A netboot that nobody ordered. Anybody on the network that machines boot from can claim one, so
- * it says something only together with what others say. Of this host: its BMC says that it is on,
- * or a runner ran there.
- * Of another host instead of this one: it is told as a possible cause while this one is waited for.
+ * A netboot without an order. Anybody on the provisioning network can claim one, so it counts only
+ * together with other evidence: the host's BMC reports that it is on, or a runner ran there. A
+ * netboot of another host instead of this one is shown as a possible cause while this one is
+ * awaited.
  */
 function foldNetboot(pass: Pass, netboot: agent.UnexpectedNetboot): void {
   const { status, host } = pass;
   if (netboot.hostUid === host.uid) {
-    // One whose BMC says that it is off is looked at by its agent at once.
-    // Without a BMC nobody else could say so: a host that may have been used is cleaned again.
+    // When the BMC reports that the host is off, the agent polls it at once. Without a BMC there is
+    // no other source: a host that may have been used is cleaned again.
     const wasOn = status.poweredOn === true || netboot.seenInBand || isByHand(pass.spec);
     if (!wasOn || isBootOrdered(pass)) return;
     suspectUse(pass, `netbooted from ${netboot.mac} without an order`);
@@ -124,5 +124,5 @@ function foldNetboot(pass: Pass, netboot: agent.UnexpectedNetboot): void {
   pass.record.netbootInstead = create(agent.UnexpectedNetbootSchema, said);
 }
 
-/** Longest name of a stranger that is kept, in characters. */
+/** The longest stored name of an unknown host, in characters. */
 const nameMax = 128;

@@ -1,4 +1,4 @@
-/** What power a run that ended badly leaves its host with. */
+/** The power state of a host after a failed run. */
 import { create } from '@bufbuild/protobuf';
 import { HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/messages';
 import { type DiskAfter, switchedOnMs } from '../deployment/deployment.ts';
@@ -7,8 +7,8 @@ import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import { movesRunner } from '../run/step-parts.ts';
 
 /**
- * A run that failed on its way leaves the power as it found it: a host in use runs again from its
- * disk, unless that holds half an image; an available one is off.
+ * A run that fails half-way restores the power as it was: a host in use boots from its disk again,
+ * unless the disk holds half an image; an available host is off.
  */
 export function restorePower(
   { status, record }: Pass,
@@ -16,7 +16,7 @@ export function restorePower(
   disk: DiskAfter | undefined,
 ): void {
   if (!run.steps.some(({ name, attempt }) => name === engineSteps.off && attempt > 0)) return;
-  // G3: a run of a restored store may have ended since, and the host be somebody's.
+  // G3: a run of the restored store may have ended since, and the host may be in use.
   if (record.lookFirstSince !== undefined) return;
   const steps = powerAfter(status.state, run, disk);
   if (steps.length === 0) return;
@@ -33,12 +33,12 @@ function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): st
       if (run.kind === RunKind.WORKFLOW) return powerAfterWorkflow(run);
       if (disk === undefined) return [];
       if (disk === 'lost') return [engineSteps.off];
-      // What has come up from its image may still prove itself, or be looked at.
+      // A host that has booted its image may still prove itself, or a person may inspect it.
       const isUp = disk === 'whole' && switchedOnMs(run) !== undefined;
       return isUp ? [] : [engineSteps.off, engineSteps.on];
     }
     default:
-      // Nobody looks at what an inspection that a person has stopped found so far.
+      // The runner of a stopped inspection has no further use.
       return run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED && hasBooted(run)
         ? [engineSteps.off]
         : [];
@@ -49,7 +49,9 @@ function hasBooted({ steps }: Run): boolean {
   return steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0);
 }
 
-/** What the template itself has switched last, or handed over, stays as it left it. */
+/**
+ * Where the template itself has switched the power last, or handed the host over, the power stays.
+ */
 function powerAfterWorkflow({ steps }: Run): string[] {
   const wasOn = steps.some(({ title, name }) => title === '' && name === engineSteps.on);
   const last = steps.findLast((step) => step.attempt > 0 && movesRunner(step));

@@ -1,6 +1,6 @@
 /**
  * What a person can do about each kind of failure. Each line is one action; a command in it works
- * as it stands once the words in capitals are filled in.
+ * as written once the words in capitals are filled in.
  */
 
 import {
@@ -25,32 +25,34 @@ import { powerAction, stepFlags } from './flags-of-run.ts';
 import { change, type Line, look, start } from './lines.ts';
 import { hostId } from './told.ts';
 
-/** What the lines name: as people type it. */
+/** The names in the lines, in the form for commands. */
 interface Named {
   readonly host: string;
   readonly credential: string;
   /** Address and port, with the protocol, for reading. */
   readonly place: string;
-  /** How `--bmc` is given for this host: with a port where the present one is not the usual. */
+  /** The value of `--bmc` for this host: with the port where it differs from the default. */
   readonly endpoint: string;
-  /** Its deletion is what goes on. */
+  /** Whether the work in progress is its deletion. */
   readonly isDeleted: boolean;
-  /** A clean would erase nothing by the policy of today, and is refused until that is another. */
+  /**
+   * A clean would erase nothing under the present policy, and is refused until the policy changes.
+   */
   readonly isCleanRefused: boolean;
-  /** Who keeps the erasing step from cleans, where the failure names that. */
+  /** What disables the erasing step in cleans, where the failure names it. */
   readonly disabled: DisabledStep | undefined;
-  /** The command that starts again what failed, or shows who does. */
+  /** The command that repeats the failed work, or shows what does. */
   readonly again: Again;
   /** Another certificate than the pinned one, when the failure shows one. */
   readonly shownCertificate: string;
   /** "host:port" of the registry that the image comes from. */
   readonly registry: string;
-  /** The step of its boot that never came, where the failure names it. */
+  /** The boot step that was not reached, where the failure names it. */
   readonly missing: BootStepKind;
   /** Its boot MACs, and its rack without "racks/". */
   readonly macs: readonly string[];
   readonly rack: string;
-  /** The host whose identity was met instead, when the failure names it; else empty. */
+  /** The owner of a foreign identity, when the failure names it; otherwise empty. */
   readonly owner: string;
 }
 
@@ -63,7 +65,7 @@ interface Again {
 
 type Advice = (named: Named) => readonly Line[];
 
-/** What failed is started again. */
+/** Repeats the failed work. */
 const again = ({ again: { command, kind } }: Named, then = 'then'): Line => ({
   kind,
   text: `${then}: ${command}`,
@@ -96,7 +98,7 @@ const otherImage: Advice = (named) => [
 
 const seeToCause: Advice = (named) => [again(named, 'see to the cause, then')];
 
-/** It stopped before its end, and nothing is known to be wrong. */
+/** It stopped before its end, and no cause is known. */
 const justAgain: Advice = (named) => [again(named, 'start it again')];
 
 /** A fault of agent or runner, not of the host. */
@@ -105,13 +107,13 @@ const reportIt: Advice = (named) => [
   again(named),
 ];
 
-/** What a BMC says that cannot be heard is a fault, and no failure of work. */
+/** An unreachable BMC is a fault, and no failed run. */
 const unreachable: Advice = (named) => [
   look(`see that the BMC at ${named.place} has power and network; it is tried again by itself`),
   change(`or correct its address: ${updateBmc(named)}`),
 ];
 
-/** A fault of the look, whatever failed or not. */
+/** A fault of an inspection, whether or not a run failed. */
 const diskKnownElsewhere: Advice = (named) => [
   look('find out which of the two hosts has the disk that is named, and whether both see it'),
   look('if it was moved: inspect the other host again, or delete it if it is gone'),
@@ -175,7 +177,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     look('find out which of the two hosts has the wrong BMC address (or cable)'),
     change(`correct it: ${updateBmc(named)}`),
     ...(named.owner === '' ? [] : [start(`if that is the other one’s: ${verify(named.owner)}`)]),
-    // Whatever failed: only a verify says anew whose BMC answers there.
+    // After any failure: only a verify checks again whose BMC responds there.
     start(`then: ${verify(named.host)}`),
   ],
   identityUnproven: (named) => [
@@ -317,15 +319,15 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   restored: (named) => [look('look whether the host is in use'), again(named)],
 };
 
-/** What helps: against a failure, or against a BMC that does not answer. */
+/** The problem: a failure, or a BMC that does not respond. */
 export type AdviceKey = FailureName | 'unreachable' | 'diskKnownElsewhere';
 
-/** Lines for what stands in the way; never empty unless all of them would be refused. */
+/** Lines about the present problem; never empty unless all of them would be refused. */
 export function adviceFor(key: AdviceKey | undefined, record: store.HostRecord): string[] {
   return linesFor(key, record).map(({ text }) => text);
 }
 
-/** The same while a run has the host: nothing that starts another one. */
+/** The same during a run: without commands that start another run. */
 export function adviceDuringRun(key: AdviceKey | undefined, record: store.HostRecord): string[] {
   const lines = linesFor(key, record).filter(({ kind }) => kind !== 'start');
   return lines.map(({ text }) => text);
@@ -334,12 +336,12 @@ export function adviceDuringRun(key: AdviceKey | undefined, record: store.HostRe
 function linesFor(key: AdviceKey | undefined, record: store.HostRecord): readonly Line[] {
   const named = namesOf(record);
   const own = adviceOf(key)(named);
-  // A clean that failed may have begun under another policy; today's refuses the next one.
+  // A failed clean may have begun under another policy; the present one refuses the next clean.
   const isRefused = named.again.isClean && named.isCleanRefused;
   const lines = isRefused && key !== 'notCertified' ? [...letErase(named), ...own] : own;
   const { status } = record.host ?? {};
   const run = status === undefined ? undefined : activeRun(status);
-  // A host that is being removed takes no change; between two attempts it does.
+  // A host that is being removed accepts no change; between two attempts it does.
   if (run?.kind !== RunKind.DELETE) return lines;
   return lines.filter(({ kind }) => kind !== 'change');
 }
@@ -378,7 +380,7 @@ function disabledIn(record: store.HostRecord): DisabledStep | undefined {
   return kind?.case === 'disabledStep' ? kind.value : undefined;
 }
 
-/** Ways to let a clean erase: where the step was disabled, or for this host alone. */
+/** Ways to permit the erasing step: where it was disabled, or for this host alone. */
 function letErase({ host, disabled }: Named): Line[] {
   const step = disabled?.step ?? eraseStep;
   const here = `rackwright host update ${host} --priority ${step}=10`;
@@ -407,7 +409,7 @@ function missingOf(record: store.HostRecord): BootStepKind {
   return kind?.case === 'bootStalled' ? kind.value.missing : BootStepKind.UNSPECIFIED;
 }
 
-/** What the fleet sets is not in the host's record; the failure says what it set. */
+/** The host's record lacks the fleet's settings; the failure names them. */
 function isCleanRefused(record: store.HostRecord): boolean {
   const by = disabledIn(record)?.by;
   if (by === PriorityPlace.FLEET || by === PriorityPlace.POOL) return true;
@@ -432,26 +434,26 @@ function againOf(record: store.HostRecord, host: string): Again {
 
 interface Command {
   readonly words: string;
-  /** It starts a run. */
+  /** Whether it starts a run. */
   readonly starts: boolean;
-  /** That run is a clean by the host's policy. */
+  /** Whether that run is a clean by the host's policy. */
   readonly isClean?: boolean;
 }
 
 const starts = (words: string): Command => ({ words, starts: true });
 const cleans = (host: string): Command => ({ ...starts(`host clean ${host}`), isClean: true });
 
-/** What starts again what failed last, or shows who does. */
+/** The command that repeats the last failed work, or shows what does. */
 function failedCommand(record: store.HostRecord, host: string): Command {
   const { lastError, run, deletion, claim, state } = record.host?.status ?? {};
   const retry = starts(`host retry ${host}`);
-  // What was asked for last is what goes on, not the work that failed on the way to it.
+  // The last request goes on, not the failed work on the way to it.
   if (deletion !== undefined || record.adoptTo !== HostState.UNSPECIFIED) return retry;
   const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
   const isWritten =
     kind === RunKind.REIMAGE || (kind === RunKind.PROVISION && state === HostState.AVAILABLE);
   if (claim !== undefined && isPool(claim.by)) {
-    // Only the pool writes it or has it cleaned, and its goal leads it there.
+    // Only the pool deploys or cleans it, and the pool's goal leads there.
     if (isWritten) return { words: `pool explain ${idOf(claim.by)}`, starts: false };
     if (kind === RunKind.CLEAN || kind === RunKind.PROVISION) return retry;
   }
@@ -459,7 +461,7 @@ function failedCommand(record: store.HostRecord, host: string): Command {
   return againBy(kind, host, run) ?? retry;
 }
 
-/** The command that asks for such a run; undefined: no command does. */
+/** The command that requests such a run; undefined: there is none. */
 function againBy(kind: RunKind, host: string, run: Run | undefined): Command | undefined {
   switch (kind) {
     case RunKind.VERIFY:
@@ -479,7 +481,7 @@ function againBy(kind: RunKind, host: string, run: Run | undefined): Command | u
   }
 }
 
-/** As the failure gives it. */
+/** From the failure. */
 function shownCertificateOf(record: store.HostRecord): string {
   const { kind } = record.host?.status?.lastError?.failure?.details ?? {};
   return kind?.case === 'shownCertificate' ? kind.value.sha256 : 'SHA256';

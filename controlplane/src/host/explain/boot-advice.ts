@@ -1,8 +1,8 @@
-/** What a person can do about a boot that stood still, by the step that never came. */
+/** What a person can do about a boot that stopped, by the step that was not reached. */
 import { BootStepKind } from '@rackwright/messages';
 import { change, type Line, look } from './lines.ts';
 
-/** What the lines name, as people type it. */
+/** The names in the lines, in the form for commands. */
 interface Named {
   readonly host: string;
   readonly rack: string;
@@ -64,7 +64,7 @@ const table: Readonly<Record<BootStepKind, Advice>> = {
   ],
 };
 
-/** Never empty; of a step that is not known here, and where no boot is meant, what always helps. */
+/** Never empty: for an unknown step, and without a boot, the lines that always help. */
 export function adviceOnBoot(missing: BootStepKind, named: Named): readonly Line[] {
   return (table[missing] ?? holdUp)(named);
 }

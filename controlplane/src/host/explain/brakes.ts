@@ -1,4 +1,4 @@
-/** Explains what brakes make a host or a rack wait for, and what lets it go on. Pure. */
+/** Explains which brakes a host or a rack waits for, and what releases it. Pure. */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, type Run, type store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
@@ -33,7 +33,7 @@ export function tellFreeze({ freeze }: HostContext): ToldOfBrake {
   };
 }
 
-/** A run that queues for a place in a limit. */
+/** A run that waits for a slot of a limit. */
 export function tellQueue(
   record: store.HostRecord,
   run: Run,
@@ -60,7 +60,7 @@ export function tellQueue(
     blocker,
     causes: [{ text: `${text}${place}`, since }],
     braked: nextMs === undefined ? {} : { nextAttemptTime: timestampFromMs(nextMs) },
-    // Where no host is let in at all, nobody's place ever comes.
+    // A limit of 0 never gives a slot.
     unblock:
       queued?.hosts === 0
         ? [`allow some: ${raise}`]
@@ -68,7 +68,7 @@ export function tellQueue(
   };
 }
 
-/** A host that is held because its store has lost something. */
+/** A host that is held because its store has lost data. */
 export function tellRestored(record: store.HostRecord, context: HostContext) {
   const hold = record.host?.status?.holds.find(isRestoredHold);
   if (hold === undefined) return undefined;
@@ -81,7 +81,7 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
   };
 }
 
-/** After the acceptance: a host that is left alone, for it may have been taken into use. */
+/** After the acceptance: a host that is left unchanged, because it may have been taken into use. */
 export function tellLookFirst(record: store.HostRecord) {
   const { host, lookFirstSince } = record;
   const { state, claim, backoff, inRescue = false } = host?.status ?? {};
@@ -108,7 +108,7 @@ export function tellLookFirst(record: store.HostRecord) {
   };
 }
 
-/** What is under way goes on; what comes after it does not, until a person accepts the store. */
+/** Work in progress goes on; the next work waits until a person accepts the store. */
 export function tellRunOfRestored(record: store.HostRecord, context: HostContext) {
   const told = tellRestored(record, context);
   if (told === undefined) return undefined;
@@ -116,7 +116,7 @@ export function tellRunOfRestored(record: store.HostRecord, context: HostContext
   return { causes, blocker, unblock };
 }
 
-/** What a person does who accepts a restored store. */
+/** What a person does to accept a restored store. */
 export function adviceToAccept(
   rack: string,
   { restored, restoredAccepted, session }: HostContext,
@@ -132,7 +132,7 @@ export function adviceToAccept(
   ];
 }
 
-/** What a rack's own record says of its brakes. */
+/** The brakes in the rack's own record. */
 export function rackBrakes({ rack, acceptedStore }: store.RackRecord): {
   readonly causes: { readonly text: string; readonly since?: Timestamp }[];
   readonly unblock: string[];

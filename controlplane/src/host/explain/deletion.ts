@@ -1,4 +1,4 @@
-/** Explains a host that is to be deleted, and one that a forced removal fences off. Pure. */
+/** Explains a host in deletion, and a host that a forced removal fences off. Pure. */
 import { DeletionMode, HoldScope, type HostSpec, type Run, type store } from '@rackwright/messages';
 import { whatComesFirst, whatKeeps, whyNotRemoved } from '../deletion/deletion.ts';
 import { isFenceHold } from '../deletion/fence-hold.ts';
@@ -7,7 +7,7 @@ import { displayOf } from '../pass/display.ts';
 import type { HostContext } from '../pass/types.ts';
 import { type ExplanationDraft, hostId } from './told.ts';
 
-/** Somebody keeps a pending deletion from going on; undefined when nobody does. */
+/** A hold keeps a pending deletion from going on; undefined without one. */
 export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | undefined {
   const { status, spec } = record.host ?? {};
   if (status?.deletion === undefined || spec === undefined) return undefined;
@@ -30,7 +30,7 @@ export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | u
   };
 }
 
-/** A pending deletion whose host is on and cannot be switched off; undefined: it can, or is off. */
+/** A pending deletion whose host is on and cannot be switched off; undefined otherwise. */
 export function tellNotSwitched(
   record: store.HostRecord,
   context: HostContext,
@@ -57,7 +57,7 @@ export function needsWork(record: store.HostRecord, spec: HostSpec | undefined):
   return whatComesFirst({ status, record, spec }) !== undefined;
 }
 
-/** Adds the way out that needs neither agent nor BMC. */
+/** Adds the alternative that needs neither agent nor BMC. */
 export function withForce(record: store.HostRecord, told: ExplanationDraft): ExplanationDraft {
   const { deletion } = record.host?.status ?? {};
   if (deletion === undefined || deletion.mode === DeletionMode.FORCE) return told;
@@ -66,7 +66,7 @@ export function withForce(record: store.HostRecord, told: ExplanationDraft): Exp
   return { ...told, unblock: [...(told.unblock ?? []), line] };
 }
 
-/** What a fence waits for; undefined when the host has none. */
+/** Why a fence is still there; undefined when the host has none. */
 export function tellFence(record: store.HostRecord): ExplanationDraft | undefined {
   const { holds = [] } = record.host?.status ?? {};
   const hold = holds.find((each) => each.scope === HoldScope.WORK && isFenceHold(each));
@@ -86,7 +86,7 @@ export function tellFence(record: store.HostRecord): ExplanationDraft | undefine
   };
 }
 
-/** What a forced removal waits for, and for how long. */
+/** Why a forced removal waits, and for how long. */
 export function tellForced(record: store.HostRecord, run: Run): Partial<ExplanationDraft> {
   if (record.host?.status?.deletion?.mode !== DeletionMode.FORCE) return {};
   const { forcedUntil } = record;
@@ -94,7 +94,7 @@ export function tellForced(record: store.HostRecord, run: Run): Partial<Explanat
   return { deadline: forcedUntil, unblock: ['nothing: it goes on by itself after that'] };
 }
 
-/** A record of a newer version is left alone. */
+/** A record of a newer version is not changed. */
 export function tellNewer(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   const newer = status === undefined ? undefined : whatIsNewer(status);

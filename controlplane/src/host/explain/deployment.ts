@@ -1,4 +1,4 @@
-/** Explains a deployment under way: what the agent does for it now, or whom it waits for. Pure. */
+/** Explains a deployment in progress: the agent's present work, or what it waits for. Pure. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   awaitImageStep,
@@ -14,7 +14,7 @@ import { switchedOnMs } from '../deployment/deployment.ts';
 import { signsSeen } from '../deployment/not-proved.ts';
 import { type ExplanationDraft, hostId } from './told.ts';
 
-/** Of a step that moves, or waits for the host's own word; undefined: it is none of these. */
+/** For a step with progress, or one that waits for the host's own report; undefined for others. */
 export function tellDeployment(
   record: store.HostRecord,
   run: Run,

@@ -1,8 +1,8 @@
 /**
- * Explains a host from the record and the surroundings that the machine decides by: what it waits
- * for, since when, what comes next by itself, and what a person can do. Pure.
+ * Explains a host from the same record and context by which the state machine decides: what it
+ * waits for, since when, what happens next, and what a person can do. Pure.
  *
- * Invariant: what stands under `unblock` names a command or an action that makes the host move.
+ * Invariant: each line of `unblock` names a command or an action that makes the host progress.
  */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
@@ -51,14 +51,14 @@ import type { ExplanationDraft } from './told.ts';
 import { tellHold, tellRest, tellUse } from './use.ts';
 import { tellWaiting } from './waiting.ts';
 
-/** What stands beside the record and its surroundings. */
+/** Data besides the record and its context. */
 interface MoreKnown {
   readonly usual?: UsualTimes;
-  /** How far the present step has come, as its runner said last. */
+  /** The progress of the present step, from its runner's last report. */
   readonly progress?: Progress | undefined;
 }
 
-/** `undefined` fields of the answer mean: does not apply. */
+/** An `undefined` field of the result does not apply. */
 export function explainHost(
   record: store.HostRecord,
   context: HostContext,
@@ -85,7 +85,7 @@ export function explainHost(
   });
 }
 
-/** What the host waits for, and its headline, as the explanation says them. */
+/** What the host waits for, and its headline, in the explanation's words. */
 export function waitOf(
   record: store.HostRecord,
   context: HostContext,
@@ -94,7 +94,7 @@ export function waitOf(
   return { headline, blocker };
 }
 
-/** Of the last boot, while the host is kept from it; a new boot has its own. */
+/** The screen of the last boot, while the host cannot boot; a new boot has its own. */
 function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[] {
   const [last] = facts.boots;
   if (host?.status === undefined || last === undefined || !isKeptFromBoot(host.status)) return [];
@@ -104,7 +104,7 @@ function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[
   return last.missing === BootStepKind.UNSPECIFIED ? [] : [...last.lastScreen];
 }
 
-/** What is wrong on the rack's network is said where it keeps the host from its boot. */
+/** A fault of the rack's network is named where it keeps the host from its boot. */
 function withRackFaults(
   record: store.HostRecord,
   context: HostContext,
@@ -123,13 +123,13 @@ function withRackFaults(
   };
 }
 
-/** It waits for its runner, or its last boot stood still. */
+/** It waits for its runner, or its last boot stopped. */
 function isKeptFromBoot(status: HostStatus): boolean {
   const isStalled = status.lastError?.failure?.details?.kind.case === 'bootStalled';
   return isStalled || activeRun(status)?.waiting?.reason === 'runner';
 }
 
-/** Whatever else there is to say of the host, a disk that another one has is said too. */
+/** A disk that another host has is always named, in addition to the rest. */
 function withDisksElsewhere(record: store.HostRecord, told: ExplanationDraft): ExplanationDraft {
   const said = (told.causes ?? []).map(({ text }) => text).join('\n');
   const texts = disksElsewhere(record).filter(({ text }) => !said.includes(text));
@@ -217,17 +217,17 @@ function tellRun(
   };
 }
 
-/** When what failed is tried again, if time is what it waits for. */
+/** The time of the next retry, if the run waits for one. */
 function againTime({ operation, call }: store.HostRecord, step: RunStep | undefined) {
   return operation?.notBefore ?? call?.notBefore ?? pauseEnd(step);
 }
 
-/** Where it stands in the queue of its agent, as that said last. */
+/** Its position in the agent's queue, by the agent's last report. */
 function placeOf({ waiting }: Run, progress: Progress | undefined): { readonly text: string }[] {
   return waiting?.reason === 'image' && progress !== undefined ? [{ text: progress.text }] : [];
 }
 
-/** A run that tries again what failed: the failure still stands until it succeeds. */
+/** A run that retries failed work: the failure stays until the run succeeds. */
 function tellLastFailure(record: store.HostRecord): Partial<ExplanationDraft> {
   const { lastError } = record.host?.status ?? {};
   if (lastError?.failure === undefined) return {};
@@ -239,7 +239,7 @@ function tellLastFailure(record: store.HostRecord): Partial<ExplanationDraft> {
   };
 }
 
-/** What failed last, why, and in the backend's own words. */
+/** The last failure, its cause, and the backend's own words. */
 function failureCauses(record: store.HostRecord): NonNullable<ExplanationDraft['causes']> {
   const { lastError } = record.host?.status ?? {};
   if (lastError === undefined) return [];
@@ -251,7 +251,7 @@ function failureCauses(record: store.HostRecord): NonNullable<ExplanationDraft['
   ];
 }
 
-/** What keeps the control plane from ordering anything at all. */
+/** Why the control plane cannot order anything. */
 function tellMissing(record: store.HostRecord, context: HostContext): ExplanationDraft | undefined {
   const { host } = record;
   const name = idOf(host?.name);
@@ -284,7 +284,7 @@ function tellNothingFailed(record: store.HostRecord, context: HostContext): Expl
   return rest ?? { headline: `nothing to do: it is ${displayed(record)}, as asked` };
 }
 
-/** What the host is on its way to, and what is tried with it. */
+/** The host's goal, and the work for it. */
 function towards(record: store.HostRecord): { readonly way: string; readonly aim: string } {
   if (record.host?.status?.deletion !== undefined) {
     return { way: 'the deletion', aim: 'to delete it' };
@@ -304,7 +304,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): ExplanationDr
   if (left !== undefined) return left;
   if (status === undefined || backoff === undefined) return tellNothingFailed(record, context);
   const givenUp = backoff.givenUpReason !== '';
-  // A look that a person stopped is no error, and still gives the goal up.
+  // A stopped inspection is no error, but the goal is still given up.
   const stopped = givenUp ? 'cancelled' : undefined;
   const key = lastError === undefined ? stopped : failureNameOf(lastError.failure?.type ?? 0);
   const stay = stayOf(record);
@@ -341,7 +341,9 @@ function goalName(record: store.HostRecord): string {
   return spec?.goal === HostGoal.MANAGEABLE || spec?.retired === true ? 'manageable' : 'available';
 }
 
-/** What was seen last: progress or step, and power; why it failed stands under the causes. */
+/**
+ * The last observation: progress or step, and power; the cause of a failure is among the causes.
+ */
 function lastEvidence(record: store.HostRecord, progress: Progress | undefined): string {
   const { change, host } = record;
   const power = host?.status?.poweredOn;

@@ -1,6 +1,9 @@
-/** What a person can do, a line each. */
+/** Lines that say what a person can do. */
 
-/** One way out: a host that is being removed takes no change, one with a run starts no other. */
+/**
+ * One action. A host that is being removed accepts no change, and one with a run starts no other
+ * run.
+ */
 export type Line = { readonly kind: 'look' | 'change' | 'start'; readonly text: string };
 
 export const look = (text: string): Line => ({ kind: 'look', text });

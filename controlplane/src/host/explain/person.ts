@@ -1,4 +1,4 @@
-/** Explains what a clean waits for that a person, or only time, brings: holds, pauses, resuming. */
+/** Explains waits of a clean that end by a person or by time: holds, pauses, resuming. */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { counted, type Run, type RunStep, type store } from '@rackwright/messages';
@@ -7,7 +7,7 @@ import { pauseEndsMs } from '../pass/pause.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { hostId } from './told.ts';
 
-/** What a person can do about a run that stands at a hold or a pause. */
+/** What a person can do about a run at a hold or a pause. */
 export function personAdvice(record: store.HostRecord, reason: 'hold' | 'wait'): string[] {
   const id = hostId(record);
   const run = record.host?.status?.run;
@@ -23,20 +23,20 @@ export function personAdvice(record: store.HostRecord, reason: 'hold' | 'wait'):
   ];
 }
 
-/** When a pause is over; undefined for any other step. */
+/** The end of a pause; undefined for any other step. */
 export function pauseEnd(step: RunStep | undefined): Timestamp | undefined {
   const endsMs = step === undefined ? undefined : pauseEndsMs(step);
   return endsMs === undefined ? undefined : timestampFromMs(endsMs);
 }
 
-/** Why an abort that was accepted has not ended the run yet; empty when nothing keeps it. */
+/** Why an accepted abort has not ended the run yet; empty when nothing delays it. */
 export function abortCauses({ abort }: Run, step: RunStep | undefined) {
   if (abort === undefined || step?.abortable !== false) return [];
   const text = `its abort (${abort.by}) waits for the end of ${step.name}, which cannot be stopped`;
   return [{ text, since: abort.at }];
 }
 
-/** What a failed clean has left: the host in the runner for a while, and a run to go on with. */
+/** What remains of a failed clean: the host in the runner for a while, and a run to resume. */
 export function stayOf(record: store.HostRecord): {
   readonly causes: readonly { readonly text: string }[];
   readonly unblock: readonly string[];

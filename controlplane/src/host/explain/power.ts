@@ -1,7 +1,4 @@
-/**
- * Explains a host that nothing is wrong with but its BMC, or its power: what looks have found while
- * no run holds it. Pure.
- */
+/** Explains a host whose only problem is its BMC or its power, from polls without a run. Pure. */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import {
   type Fault,
@@ -17,7 +14,7 @@ import { powerMismatch } from '../power/power-policy.ts';
 import { type AdviceKey, adviceFor } from './advice.ts';
 import { type ExplanationDraft, hostId } from './told.ts';
 
-/** What is to be said, and which failure's advice helps. */
+/** The text, and the failure whose advice helps. */
 const troubles: Readonly<Record<string, { readonly says: string; readonly advice: AdviceKey }>> = {
   [bmcUnreachable]: { says: 'its BMC does not answer', advice: 'unreachable' },
   bmcAuthentication: { says: 'its BMC refuses the password', advice: 'authentication' },
@@ -27,13 +24,13 @@ const troubles: Readonly<Record<string, { readonly says: string; readonly advice
   bmcProtocol: { says: 'its BMC makes no sense', advice: 'protocol' },
 };
 
-/** What is wrong with the host's BMC, in words; undefined when nothing is. */
+/** The problem of the host's BMC, in words; undefined without one. */
 export function troubleOf({ faults }: HostStatus): string | undefined {
   const type = faults.find((fault) => fault.type in troubles)?.type ?? '';
   return troubles[type]?.says;
 }
 
-/** Undefined when BMC and power are as they should be. */
+/** Undefined when BMC and power are in order. */
 export function tellPower(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
@@ -51,7 +48,7 @@ export function tellPower(record: store.HostRecord): ExplanationDraft | undefine
   };
 }
 
-/** Each line is one way out; a switch is named only where nobody refuses it. */
+/** Each line is one action; a power command is named only where it is accepted. */
 function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] {
   const host = hostId(record);
   const leave = `leave it as it is: rackwright host update ${host} --power unmanaged`;

@@ -1,4 +1,4 @@
-/** What is wrong on a rack's provisioning network, and what a person can do about it. Pure. */
+/** Faults of a rack's provisioning network, and what a person can do about them. Pure. */
 import { type RackFault, RackFaultType } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 
@@ -61,7 +61,7 @@ const table: Readonly<Record<RackFaultType, Words>> = {
 
 const wordsOf = (type: RackFaultType): Words => table[type] ?? unknown;
 
-/** Whether this version knows the type. */
+/** Whether this version knows the fault type. */
 export function isKnownRackFault(type: RackFaultType): boolean {
   return type !== RackFaultType.UNSPECIFIED && table[type] !== undefined;
 }
@@ -75,7 +75,7 @@ export function rackFaultAdvice(fault: RackFault, rack: string): readonly string
   return wordsOf(fault.type).advice(fault, idOf(rack));
 }
 
-/** Those that keep this host from its boot: of its own, and of the whole network. */
+/** Faults that keep this host from its boot: its own, and those of the whole network. */
 export function faultsAround(
   faults: readonly RackFault[],
   host: string,

@@ -16,14 +16,14 @@ import { rackBrakes } from './brakes.ts';
 import { troubleOf } from './power.ts';
 import { rackFaultAdvice } from './rack-faults.ts';
 
-/** Hosts that are named, at most; the rest is counted. */
+/** The most hosts that are named; the rest is counted. */
 const namedMax = 5;
 
 export function explainRack(
   record: store.RackRecord,
   agentConnected: boolean,
   hosts: readonly store.HostRecord[],
-  /** Of certificate authorities, and of machines that nobody knows, a line each. */
+  /** About certificate authorities and unknown machines, a line each. */
   remarks: readonly string[] = [],
 ): Explanation {
   const name = record.rack?.name ?? '';
@@ -60,7 +60,7 @@ function headline(joined: boolean, connected: boolean, hosts: number): string {
   return joined ? `its agent is not connected; ${count}` : `no agent has joined yet; ${count}`;
 }
 
-/** What keeps all of its hosts; what keeps one of them stands under the causes. */
+/** What blocks all of its hosts; the causes name what blocks a single one. */
 function blockerOf(
   { rack }: store.RackRecord,
   connected: boolean,
@@ -106,7 +106,7 @@ function faultCause({ message, since }: RackFault): Cause {
   return since === undefined ? { text: message } : { text: message, since };
 }
 
-/** A rack whose agent's key was taken away, until another one has joined. */
+/** A rack whose agent's key was revoked, until another agent has enrolled. */
 function revokedCauses({ agentPublicKey, rack }: store.RackRecord): Cause[] {
   const { lastRevoked } = rack?.status ?? {};
   if (agentPublicKey.length > 0 || lastRevoked === undefined) return [];
@@ -115,14 +115,14 @@ function revokedCauses({ agentPublicKey, rack }: store.RackRecord): Cause[] {
   return [time === undefined ? { text } : { text, since: time }];
 }
 
-/** What forced removals left in the agent's memory. */
+/** Removed hosts that the agent has not forgotten. */
 function forgetCauses({ tombstones }: store.RackRecord): Cause[] {
   if (tombstones.length === 0) return [];
   const text = 'the agent has still to forget hosts removed by force (rackwright abandoned list)';
   return [{ text: `${text}: ${named(tombstones)}` }];
 }
 
-/** Hosts that wait for the same thing are one line. */
+/** Hosts that wait for the same thing share a line. */
 function hostCauses(hosts: readonly store.HostRecord[]): Cause[] {
   const byReason = new Map<string, { readonly names: string[]; since: Timestamp | undefined }>();
   for (const { host } of hosts) {

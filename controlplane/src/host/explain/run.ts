@@ -1,4 +1,4 @@
-/** Explains a run that has ended: how, at which step, why, and what can be done about it. Pure. */
+/** Explains a finished run: its outcome, the step, the cause, and what can be done. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -20,7 +20,7 @@ import { activeRun, runName } from '../pass/pass.ts';
 import { adviceFor } from './advice.ts';
 import { hostId } from './told.ts';
 
-/** `record` is the host as it is now, to say what still helps. */
+/** `record` is the present host, to select advice that still helps. */
 export function explainEndedRun(
   record: store.HostRecord,
   run: Run,
@@ -45,7 +45,7 @@ export function explainEndedRun(
   });
 }
 
-/** Not where the failure names who it was. */
+/** Not where the failure names the person. */
 function abortText({ abort, error }: Run): string {
   if (abort === undefined || error?.type === FailureType.CANCELLED) return '';
   return `${abort.by} asked for its end${abort.reason === '' ? '' : `: ${abort.reason}`}`;
@@ -75,7 +75,7 @@ function tookText({ startTime, endTime }: Run): string {
   return ` after ${text}`;
 }
 
-/** By its own name and what it does: "look (hold)". */
+/** Its own title and its step: "look (hold)". */
 export function nameOf({ title, name }: RunStep): string {
   return title === '' || title === name ? name : `${title} (${name})`;
 }
@@ -86,14 +86,14 @@ function skipText(step: RunStep): string {
   return `${nameOf(step)} was skipped by ${skip.by}${skip.reason === '' ? '' : `: ${skip.reason}`}`;
 }
 
-/** "power.off: the system shut down by itself, after 12 seconds"; empty: nothing to be said. */
+/** "power.off: the system shut down by itself, after 12 seconds"; empty: no text. */
 function shutdownOf(step: RunStep): string {
   const { shutdown } = step;
   if (shutdown?.duration === undefined) return '';
   return `${nameOf(step)}: ${shutdownText(shutdown)}`;
 }
 
-/** Of an old run nothing is advised: what came after it says more. */
+/** An old run gets no advice: later runs are more relevant. */
 function adviceOn(record: store.HostRecord, run: Run): string[] {
   const { status } = record.host ?? {};
   if (run.outcome === RunOutcome.SUCCEEDED || status === undefined) return [];
@@ -110,7 +110,7 @@ function adviceOn(record: store.HostRecord, run: Run): string[] {
   return adviceFor(failureNameOf(status.lastError.failure?.type ?? 0), record);
 }
 
-/** What the step that ran last has said. */
+/** The last output of the step that ran last. */
 function lastWords({ steps }: Run): string {
   const last = steps.findLast(({ attempt, state }) => attempt > 0 && state !== StepState.PENDING);
   if (last === undefined) return '';

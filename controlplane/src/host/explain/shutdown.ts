@@ -1,4 +1,4 @@
-/** Explains the wait for a system to shut down, and what came of it. Pure. */
+/** Explains the wait for a system's shutdown, and its result. Pure. */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import type { Run, RunStep, store } from '@rackwright/messages';
@@ -6,7 +6,7 @@ import { shutdownUnderWay } from '../operation/shutdown.ts';
 import { type ExplanationDraft, hostId } from './told.ts';
 import { endRun } from './waiting.ts';
 
-/** Until when the run waits for the system, and what follows; none where it does not. */
+/** How long the run waits for the system, and what follows; none without such a wait. */
 export function shutdownCause(
   record: store.HostRecord,
   step: RunStep | undefined,
@@ -18,7 +18,7 @@ export function shutdownCause(
   return [{ text, since: startTime }];
 }
 
-/** Undefined: no run waits so. */
+/** Undefined: no run waits for a shutdown. */
 export function tellShutdown(
   record: store.HostRecord,
   run: Run,

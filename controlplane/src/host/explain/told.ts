@@ -1,9 +1,9 @@
-/** What explanations are made of. Pure. */
+/** The parts of an explanation. Pure. */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import type { store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 
-/** What an explanation says; fields that are unset do not apply. */
+/** The fields of an explanation; an unset field does not apply. */
 export interface ExplanationDraft {
   readonly headline: string;
   readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
@@ -14,7 +14,7 @@ export interface ExplanationDraft {
   readonly unblock?: readonly string[];
 }
 
-/** The host as a command names it; of a record without one, the word to be replaced. */
+/** The host's id for commands; a placeholder for a record without one. */
 export function hostId({ host }: store.HostRecord): string {
   return host === undefined ? 'HOST' : idOf(host.name);
 }

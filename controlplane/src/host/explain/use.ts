@@ -1,6 +1,6 @@
 /**
- * Explains what people have said of a host: holds, its claim, rescue, adoption, someone else's
- * care; and what of it failed beside the goal. Pure.
+ * Explains what people have set on a host: holds, its claim, rescue, adoption, external ownership;
+ * and failures beside the goal. Pure.
  */
 
 import { failureNameOf, HoldScope, HostState, RunKind, type store } from '@rackwright/messages';
@@ -12,7 +12,7 @@ import { runKindName } from '../pass/pass.ts';
 import { adviceFor } from './advice.ts';
 import { type ExplanationDraft, hostId } from './told.ts';
 
-/** A hold that keeps everything new from starting, or a power request from being carried out. */
+/** A hold that prevents new work, or a power request. */
 export function tellHold(record: store.HostRecord): ExplanationDraft | undefined {
   const { holds = [] } = record.host?.status ?? {};
   const work = holds.find(({ scope }) => scope === HoldScope.WORK);
@@ -33,7 +33,7 @@ export function tellHold(record: store.HostRecord): ExplanationDraft | undefined
   };
 }
 
-/** Why the goal leaves a host alone that it could lead further. */
+/** Why the goal leaves a host unchanged that it could lead further. */
 export function tellUse(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status?.state !== HostState.MANAGEABLE || !wantsAvailable(record.host?.spec))
@@ -60,7 +60,7 @@ export function tellUse(record: store.HostRecord): ExplanationDraft | undefined 
   };
 }
 
-/** A host that rests: who cares for it, what runs on it, and what failed beside its goal. */
+/** A host without a run: its owner, its image, and failures beside its goal. */
 export function tellRest(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
@@ -85,7 +85,7 @@ export function tellRest(record: store.HostRecord): ExplanationDraft | undefined
   }
 }
 
-/** What it runs otherwise is not running: our runner is, until a person has done. */
+/** Its image does not run: our runner does, until the person has finished. */
 function tellRescued(record: store.HostRecord, display: string, image: string): ExplanationDraft {
   const id = hostId(record);
   return {
@@ -98,7 +98,9 @@ function tellRescued(record: store.HostRecord, display: string, image: string): 
   };
 }
 
-/** It was inspected for what changed, and that did not mend it: it is not erased before it is. */
+/**
+ * An inspection did not resolve the hardware change: the host is not erased until it is resolved.
+ */
 function tellHardware(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   const fault = status === undefined ? undefined : hardwareFaultOf(status);
@@ -118,7 +120,7 @@ function tellHardware(record: store.HostRecord): ExplanationDraft | undefined {
   };
 }
 
-/** Work that a person asked for beside the goal, and that failed: nobody tries it again. */
+/** Requested work beside the goal that failed: it is not retried automatically. */
 function tellFailedBeside(record: store.HostRecord): ExplanationDraft | undefined {
   const { lastError, faults = [] } = record.host?.status ?? {};
   const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;

@@ -1,7 +1,7 @@
 /**
- * Explains what a run waits for: one cell for everything that it can wait for. Pure.
+ * Explains what a run waits for: one cell for each possible wait. Pure.
  *
- * Invariant: what stands under `unblock` moves the run, or says that nothing is to be done.
+ * Invariant: each line of `unblock` moves the run, or says that there is nothing to do.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Run, RunKind, type store } from '@rackwright/messages';
@@ -17,19 +17,19 @@ import { adviceToAccept, tellFreeze, tellQueue } from './brakes.ts';
 import { personAdvice } from './person.ts';
 import { hostId } from './told.ts';
 
-/** What a run waits for, and what would let it go on. */
+/** What a run waits for, and what would release it. */
 export interface ToldOfWait {
   readonly blocker: string;
   readonly unblock: readonly string[];
-  /** Where more is known than the run's own words. */
+  /** Set where more is known than the run's own text. */
   readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
-  /** Behind a brake nothing is tried when the pause of an earlier attempt ends. */
+  /** While a brake holds it, the end of a retry pause starts nothing. */
   readonly braked?: { readonly nextAttemptTime?: Timestamp };
 }
 
 type Cell = (record: store.HostRecord, run: Run, context: HostContext) => ToldOfWait;
 
-/** Everything that a run of a host can wait for. */
+/** All possible waits of a host's run. */
 export const waitCells: { readonly [W in HostWait]: Cell } = {
   agent: (record, _run, context) => ({
     blocker: 'the agent of the rack',
@@ -95,7 +95,7 @@ export const waitCells: { readonly [W in HostWait]: Cell } = {
   }),
 };
 
-/** What the run waits for; undefined when it moves. */
+/** What the run waits for; undefined when it does not wait. */
 export function tellWaiting(
   record: store.HostRecord,
   run: Run,
@@ -105,17 +105,17 @@ export function tellWaiting(
   if (reason === undefined) return undefined;
   const cell = Object.hasOwn(waitCells, reason) ? waitCells[reason as HostWait] : undefined;
   if (cell !== undefined) return cell(record, run, context);
-  // Another version's, or none that we know: its own words must do.
+  // An unknown wait, such as of another version: only its own text is shown.
   return { blocker: reason, unblock: ['nothing: it is tried again by itself'] };
 }
 
-/** A device that switches power alone cannot choose for the machine. */
+/** A device that only switches power cannot choose the boot source. */
 function ownBootOrder({ host }: store.HostRecord): string[] {
   if (protocolOf(host?.spec?.bmc?.protocol).setsBoot) return [];
   return ['see that its own boot order begins with the network: nothing chooses for it'];
 }
 
-/** Its runner says by itself that it is up; everything else is heard from a person. */
+/** A runner reports itself that it is up; everything else a person has to report. */
 function askPerson(record: store.HostRecord, run: Run): string[] {
   const host = hostId(record);
   const { name = '' } = currentStep(run) ?? {};
@@ -151,25 +151,30 @@ function byItself(record: store.HostRecord, run: Run): string[] {
   return [nothing, ...tryNow(record), ...endRun(record, run)];
 }
 
-/** Not where a retry would say more: that a rescue is over, or that somebody has looked. */
+/**
+ * Not where a retry would mean something else: that a rescue is over, or that a person has looked.
+ */
 function tryNow(record: store.HostRecord): string[] {
   const saysMore = record.host?.status?.inRescue === true || record.lookFirstSince !== undefined;
   return saysMore ? [] : [`or at once: rackwright host retry ${hostId(record)}`];
 }
 
-/** A removal that has begun is not stopped, nor is what is being stopped already. */
+/**
+ * A removal that has begun cannot be stopped, and a run that is being stopped needs no second
+ * request.
+ */
 export function endRun(record: store.HostRecord, { kind, abort }: Run): string[] {
   if (kind === RunKind.DELETE || abort !== undefined) return [];
   return [`or end the run: rackwright host abort ${hostId(record)}`];
 }
 
-/** "registry.example.org", of "registry.example.org/tools/check@sha256:…" */
+/** "registry.example.org", from "registry.example.org/tools/check@sha256:…" */
 function registryOf(run: Run): string {
   const read = readImageName(currentStep(run)?.arguments['image'] ?? '');
   return read.kind === 'ok' ? read.name.registry : 'the registry';
 }
 
-/** Without path and query, which may be secrets. */
+/** Without path and query, which may be secret. */
 function webhookOf(run: Run): string {
   return URL.parse(currentStep(run)?.arguments['url'] ?? '')?.origin ?? 'the receiver';
 }

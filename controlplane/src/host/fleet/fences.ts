@@ -1,12 +1,12 @@
 /**
- * Fences around what a forced removal left (DESIGN §7). Until the agent has confirmed that it
- * forgot the host, a host that is enrolled with one of its addresses is accepted but held.
+ * Fences around the remains of a forced removal (DESIGN §7). Until the agent has confirmed that it
+ * forgot the host, a new host with one of its addresses is accepted but held.
  *
  * Invariants:
- * 1. The record of what was left is written before the host's own goes, and read by whoever enrols
- *    after it has reserved the addresses: of the two, one sees the other.
- * 2. A fence is lifted by the agent's word, or by a person who says that the machine is
- *    disconnected; nothing else.
+ * 1. The record of the remains is written before the host's own is deleted. An enrolment reads it
+ *    after it has reserved the addresses: at least one of the two sees the other.
+ * 2. A fence is lifted only by the agent's confirmation, or by a person who confirms that the
+ *    machine is disconnected.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import {
@@ -28,7 +28,7 @@ import { mayBeSameBmc } from '../bmc/endpoint.ts';
 
 const collection = 'abandonedResources';
 
-/** Uids of the hosts removed by force whose agent may still act on a host with this spec. */
+/** Uids of forcibly removed hosts whose agent may still act on a host with this spec. */
 export async function fencesAround(store: StateStore, spec: HostSpec): Promise<string[]> {
   const { entries } = await answered(store.list(collection));
   return entries
@@ -44,7 +44,7 @@ function fencesOff({ resource, bmc }: wire.AbandonedRecord, spec: HostSpec): boo
   return sameMac || sameBmc;
 }
 
-/** Of the fences around a host, those that still stand. */
+/** The given fences that still exist. */
 export async function fencesPending(
   store: ReadableStore,
   { fences }: wire.HostRecord,
@@ -58,7 +58,7 @@ export async function fencesPending(
 }
 
 /**
- * Changes what stands of an abandoned resource, if `change` changes anything. Undefined when there
+ * Changes the record of an abandoned resource, if `change` changes anything. Undefined when there
  * is none. Throws `aborted` and `unavailable`.
  */
 export async function changeAbandoned(
@@ -75,7 +75,7 @@ export async function changeAbandoned(
   return changed && resource && { resource, revision: changed.revision };
 }
 
-/** Ids of the hosts that `uid` fences off, so that they can be looked at again. */
+/** Ids of the hosts that `uid` fences off, to reconcile them. */
 export async function hostsFencedBy(
   fleetView: Pick<FleetView, 'caughtUp' | 'idsBy'>,
   uid: HostUid,

@@ -1,9 +1,8 @@
 /**
- * The fleet's and the racks' records as this replica saw them last, kept by following the store.
+ * The fleet's and the racks' records as this replica saw them last, from a watch of the store.
  *
- * Must not: be asked where an older answer than the store's would do harm. Whoever orders
- * destructive work reads the rack itself, and agents learn of a freeze by what was read for their
- * lease.
+ * Must not: be used where a stale record would do harm. Code that orders destructive work reads the
+ * rack itself, and agents learn of a freeze from the read for their lease.
  */
 import { type RackId, store as wire } from '@rackwright/messages';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
@@ -13,7 +12,7 @@ import { readShared, sharedRecordOf } from '../../records/index.ts';
 export const fleetKey = 'fleet.fleet';
 const racksPrefix = 'racks';
 
-/** The fleet's record as it stands now; undefined: nothing has been set. */
+/** The fleet's present record; undefined: nothing is set. */
 export async function readFleet(store: StateStore): Promise<wire.FleetRecord | undefined> {
   return (await readShared(store, wire.FleetRecordSchema, fleetKey))?.record;
 }
@@ -23,7 +22,7 @@ export interface FollowedDependencies {
   readonly following: Following;
 }
 
-/** `before` is undefined for what was not known; `after` for what is gone. */
+/** `before` is undefined for a new record; `after` for a deleted one. */
 export interface FollowedListener {
   fleet(before: wire.FleetRecord | undefined, after: wire.FleetRecord | undefined): void;
   rack(
@@ -50,7 +49,7 @@ export class FleetFollower {
     this.#listener = listener;
   }
 
-  /** Reads what there is, then follows the store. */
+  /** Reads the present records, then follows the store. */
   async start(): Promise<void> {
     await Promise.all([this.#followFleet(), this.#followRacks()]);
   }
@@ -100,7 +99,7 @@ export class FleetFollower {
     for (const [rackId, { record }] of this.#racks) if (record) yield [rackId, record];
   }
 
-  /** Takes in what this replica has written itself, before the watch brings it. */
+  /** Records a write of this replica, before the watch reports it. */
   noteFleet(record: wire.FleetRecord | undefined, revision: Revision): void {
     if (revision <= this.#fleet.revision) return;
     const before = this.#fleet.record;
@@ -128,7 +127,7 @@ export class FleetFollower {
   }
 }
 
-/** Undefined: what lies below a rack is not the rack. */
+/** Undefined: a record below a rack is not the rack. */
 function rackIdOfKey(key: string): string | undefined {
   const rackId = key.slice(racksPrefix.length + 1);
   return rackId === '' || rackId.includes('.') ? undefined : rackId;

@@ -1,6 +1,6 @@
 /**
- * Which hosts there are, by uid and by rack, as this replica has read them. Only an index: the
- * store can rebuild it, and whoever needs the record reads it.
+ * The existing hosts, by uid and by rack, as this replica has read them. Only an index: it can be
+ * rebuilt from the store, and code that needs the record reads it.
  */
 import {
   type BmcEndpoint,
@@ -15,15 +15,15 @@ import { idOf, sameMessage } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 import { bootProfileOf } from './boot-profile.ts';
 
-/** What power sync needs of a host. */
+/** The data that power sync needs of a host. */
 export interface IndexedHost {
   readonly hostId: HostId;
   readonly uid: HostUid;
   readonly name: string;
-  /** Undefined while nobody has proved whose BMC it is, and once the host is being forgotten. */
+  /** Undefined while its owner is not proved, and while the host is being forgotten. */
   readonly bmc: BmcEndpoint | undefined;
   readonly identity: BmcIdentity | undefined;
-  /** As observed last. */
+  /** From the last observation. */
   readonly poweredOn: boolean | undefined;
 }
 
@@ -35,7 +35,7 @@ export class HostIndex {
   readonly #bootKeys = new Map<string, string>();
   readonly #bootListeners: ((rackId: RackId) => void)[] = [];
   readonly #looks = new Map<string, IndexedHost>();
-  /** As of which revision each host was taken in last. */
+  /** The last noted revision of each host. */
   readonly #noted = new Map<string, Revision>();
   readonly #looksListeners: ((rackId: RackId) => void)[] = [];
 
@@ -44,7 +44,7 @@ export class HostIndex {
     this.#bootListeners.push(listener);
   }
 
-  /** Calls `listener` with a rack whose agent may have something else to look at. */
+  /** Calls `listener` with a rack whose list of polled hosts may have changed. */
   onLooksChange(listener: (rackId: RackId) => void): void {
     this.#looksListeners.push(listener);
   }
@@ -80,7 +80,7 @@ export class HostIndex {
     return this.#hostIdOfUid.get(uid);
   }
 
-  /** Takes in a host as it was read; at once again, it costs a look. */
+  /** Notes a host that was read; a repeated call costs only a comparison. */
   note(hostId: HostId, record: wire.HostRecord, revision: Revision): void {
     if (this.#noted.get(hostId) === revision) return;
     this.#noted.set(hostId, revision);
@@ -89,7 +89,7 @@ export class HostIndex {
     this.#noteUid(hostId, host?.uid ?? '');
     this.#noteRack(hostId, rackId);
     this.#noteLooks(hostId, rackId, record);
-    // A run that deploys has a number of its own, so that no other one has the same words.
+    // The number of a deploying run is unique, so no two deployments give the same text.
     const netboot = bootsOverNetwork(record) ? `${record.deployedRun} ${host?.status?.image}` : '';
     const boots = [host?.spec?.bootMacs, netboot, bootProfileOf(host)];
     const bootKey = JSON.stringify([host?.uid, rackId, ...boots]);
@@ -98,7 +98,7 @@ export class HostIndex {
     this.#bootChanged(rackId);
   }
 
-  /** There is no such host (any more). */
+  /** The host does not exist (any more). */
   drop(hostId: HostId): void {
     this.#noted.delete(hostId);
     const rackId = this.#rackOf.get(hostId);
@@ -126,7 +126,9 @@ export class HostIndex {
     this.#idsOfRack.set(rackId, ids.add(hostId));
   }
 
-  /** A host made anew under its name is another one: what is said of the old one is not its. */
+  /**
+   * A new host under the same name is a different one: statements about the old one do not apply.
+   */
   #noteUid(hostId: HostId, uid: HostUid): void {
     const before = this.#uidOf.get(hostId);
     if (before === uid) return;

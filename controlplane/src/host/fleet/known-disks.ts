@@ -1,12 +1,12 @@
 /**
- * Which host a disk is attached to, by what agents have said: one key for each trustworthy name of
- * a disk names the host that was known first to have it. Found by the name, never by a scan.
+ * The host to which a disk is attached, by agents' reports: for each reliable name of a disk one
+ * key names the host that was first known to have it. A lookup uses the name, never a scan.
  *
  * Invariants:
- * K1 A name belongs to its holder while the holder's facts list the disk, or a run of the holder
- *    is about to say; then a host that moved it to another says so by its next look.
- * K2 Of two hosts that say they have a disk, the first one holds it, and the second hears of it.
- * K3 Work and reads grow with the disks of one host, never with hosts.
+ * K1 A name belongs to its holder while the holder's facts list the disk, or a run of the holder is
+ *    about to report. When a disk is moved, the old holder's next inspection shows that.
+ * K2 If two hosts report the same disk, the first one keeps it, and the second learns of the first.
+ * K3 Work and reads grow with the disks of one host, never with the number of hosts.
  */
 import { create } from '@bufbuild/protobuf';
 import { type DiskName, deviceIdentity, diskNames } from '@rackwright/erasure';
@@ -26,7 +26,7 @@ import { decideToWrite } from '../erasure/device-plan.ts';
 import type { HostEvent } from '../pass/types.ts';
 import type { Holder } from './reservations.ts';
 
-/** Disks of one host that are looked up. */
+/** The most disks of one host that are looked up. */
 const disksMax = 1_024;
 
 /** By the identity of a disk in results: the other host that is known to have it. */
@@ -35,8 +35,8 @@ export type DisksElsewhere = ReadonlyMap<string, string>;
 const none: DisksElsewhere = new Map();
 
 /**
- * Before an inventory is judged: its disks become this host's, or the host that has them is found.
- * Throws `unavailable`.
+ * Called before an inventory is judged: its disks are registered for this host, or the host that
+ * has them is found. Throws `unavailable`.
  */
 export async function noteDisks(
   writer: RecordWriter,
@@ -56,7 +56,7 @@ export async function noteDisks(
   return elsewhere;
 }
 
-/** After the record has gone, or with it: gives free what the last inventory named. */
+/** After or with the deletion of the record: releases the disks of the last inventory. */
 export async function releaseDisks(
   writer: RecordWriter,
   holder: Holder,
@@ -76,7 +76,7 @@ interface NamedDisk {
   readonly name: DiskName;
 }
 
-/** The host's own disks: what is shared by its nature, as a LUN, is nobody's. */
+/** The host's own disks: shared storage, such as a LUN, belongs to no host. */
 function namesIn(inventory: Inventory): NamedDisk[] {
   return decideToWrite(inventory, undefined).flatMap(({ kind, device }) => {
     if (kind === 'listed') return [];
@@ -84,7 +84,7 @@ function namesIn(inventory: Inventory): NamedDisk[] {
   });
 }
 
-/** Takes a name for a host; answers the other host that has it, and keeps it. */
+/** Takes a name for a host; if another host has it, returns that host. */
 async function hold(
   writer: RecordWriter,
   { name: host, uid }: Holder,
@@ -93,7 +93,7 @@ async function hold(
   const key = keyOf(name);
   const record = create(wire.ReservationSchema, { holder: host, holderUid: uid });
   let by = 'another host';
-  // Whoever loses the key in between is told who has it.
+  // A caller that loses the race for the key learns who has it.
   for (let round = 0; round < roundsMax; round += 1) {
     const kept = await readShared(writer.store, wire.ReservationSchema, key);
     if (kept?.record.holderUid === uid) return undefined;

@@ -1,5 +1,5 @@
 /**
- * What follows the removal of a host's record. A crash in between leaves only stale reservations.
+ * Cleanup after the removal of a host's record. A crash in between leaves only stale reservations.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type HostId, RunPhase, store as wire } from '@rackwright/messages';
@@ -12,8 +12,9 @@ import { releaseDisks } from './known-disks.ts';
 import { release, releaseReservations } from './reservations.ts';
 
 /**
- * Deletes the record. What a person asked for is in it before that, so that the same request
- * answers the same although the host is gone. Undefined when another writer was faster.
+ * Deletes the record. Before that, the person's request is written into it, so that a repeated
+ * request gets the same response although the host is gone. Undefined when another writer was
+ * first.
  */
 export async function removeRecord(
   writer: RecordWriter,
@@ -32,7 +33,7 @@ export async function removeRecord(
   return gone.kind === 'ok' ? gone.revision : undefined;
 }
 
-/** After the record has gone: gives free what it held. */
+/** After the deletion of the record: releases everything that the host held. */
 export async function releaseEverything(
   writer: RecordWriter & { readonly crashPoint: CrashPoint; readonly log: Log },
   hostId: HostId,
@@ -55,7 +56,7 @@ export async function releaseEverything(
   await deleteRecord(writer, key, facts.revision);
 }
 
-/** The key that makes a BMC's identity belong to one host. */
+/** The key that reserves a BMC's identity for one host. */
 export function identityReservation(guid: Uint8Array) {
   const value = identityHex(guid);
   return {

@@ -5,11 +5,11 @@
  * Invariants:
  * 1. Of several hosts that claim a value, at most one has it confirmed and its record written.
  * 2. A reservation is stale when its holder's record is missing, has another uid, or does not show
- *    that the value is, or becomes, its own (its release was lost in a crash, or the change that
- *    it was for); only then may another host take it, by compare-and-set.
- * 3. Who reserves confirms as soon as its record shows that it will have the value: the
- *    confirmation writes each reservation again, so that a rival who judged it stale before loses.
- * 4. Only reservations of one's own uid are released.
+ *    that the value is, or becomes, its own: a crash has then lost the release, or the change. Only
+ *    a stale reservation may be taken by another host, by compare-and-set.
+ * 3. A holder confirms once its record shows that it will have the value. The confirmation writes
+ *    each reservation again, so that a rival that judged it stale before loses.
+ * 4. A host releases only reservations of its own uid.
  */
 import { create } from '@bufbuild/protobuf';
 import { type HostSpec, type HostUid, store as wire } from '@rackwright/messages';
@@ -27,14 +27,14 @@ import {
 import { switchText } from '../bmc/endpoint.ts';
 import { isByHand } from '../bmc/protocols.ts';
 
-/** One value that must be unique, and where the request had it. */
+/** One value that must be unique, and its field in the request. */
 export interface ReservedValue {
   readonly key: string;
-  /** The value as people write it. */
+  /** The value in the form for people. */
   readonly value: string;
   /** Path in Host, e.g. "spec.boot_macs[0]". */
   readonly field: string;
-  /** Whether the holder's record says that the value is, or may become, its own. */
+  /** Whether the holder's record shows that the value is, or may become, its own. */
   readonly belongsTo: (record: wire.HostRecord) => boolean;
 }
 
@@ -45,9 +45,9 @@ export interface Holder {
 }
 
 export type ReserveOutcome =
-  /** All are held; `added` were not held by this holder before. */
+  /** All are held; this holder did not have `added` before. */
   | { readonly kind: 'held'; readonly added: readonly ReservedValue[] }
-  /** Nothing that was added is left. `taken` names every value that others hold. */
+  /** All added reservations were undone. `taken` names every value that other hosts hold. */
   | {
       readonly kind: 'taken';
       readonly taken: readonly { readonly value: ReservedValue; readonly by: string }[];
@@ -91,7 +91,7 @@ export async function reserve(
   return { kind: 'taken', taken };
 }
 
-/** Invariant 3: true when every value is held, and nobody can take it any more. */
+/** Invariant 3: true when every value is held, and no other host can take it. */
 export async function confirm(
   writer: RecordWriter,
   holder: Holder,
@@ -119,7 +119,7 @@ export async function holdsReservations(
   return true;
 }
 
-/** Whether `reserve` would find every value free, stale, or held already. Writes nothing. */
+/** Whether `reserve` would find every value free, stale, or already held. Writes nothing. */
 export async function couldReserve(
   store: ReadableStore,
   uid: HostUid,
@@ -142,7 +142,10 @@ export async function release(
   await releaseUnnamed(writer, holder, values, async () => undefined);
 }
 
-/** Of `values`, those that the holder's record does not name; it is read after the reservations. */
+/**
+ * Releases those of `values` that the holder's record does not name; the record is read after the
+ * reservations.
+ */
 export async function releaseUnnamed(
   writer: RecordWriter,
   holder: Holder,
@@ -155,12 +158,12 @@ export async function releaseUnnamed(
     const kept = found[index];
     if (kept?.record.holderUid !== holder.uid) continue;
     if (record?.host?.uid === holder.uid && belongsTo(record)) continue;
-    // A conflict: it was confirmed (3), or has passed to somebody else, meanwhile.
+    // A conflict: in the meantime it was confirmed (3), or another host took it.
     await deleteRecord(writer, key, kept.revision);
   }
 }
 
-/** Releases all that a host's record holds; for the end of its deletion. */
+/** Releases all reservations of a host's record; for the end of its deletion. */
 export async function releaseReservations(
   writer: RecordWriter,
   record: wire.HostRecord,
@@ -175,7 +178,7 @@ type One =
   | { readonly kind: 'had' }
   | { readonly kind: 'taken'; readonly by: string };
 
-/** Rounds of losing the same key to somebody else before that somebody is named. */
+/** After this many lost races for the same key, the winner is reported as its holder. */
 const roundsMax = 5;
 
 async function reserveOne(

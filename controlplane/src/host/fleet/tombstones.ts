@@ -1,11 +1,12 @@
 /**
- * What a forced removal writes before the host's record goes, and takes away once the agent has
- * confirmed that it forgot the host (DESIGN §3, §7).
+ * The records that a forced removal writes before the host's record is deleted, and removes once
+ * the agent has confirmed that it forgot the host (DESIGN §3, §7).
  *
  * Invariants:
- * 1. First what was left behind, then the tombstone, then the host's record goes: a crash in
+ * 1. The order is: record of the remains, tombstone, deletion of the host's record. A crash in
  *    between leaves the host, and its removal begins again under the same names.
- * 2. First the fence is lifted, then the tombstone goes: a crash in between asks the agent again.
+ * 2. The fence is lifted before the tombstone is removed: after a crash in between, the agent is
+ *    asked again.
  */
 import { create } from '@bufbuild/protobuf';
 import { type HostUid, type RackId, store as wire } from '@rackwright/messages';
@@ -18,10 +19,10 @@ import { rackIdOf } from './host-index.ts';
 
 type Writing = RecordWriter & { readonly crashPoint: CrashPoint };
 
-/** Compare-and-sets on one rack that may be lost in a row: many hosts may go at once. */
+/** The most lost compare-and-sets on one rack in a row: many hosts may be removed at once. */
 const roundsMax = 64;
 
-/** Writes what was left of the host; a removal before a crash may have done so already. */
+/** Writes the record of the remains; an interrupted removal may have done so already. */
 export async function writeAbandoned(
   deps: Writing,
   { resource, bmc }: Extract<HostEffect, { kind: 'abandon' }>,
@@ -44,15 +45,16 @@ export async function writeTombstone(deps: Writing, record: wire.HostRecord): Pr
 }
 
 /**
- * The rack's agent has forgotten the host. Whether that changed anything: a removal that crashed
- * before its tombstone, and was ended by the agent's word, has left a fence without one.
+ * The rack's agent has forgotten the host. Returns whether that changed anything: a removal that
+ * crashed before its tombstone, and was ended by the agent's confirmation, has left a fence without
+ * a tombstone.
  */
 export async function takeTombstone(deps: Writing, rackId: RackId, uid: HostUid): Promise<boolean> {
   const kept = await readRecord(deps.store, wire.RackRecordSchema, storeKey('racks', rackId));
   const hasTombstone = kept?.record.tombstones.includes(uid) === true;
   let lifted = false;
   await changeAbandoned(deps, uid, (resource) => {
-    // Only the agent of the host's own rack can act on it no more.
+    // Only the confirmation of the agent of the host's own rack counts.
     lifted = resource.fencePending && (hasTombstone || resource.rack === `racks/${rackId}`);
     if (lifted) resource.fencePending = false;
     return lifted;
@@ -65,7 +67,7 @@ export async function takeTombstone(deps: Writing, rackId: RackId, uid: HostUid)
   return true;
 }
 
-/** A rack that is gone has no agent that could act on anything. */
+/** A deleted rack has no agent that could act. */
 async function changeRack(
   deps: Writing,
   rackId: RackId,

@@ -1,7 +1,7 @@
 /**
- * How long runs and their steps usually take: the median of the last ones that succeeded, on the
- * host itself or, where it has none, on the hosts of its rack. Read from the finished runs that are
- * kept; what is remembered here can be read again.
+ * The usual durations of runs and their steps: the median of the last successful ones, on the host
+ * itself or, without any, on the hosts of its rack. The source is the stored finished runs; the
+ * cache here can be read again.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -21,13 +21,13 @@ import { runKindName } from '../pass/pass.ts';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import type { HostIndex } from './host-index.ts';
 
-/** Successes that a median is taken of. */
+/** The most successes for one median. */
 const samplesMax = 10;
-/** Hosts of the rack that are looked at. */
+/** The most hosts of the rack that are read. */
 const peersMax = 32;
-/** How long what was read is believed. */
+/** How long a cached value is used. */
 const freshMs = 60_000;
-/** Hosts whose runs are remembered at once. */
+/** The most hosts in the cache. */
 const hostsMax = 1_000;
 
 /** Milliseconds; undefined: no such run or step has succeeded yet. */
@@ -36,7 +36,7 @@ export interface UsualTimes {
   stepMs(run: RunLike, step: StepLike): number | undefined;
 }
 
-/** What decides which runs are of one kind. */
+/** The fields that decide which runs are comparable. */
 export type RunLike = Pick<Run, 'kind' | 'manual' | 'workflowRun'> & {
   readonly steps: readonly (Pick<RunStep, 'name' | 'arguments'> & {
     readonly state?: StepState;
@@ -45,13 +45,13 @@ export type RunLike = Pick<Run, 'kind' | 'manual' | 'workflowRun'> & {
 
 type StepLike = Pick<RunStep, 'name' | 'title'>;
 
-/** Where nothing is known. */
+/** Without any data. */
 export const noUsualTimes: UsualTimes = { runMs: () => undefined, stepMs: () => undefined };
 
-/** Durations by what they are of, newest first. */
+/** Durations by key, newest first. */
 type Samples = ReadonlyMap<string, readonly number[]>;
 
-/** Reads and remembers them. */
+/** Reads and caches the durations. */
 export class UsualDurations {
   readonly #store: StateStore;
   readonly #clock: Clock;
@@ -64,7 +64,7 @@ export class UsualDurations {
     this.#index = index;
   }
 
-  /** Those of one host. Throws `unavailable`. */
+  /** The durations of one host. Throws `unavailable`. */
   async of(hostId: HostId): Promise<UsualTimes> {
     const own = await this.#samplesOf(hostId);
     const peers = this.#index
@@ -99,7 +99,7 @@ export class UsualDurations {
   }
 }
 
-/** Durations of what has succeeded in these runs, the newest of each first; exported for tests. */
+/** Durations of the successful runs and steps, the newest of each first; exported for tests. */
 export function samplesOf(runs: readonly Run[]): Samples {
   const samples = new Map<string, number[]>();
   const add = (key: string, start: Timestamp | undefined, end: Timestamp | undefined) => {
@@ -119,8 +119,8 @@ export function samplesOf(runs: readonly Run[]): Samples {
 }
 
 /**
- * Runs of one kind take alike; of lists that people write, those with the same steps do. A clean
- * that works in the boot of its inspection takes a boot less than others.
+ * Runs of one kind take similar times; for lists that people write, those with the same steps do. A
+ * clean that uses the boot of its inspection saves one boot.
  */
 function keyOfRun(run: RunLike): string {
   const list = run.manual ? run.steps.map(stepText).join(' ') : '';
@@ -129,12 +129,12 @@ function keyOfRun(run: RunLike): string {
   return `${runKindName(run.kind)}/${templateOf(run)}/${list}${isBooted ? '/booted' : ''}`;
 }
 
-/** A step of a template is told by its own name there, any other by its name. */
+/** A step of a template is identified by its own title, any other by its name. */
 function keyOfStep(run: RunLike, { name, title }: StepLike): string {
   return title === '' ? `/${name}` : `${templateOf(run)}/${title}/${name}`;
 }
 
-/** How long a pause is stands in its arguments. */
+/** The duration of a pause is in its arguments. */
 function stepText({ name, arguments: given }: RunLike['steps'][number]): string {
   return name === engineSteps.wait ? `wait=${given['seconds']}` : name;
 }

@@ -1,6 +1,6 @@
 /**
- * The runs of a deletion, one after the other, each as if the one before had succeeded: on a copy
- * of the record, by the functions that delete hosts. Pure.
+ * Predicts the runs of a deletion, one after the other, each as if the one before had succeeded: on
+ * a copy of the record, by the functions that delete hosts. Pure.
  */
 import {
   type HostSpec,
@@ -29,7 +29,7 @@ interface ForeseenDeletion {
   readonly notes: readonly string[];
 }
 
-/** Changes `pass`, which is a copy that nobody keeps. */
+/** Changes `pass`, which is a temporary copy. */
 export function foreseeDeletion(
   pass: Pass,
   request: Extract<HostRequest, { kind: 'delete' }>,
@@ -50,7 +50,7 @@ export function foreseeDeletion(
   return { steps, stages, notes: [...leftNotes(pass), ...fenceNotes(pass)] };
 }
 
-/** Whoever keeps the host from its deletion refuses it now; the plan is of the time after that. */
+/** A hold that prevents the deletion refuses it now; the plan is for the time after that. */
 function endWhatIs({ status, record }: Pass): void {
   delete status.run;
   delete status.claim;
@@ -58,7 +58,7 @@ function endWhatIs({ status, record }: Pass): void {
   status.holds = [];
 }
 
-/** What the run leaves when every step of it succeeds. */
+/** The result of the run when every step of it succeeds. */
 function succeed(pass: Pass, run: Run): void {
   for (const step of run.steps) {
     step.state = StepState.SUCCEEDED;
@@ -86,7 +86,7 @@ function stageText({ kind, steps }: Run, image: string): string {
   return `${runKindName(kind)}: ${(said[kind] ?? []).join(', ').replace(', and', ' and')}`;
 }
 
-/** What stays as it is, or may. */
+/** What stays unchanged, or may. */
 function leftNotes(pass: Pass): string[] {
   const { record, spec, status } = pass;
   if (isForced(pass)) return record.leftBehind.map((line) => `left behind: ${line}`);

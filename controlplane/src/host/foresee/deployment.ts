@@ -1,4 +1,4 @@
-/** Which disk a deployment would write over, and which it leaves, by the last inventory. Pure. */
+/** Which disk a deployment would overwrite, and which it leaves, by the last inventory. Pure. */
 
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import type { ScopeDecision } from '@rackwright/erasure';
@@ -6,14 +6,14 @@ import { type DeploySpec, type RootDiskHints, writeImageStep } from '@rackwright
 
 type Device = ScopeDecision['device'];
 
-/** What is known beforehand of the disk that the image comes onto. */
+/** What is known in advance of the image's disk. */
 export type RootForesight =
   | { readonly kind: 'disk'; readonly device: Device }
-  /** The runner finds it by what no inventory has. */
+  /** The runner selects it by a property that inventories lack. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'none'; readonly problem: string };
 
-/** The disk, by the very function by which the runner chooses it. */
+/** Selects the disk with the same function as the runner. */
 export function foreseeRoot(
   decisions: readonly ScopeDecision[],
   hints: RootDiskHints | undefined,
@@ -24,14 +24,14 @@ export function foreseeRoot(
   return chosen.kind === 'disk' ? chosen : { kind: 'none', problem: chosen.message };
 }
 
-/** How a fate begins that loses what is on the disk to an image. */
+/** The prefix of the fate of a disk whose data an image overwrites. */
 const writtenOver = 'written over by ';
 
 export function isWrittenOver({ fate }: { readonly fate: string }): boolean {
   return fate.startsWith(writtenOver);
 }
 
-/** What becomes of one disk that is the host's own. */
+/** The fate of one of the host's own disks. */
 export function fateOf(
   device: Device,
   root: RootForesight,
@@ -43,14 +43,14 @@ export function fateOf(
     case 'unknown':
       return `may be written by ${writeImageStep}`;
     case 'none':
-      // No word of "kept": who asks again with the same may find it chosen.
+      // Not "kept": a later plan with the same request may select this disk.
       return 'not known: no disk is chosen, and the run would fail';
     case 'disk':
       return root.device === device ? `${writtenOver}${writeImageStep}` : 'kept';
   }
 }
 
-/** Why the run would fail by what is known of the disks; undefined: nothing is. */
+/** Why the run would fail, by the known disks; undefined: no reason is known. */
 export function problemOfRoot(
   root: RootForesight,
   deploy: DeploySpec | undefined,

@@ -1,4 +1,4 @@
-/** Which devices a run would meet, what it does to each, and what is lost by that. Pure. */
+/** The devices that a run would find, its effect on each, and the lost data. Pure. */
 
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
@@ -51,7 +51,7 @@ const methodNames: Readonly<Record<ErasureMethod, string>> = {
   ataEnhancedErase: 'ATA secure erase, enhanced',
 };
 
-/** How a fate begins that loses what is on the device. */
+/** The prefix of a fate that loses the data on the device. */
 const erases = 'erase: ';
 
 /** Whether a plan has the device erased. */
@@ -67,7 +67,7 @@ export function isLeftAlone({ fate }: PlannedDevice): boolean {
   return fate.startsWith(leftAlone);
 }
 
-/** Whether it stays as it is for certain: not one of several of which one will be written. */
+/** Whether it certainly stays unchanged: not one of several candidates for a write. */
 export function staysAsItIs(device: PlannedDevice): boolean {
   const { fate } = device;
   return fate === 'kept' || fate.startsWith('kept: ') || isLeftAlone(device);
@@ -108,19 +108,19 @@ export function foreseeDevices(
   });
 }
 
-/** One reading of a device: how, and how often so many places are read. */
+/** One reading of a device: its kind, and how often that many locations are read. */
 interface Reading {
   readonly verification: Verification;
   readonly method: ErasureMethod;
-  /** Those behind the first read the places of the erasure and as many new ones. */
+  /** Later readings read the locations of the erasure and as many new ones. */
   readonly when: 'first' | 'afterDelay' | 'afterPowerCycle';
-  /** Waited for before it, milliseconds. */
+  /** The pause before it, milliseconds. */
   readonly delayMs: number;
 }
 
 type ReadBack = MessageInitShape<typeof PlannedDeviceSchema>;
 
-/** How a run reads each device: after its erasure, and after a power cycle before or behind it. */
+/** How a run reads each device: after its erasure, and after a power cycle before or after it. */
 function readingsOf(pass: Pass, steps: readonly RunStep[]): (decision: ScopeDecision) => ReadBack {
   const policy = verificationPolicy(pass.spec, pass.context.fleet);
   const erased = steps.findLastIndex(({ name }) => isErasure(name));
@@ -152,10 +152,10 @@ function readingsOf(pass: Pass, steps: readonly RunStep[]): (decision: ScopeDeci
   };
 }
 
-/** A disk may be said to be so slow that its time fits no duration (google.protobuf.Duration). */
+/** A disk may be reported as so slow that its time exceeds any google.protobuf.Duration. */
 const longestSeconds = 315_576_000_000;
 
-/** How a device is read, what that costs in all, and what the first reading can miss. */
+/** How a device is read, the total cost, and what the first reading can miss. */
 function readBack(
   known: KnownSpeeds,
   device: DeviceFacts,
@@ -228,7 +228,7 @@ function fateBeside(steps: readonly RunStep[]): string {
   return writers.length === 0 ? 'kept' : `${mayWrite}${[...new Set(writers)].join(', ')}`;
 }
 
-/** Whether data may be lost by it that no erasure names. */
+/** Whether it may lose data that no erasure names. */
 function mayDestroy({ destructive, name, state }: RunStep): boolean {
   return destructive && state !== StepState.SKIPPED && !isErasure(name);
 }
@@ -237,11 +237,11 @@ function stepTitle({ title, name }: RunStep): string {
   return title === '' ? name : `${title} (${name})`;
 }
 
-/** What is lost, one line each. */
+/** The lost data, one line each. */
 export function lossOf(devices: readonly PlannedDevice[], steps: readonly RunStep[]): string[] {
   const isLost = (device: PlannedDevice) => isErased(device) || isWrittenOver(device);
   const lost = devices.filter(isLost).map((device) => `${deviceText(device)}: ${lostBy(device)}`);
-  // Which disk an image comes onto is mostly known; then its line says more.
+  // The image's disk is usually known; then the disk's line has more details.
   const isTold = (step: RunStep) => step.name === writeImageStep && devices.some(isWrittenOver);
   const unseen = devices.length === 0 && steps.some(({ name }) => isErasure(name));
   return [

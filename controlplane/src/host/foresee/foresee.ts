@@ -1,13 +1,13 @@
 /**
- * What a request would do if it were accepted now: the steps as the engine would take them, the
- * devices and what becomes of them. Pure.
+ * What a request would do if it were accepted now: the steps as the engine would take them, and the
+ * devices with their fates. Pure.
  *
  * Invariants:
- * F1 Steps are made by the functions that start runs, on a copy of the record: nobody lists them a
- *    second time.
- * F2 Nothing of the copy is kept, and nothing is sent.
- * F3 Whether the request would be refused by where the host stands is not looked at here: also a
- *    refused one has its steps.
+ * F1 The steps come from the functions that start runs, on a copy of the record: there is no second
+ *    list of them.
+ * F2 Nothing of the copy is stored, and nothing is sent.
+ * F3 A refusal because of the host's state is not considered here: a refused request has steps,
+ *    too.
  */
 import { type PlannedDevice, RunKind, type RunStep } from '@rackwright/messages';
 import { kindOfDeployment, takeDeployment } from '../deployment/take-deployment.ts';
@@ -29,16 +29,16 @@ export type PlannableRequest =
 export interface Foresight {
   readonly kind: RunKind;
   readonly steps: readonly RunStep[];
-  /** Of a deletion: the runs up to the removal, in order. */
+  /** For a deletion: the runs up to the removal, in order. */
   readonly stages: readonly string[];
   readonly devices: readonly PlannedDevice[];
-  /** What is lost, one line each. */
+  /** The lost data, one line each. */
   readonly dataLoss: readonly string[];
-  /** What to know beside that; true now, and no part of what the run follows from. */
+  /** Further information; true now, and no part of the plan's basis. */
   readonly notes: readonly string[];
 }
 
-/** Looks ahead; a request that says something wrong has no future. */
+/** Predicts the request; an invalid request has no prediction. */
 export function foresee(
   { record, context }: Pick<Pass, 'record' | 'context'>,
   request: PlannableRequest,
@@ -72,7 +72,7 @@ function startFor(pass: Pass, request: Exclude<PlannableRequest, { kind: 'delete
   return run;
 }
 
-/** Who asks for runs that are only looked at. */
+/** The requester of predicted runs. */
 const planner = 'plan';
 
 function told(

@@ -1,4 +1,4 @@
-/** What to know of a run before it is started, beside its steps and devices. Pure. */
+/** Information about a run before its start, besides its steps and devices. Pure. */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { namesOfNone } from '@rackwright/disk-image';
@@ -10,7 +10,7 @@ import type { Pass } from '../pass/pass.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { foreseeRoot, problemOfRoot } from './deployment.ts';
 
-/** True at the time of looking; nothing here is part of what the run follows from. */
+/** True at the time of the plan; no part of the plan's basis. */
 export function notesOn(pass: Pass, kind: RunKind, steps: readonly RunStep[]): string[] {
   const inBand = steps.some(({ name }) => name === engineSteps.awaitRunner);
   return [

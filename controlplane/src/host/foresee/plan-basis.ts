@@ -1,11 +1,12 @@
 /**
- * What a plan follows from, and its hash: the same plan of the same host has the same hash, at
- * whichever replica and however often it is made. Pure.
+ * The basis of a plan, and its hash: the same plan of the same host has the same hash, on every
+ * replica and at every time. Pure.
  *
  * Invariants:
- * P1 Nothing that changes by itself is in it: no times, no sessions, no kernel names of disks, no
- *    order in which the machine listed its parts.
- * P2 Nothing that the run does not follow from is in it: a plan is refused only for a reason.
+ * P1 The basis contains nothing that changes by itself: no times, no sessions, no kernel names of
+ *    disks, and not the order in which the machine listed its parts.
+ * P2 The basis contains nothing that the run does not depend on: a plan is refused only for a
+ *    reason.
  */
 import { createHash } from 'node:crypto';
 import { clone, create, type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf';
@@ -26,13 +27,13 @@ import type { Pass } from '../pass/pass.ts';
 import { isLeftAlone } from './devices.ts';
 import type { Foresight } from './foresee.ts';
 
-/** A plan as it stands now: what it says, and what it follows from. Names and times are unset. */
+/** A plan for the present state: its content and its basis. Names and times are unset. */
 export interface DraftPlan {
   readonly plan: Plan;
   readonly basis: store.PlanBasis;
 }
 
-/** Draws a plan up and hashes it. */
+/** Makes a plan and its hash. */
 export function draftPlan(
   pass: Pick<Pass, 'host' | 'status' | 'spec' | 'context'>,
   request: PlanRunRequest | undefined,
@@ -48,7 +49,7 @@ export function draftPlan(
     ...(inventory === undefined ? {} : { inventory: stable(inventory) }),
     templateDigest,
     state: status.state,
-    // Whether its power is kept, and what its labels say, shows in steps and stages.
+    // The effects of its power policy and its labels show in steps and stages.
     spec: clone(
       HostSpecSchema,
       create(HostSpecSchema, {
@@ -91,14 +92,14 @@ function plannedStep(step: RunStep) {
   });
 }
 
-/** What comes and goes without being the host's: never touched by any run. */
+/** Devices that come and go and do not belong to the host: no run touches them. */
 const passing: ReadonlySet<Transport> = new Set([
   Transport.OPTICAL,
   Transport.KERNEL,
   Transport.VIRTUAL_MEDIA,
 ]);
 
-/** The inventory without what differs from one look to the next (P1). */
+/** The inventory without the values that differ between inspections (P1). */
 export function stable(inventory: Inventory): Inventory {
   const kept = clone(InventorySchema, inventory);
   delete kept.collectedAt;
@@ -119,8 +120,8 @@ export function stable(inventory: Inventory): Inventory {
 }
 
 /**
- * What a kernel calls its memory is a few parts in a hundred less than what is installed, and not
- * the same at each boot: rounded up to an eighth of the next power of two, it is.
+ * The kernel reports a few percent less memory than is installed, and a different amount at each
+ * boot. Rounding up to an eighth of the next power of two gives a stable value.
  */
 function installedMemory(bytes: bigint): bigint {
   let power = 8n;
@@ -129,7 +130,7 @@ function installedMemory(bytes: bigint): bigint {
   return ((bytes + eighth - 1n) / eighth) * eighth;
 }
 
-/** What is on a disk, and who uses it in the runner, is not what the disk is. */
+/** The content of a disk, and its users in the runner, do not identify the disk. */
 function forgetNames(device: StorageDevice): void {
   device.device = '';
   device.holders = [];
@@ -142,7 +143,7 @@ function byText<T>(textOf: (each: T) => string) {
   return (a: T, b: T) => (textOf(a) < textOf(b) ? -1 : textOf(a) > textOf(b) ? 1 : 0);
 }
 
-/** SHA-256, lower-case hex, over what the plan says and follows from. */
+/** SHA-256, lower-case hex, over the plan's content and basis. */
 function hashOf({ plan, basis }: DraftPlan): string {
   const { kind, steps, devices, stages } = plan;
   const text = canonical({
@@ -162,7 +163,7 @@ function jsonOf<D extends DescMessage>(schema: D, message: MessageShape<D>): unk
   return toJson(schema, message);
 }
 
-/** JSON with the keys of every object in order, for maps have none of their own. */
+/** JSON with the keys of every object sorted, because maps have no order. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, each: unknown) =>
     typeof each === 'object' && each !== null && !Array.isArray(each)

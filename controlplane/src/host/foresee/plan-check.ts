@@ -1,6 +1,6 @@
 /**
- * Starts exactly what a plan says, or nothing: what a request with a plan would do is computed anew
- * in the very pass that would start it, from what that pass is decided by. Pure.
+ * Starts exactly what a plan says, or nothing. The plan of the request is computed again in the
+ * same pass that would start it, from the same data. Pure.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { applyVolumesStep, isErasure, RunKind, store } from '@rackwright/messages';
@@ -13,7 +13,7 @@ import { foresee, type PlannableRequest } from './foresee.ts';
 import { type DraftPlan, draftPlan } from './plan-basis.ts';
 import { differences } from './plan-difference.ts';
 
-/** Draws up the plan of a request as it would be now, or says what is wrong with the request. */
+/** The plan of a request in the present state, or the errors of the request. */
 export function planNow(
   pass: Pass,
   request: PlannableRequest,
@@ -24,7 +24,7 @@ export function planNow(
   return draftPlan(pass, asked, templateDigestOf(request), foresight);
 }
 
-/** Of a workflow: the template whose steps the request brings. */
+/** For a workflow: the template of the request's steps. */
 function templateDigestOf(request: PlannableRequest): string {
   return request.kind === 'workflow' ? request.templateDigest : '';
 }
@@ -46,7 +46,7 @@ export function refusalOfPlan(pass: Pass, request: HostRequest): Refusal | undef
   return request.kind === 'delete' ? refusalWhileErased(pass, kept) : undefined;
 }
 
-/** What a deletion that stands is erasing already is bound by no plan that comes after it. */
+/** A later plan does not bind a deletion that is already erasing. */
 function refusalWhileErased(pass: Pass, kept: store.PlanRecord): Refusal | undefined {
   const { status, record, host } = pass;
   const run = activeRun(status);
@@ -68,7 +68,7 @@ export function planChangedText(kept: store.PlanRecord, now: DraftPlan): string 
   return `the plan does not hold any more: ${differences(kept, now).join('; ')}; plan again`;
 }
 
-/** The run that has just been started remembers its plan, and what it may erase. */
+/** The newly started run records its plan, and what it may erase. */
 export function notePlan(pass: Pass, request: HostRequest, by: Requester): void {
   const { plan: kept, planReason = '' } = request;
   const run = activeRun(pass.status);
@@ -77,7 +77,7 @@ export function notePlan(pass: Pass, request: HostRequest, by: Requester): void 
   const why = planReason === '' ? '' : `: ${planReason}`;
   causedBy(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
   const erasure = plannedErasure(kept);
-  // Its clean comes later, perhaps after a release.
+  // Its clean comes later, possibly after a release.
   if (kind === RunKind.DELETE) {
     if (erasure === undefined) delete pass.record.plannedDeletion;
     else pass.record.plannedDeletion = erasure;
@@ -87,14 +87,14 @@ export function notePlan(pass: Pass, request: HostRequest, by: Requester): void 
   if (kind === RunKind.CLEAN && erasure !== undefined) pass.record.plannedErasure = erasure;
 }
 
-/** Digits of a hash that tell plans apart for people. */
+/** Digits of a hash in texts for people. */
 const hashShown = 12;
 
-/** Undefined where nothing is erased, or the plan could not name what. */
+/** Undefined where nothing is erased, or the plan could not name the devices. */
 function plannedErasure({ plan, basis }: store.PlanRecord): store.PlannedErasure | undefined {
   const { steps = [], devices = [] } = plan ?? {};
   const erases = steps.some(({ step }) => isErasure(step));
-  // Which disks there are once volumes are made, nobody knows before.
+  // The disks after the creation of volumes are not known in advance.
   const isOpen = steps.some(({ step }) => step === applyVolumesStep);
   if (!erases || isOpen || basis?.inventory === undefined) return undefined;
   const erased = devices.filter(isErased).map(({ serial, wwn }) => serial || wwn);

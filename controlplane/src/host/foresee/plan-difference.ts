@@ -1,4 +1,4 @@
-/** Why a plan does not hold any more, in words: each line one thing that has changed. Pure. */
+/** Why a plan is no longer valid, in words: each line names one change. Pure. */
 import { type DescMessage, equals, type MessageShape } from '@bufbuild/protobuf';
 import { sizeText } from '@rackwright/disk-image/size';
 import { storageSignsOf } from '@rackwright/erasure';
@@ -23,10 +23,10 @@ import { stateName } from '../pass/display.ts';
 import { deviceText } from './devices.ts';
 import type { DraftPlan } from './plan-basis.ts';
 
-/** Differences that are told; the rest is counted. */
+/** The most differences that are named; the rest is counted. */
 const linesMax = 20;
 
-/** What differs between a plan that was kept and the plan as it would be made now. */
+/** The differences between a stored plan and the plan for the present state. */
 export function differences(kept: store.PlanRecord, now: DraftPlan): string[] {
   const lines = [
     ...basisDifferences(kept.basis, now.basis),
@@ -174,7 +174,7 @@ function stepDifferences(before: readonly PlannedStep[], now: readonly PlannedSt
   ];
 }
 
-/** Steps that differ in nothing that is shown: which of their arguments have other values. */
+/** Steps without a visible difference: names the arguments whose values differ. */
 function hiddenDifferences(
   gone: readonly PlannedStep[],
   come: readonly PlannedStep[],
@@ -193,7 +193,7 @@ function texts(steps: readonly PlannedStep[]): string[] {
   return steps.map(stepText);
 }
 
-/** Everything that `stepText` tells of, whole: to be compared, never to be shown. */
+/** The complete content behind `stepText`: only for comparison, never shown. */
 function wholeStep({ step, title, arguments: given, condition }: PlannedStep): string {
   const pairs = Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([step, title, pairs, condition]);
@@ -207,7 +207,7 @@ function stepText({ step, title, arguments: given, condition }: PlannedStep): st
   return parts.length === 0 ? name : `${name} (${parts.join(', ')})`;
 }
 
-/** Characters of an argument that a line shows. */
+/** The most characters of an argument in a line. */
 const valueMax = 60;
 
 function isSame<D extends DescMessage>(

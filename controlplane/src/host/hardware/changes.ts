@@ -1,8 +1,8 @@
 /**
- * What changed of a host's hardware between two inventories. Pure.
+ * Changes of a host's hardware between two inventories. Pure.
  *
- * H1 What one of them cannot know is no change: an older runner lists no memory modules, and who is
- *    at a cable is known only after listening for long enough.
+ * H1 A value that one of them cannot know is no change: an older runner lists no memory modules,
+ *    and a cable's neighbor is known only after a long enough listen.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { deviceIdentity } from '@rackwright/erasure';
@@ -20,7 +20,7 @@ export type PartChange = Required<
   Omit<MessageInitShape<typeof PartChangeSchema>, '$typeName' | '$unknown'>
 >;
 
-/** Of each kind what went, then what came, then what became another. */
+/** For each kind: removed parts, then added ones, then changed ones. */
 export function partChanges(before: Inventory, now: Inventory): PartChange[] {
   return [
     ...comeAndGone(PartKind.DRIVE, disksOf(before), disksOf(now)),
@@ -51,7 +51,7 @@ const kindWords: Readonly<Record<PartKind, string>> = {
   [PartKind.NEIGHBOR]: 'interface',
 };
 
-/** What each part is known by, and what is said of it: never empty of one that is there. */
+/** The key of each part, and its description: never empty for a present part. */
 type Parts = ReadonlyMap<string, string>;
 
 function comeAndGone(kind: PartKind, before: Parts, now: Parts): PartChange[] {
@@ -63,7 +63,7 @@ function comeAndGone(kind: PartKind, before: Parts, now: Parts): PartChange[] {
   ];
 }
 
-/** Of parts that both know. */
+/** Changes of parts in both inventories. */
 function changed(kind: PartKind, before: Parts, now: Parts): PartChange[] {
   return [...now].flatMap(([part, after]) => {
     const earlier = before.get(part);
@@ -87,13 +87,13 @@ function interfacesOf({ interfaces }: Inventory): Parts {
 }
 
 function memoryChanges(before: Inventory, now: Inventory): PartChange[] {
-  // H1: a machine without any memory inspects nothing.
+  // H1: a list without memory modules means that the runner does not report them.
   if (before.memoryModules.length === 0 || now.memoryModules.length === 0) return [];
   const partsOf = (modules: readonly MemoryModule[]) => new Map(modules.map(moduleEntry));
   return comeAndGone(PartKind.MEMORY, partsOf(before.memoryModules), partsOf(now.memoryModules));
 }
 
-/** Serial numbers of modules are not always unique, nor always there; a slot holds one. */
+/** Serial numbers of modules are not always unique or present; a slot holds one module. */
 function moduleEntry({ slot, serial, sizeBytes }: MemoryModule): [string, string] {
   const part = [serial, slot].filter((each) => each !== '').join(' in ');
   return [part, `${Number(sizeBytes >> 20n)} MiB`];

@@ -1,11 +1,11 @@
 /**
  * The hardware of a host as its runner and its BMC list it, side by side. Pure. A difference is
- * information: nothing is decided by it. Whether a drive is a gap decides `erasure/gaps.ts`.
+ * information and decides nothing. Whether a drive is a gap is decided in `erasure/gaps.ts`.
  *
- * C1 Each part that a side lists stands in exactly one row.
- * C2 "Only one side has it" is said only where the other side's list is there and complete.
- * C3 Two serial numbers that both say something and differ are two parts, whatever else is equal,
- *    unless both sides name the same slot: then they differ.
+ * C1 Each part of a side is in exactly one row.
+ * C2 "Only one side has it" is reported only where the other side's list is present and complete.
+ * C3 Two non-empty serial numbers that differ mean two parts, even if all else is equal. Only when
+ *    both sides name the same slot do they mean one part with a difference.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -32,14 +32,14 @@ import {
 export type ComparedPart = MessageInitShape<typeof ComparedPartSchema>;
 type PartFacts = MessageInitShape<typeof PartFactsSchema>;
 
-/** What is known of a host; each may be missing. */
+/** The known lists of a host; each may be missing. */
 export interface HardwareViews {
   readonly inventory: Inventory | undefined;
   readonly bmcDrives: BmcDriveList | undefined;
   readonly bmcParts: BmcParts | undefined;
 }
 
-/** BMCs round sizes; below this share they agree. */
+/** BMCs round sizes; a smaller difference counts as equal. */
 const sizeShareTolerated = 0.01;
 
 /** Drives, interfaces, memory modules and firmware, in this order. */
@@ -53,7 +53,7 @@ export function comparedParts(views: HardwareViews): ComparedPart[] {
   ];
 }
 
-/** What the BMC does not list, for a person; empty: it lists everything. */
+/** What the BMC does not list, for people; empty: it lists everything. */
 export function gapsOfBmc({ bmcDrives, bmcParts }: HardwareViews): string {
   const drives =
     bmcDrives === undefined
@@ -104,7 +104,7 @@ function comparedDrives({ inventory, bmcDrives }: HardwareViews): ComparedPart[]
   ];
 }
 
-/** Others come and go, or are no part of this machine: no BMC lists them. */
+/** Other devices come and go, or are not part of this machine: no BMC lists them. */
 function isOfMachine({ transport, removable }: DeviceFacts): boolean {
   const parts: readonly DeviceFacts['transport'][] = ['sata', 'nvme', 'sas', 'virtio', 'mmc'];
   return parts.includes(transport) && !removable;
@@ -144,7 +144,7 @@ function comparedMemory(
   type Way = (a: MemoryModule, b: MemoryModule) => boolean;
   const sameSerial: Way = (a, b) => serialOf(a) !== undefined && serialOf(a) === serialOf(b);
   const sameSlot: Way = (a, b) => plain(a.slot) !== '' && plain(a.slot) === plain(b.slot);
-  // Names of slots differ from side to side, so an equal size has to do where no serial helps.
+  // Names of slots differ between the sides, so equal sizes have to match where no serial helps.
   const sameSize: Way = (a, b) =>
     (serialOf(a) === undefined || serialOf(b) === undefined) && a.sizeBytes === b.sizeBytes;
   const listed = bmcParts?.memoryModules ?? [];
@@ -156,7 +156,7 @@ interface Sides<T> {
   readonly seen: readonly T[];
   readonly listed: readonly T[];
   readonly factsOf: (part: T) => PartFacts;
-  /** The surest way first. */
+  /** The most reliable way first. */
   readonly ways: readonly ((a: T, b: T) => boolean)[];
 }
 
@@ -175,7 +175,7 @@ function paired<T>(
       partners.set(part, partner);
     }
   }
-  // C2: a side that lists none of a kind says nothing of it.
+  // C2: a side without any part of a kind reports nothing about it.
   const isCompared = seen.length > 0 && listed.length > 0;
   const onlyHost = isCompared && bmcParts?.complete === true ? PartMatch.ONLY_HOST : undefined;
   const onlyBmc = isCompared ? PartMatch.ONLY_BMC : undefined;
@@ -219,7 +219,7 @@ function both(kind: PartKind, host: PartFacts, bmc: PartFacts): ComparedPart {
   return { kind, match, host, bmc, differences };
 }
 
-/** Models and names are written differently by each side, and are shown only. */
+/** The sides write models and names differently, so these are only shown. */
 function differencesOf(host: PartFacts, bmc: PartFacts): string[] {
   const found: string[] = [];
   const [own, other] = [meaningfulSerial(host.serial), meaningfulSerial(bmc.serial)];
@@ -229,7 +229,7 @@ function differencesOf(host: PartFacts, bmc: PartFacts): string[] {
   return found;
 }
 
-/** BMCs cut serial numbers, or put the maker's prefix before them. */
+/** BMCs truncate serial numbers, or add a vendor prefix. */
 function isPart(a: string, b: string): boolean {
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
   return long.startsWith(short) || long.endsWith(short);
@@ -241,7 +241,7 @@ function sizesAgree(a: bigint, b: bigint): boolean {
   return large - small <= large * sizeShareTolerated;
 }
 
-/** One side may say fewer parts of a version, or write its numbers with zeros: 2.4 and 2.04.0.1. */
+/** One side may give fewer parts of a version, or zeros in its numbers: 2.4 and 2.04.0.1. */
 export function sameVersion(a: string, b: string): boolean {
   const [short, long] = [a, b].map(wordsOf).toSorted((x, y) => x.length - y.length);
   return (short ?? []).every((word, index) => word === long?.[index]);

@@ -1,19 +1,19 @@
-/** Who is at the other end of the cables of a host, kept over inspections. Pure. */
+/** The neighbors at the other ends of a host's cables, kept across inspections. Pure. */
 import { clone, toBinary } from '@bufbuild/protobuf';
 import { type Inventory, InventorySchema, type NetworkInterface } from '@rackwright/messages';
 
 /**
- * How long somebody has to be listened for, before silence says that nobody is there: switches
- * speak every 30 s (IEEE 802.1AB §9.2.5.7).
+ * How long the runner has to listen before silence means that there is no neighbor: switches
+ * announce themselves every 30 s (IEEE 802.1AB §9.2.5.7).
  */
 export const listeningEnoughSeconds = 35;
 
-/** An inspection that was too short to hear anybody does not say that nobody is there. */
+/** Silence in a short inspection does not mean that there is no neighbor. */
 export function isSilenceKnown({ neighbors, listenedSeconds }: NetworkInterface): boolean {
   return neighbors.length > 0 || listenedSeconds >= listeningEnoughSeconds;
 }
 
-/** The inventory with those who were heard before, where it does not say otherwise. */
+/** The inventory with earlier neighbors, where it does not contradict them. */
 export function withEarlierNeighbors(
   before: Inventory | undefined,
   now: Inventory,
@@ -27,6 +27,6 @@ export function withEarlierNeighbors(
   for (const each of kept.interfaces) {
     if (isOpen(each)) each.neighbors = earlier.get(each.mac.toLowerCase())?.neighbors ?? [];
   }
-  // Facts are one bounded record, and an inspection never fails for this.
+  // Facts are one bounded record, and an inspection never fails because of this.
   return toBinary(InventorySchema, kept).length > bytesMax ? now : kept;
 }

@@ -1,4 +1,7 @@
-/** What a host's BMC lists beside its drives, as facts. They are shown, and decide nothing. */
+/**
+ * The parts that a host's BMC lists besides its drives, as facts. They are shown, and decide
+ * nothing.
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   type agent,
@@ -11,11 +14,11 @@ import {
 import type { Pass } from '../pass/pass.ts';
 import { cut } from '../pass/step-failure.ts';
 
-/** Of each list that is kept; facts are one bounded record. */
+/** The most entries of each stored list; facts are one bounded record. */
 const partsMax = 64;
 const textMax = 64;
 
-/** As of the drives: without an answer what was listed before is dropped. */
+/** As for drives: without an answer the earlier list is dropped. */
 export function noteParts(pass: Pass, observations: agent.Observations | undefined): void {
   if (pass.record.operation?.operation?.kind.case !== 'inspect') return;
   const told = observations?.bmcParts;

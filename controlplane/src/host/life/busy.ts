@@ -1,8 +1,7 @@
 /**
- * Busy: what keeps a host from its deletion, whoever asks and however hard (DESIGN §4, §7). Pure.
+ * Busy: what prevents the deletion of a host, for every caller and mode (DESIGN §4, §7). Pure.
  *
- * Must not: count what the deletion itself has started, or work that nobody can do any more
- * (`stuck.ts`).
+ * Must not: count work of the deletion itself, or work that no party can do any more (`stuck.ts`).
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
@@ -12,7 +11,7 @@ import { placeOf } from '../run/step-parts.ts';
 import { endOfClaim, isPool } from './claim.ts';
 import { isAgentGone, isStuck } from './stuck.ts';
 
-/** Who holds the host, since when, and what would end it. */
+/** Who holds the host, since when, and what would end that. */
 export interface Busy {
   /** "claimed by user:ann (database)", "clean 3 holds the host (at deploy.erase_devices)". */
   readonly holder: string;
@@ -32,7 +31,7 @@ const work: ReadonlySet<RunKind> = new Set([
   RunKind.WORKFLOW,
 ]);
 
-/** What makes the host busy now; undefined when nothing does. A claim comes first. */
+/** What makes the host busy now; undefined when nothing does. A claim goes first. */
 export function busyWith(pass: Pass): Busy | undefined {
   const { claim, holds } = pass.status;
   if (claim !== undefined && !isClaimVoid(pass)) {
@@ -48,13 +47,13 @@ export function busyWith(pass: Pass): Busy | undefined {
   }
   const run = activeRun(pass.status);
   if (run === undefined || !work.has(run.kind) || isStuck(pass, run)) return undefined;
-  // Once a deletion stands, what runs is its own, or is being aborted for it.
+  // Once a deletion is requested, each run is its own, or is being aborted for it.
   return pass.status.deletion === undefined ? busyRun(run) : undefined;
 }
 
 /**
- * A pool keeps a host, selected or not, until its own run has ended. With the agent gone for good
- * that never comes: then the claim protects work that nobody can do.
+ * A pool keeps a host, selected or not, until its own run has ended. If the agent is gone for good,
+ * the run never ends: then the claim protects work that no party can do.
  */
 function isClaimVoid(pass: Pass): boolean {
   const { claim } = pass.status;

@@ -1,6 +1,7 @@
 /**
- * What a person may do by hand with a host that a pool holds: what neither ends its use nor writes
- * a disk. The pool leaves alone whoever has a run, is in rescue, or was switched off. Pure.
+ * What a person may do manually with a host of a pool: anything that neither ends its use nor
+ * writes a disk. The pool leaves a host unchanged that has a run, is in rescue, or was switched
+ * off. Pure.
  */
 
 import type { Pass } from '../pass/pass.ts';
@@ -16,7 +17,7 @@ export function isPerson(actor: string): boolean {
   return person.test(actor);
 }
 
-/** Whether the host is another one afterwards, or may be. */
+/** Whether the request changes the host's content, or may do so. */
 export function endsUse(pass: Pass, request: HostRequest): boolean {
   switch (request.kind) {
     case 'abort':

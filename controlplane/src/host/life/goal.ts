@@ -1,6 +1,6 @@
 /**
- * What the goal of a host asks for next, what must be there before anything is ordered, and when a
- * goal that failed is tried again or given up.
+ * The next run for a host's goal, the conditions for any order, and when a failed goal is retried
+ * or given up.
  */
 
 import { create } from '@bufbuild/protobuf';
@@ -44,7 +44,7 @@ export function isDue(pass: Pass): boolean {
   return next === undefined || hasPassed(pass, next);
 }
 
-/** Without its unique values or its credential a host orders nothing; a fault says so. */
+/** Without its unique values or its credential a host gets no orders; a fault says so. */
 export function hasWhatRunsNeed(pass: Pass): boolean {
   const lack = missing(pass);
   for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(pass, type);
@@ -69,20 +69,20 @@ export function missing({ context, spec }: Pass): Lack | undefined {
   return { type: 'noCredential', message, clearedBy: 'its creation' };
 }
 
-/** What the goal asks for next; undefined when it is reached. */
+/** The next run for the goal; undefined when it is reached. */
 export function wantedRun(pass: Pass): RunKind | undefined {
   const { status, record } = pass;
   if (record.adoptTo !== HostState.UNSPECIFIED) return RunKind.ADOPT;
   if (status.state === HostState.NEW || !isVerified(pass)) return RunKind.VERIFY;
-  // Another machine answered, or came up: what the last verify proved must be proved anew.
+  // Another machine responded, or booted: the result of the last verify must be proved again.
   if (metAnotherMachine(pass)) return RunKind.VERIFY;
-  // Asked for and refused: the BMC is not what the last verify proved.
+  // A requested verify was refused: the BMC is not the one that the last verify proved.
   if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
   if (pass.spec.retired && isToBeProvedBeforeItGoes(pass) && !isInUse(status)) {
     return RunKind.INSPECT;
   }
   if (status.state !== HostState.MANAGEABLE || !wantsAvailable(pass.spec)) return undefined;
-  // Who uses the host, or works on it in rescue, decides when it may be erased.
+  // The user of the host, or the person in rescue, decides when it may be erased.
   if (isInUse(status)) return undefined;
   if (inventoryNow(pass) === undefined) return RunKind.INSPECT;
   const fault = hardwareFaultOf(status);
@@ -101,29 +101,30 @@ const leadsToGoal: ReadonlySet<RunKind> = new Set([
 ]);
 
 /**
- * Only on the way to the goal, which was given up with it: a person has looked since. A power
- * command that met another machine must not make that machine this host's by itself.
+ * Only errors of runs for the goal count: such an error gives the goal up, so a person has looked
+ * since. A power command that met another machine must not make that machine this host's
+ * automatically.
  */
 export function metAnotherMachine({ status }: Pick<Pass, 'status'>): boolean {
   const { failure, runKind = RunKind.UNSPECIFIED } = status.lastError ?? {};
   return failure?.type === FailureType.IDENTITY_MISMATCH && leadsToGoal.has(runKind);
 }
 
-/** Whether the last successful verify was of the BMC that the spec names now. */
+/** Whether the last successful verify was of the BMC that the spec now names. */
 function isVerified({ spec, record }: Pass): boolean {
   const proved = record.verifiedBmc;
   if (spec.bmc === undefined || proved === undefined) return false;
   return sameMessage(spec.bmc, proved);
 }
 
-/** Whether the goal leads the host to be clean and ready, as it does unless the spec says no. */
+/** Whether the goal is to keep the host clean and ready; true unless the spec says no. */
 export function wantsAvailable(spec: HostSpec | undefined): boolean {
   return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
 }
 
 /**
- * A goal that failed waits for its next attempt, one that was given up for a person; a changed
- * credential is a reason to try again at once.
+ * A failed goal waits for its next attempt, and a given-up goal for a person; a changed credential
+ * permits another attempt at once.
  */
 export function mayTryAgain(pass: Pass): boolean {
   const backoff = pass.status.backoff;
@@ -137,8 +138,8 @@ export const lookFirstReason =
   'the store was restored: look whether the host is in use, then retry';
 
 /**
- * Whether the goal's next run waits until a person has looked (`restored.ts`, G3): said as a goal
- * that is given up, whatever else was tried meanwhile. Proving whose BMC answers harms nobody.
+ * Whether the goal's next run waits until a person has looked (`restored.ts`, G3): shown as a
+ * given-up goal, regardless of other attempts. A verify of the BMC is harmless and does not wait.
  */
 export function waitsForLook({ record, status }: Pass, kind: RunKind | undefined): boolean {
   if (record.lookFirstSince === undefined) return false;
@@ -153,9 +154,9 @@ export function waitsForLook({ record, status }: Pass, kind: RunKind | undefined
 }
 
 /**
- * Counts a run that the goal is about to start. False: so many began lately, and the goal is not
- * reached or does not last. Whatever undoes them each time, a person must see it: the goal is given
- * up, for each clean wears the disks.
+ * Counts a run that the goal is about to start. False: too many began lately, and the goal is not
+ * reached or does not last. A person must find the cause: the goal is given up, because each clean
+ * wears the disks.
  */
 export function countGoalRun(pass: Pass): boolean {
   const { record, status, context } = pass;
@@ -179,14 +180,14 @@ export function countGoalRun(pass: Pass): boolean {
   return true;
 }
 
-/** The credential that was in force when the goal failed: with another one it is tried at once. */
+/** The credential at the goal's failure: a different one permits another attempt at once. */
 function noteCredential({ record, context }: Pass): void {
   if (context.credentialVersion !== undefined) {
     record.failedCredentialVersion = context.credentialVersion;
   }
 }
 
-/** Failures that another try cannot mend: a person must look first. */
+/** Failures that a retry cannot fix: a person must look first. */
 const hopeless: ReadonlySet<FailureType> = new Set([
   FailureType.IDENTITY_MISMATCH,
   FailureType.IDENTITY_UNPROVEN,
@@ -199,7 +200,7 @@ const hopeless: ReadonlySet<FailureType> = new Set([
   FailureType.PLAN_CHANGED,
 ]);
 
-/** Why a goal is not tried again by itself; a deletion is never given up. */
+/** Why a goal is not retried automatically; a deletion is never given up. */
 function reasonToGiveUp({ context, status }: Pass, run: Run, failures: number): string | undefined {
   if (run.outcome === RunOutcome.CANCELLED) {
     return `${runName(run)} was aborted; ask for the next one`;

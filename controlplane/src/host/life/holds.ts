@@ -1,8 +1,8 @@
-/** Holds that end by themselves: at their time, whatever else happens to the host. */
+/** Holds with an expiry: they end at their time, whatever else happens to the host. */
 import { HoldScope } from '@rackwright/messages';
 import { causedBy, hasPassed, type Pass } from '../pass/pass.ts';
 
-/** Takes away every hold whose time is over, and says so in the timeline. */
+/** Removes every expired hold, and says so in the timeline. */
 export function endHolds(pass: Pass): void {
   const { status } = pass;
   const over = status.holds.filter((hold) => hasPassed(pass, hold.until));

@@ -1,18 +1,18 @@
 /**
- * What people may ask of a host, and when; and which work shows that a fault is over. A missing
- * cell does not compile; a refusal is a cell with its text (DESIGN §4).
+ * Which requests a host accepts, and when; and which runs show that a fault is over. A missing cell
+ * does not compile; a refusal is a cell with its text (DESIGN §4).
  */
 import { HostState, RunKind } from '@rackwright/messages';
 import { runKindName } from '../pass/pass.ts';
 import { type Kind, provisionFailed, type State, verifyFailed } from '../pass/transitions.ts';
 import type { RequestKind } from '../pass/types.ts';
 
-/** Which kinds of run show, by succeeding, that a fault is over. */
+/** The kinds of run whose success shows that a fault is over. */
 const recoveries: Readonly<Record<string, readonly Kind[]>> = {
   [verifyFailed]: [RunKind.VERIFY, RunKind.ADOPT],
   inspectFailed: [RunKind.INSPECT, RunKind.CLEAN],
   cleanFailed: [RunKind.CLEAN],
-  // What it was for has not come about, however often the host is made ready anew.
+  // Cleans do not clear it: the requested image still does not run.
   [provisionFailed]: [RunKind.PROVISION, RunKind.ADOPT],
   reimageFailed: [RunKind.REIMAGE, RunKind.RELEASE],
   serviceFailed: [RunKind.SERVICE, RunKind.CLEAN, RunKind.REIMAGE],
@@ -178,7 +178,7 @@ function whileAny(cell: Cell): { readonly [K in Kind]: Cell } {
 
 const busy = refuse('wait for its end or abort it');
 
-/** Work that keeps a host from its deletion, as long as somebody can do it (DESIGN §4). */
+/** Work that prevents the deletion of a host, as long as some party can do it (DESIGN §4). */
 const whileBusy = {
   [RunKind.CLEAN]: busy,
   [RunKind.PROVISION]: busy,
@@ -222,7 +222,7 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
   reimage: noStartWhileAny,
   release: noStartWhileAny,
   rescue: noStartWhileAny,
-  // It says what the host is: before the goal does anything that boots it.
+  // An adoption tells what the host is: before the goal does anything that boots it.
   adopt: { ...noStartWhileAny, [RunKind.VERIFY]: accept },
   powerOn: noPowerWhileAny,
   powerOff: noPowerWhileAny,

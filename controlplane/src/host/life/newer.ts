@@ -1,6 +1,6 @@
 /**
- * A host whose record says what only a newer version knows: a state, a kind of run, a phase. It is
- * left as it is and shown; removing it by force is possible all the same (R8). Pure.
+ * A host whose record contains values that only a newer version knows: a state, a kind of run, a
+ * phase. It is not changed, only shown; its forced removal is still possible (R8). Pure.
  */
 
 import {
@@ -22,12 +22,12 @@ const kinds = knownOf(RunKind);
 const phases = knownOf(RunPhase);
 const stepStates = knownOf(StepState);
 
-/** Without the 0 that stands for nothing. */
+/** Without 0, the unspecified value. */
 function knownOf(values: Readonly<Record<string, number>>): ReadonlySet<number> {
   return new Set(Object.values(values).filter((each) => each !== 0));
 }
 
-/** What this version does not know of a host, in words; undefined when it knows all of it. */
+/** The unknown values of a host, in words; undefined when this version knows all of them. */
 export function whatIsNewer(status: HostStatus): string | undefined {
   if (!states.has(status.state)) return `state ${status.state}`;
   const run = activeRun(status);
@@ -41,7 +41,7 @@ function whatIsNewerIn({ kind, phase, steps }: Run): string | undefined {
   return step === undefined ? undefined : `step state ${step.state} of ${step.name}`;
 }
 
-/** What comes of an event all the same; undefined: the pass goes on, with what it knows. */
+/** The outcome of an event for such a host; undefined: the pass continues normally. */
 export function foldNewer(pass: Pass, event: HostEvent): HostOutcome | undefined {
   const { status, host, record } = pass;
   const newer = whatIsNewer(status);
@@ -56,7 +56,7 @@ export function foldNewer(pass: Pass, event: HostEvent): HostOutcome | undefined
     };
   }
   leaveBehind(pass, `work: this version does not know the host's ${newer}; it may still go on`);
-  // Whose care it is in is not known either.
+  // Its owner is not known either.
   move(status, 'notUnderstood');
   delete status.run;
   delete record.operation;

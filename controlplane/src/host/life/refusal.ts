@@ -1,7 +1,7 @@
 /**
- * Why a request is refused now: what the tables say of state and run, who keeps the host for
- * something, and what is missing for an order. A refusal names what stands in the way, since when,
- * and what to do instead; it changes nothing (H5).
+ * Why a request is refused now: by the tables for state and run, by a hold, or because an order
+ * lacks something. A refusal names the cause, since when, and what to do instead; it changes
+ * nothing (H5).
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
@@ -23,7 +23,7 @@ import { endsUse, isPerson } from './ends-use.ts';
 import { lookFirstReason, missing } from './goal.ts';
 import { requests, requestsDuringRun } from './machine-tables.ts';
 
-/** Requests that are about the run itself: where the host stands does not matter. */
+/** Requests about the run itself: the host's state does not matter. */
 const steering: ReadonlySet<RequestKind> = new Set([
   'abort',
   'resume',
@@ -49,7 +49,7 @@ const ordering: ReadonlySet<RequestKind> = new Set([
   'adopt',
 ]);
 
-/** Requests that end or interrupt what somebody uses the host for. */
+/** Requests that end or interrupt the present use of the host. */
 const interrupting: ReadonlySet<RequestKind> = new Set([
   'clean',
   'provision',
@@ -63,10 +63,10 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
   'skipWait',
 ]);
 
-/** They switch the host or boot something else: its user's matter, whichever person asks. */
+/** They switch the host or boot something else: only its user may do that. */
 const switching: ReadonlySet<RequestKind> = new Set(['powerOn', 'inspect']);
 
-/** A refusal by what the host is or does now. */
+/** A refusal because of the host's state or work. */
 export function refused({ host }: Pass, reason: HostRefusalName, text: string): RefusalOfHost {
   return { code: 'failedPrecondition', reason, message: `${host.name}: ${text}` };
 }
@@ -85,7 +85,7 @@ export function refusalOf(pass: Pass, request: HostRequest, by: Requester): Refu
   return lack === undefined ? undefined : refused(pass, 'notReady', lack.message);
 }
 
-/** Nothing that was proved before keeps another machine there from being switched. */
+/** No earlier proof would keep the request from switching another machine. */
 function isSwitchUnproved({ spec, record }: Pass): boolean {
   return isOtherSwitch(record.verifiedBmc, spec.bmc);
 }
@@ -102,7 +102,7 @@ function refusedByTables(pass: Pass, kind: RequestKind): Why | undefined {
   const byRun = run === undefined ? 'accept' : requestsDuringRun[kind][run.kind as Kind];
   const ofRun = run !== undefined && steering.has(kind);
   const cell = byRun === 'accept' && !ofRun ? byState : byRun;
-  // What work keeps a host from its deletion, and whether it still does, is judged by `busy.ts`.
+  // `busy.ts` decides which work prevents a deletion, and whether it still does.
   if (cell === 'accept' || (kind === 'delete' && run !== undefined)) return undefined;
   if (run === undefined || byRun === 'accept') return { reason: 'state', text: cell.refuse };
   return { reason: 'busy', text: `${heldBy(run)}; ${cell.refuse}` };
@@ -111,7 +111,7 @@ function refusedByTables(pass: Pass, kind: RequestKind): Why | undefined {
 function refusedByPeople(pass: Pass, request: HostRequest, by: Requester): Why | undefined {
   const { kind } = request;
   const { deletion, claim } = pass.status;
-  // Who is busy is judged where the intent is written down (`deletion.ts`).
+  // `deletion.ts` checks for busy hosts when it records the intent.
   if (kind === 'delete') return undefined;
   if (deletion !== undefined && ordering.has(kind)) {
     const asked = `${deletion.by} asked for its deletion ${sinceText(deletion.at)}`;
@@ -130,15 +130,15 @@ function refusedByPeople(pass: Pass, request: HostRequest, by: Requester): Why |
   return refusedByHold(pass, kind);
 }
 
-/** Whether it takes the host from who uses it. */
+/** Whether it takes the host from its user. */
 function interruptsUse(pass: Pass, kind: RequestKind, by: Requester): boolean {
-  // A failed clean that is gone on with erases like any other.
+  // A resumed clean erases like any other.
   const erases = kind === 'resume' && activeRun(pass.status) === undefined;
   const switches = switching.has(kind) && isPerson(by.actor);
   return interrupting.has(kind) || erases || switches || endsOthersRun(pass, kind, by);
 }
 
-/** The first scope that somebody holds, and that the request needs. */
+/** The first held scope that the request needs. */
 function refusedByHold(pass: Pass, kind: RequestKind): Why | undefined {
   const needed: readonly (readonly [boolean, HoldScope, string])[] = [
     [kind === 'release', HoldScope.RELEASE, 'release'],
@@ -152,7 +152,7 @@ function refusedByHold(pass: Pass, kind: RequestKind): Why | undefined {
   return undefined;
 }
 
-/** Only an administrator ends a run that who uses the host has asked for. */
+/** Only an administrator ends a run that the host's user has requested. */
 function endsOthersRun(
   { status }: Pass,
   kind: RequestKind,
@@ -162,7 +162,7 @@ function endsOthersRun(
   return status.claim !== undefined && activeRun(status)?.requestedBy === status.claim.by;
 }
 
-/** A retry starts something too, unless a run or a deletion goes on whatever is held. */
+/** A retry starts work too, unless a run or a deletion goes on regardless of holds. */
 function startsWork(pass: Pass, kind: RequestKind): boolean {
   if (ordering.has(kind)) return true;
   const { status } = pass;

@@ -1,16 +1,16 @@
 /**
- * The guard of a restored store (DESIGN §10): what a store that has lost something does to its
- * hosts, until a person has accepted the loss and the agent knows it. Pure.
+ * The guard of a restored store (DESIGN §10): the effect of a store with lost data on its hosts,
+ * until a person has accepted the loss and the agent knows that. Pure.
  *
  * Invariants:
- * G1 Until then nothing is ordered, resent or taken back; what is running goes on and its results
- *    are taken in.
- * G2 Afterwards nothing goes on under a number that the lost stretch may have used, and no host is
- *    available on what was known before it. What was certified before says nothing of its disks
- *    any more, and is not read again.
- * G3 Afterwards no goal and no pool boots, erases or rewrites a host by itself that may have been
- *    taken into use in the lost stretch, until a person has looked and says `retry` (or asks for
- *    the clean, the release or the image).
+ * G1 Until then nothing is ordered, resent or cancelled; running work goes on and its results are
+ *    recorded.
+ * G2 Afterwards no number is used that the lost history may have used, and no host is available
+ *    because of older knowledge. Earlier certificates no longer apply to its disks, and the disks
+ *    are not read again.
+ * G3 Afterwards no goal and no pool automatically boots, erases or rewrites a host that may have
+ *    been taken into use in the lost history. First a person has to look and send `retry` (or
+ *    request the clean, the release or the image).
  */
 
 import {
@@ -37,7 +37,7 @@ export function isRestoredHold(hold: Hold): boolean {
   return isSystemHold(hold, HoldKind.RESTORED);
 }
 
-/** Holds every host of a rack whose store has lost something, until that has been accepted (G1). */
+/** Holds every host of a rack whose store has lost data, until the loss has been accepted (G1). */
 export function guardRestored(pass: Pass, event: HostEvent): void {
   const { status, context } = pass;
   const held = status.holds.some(isRestoredHold);
@@ -51,16 +51,16 @@ export function guardRestored(pass: Pass, event: HostEvent): void {
   }
 }
 
-/** Nobody is there who could say what it has seen. */
+/** No agent could report what it has seen. */
 function hasNoAgent({ agentRegistered, agentRevoked }: HostContext): boolean {
   return !agentRegistered || agentRevoked === true;
 }
 
 /**
- * G2, for runs that the agent lists no more: each has taken a revision at least, so that beyond as
- * many numbers as revisions are lost no number has been used, also where some were passed over
- * before. While it is held, no run begins. What the agent has seen may come to be known only after
- * the acceptance, with the Hello that tells it.
+ * G2, for runs that the agent no longer lists. Each run has used at least one revision. So the lost
+ * runs have used at most as many numbers as revisions were lost, also when some numbers were
+ * skipped before. While the host is held, no run begins. What the agent has seen may become known
+ * only after the acceptance, with its Hello.
  */
 function passLostRuns({ context, record }: Pass): void {
   const { lostRevisions = noRevision } = context;
@@ -69,7 +69,9 @@ function passLostRuns({ context, record }: Pass): void {
   record.lostRevisionsPassed = lostRevisions;
 }
 
-/** G2. What the agent still does of the lost stretch is taken back; its results are nobody's. */
+/**
+ * G2. The agent's remaining work of the lost history is cancelled, and its results do not count.
+ */
 function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): void {
   const { status, record, host } = pass;
   passLostRuns(pass);
@@ -82,26 +84,26 @@ function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): v
   causedBy(pass, 'system', 'what the restored store had lost was accepted');
   const run = activeRun(status);
   if (run !== undefined && run.kind !== RunKind.DELETE) endLost(pass, run);
-  // Nobody knows what happened to it since: what somebody wrote then is no content that came back.
+  // Its history since is unknown: data that was written then is not erased data that has returned.
   if (status.state === HostState.AVAILABLE || countsAsErased(pass)) move(status, 'used');
   dropUsed(pass);
   if (mayBeInUse.has(status.state)) lookFirst(pass);
 }
 
-/** Whether anything was erased in this use, whatever became of the run that did it. */
+/** Whether anything was erased in this use, regardless of the outcome of the run. */
 function countsAsErased(pass: Pass): boolean {
   const { record, status } = pass;
   return isDue(pass) || record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
 }
 
-/** What ran there in the backup may have been given back since, and the host to somebody else. */
+/** The use in the backup may have ended since, and the host may have a new user. */
 const mayBeInUse: ReadonlySet<HostState> = new Set([
   HostState.NEW,
   HostState.MANAGEABLE,
   HostState.PROVISIONED,
 ]);
 
-/** G3. Whoever was given the host in the lost stretch still has it: only a person can know. */
+/** G3. A user who got the host in the lost history still has it: only a person can know. */
 function lookFirst(pass: Pass): void {
   pass.record.lookFirstSince = now(pass);
   delete pass.status.afterFailure?.runnerUntil;

@@ -1,14 +1,15 @@
 /**
- * One boot for two runs: the clean that follows an inspection of the goal works in the runner that
- * is up already (DESIGN §5).
+ * One boot for two runs: the clean after an inspection of the goal uses the runner that is already
+ * up (DESIGN §5).
  *
  * Invariants:
- * 1. Each of the two is a run of its own. The inspection ends, and whatever may keep a host from
- *    its clean is judged, before the clean begins.
- * 2. A host whose clean does not begin in that very pass is switched off, as after any inspection.
- * 3. The clean inspects the host itself, in this boot, and goes by that alone. Nothing is erased by
- *    what the inspection saw.
- * 4. The clean's list names the boot. Where that is over, the clean boots another runner.
+ * 1. The two are separate runs. Before the clean begins, the inspection ends, and every reason
+ *    against a clean is checked.
+ * 2. A host whose clean does not begin in the same pass is switched off, as after any inspection.
+ * 3. The clean inspects the host itself, in this boot, and relies on that alone. Nothing is erased
+ *    because of the earlier inspection.
+ * 4. The clean's steps include the boot. If the shared boot is over, the clean boots another
+ *    runner.
  */
 import { HoldScope, type Run, RunKind, StepState } from '@rackwright/messages';
 import { unknownBootMacs } from '../erasure/hardware.ts';
@@ -21,7 +22,7 @@ import { replan } from '../run/replan.ts';
 import { missing, wantedRun } from './goal.ts';
 import { holdOf } from './refusal.ts';
 
-/** Leaves the host on that an inspection is about to switch off, where its clean comes next. */
+/** Leaves the host on at the end of an inspection when its clean comes next. */
 export function leaveUp(pass: Pass, run: Run): void {
   const step = currentStep(run);
   const isLast = run.currentStep === run.steps.length - 1;
@@ -35,19 +36,19 @@ export function leaveUp(pass: Pass, run: Run): void {
   pass.leftUp = { runner, by: runName(run) };
 }
 
-/** Whether the end of the run under way is followed by a clean of the goal at once. Pure. */
+/** Whether a clean of the goal follows directly after the run in progress. Pure. */
 function cleanComesNext(pass: Pass): boolean {
   const { status, record, context, spec } = pass;
   if (status.deletion !== undefined || holdOf(pass, HoldScope.WORK) !== undefined) return false;
   if (record.pendingPower !== undefined || record.lookFirstSince !== undefined) return false;
   if (context.restored !== undefined || missing(pass) !== undefined) return false;
   const inventory = inventoryNow(pass);
-  // That is a fault as soon as the inspection has ended, and keeps the goal from its clean.
+  // That becomes a fault when the inspection ends, and prevents the goal's clean.
   if (inventory === undefined || unknownBootMacs(spec, inventory).length > 0) return false;
   return wantedRun(pass) === RunKind.CLEAN;
 }
 
-/** Has a clean that has just been started work in the runner that was left up for it. */
+/** Lets a newly started clean use the runner that was left up for it. */
 export function takeOver(pass: Pass, run: Run): void {
   const { leftUp } = pass;
   pass.leftUp = undefined;

@@ -1,14 +1,14 @@
 /**
- * Busy or stuck (DESIGN §4, §7): work under way protects a host from being deleted, but only for as
- * long as somebody can do it.
+ * Busy or stuck (DESIGN §4, §7): work in progress protects a host from deletion, but only while
+ * some party can do it.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Run, RunPhase } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
 
 /**
- * True when nobody does the run's work now: its agent has been silent beyond the contact deadline,
- * its BMC is silent, no person has done it, or it has not got its place yet.
+ * True when no party does the run's work now: its agent has been silent beyond the contact
+ * deadline, its BMC is silent, no person has acted, or it has no slot yet.
  */
 export function isStuck(pass: Pass, run: Run): boolean {
   if (isAgentGone(pass, run)) return true;
@@ -24,7 +24,7 @@ const waitsForNobody: ReadonlySet<string> = new Set([
   'wipeBudget',
 ]);
 
-/** Whether the agent that would do the run's work has been silent beyond the contact deadline. */
+/** Whether the agent for the run's work has been silent beyond the contact deadline. */
 export function isAgentGone({ context }: Pass, { phase, waiting }: Run): boolean {
   const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = context;
   const contactMs = session === undefined ? undefined : session.lastMessageMs;
@@ -32,7 +32,7 @@ export function isAgentGone({ context }: Pass, { phase, waiting }: Run): boolean
   if (phase !== RunPhase.WAITING || waiting?.since === undefined) return false;
   switch (waiting.reason) {
     case 'hold':
-      // Nothing is under way at a hold, and what a person lets go on has nobody to do it.
+      // At a hold no work is in progress, and without an agent nothing could continue after it.
       if (session !== undefined || sessionElsewhere || agentSeenMs === undefined) return false;
       return agentSeenMs + timing.contactDeadlineMs <= nowMs;
     case 'agent':

@@ -1,7 +1,7 @@
 /**
- * One use of a host, told from the next one: who claims it (a person or a pool), what was deployed
- * there, whether it is in use at all, and its use epoch. What was asked for in one use and has not
- * begun does not reach the next one. Pure.
+ * One use of a host, distinguished from the next one by its claim (a person or a pool), its
+ * deployment, whether it is in use at all, and its use epoch. A request from one use that has not
+ * begun does not affect the next one. Pure.
  */
 import { create, equals } from '@bufbuild/protobuf';
 import { HostState, store } from '@rackwright/messages';
@@ -18,7 +18,7 @@ export function useOf({ host, deployedRun }: store.HostRecord): store.HostUse {
   });
 }
 
-/** Whether a host is still in the use that was noted. One that was not noted is none of now. */
+/** Whether a host is still in the recorded use. Without a recorded use it is not. */
 export function isInUseOf(record: store.HostRecord, noted: store.HostUse | undefined): boolean {
   return noted !== undefined && equals(store.HostUseSchema, noted, useOf(record));
 }

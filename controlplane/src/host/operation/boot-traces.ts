@@ -1,6 +1,6 @@
 /**
- * Boots into the runner as the rack's agent saw them, kept for people: the last, and the last whose
- * runner did not come. Neighbours of a host can forge what they are made of: they decide nothing.
+ * Boots into the runner as the rack's agent saw them, stored for people: the last one, and the last
+ * one without a runner. Other machines on the network can forge the data: it decides nothing.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
@@ -28,7 +28,7 @@ const screenMax = 2_048;
 /** The last second that RFC 3339 can name. */
 const secondsMax = 253_402_300_799n;
 
-/** Takes in a boot of this host, within bounds. */
+/** Records a boot of this host, within bounds. */
 export function foldBootTrace(pass: Pass, told: BootTrace): void {
   const parts = operationParts(pass.host.uid, told.operationId);
   if (parts === undefined || parts.runNumber > pass.record.runCount) return;
@@ -36,12 +36,12 @@ export function foldBootTrace(pass: Pass, told: BootTrace): void {
   pass.effects.push({ kind: 'facts', facts: { boots } });
 }
 
-/** The boot of an operation, as far as its agent has told. */
+/** The boot of an operation, as far as its agent has reported it. */
 export function bootTraceOf({ context }: Pick<Pass, 'context'>, bootOperationId: OperationId) {
   return context.facts.boots.find(({ operationId }) => operationId === bootOperationId);
 }
 
-/** The latest first: it, and the last of the others whose runner did not come. */
+/** The latest first: it, and the last other boot without a runner. */
 function afterBoot(before: readonly BootTrace[], latest: BootTrace): BootTrace[] {
   const others = before.filter(({ operationId }) => operationId !== latest.operationId);
   const failed = others.find(({ missing }) => missing !== BootStepKind.UNSPECIFIED);
@@ -60,7 +60,9 @@ function bounded(told: BootTrace): BootTrace {
   });
 }
 
-/** The last lines that fit. A machine wrote them: what could act on a terminal is taken out. */
+/**
+ * The last lines that fit. A machine wrote them: characters that control a terminal are removed.
+ */
 function screenOf(lines: readonly string[]): string[] {
   let left = screenMax;
   const kept: string[] = [];
@@ -80,7 +82,7 @@ function plainText(line: string): string {
 
 const kinds: ReadonlySet<BootStepKind> = new Set(Object.values(BootStepKind));
 
-/** Not one of a later version. */
+/** Whether this version knows the step. */
 function isKnown({ kind }: BootStep): boolean {
   return kinds.has(kind) && kind !== BootStepKind.UNSPECIFIED;
 }
@@ -95,7 +97,7 @@ function boundedStep(step: BootStep): MessageInitShape<typeof BootStepSchema> {
   };
 }
 
-/** A time that nobody could write down is left out. */
+/** A time that RFC 3339 cannot express is left out. */
 export function timeOf<N extends string>(name: N, time: Timestamp | undefined) {
   const isTime =
     time !== undefined &&

@@ -1,12 +1,12 @@
 /**
- * The boots of a run: which one a step runs under, and where the run goes on when a boot is lost.
+ * The boots of a run: which one a step runs under, and where the run resumes when a boot is lost.
  *
  * Invariants:
- * 1. A runner counts for the boot that it came up from, and for no other.
- * 2. Going back repeats what the lost boot may have undone, and nothing that must not run twice or
- *    that a person has decided. Of a template it repeats what succeeded in the runner, for what it
- *    left in its memory is lost, but no file on a disk, which later steps may have changed since;
- *    once a handler has been called, nothing but the boot.
+ * 1. A runner counts only for the boot that it came up from.
+ * 2. Going back repeats steps whose effect the lost boot may have undone, but no step that must not
+ *    run twice or that a person has decided. In a template it repeats the steps that succeeded in
+ *    the runner, because their results in its memory are lost. It does not restore files on a disk,
+ *    which later steps may have changed. Once a handler has been called, it repeats only the boot.
  */
 import {
   fileStep,
@@ -24,9 +24,9 @@ import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import { operationId } from './operation.ts';
 
 /**
- * The power-on that the runner of the present step came up from; empty before the first. A run that
- * has not booted yet works in the runner that an earlier one left: a failed clean to the one that
- * resumes it, an inspection to the clean that follows it.
+ * The power-on from which the runner of the present step came up; empty before the first. A run
+ * without a boot of its own uses the runner that an earlier one left: a failed clean leaves it to
+ * the run that resumes it, an inspection to the clean that follows it.
  */
 export function bootOperationId(pass: Pass, run: Run): string {
   const index = run.steps.findLastIndex((step, at) => {
@@ -37,15 +37,15 @@ export function bootOperationId(pass: Pass, run: Run): string {
   return operationId(pass, run, index, step.attempt);
 }
 
-/** Back to switching off before the boot under way: it may or may not have happened. */
+/** Back to the power off before the present boot: whether that boot happened is unknown. */
 export function bootOnceMore(pass: Pass, run: Run): void {
   rewind(pass, run, startOfBoot(run, run.currentStep));
 }
 
 /**
- * Back to a boot from which everything is done again that another use of the machine could have
- * undone: nobody saw what ran since its runner was last heard. `isErasedAgain`: also what a reading
- * after it would show, for that has shown that the erasure is undone.
+ * Back to a boot that repeats everything that another use of the machine could have undone: what
+ * ran since the last message of its runner is unknown. `isErasedAgain`: also repeats the erasure,
+ * whose later reading has shown that it is undone.
  */
 export function bootAfterLoss(pass: Pass, run: Run, { isErasedAgain = false } = {}): void {
   pass.record.inRunner = false;
@@ -53,13 +53,13 @@ export function bootAfterLoss(pass: Pass, run: Run, { isErasedAgain = false } = 
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
   );
   const here = startOfBoot(run, run.currentStep);
-  // What the reading after a power cycle is to show is shown by another boot as well.
+  // Another boot serves equally well for the reading after a power cycle.
   const isShown = !isErasedAgain && readsAtEnd(run, here);
   if (erased === -1 || isShown) return rewind(pass, run, here);
   rewind(pass, run, startOfBoot(run, Math.min(erased, run.currentStep)));
 }
 
-/** Whether the boot that begins at `index` is that of the reading at the end of a clean. */
+/** Whether the boot that begins at `index` is for the reading at the end of a clean. */
 function readsAtEnd({ steps }: Run, index: number): boolean {
   const erased = steps.findLastIndex(({ name }) => isErasure(name));
   if (index < erased) return false;
@@ -67,18 +67,18 @@ function readsAtEnd({ steps }: Run, index: number): boolean {
   return next?.name === verifyErasedStep;
 }
 
-/** The switching off that comes before the boot which the step at `index` runs under. */
+/** The power off before the boot that the step at `index` runs under. */
 function startOfBoot({ steps }: Run, index: number): number {
   const isBoot = ({ name }: RunStep, at: number) => at <= index && isBootStep(name);
   const own = steps.findLastIndex((step, at) => {
     return isBoot(step, at) && step.state !== StepState.SKIPPED;
   });
-  // In the boot of an earlier run: its own, which it has left out until now, is taken.
+  // A run in the boot of an earlier run takes its own boot, which it has skipped until now.
   const boot = own === -1 ? steps.findLastIndex(isBoot) : own;
   return steps.findLastIndex(({ name }, at) => at < boot && name === engineSteps.off);
 }
 
-/** Nothing to go back to leaves the run where it is. */
+/** Without a step to go back to, the run stays where it is. */
 function rewind(pass: Pass, run: Run, index: number): void {
   delete pass.record.operation;
   if (index === -1) return;

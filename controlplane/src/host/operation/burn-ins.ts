@@ -1,6 +1,6 @@
 /**
- * Burn-ins as runners told of them, kept for people: the last of each kind. What failed is told by
- * the failure of its step, too; nothing else is decided by them.
+ * Burn-ins as runners report them, stored for people: the last of each kind. A failure is also that
+ * of its step; nothing else depends on them.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -25,7 +25,7 @@ const partsMax = 32;
 const nameMax = 128;
 const findingMax = 256;
 const problemMax = 512;
-/** What a sensor can say. */
+/** The range of a sensor. */
 const celsiusLimit = 1_000;
 
 const kinds: ReadonlyMap<string, BurnInKind> = new Map([
@@ -35,13 +35,13 @@ const kinds: ReadonlyMap<string, BurnInKind> = new Map([
   [burnInNetworkStep, BurnInKind.NETWORK],
 ]);
 
-/** Takes in what a burn-in that was ordered says at its end, within bounds. */
+/** Records the final report of a burn-in, within bounds. */
 export function noteBurnIn(pass: Pass, { name }: RunStep, { result }: agent.Report): void {
   const kind = kinds.get(name);
   if (kind === undefined || (result.case !== 'complete' && result.case !== 'failed')) return;
   const told = result.value.observations?.burnIn;
   if (told === undefined) return;
-  // A step that failed has not passed, whatever is said beside that.
+  // A failed step has not passed, whatever else the report says.
   const latest = bounded(told, kind, result.case === 'complete' && told.passed);
   const others = pass.context.facts.burnIns.filter((each) => each.kind !== kind);
   const burnIns = [...others, latest].sort((a, b) => a.kind - b.kind);

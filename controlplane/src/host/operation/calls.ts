@@ -1,13 +1,13 @@
 /**
- * Calls of webhooks: written into the record before they are made, as operations are, and made by
- * the shell of the replica that decided it.
+ * Calls of webhooks: like operations, they are written into the record before they are made. The
+ * shell of the replica that decided a call makes it.
  *
  * Invariants:
- * 1. An id names one attempt of a step. A call of which nobody can tell whether it arrived is made
- *    again under the same id, by which its receiver knows it again (R3).
+ * 1. An id names one attempt of a step. When it is unknown whether a call arrived, it is repeated
+ *    under the same id, by which its receiver recognizes it (R3).
  * 2. Only the result of the call in the slot moves the run.
- * 3. While a store that has lost something is not accepted, nothing is called: its numbers may have
- *    been used in the lost stretch.
+ * 3. While the loss of a restored store is not accepted, nothing is called: its numbers may have
+ *    been used in the lost history.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -16,15 +16,15 @@ import { backoffDelayMs } from '@rackwright/results';
 import { activeRun, currentStep, hasPassed, later, now, type Pass, waitFor } from '../pass/pass.ts';
 import { operationId, type Postponement } from './operation.ts';
 
-/** What a replica that has made a call and then gone leaves to another one, so much later. */
+/** After this time another replica repeats the call of a replica that has stopped. */
 const takeOverMs = 120_000;
 
-/** Wall time from which on every replica makes the call again; undefined: it is not under way. */
+/** The time from which every replica may repeat the call; undefined: it is not in progress. */
 export function takeOverAtMs({ call }: store.HostRecord): number | undefined {
   return call?.callTime === undefined ? undefined : timestampMs(call.callTime) + takeOverMs;
 }
 
-/** Puts the call of the present attempt into the slot; it has not been made. */
+/** Puts the call of the present attempt into the slot; it is not made yet. */
 export function putCall(pass: Pass, run: Run, step: RunStep, { notBefore }: Postponement): void {
   pass.record.call = create(store.WebhookCallSchema, {
     id: operationId(pass, run, run.currentStep, step.attempt),
@@ -46,7 +46,7 @@ export function ensureCalled(pass: Pass, run: Run, step: RunStep): void {
   ask(pass, step, call);
 }
 
-/** Nobody may be at it any more: its replica has started anew, or is gone. */
+/** Its replica may have restarted or stopped. */
 export function callAgain(pass: Pass): void {
   const { call } = pass.record;
   const run = activeRun(pass.status);
@@ -63,7 +63,7 @@ function ask({ effects, context, spec }: Pass, step: RunStep, { id }: store.Webh
   effects.push({ kind: 'callWebhook', ...order });
 }
 
-/** Could not tell: made again later, under the same id, until the step's time is over. */
+/** The result is unknown: repeated later, under the same id, until the step's time is over. */
 export function callLater(pass: Pass, run: Run, message: string): void {
   const { call } = pass.record;
   if (call === undefined) return;
@@ -77,7 +77,7 @@ export function callLater(pass: Pass, run: Run, message: string): void {
   waitFor(pass, run, 'webhook', message, call.firstTransientTime);
 }
 
-/** Without path and query, which may be secrets. */
+/** Without path and query, which may be secret. */
 function receiverOf({ arguments: given }: RunStep): string {
   return URL.parse(given['url'] ?? '')?.origin ?? 'the webhook';
 }

@@ -1,16 +1,16 @@
 /**
- * Attempts that ended without a word of their own: by a deadline, or with their run. What they say
- * later is told in the timeline once and changes nothing (H3, R7). Pure.
+ * Attempts that ended without a report: by a deadline, or with their run. A later report is
+ * recorded in the timeline once and changes nothing (H3, R7). Pure.
  */
 
 import type { OperationId } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
 import { cancelOperation } from './operation.ts';
 
-/** Operations that a host remembers so; older ones are answered all the same. */
+/** The most such operations of a host; reports of older ones are still answered. */
 const openMax = 4;
 
-/** The operation in the slot is given up, without an answer. */
+/** The operation in the slot is given up, without a report. */
 export function leaveOpen({ record }: Pick<Pass, 'record'>): void {
   const { operation, sentTo } = record.operation ?? {};
   if (operation === undefined || sentTo === undefined) return;
@@ -18,7 +18,7 @@ export function leaveOpen({ record }: Pick<Pass, 'record'>): void {
   record.openOperations = [...others, operation.id].slice(-openMax);
 }
 
-/** Its word has come; whether it was waited for no longer. */
+/** Its report has come; returns whether the operation was given up before. */
 export function closeOpen({ record }: Pick<Pass, 'record'>, operationId: OperationId): boolean {
   const { openOperations } = record;
   if (!openOperations.includes(operationId)) return false;
@@ -26,7 +26,7 @@ export function closeOpen({ record }: Pick<Pass, 'record'>, operationId: Operati
   return true;
 }
 
-/** Its time is over: the agent shall stop it, and what it says is late. */
+/** Its time is over: the agent has to stop it, and its report is late. */
 export function giveUpOperation(pass: Pass): void {
   cancelOperation(pass);
   leaveOpen(pass);

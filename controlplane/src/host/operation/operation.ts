@@ -1,6 +1,6 @@
 /**
- * The slot of the exclusive operation: makes operations, decides when they may be sent, and what
- * an agent's journal means for one that was sent before (rules R3, R5, R9).
+ * The slot of the exclusive operation: creates operations, decides when they may be sent, and
+ * interprets an agent's journal for one that was sent before (rules R3, R5, R9).
  */
 import { create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -32,7 +32,7 @@ import { descends, lifeOf } from './lineage.ts';
 import { bootWindowMs, waitsForWord } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
-/** "<host uid>/<run>/<step>/<attempt>": names one attempt for ever. */
+/** "<host uid>/<run>/<step>/<attempt>": a unique name for one attempt. */
 export function operationId(pass: Pass, run: Run, stepIndex: number, attempt: number): OperationId {
   return `${pass.host.uid}/${run.number}/${stepIndex}/${attempt}`;
 }
@@ -87,16 +87,16 @@ export function putOperation(
 }
 
 export type SendState =
-  /** The journal that holds it is this session's: its word will come. */
+  /** The journal of this session has it: its report will come. */
   | 'sent'
-  /** Something must come first. */
+  /** Something must happen first. */
   | 'waiting'
-  /** It went to a journal that is lost (R9). */
+  /** It was sent to a journal that is lost (R9). */
   | 'lost';
 
 /**
  * Sends the operation of the slot if it may be sent now, or says what it waits for. The first
- * sending fixes the deadline: the step's clock starts when it starts (R5).
+ * sending sets the deadline: the step's clock starts then (R5).
  */
 export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
   const slot = pass.record.operation;
@@ -130,7 +130,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
   const step = run.steps[run.currentStep];
   const ownMs = ownTimeoutMs(step) ?? timeoutMs;
   const queueMs = step === undefined ? 0 : queueTimeoutMs(step, pass.context.timing);
-  // What a system takes to shut down is no time of the step's own.
+  // The time of a system's shutdown is not part of the step's own time.
   const waitMs = step === undefined ? 0 : orderShutdown(pass, run, step, slot.operation);
   slot.operation.deadline = later(pass, queueMs + waitMs + ownMs);
   openGrantFromNow(pass, slot.operation);
@@ -138,13 +138,13 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
     step.deadline = later(pass, waitMs + ownMs);
     noteWriteSent(pass, step);
   }
-  // A BMC that did not answer is waited for until it has, also while it is asked again.
+  // The wait for a silent BMC lasts until it responds, also during a retry.
   if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(pass, run);
   pass.effects.push({ kind: 'send', operation: asSent(pass.record, slot.operation) });
   return 'sent';
 }
 
-/** R8: which step of a deployment the agent has not named; undefined: none. */
+/** R8: the step of a deployment that the agent has not announced; undefined: none. */
 function missingOf(pass: Pass, { kind }: agent.Operation): string | undefined {
   if (kind.case !== 'runStep' || kind.value.deployment === undefined) return undefined;
   const { steps = [] } = activeRun(pass.status) ?? {};
@@ -154,34 +154,37 @@ function missingOf(pass: Pass, { kind }: agent.Operation): string | undefined {
   );
 }
 
-/** How long one attempt of a step may take, where its template says so. */
+/** The time limit for one attempt of a step, where its template sets one. */
 export function ownTimeoutMs(step: RunStep | undefined): number | undefined {
   return step?.timeout === undefined ? undefined : durationMs(step.timeout);
 }
 
-/** A boot grant counts from when the order goes out, however long that had to wait. */
+/** A boot grant starts when the order is sent, however long the order had to wait. */
 function openGrantFromNow(pass: Pass, { kind }: agent.Operation): void {
   if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return;
   kind.value.grantExpireTime = later(pass, bootWindowMs(pass));
 }
 
-/** R9: what it means that an operation went to `sentTo`, now that `journal` is there. */
+/** R9: the state of an operation that was sent to `sentTo`, for the present `journal`. */
 function standing(pass: Pass, run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
   if (!descends(journal, sentTo)) return 'lost';
   if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(pass, run);
   return 'sent';
 }
 
-/** Whether the slot's operation went to this journal, or to an earlier generation of it (R9). */
+/**
+ * Whether the slot's operation was sent to this journal, or to an earlier generation of it (R9).
+ */
 export function wentTo(slot: store.OperationRecord, journal: agent.Journal): boolean {
   const { sentTo } = slot;
   return sentTo !== undefined && descends(journal, sentTo);
 }
 
 /**
- * After a Hello of the journal that holds the operation: sends it again under its old id (R3). The
- * agent answers a known id from its journal; with the operation goes the secret, which a restarted
- * agent no longer has. An abort goes first: what it names can never begin afterwards.
+ * After a Hello of the journal that has the operation: sends it again under its old id (R3). The
+ * agent answers a known id from its journal. The secret is sent with the operation, because a
+ * restarted agent no longer has it. An abort goes first: the operation that it names can then never
+ * begin.
  */
 export function resend(pass: Pass, journal: agent.Journal): void {
   const slot = pass.record.operation;
@@ -194,20 +197,20 @@ export function resend(pass: Pass, journal: agent.Journal): void {
   pass.effects.push({ kind: 'send', operation: asSent(pass.record, slot.operation) });
 }
 
-/** Asks the agent to stop what is under way; its answer ends the run. */
+/** Asks the agent to stop the operation in progress; its answer ends the run. */
 export function cancelOperation(pass: Pass): void {
   const slot = pass.record.operation;
   if (slot?.operation === undefined || slot.sentTo === undefined || slot.cancelId !== '') return;
   slot.cancelId = `${slot.operation.id}/cancel`;
   const run = activeRun(pass.status);
-  // From here on it waits for its end, and for no turn.
+  // From here on it waits for its end, and no longer for a slot.
   if (run?.waiting?.reason === 'image') stopWaiting(pass, run);
   pass.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
 /**
- * An abort is asked for in every pass until what it names has ended, for another replica may have
- * written it with no session to send it by. The shell sends it once by each session.
+ * An abort is emitted in every pass until its operation has ended, because another replica may have
+ * written it without a session to send it. The shell sends it once in each session.
  */
 export function repeatCancel({ record, context, effects }: Pass): void {
   const slot = record.operation;
@@ -217,24 +220,27 @@ export function repeatCancel({ record, context, effects }: Pass): void {
   effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 
-/** The agent may have been unable to forget, or its word be lost: it is asked until it has. */
+/**
+ * The agent may have been unable to forget, or its confirmation is lost: it is asked until it
+ * confirms.
+ */
 export function askToForget({ record, context, effects }: Pass): void {
   if (record.forgetting && context.session !== undefined) effects.push({ kind: 'forget' });
 }
 
-/** How long an agent that stops an order at its deadline has to say what came of it. */
+/** How long an agent may take to report the result after it stops an order at its deadline. */
 export const agentWordMs = 15_000;
 
 /**
- * How long an agent that is back has to say what happened while it was away. Longer than the 30 s
- * for which it waits for a runner that may have its last word ready.
+ * How long a reconnected agent may take to report what happened in its absence. Longer than the 30
+ * s for which it waits for a runner that may have a final report.
  */
 export const agentBackMs = 45_000;
 
 /**
- * R5: true when the deadline has passed and silence is not the reason: either the operation was
- * never sent, or the agent has been heard since and has had time for its word.
- * `agentStops`: the deadline is one that the agent keeps too, where the operation was sent.
+ * R5: true when the deadline has passed and silence is not the reason. Either the operation was
+ * never sent, or the agent has been heard since and has had time for its report. `agentStops`: the
+ * agent keeps this deadline too, if the operation was sent.
  */
 export function deadlineFires(
   pass: Pass,

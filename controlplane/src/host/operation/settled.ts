@@ -1,12 +1,12 @@
 /**
- * What a host remembers of the operations that were settled last: a report that comes again, since
- * its answer was lost, is answered as it was the first time (R7). Pure.
+ * The most recently settled operations of a host: a repeated report, whose answer was lost, gets
+ * the same answer as the first time (R7). Pure.
  *
  * Invariants:
- * 1. What was not applied is never called a duplicate: to an agent that says that it counts, and a
- *    hand-off then acts.
+ * 1. A report that was not applied is never answered as a duplicate: to an agent that would mean
+ *    that it counts, and a hand-off would act.
  * 2. A hand-off of a run that is aborted, or that ended cancelled or timed out, is stale from then
- *    on, also where that happens in the very pass that takes its report.
+ *    on, even if that happens in the same pass that handles its report.
  */
 import { type agent, type Run, RunOutcome, type store } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
@@ -14,18 +14,16 @@ import type { AnswerVerdict } from '../pass/types.ts';
 import { closeOpen } from './open-operations.ts';
 import { operationParts } from './operation.ts';
 
-/**
- * Settled operations that a host remembers; the agent tells a report again until it is answered.
- */
+/** The most settled operations of a host; the agent repeats a report until it is answered. */
 const settledMax = 4;
 
-/** Behind the text of a report: it was applied, and its step may act until its run is over. */
+/** Suffix of an applied report: its step may act until its run is over. */
 const mayAct = ' handOff';
 
 const lateReason = 'its attempt was over before';
 const overReason = 'its run is over: it does not act any more';
 
-/** What was said of a report that was not applied, by what stands behind its text. */
+/** The answers to reports that were not applied, by the suffix of their text. */
 const notApplied: Readonly<Record<string, AnswerVerdict>> = {
   ' late': { kind: 'stale', reason: lateReason },
   ' stale': { kind: 'stale', reason: overReason },
@@ -35,10 +33,10 @@ const notApplied: Readonly<Record<string, AnswerVerdict>> = {
 /** The answer to a report whose attempt ended without it. */
 export const late: AnswerVerdict = { kind: 'stale', reason: lateReason };
 
-/** The answer to the end of a hand-off that shall not act. */
+/** The answer to the end of a hand-off that must not act. */
 export const tooLateToAct: AnswerVerdict = { kind: 'stale', reason: overReason };
 
-/** Remembers a report with its answer; `isHandOff`: its step acts once it was applied. */
+/** Stores a report with its answer; `isHandOff`: its step acts once it was applied. */
 export function noteSettled(
   { record }: Pick<Pass, 'record'>,
   report: agent.Report,
@@ -62,7 +60,7 @@ function markOf(verdict: AnswerVerdict, isHandOff: boolean): string {
   }
 }
 
-/** Another result of the same operation is not the same report. */
+/** Another result of the same operation is a different report. */
 function textOf({ operationId, result }: agent.Report): string {
   return `${operationId} ${result.case ?? 'unsupported'}`;
 }

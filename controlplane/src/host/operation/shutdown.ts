@@ -1,13 +1,13 @@
 /**
- * How power is taken from a system that runs: by which policy a run does it, until when the system
- * may take its time, and what came of it. Pure.
+ * How a running system is switched off: the policy of a run, the time limit for the system's own
+ * shutdown, and the result. Pure.
  *
  * Invariants:
- * 1. The deadline stands in the record before the system is asked. No further attempt of the step
- *    moves it later, also after our clock was set back; a person may move it earlier.
- * 2. Nobody waits for our own runner, which has nothing to lose, nor in a forced removal.
+ * 1. The deadline is in the record before the request to the system. No further attempt of the step
+ *    postpones it, even if our clock was set back; a person may make it earlier.
+ * 2. There is no wait for our own runner, which has nothing to lose, nor in a forced removal.
  *
- * Must not: ask or force anybody; the rack's agent does.
+ * Must not: send requests or force anything; the rack's agent does.
  */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -32,12 +32,12 @@ import { engineSteps } from '../pass/step-names.ts';
 /** How long a system may take to shut down, in seconds. */
 export const shutdownSeconds = { usual: 300, shortest: 10, longest: 3_600 } as const;
 
-/** States in which somebody's system runs. */
+/** States in which a user's system runs. */
 const inUse: ReadonlySet<HostState> = new Set([HostState.PROVISIONED, HostState.EXTERNAL]);
 
 /**
- * The policy of a run that starts, by what was asked for, then the host's spec, field by field.
- * Undefined: by force, or it takes no power.
+ * The policy of a new run: from the request, then the host's spec, field by field. Undefined: by
+ * force, or it does not switch off.
  */
 export function shutdownOfRun(
   { spec, status }: Pick<Pass, 'spec' | 'status'>,
@@ -55,7 +55,7 @@ export function shutdownOfRun(
   });
 }
 
-/** Says in a switching off that is about to be sent how long its system may take; the wait, ms. */
+/** Sets in a power-off order how long its system may take; returns the wait, ms. */
 export function orderShutdown(
   pass: Pass,
   run: Run,
@@ -65,7 +65,7 @@ export function orderShutdown(
   if (kind.case !== 'setPower' || kind.value.on !== false) return 0;
   const { shutdown: policy } = run;
   const isForced = pass.status.deletion?.mode === DeletionMode.FORCE;
-  // Whoever switches it by hand sees to what runs there.
+  // A person who switches it manually takes care of its system.
   if (policy === undefined || pass.record.inRunner || isForced || isByHand(pass.spec)) return 0;
   const latest = later(pass, (policy.timeoutSeconds ?? shutdownSeconds.usual) * 1_000);
   const { shutdown: known } = step;
@@ -79,12 +79,12 @@ function earlier(a: Timestamp, b: Timestamp): Timestamp {
   return timestampMs(a) <= timestampMs(b) ? a : b;
 }
 
-/** Whether it was ordered, and nobody has said yet what came of it. */
+/** Whether it was ordered, and its result is not reported yet. */
 function isPending(shutdown: RunStep['shutdown']): shutdown is NonNullable<RunStep['shutdown']> {
   return shutdown !== undefined && shutdown.duration === undefined;
 }
 
-/** The shutdown that a run waits for now; undefined: for none. */
+/** The shutdown that a run waits for now; undefined: none. */
 export function shutdownUnderWay(
   { operation }: Pass['record'],
   step: RunStep | undefined,
@@ -94,7 +94,7 @@ export function shutdownUnderWay(
   return isOrdered && isPending(step?.shutdown) ? step.shutdown : undefined;
 }
 
-/** Takes in how the system went off. */
+/** Records how the system went off. */
 export function noteShutdown(
   pass: Pass,
   step: RunStep,
@@ -104,7 +104,7 @@ export function noteShutdown(
   const kind = pass.record.operation?.operation?.kind;
   const wasOrdered = kind?.case === 'setPower' && kind.value.shutdownDeadline !== undefined;
   if (shutdown === undefined || !wasOrdered) return;
-  // An agent that does not know of it has forced at once, and says nothing.
+  // An agent without this feature forces at once, and reports nothing.
   const told = observations?.shutdown || ShutdownOutcome.FORCED_UNSUPPORTED;
   const { startTime } = shutdown;
   const startMs = startTime === undefined ? pass.context.nowMs : timestampMs(startTime);
@@ -114,7 +114,7 @@ export function noteShutdown(
   causedBy(pass, 'agent', shutdownText(shutdown));
 }
 
-/** The wait is over from now on; whoever waits is to be told to stop. */
+/** The wait ends now; the waiting agent is to be told. */
 export function endShutdownWait(pass: Pass, shutdown: NonNullable<RunStep['shutdown']>): void {
   shutdown.deadline = earlier(shutdown.deadline ?? now(pass), now(pass));
 }

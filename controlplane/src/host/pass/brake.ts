@@ -1,14 +1,13 @@
 /**
- * The brakes (DESIGN §5), as one host's pass sees them: what keeps a run from beginning, and an
- * operation from being sent. Pure.
+ * The brakes (DESIGN §5) in one host's pass: what keeps a run from beginning, and an operation from
+ * being sent. Pure.
  *
  * Invariants:
- * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a place in every
- *    wipe budget that is set. Who sent it before is stopped by its agent, which knows the freeze.
- *    A reimage waits for both in service, with its image fetched, and keeps its place from there,
- *    for as long as somebody can do its work.
- * B2 While a store that has lost something is not accepted (`restored.ts`), nothing is sent but
- *    for a removal.
+ * B1 Nothing destructive is sent while the rack or the fleet is frozen, or without a slot in every
+ *    configured wipe budget. An operation that was already sent is stopped by its agent, which
+ *    knows the freeze. A reimage waits for both while its host is in service, with the image
+ *    fetched, and keeps its slot from then on, as long as some party can do its work.
+ * B2 While the loss of a restored store is not accepted (`restored.ts`), only a removal is sent.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
@@ -26,14 +25,14 @@ import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
 import { isBootStep } from './step-names.ts';
 import type { FreezeInForce } from './types.ts';
 
-/** The first step that does something to the host itself. */
+/** The first step that has an effect on the host itself. */
 export function firstOnHost(steps: readonly RunStep[]): number {
   return steps.findIndex(({ name }) => name !== fetchImageStep);
 }
 
 /**
- * Whether a run may go on to its host: one that boots the runner needs a place where the rack has a
- * limit.
+ * Whether a run may go on to its host: a run that boots the runner needs a slot where the rack has
+ * a limit.
  */
 export function hasRunnerPlace(pass: Pass, run: Run): boolean {
   const standing = standingIn(pass, 'runner');
@@ -71,8 +70,8 @@ export function isBraked(pass: Pass, run: Run, operation: agent.Operation): bool
 }
 
 /**
- * The step before which brakes stop a run; -1: none. A reimage is stopped while its host is in
- * service still: nobody is switched off for what may not be written yet.
+ * The step before which brakes stop a run; -1: none. A reimage is stopped while its host is still
+ * in service: no host is switched off for a write that is not permitted yet.
  */
 export function stepBraked(kind: RunKind, steps: readonly RunStep[]): number {
   const first = steps.findIndex(({ destructive }) => destructive);
@@ -86,8 +85,8 @@ export function freezeText({ of, by, reason, at }: FreezeInForce): string {
 }
 
 /**
- * A host that has begun to be wiped in this run is not stopped half-way. Steps without an attempt
- * are those of a failed run that this one goes on with: that run's place counts no more.
+ * A host whose wipe has begun in this run is not stopped half-way. Steps without an attempt come
+ * from a failed run that this one resumes: that run's slot no longer counts.
  */
 function hasWipePlaces(pass: Pass, run: Run): boolean {
   const underWay = run.steps.some(({ destructive, state, attempt }) => {
@@ -111,13 +110,13 @@ function budgetText(pass: Pass, { name, quota }: QuotaView): string {
   return `${of} lets ${hosts} begin to be wiped in ${quota.stretchMs / 1_000} s`;
 }
 
-/** Whether carrying it out may destroy something. What does not say counts (R8). */
+/** Whether the operation may destroy data. An unknown one counts (R8). */
 function destroys({ kind }: agent.Operation): boolean {
   if (kind.case !== 'runStep') return false;
   return kind.value.mode !== agent.StepMode.CHECK && kind.value.destructive !== false;
 }
 
-/** The operation under way has begun: from here on the wipe counts for its stretch only. */
+/** The operation in progress has begun: from here on the wipe counts only for its period. */
 export function noteBegun(pass: Pass, run: Run): void {
   const operation = pass.record.operation?.operation;
   if (operation === undefined || !destroys(operation)) return;
@@ -128,8 +127,8 @@ export function noteBegun(pass: Pass, run: Run): void {
 }
 
 /**
- * Gives back what the host's present run does not need (any more), whoever took it. `isAgentGone`:
- * what has not been sent cannot begin now; the place is asked for again when it can.
+ * Releases the slots that the host's present run does not need (any more), whichever run took them.
+ * `isAgentGone`: an unsent operation cannot begin now; the slot is requested again when it can.
  */
 export function leavePlaces(pass: Pass, isAgentGone: boolean): void {
   const run = pass.removed ? undefined : activeRun(pass.status);
@@ -146,7 +145,7 @@ export function leavePlaces(pass: Pass, isAgentGone: boolean): void {
   }
 }
 
-/** A reimage that has been let go to its host, and has not written it yet. */
+/** A reimage that was permitted to write its host, and has not written yet. */
 function isOnWayToWrite(run: Run | undefined): boolean {
   if (run?.kind !== RunKind.REIMAGE) return false;
   const { kind, currentStep, steps } = run;
@@ -166,7 +165,7 @@ function whose({ host }: Pass, { number }: Run) {
   return { hostUid: host.uid, run: number };
 }
 
-/** Once in a pass, and not for what is queued already. */
+/** Once in a pass, and not for a request that is already queued. */
 function ask({ effects, context }: Pass, name: QuotaName, change: SlotChange): void {
   if (change.kind === 'promote') return;
   const { run } = change.who;

@@ -1,4 +1,4 @@
-/** The words in which people read a host's state; derived, never stored. */
+/** A host's state in words for people; derived, never stored. */
 import {
   type Deletion,
   DeletionMode,
@@ -67,8 +67,8 @@ function pendingName({ mode }: Deletion): string {
 }
 
 /**
- * Whether the runner was booted for a person, and may be up still. Not while it is only wanted: the
- * boot may have failed, or another run have come after it.
+ * Whether the runner was booted for a person, and may still be up. Not while it is only requested:
+ * the boot may have failed, or another run may have followed.
  */
 export function isInRescue({ inRescue, run, poweredOn }: HostStatus): boolean {
   const booted = run?.kind === RunKind.RESCUE && run.outcome === RunOutcome.SUCCEEDED;

@@ -1,5 +1,5 @@
 /**
- * Faults: what is wrong with a host for longer than one try. Set and cleared only by the system.
+ * Faults: problems of a host that last longer than one attempt. Set and cleared only by the system.
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
@@ -8,8 +8,8 @@ import { now, type Pass } from './pass.ts';
 import { cut, messageMax } from './step-failure.ts';
 
 /**
- * Sets a fault, or replaces all but since when it stands of one that does. `since`: when that was,
- * if not now. A warning is what the host works on in spite of; an error keeps it from something.
+ * Sets a fault, or updates an existing one, which keeps its start time. `since`: the start, if not
+ * now. A warning does not stop the host's work; an error does.
  */
 export function setFault(
   pass: Pass,

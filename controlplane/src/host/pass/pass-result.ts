@@ -1,4 +1,4 @@
-/** What a pass over one host came to, and what of that is told to who asked for it. */
+/** The result of a pass over one host, and the part that its caller gets. */
 import type { HostId, store } from '@rackwright/messages';
 import { hasApplied } from '../../records/index.ts';
 import type { AnswerVerdict, HostEvent, Refusal } from './types.ts';
@@ -9,7 +9,7 @@ export type RequestOutcome =
   | ({ readonly kind: 'refused' } & Refusal)
   | { readonly kind: 'notFound' };
 
-/** What a pass over one host came to. */
+/** The result of a pass over one host. */
 export type PassResult =
   | {
       readonly kind: 'kept';
@@ -21,7 +21,7 @@ export type PassResult =
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   | { readonly kind: 'notFound' };
 
-/** What a request came to. */
+/** The outcome of a request. */
 export function requestOutcome(result: PassResult): RequestOutcome {
   switch (result.kind) {
     case 'kept':
@@ -33,12 +33,12 @@ export function requestOutcome(result: PassResult): RequestOutcome {
   }
 }
 
-/** A request that was applied before answers the same, also to its old etag. */
+/** A repeated request gets the same response, also with its old etag. */
 export function isRepeated(record: store.HostRecord, event: HostEvent): boolean {
   return event.kind === 'request' && hasApplied(record, event.by.requestId);
 }
 
-/** The host is not as its reader saw it any more. */
+/** The host has changed since its reader read it. */
 export function staleEtag(hostId: HostId): PassResult {
   const message = `hosts/${hostId} has changed since the etag was read; read it again`;
   return { kind: 'refused', refusal: { code: 'aborted', message } };

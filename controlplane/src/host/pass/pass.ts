@@ -1,6 +1,6 @@
 /**
- * One pass of the host machine: the draft that a step works on, and small words to read and change
- * it with. The draft is a private copy, so that `step` stays pure seen from outside.
+ * One pass of the host's state machine: the draft that a step works on, and small functions to read
+ * and change it. The draft is a private copy, so that `step` is pure for its callers.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -23,10 +23,10 @@ import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
 import type { HostWait } from './waiting.ts';
 
-/** Who acts, or asks, where neither a person nor a pool does. */
+/** The actor or requester that is neither a person nor a pool. */
 export const system = 'system';
 
-/** Who asks for what leads a host to its goal. */
+/** The requester of runs for a host's goal. */
 export const goal = 'goal';
 
 export interface Pass {
@@ -41,17 +41,17 @@ export interface Pass {
   ended: Run | undefined;
   /** The runner that an inspection has left up in this pass, and the name of that inspection. */
   leftUp: { readonly runner: agent.RunnerReady; readonly by: string } | undefined;
-  /** Runs that ended in this pass and are the host's run no more. */
+  /** Runs that ended in this pass and are no longer the host's run. */
   readonly displaced: Run[];
-  /** The number of the run that had ended before this pass; 0: none had. */
+  /** The number of the run that had ended before this pass; 0: there was none. */
   readonly endedBefore: bigint;
   /** Set when the record is to be removed. */
   removed: boolean;
-  /** Whether this pass has said what caused it. */
+  /** Whether this pass has named its cause. */
   caused: boolean;
 }
 
-/** Throws when the record lacks what every host has: then the store holds something else. */
+/** Throws when the record lacks what every host has: then the store contains something else. */
 export function beginPass(record: store.HostRecord, context: HostContext): Pass {
   const draft = copyOf(record);
   const { host } = draft;
@@ -95,14 +95,14 @@ export function activeRun(status: HostStatus): Run | undefined {
   return status.run !== undefined && status.run.phase !== RunPhase.ENDED ? status.run : undefined;
 }
 
-/** The step under way or next; undefined when all have ended. */
+/** The present or next step; undefined when all have ended. */
 export function currentStep(run: Run): RunStep | undefined {
   return run.steps[run.currentStep];
 }
 
 /**
- * Says who and what caused this revision. Of several causes in one pass the first says who, and by
- * which request or operation; what happened is told one after the other.
+ * Records who and what caused this revision. When a pass has several causes, the first gives the
+ * actor and the request or operation; the texts are listed in order.
  */
 export function causedBy(pass: Pass, actor: string, cause: string, requestId = ''): void {
   const first = pass.caused ? pass.record.change : undefined;
@@ -117,8 +117,8 @@ export function causedBy(pass: Pass, actor: string, cause: string, requestId = '
 }
 
 /**
- * The run cannot go on before something comes; the moment it began to wait is kept. `began`: when
- * that was, where a better answer is known.
+ * The run waits for something; the start of the wait is kept. `began`: the start, where it is known
+ * more precisely.
  */
 export function waitFor(
   pass: Pass,
@@ -135,7 +135,8 @@ export function waitFor(
 }
 
 /**
- * The replica that holds the agent's stream says so itself: two must not write against each other.
+ * Only the replica with the agent's stream records this: two replicas must not overwrite each
+ * other.
  */
 export function waitForAgent(pass: Pass, run: Run): void {
   if (pass.context.sessionElsewhere) return;
@@ -149,7 +150,7 @@ export function stopWaiting(pass: Pass, run: Run): void {
   delete run.waiting;
 }
 
-/** What a run waits for that is not its own: a person, a brake, its turn. */
+/** Waits that are not the run's own: for a person, a brake, a slot. */
 const notItsOwn: ReadonlySet<string> = new Set<HostWait>([
   'hold',
   'wait',
@@ -161,12 +162,12 @@ const notItsOwn: ReadonlySet<string> = new Set<HostWait>([
   'restored',
 ]);
 
-/** Whether the time that passes is not the run's: its deadline does not count meanwhile (R5). */
+/** Whether the elapsed time is not the run's own: its deadline does not run then (R5). */
 export function waitsForOthers({ waiting }: Run): boolean {
   return waiting !== undefined && notItsOwn.has(waiting.reason);
 }
 
-/** The end of such a wait: the deadline moves by what it took. */
+/** The end of such a wait: the deadline moves by its duration. */
 function giveBack({ context }: Pass, run: Run): void {
   const since = run.waiting?.since;
   if (!waitsForOthers(run) || since === undefined || run.deadline === undefined) return;
@@ -174,12 +175,15 @@ function giveBack({ context }: Pass, run: Run): void {
   run.deadline = timestampFromMs(timestampMs(run.deadline) + waitedMs);
 }
 
-/** "clean 3", the way people and errors name a run. */
+/** "clean 3": the name of a run for people and in errors. */
 export function runName({ kind, number }: Run): string {
   return `${runKindName(kind)} ${number}`;
 }
 
-/** "workflow 5 (burn-in/runs/2)": the way the timeline names a run, which may be swept later. */
+/**
+ * "workflow 5 (burn-in/runs/2)": the name of a run in the timeline; its record may be deleted
+ * later.
+ */
 export function runNameForEver(run: Run): string {
   const [, own] = run.workflowRun.split('/workflows/');
   return own === undefined ? runName(run) : `${runName(run)} (${own})`;
@@ -215,13 +219,13 @@ export function isStepOver(step: RunStep): boolean {
   }
 }
 
-/** The host has been used since: nothing of a clean that failed can be gone on with. */
+/** The host has been used since: a failed clean cannot be resumed. */
 export function forgetFailure({ status, record }: Pass): void {
   delete status.afterFailure;
   delete record.failedRun;
 }
 
-/** The last inventory, also one that has come in this very pass. */
+/** The last inventory, also if it came in this pass. */
 export function inventoryNow({ effects, context }: Pass): Inventory | undefined {
   const told = effects.flatMap((effect) =>
     effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
@@ -229,7 +233,7 @@ export function inventoryNow({ effects, context }: Pass): Inventory | undefined 
   return told.at(-1) ?? context.facts.inventory;
 }
 
-/** The disks that the host has now, by what names a disk wherever it is plugged in. */
+/** The present disks of the host, by identities that do not depend on their slots. */
 export function identitiesNow(pass: Pass): ReadonlySet<string> {
   const { devices = [] } = inventoryNow(pass) ?? {};
   return new Set(devices.map((device) => deviceIdentity(device)));

@@ -1,4 +1,4 @@
-/** The control step `wait`: when it ends, from what is stored of it. */
+/** The control step `wait`: its end, from its stored fields. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { RunStep } from '@rackwright/messages';
 import { engineSteps } from './step-names.ts';

@@ -1,51 +1,51 @@
 /**
- * Limits that are kept in one record each: how many hosts may be in the runner at once, and how
- * many may begin to be wiped in any stretch of time (DESIGN §5). Pure: what lists of slots become.
+ * Limits with one record each: how many hosts may be in the runner at once, and how many wipes may
+ * begin in any period of time (DESIGN §5). Pure: computes the changed lists of slots.
  *
  * Invariants:
- * Q1 A run has at most one slot in a list, however often it asks: asking again changes nothing.
- * Q2 Places are given in the order in which they were asked for.
- * Q3 A wipe counts from when it was allowed until a stretch after it is known to have begun, or
- *    never to begin: too many may be counted, never too few.
+ * Q1 A run has at most one slot in a list: a repeated request changes nothing.
+ * Q2 Slots are given in the order of the requests.
+ * Q3 A wipe counts from its permission until a period after it is known to have begun, or never to
+ *    begin: the count may be too high, never too low.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { type HostUid, type RunNumber, store } from '@rackwright/messages';
 
-/** Whose slot it is: one run of one host. */
+/** The owner of a slot: one run of one host. */
 export interface Who {
   readonly hostUid: HostUid;
   readonly run: RunNumber;
 }
 
-/** Slots that are taken, and who waits for one, oldest first. */
+/** Taken slots, and the requests that wait for one, oldest first. */
 export interface Slots {
   readonly taken: readonly store.Slot[];
   readonly queued: readonly store.Slot[];
 }
 
 export type Quota =
-  /** At most so many are taken at once. */
+  /** At most this many are taken at once. */
   | { readonly kind: 'atOnce'; readonly hosts: number }
-  /** At most so many begin in any stretch of `stretchMs`. */
+  /** At most this many begin in any period of `stretchMs`. */
   | { readonly kind: 'inStretch'; readonly hosts: number; readonly stretchMs: number };
 
 export type SlotChange =
-  /** A place, now or as soon as one is free. */
+  /** Requests a slot, now or as soon as one is free. */
   | { readonly kind: 'take'; readonly who: Who }
-  /** A place at once: what it is for is under way already. */
+  /** Takes a slot at once: the work is already in progress. */
   | { readonly kind: 'occupy'; readonly who: Who }
-  /** The place is needed no more; a wipe that was allowed still counts for its stretch. */
+  /** The slot is no longer needed; a permitted wipe still counts for its period. */
   | { readonly kind: 'leave'; readonly who: Who }
-  /** Whatever has become free goes to whoever waits. */
+  /** Gives free slots to waiting requests. */
   | { readonly kind: 'promote' };
 
 /**
- * Hosts that one limit may let in: a rack's record has two lists of such places, two queues and up
- * to 2 000 tombstones, and must stay far below what the store takes.
+ * The most hosts of one limit: a rack's record has two lists of such slots, two queues and up to 2
+ * 000 tombstones, and must stay far below the store's maximum.
  */
 export const placesMax = 1_000;
-/** Hosts that may wait for one limit; more than that ask again later. */
+/** The most hosts that wait for one limit; others have to retry later. */
 const queuedMax = 400;
 
 /** The slots after a change; the same object when nothing changes. */
@@ -68,25 +68,26 @@ export function changedSlots(
   }
 }
 
-/** Whether `promote` would give a place to somebody now. */
+/** Whether `promote` would give a slot to a waiting request now. */
 export function hasPlaceForNext(slots: Slots, quota: Quota | undefined, nowMs: number): boolean {
   return (
     slots.queued.length > 0 && changedSlots(slots, { kind: 'promote' }, quota, nowMs) !== slots
   );
 }
 
-/** When the next place becomes free by itself, wall time; undefined: only an event frees one. */
+/** When the next slot becomes free by time, wall time; undefined: only an event frees one. */
 export function nextPlaceMs({ taken }: Slots, quota: Quota | undefined): number | undefined {
   if (quota?.kind !== 'inStretch') return undefined;
   const ends = taken.flatMap(({ open, time }) =>
     open || time === undefined ? [] : [timestampMs(time) + quota.stretchMs],
   );
   ends.sort((a, b) => a - b);
-  // Of more than the limit allows, as after it was lowered, the surplus has to end first.
+  // If more are taken than the limit permits, as after it was lowered, the surplus has to end
+  // first.
   return quota.hosts === 0 ? undefined : ends[taken.length - quota.hosts];
 }
 
-/** Wipes whose stretch is over count no more. */
+/** Wipes whose period is over no longer count. */
 function withoutOver(slots: Slots, quota: Quota | undefined, nowMs: number): Slots {
   const stretchMs = quota?.kind === 'inStretch' ? quota.stretchMs : 0;
   const taken = slots.taken.filter(
@@ -103,7 +104,7 @@ function asked(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number):
   return { ...slots, queued: [...slots.queued, newSlot(who, nowMs)] };
 }
 
-/** A wipe that counts already and is tried again may begin at any moment again (Q3). */
+/** A wipe that already counts and is retried may begin again at any moment (Q3). */
 function reopened(slots: Slots, own: store.Slot, quota: Quota | undefined, nowMs: number): Slots {
   if (quota?.kind !== 'inStretch' || own.open) return slots;
   const open = create(store.SlotSchema, { ...own, time: at(nowMs), open: true });
@@ -112,7 +113,7 @@ function reopened(slots: Slots, own: store.Slot, quota: Quota | undefined, nowMs
 
 function occupied(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
   if (quota === undefined || slots.taken.some((slot) => isOf(slot, who))) return slots;
-  // It is there in any case, and so many are above the limit already.
+  // The work goes on in any case, and this many already exceed the limit.
   if (slots.taken.length >= placesMax) return slots;
   const queued = slots.queued.filter((slot) => !isOf(slot, who));
   return { taken: [...slots.taken, opened(who, nowMs)], queued };
@@ -131,7 +132,7 @@ function left(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): 
   return { taken: slots.taken.map((slot) => (slot === own ? closed : slot)), queued };
 }
 
-/** Without a limit nobody waits. */
+/** Without a limit nothing waits. */
 function promoted(slots: Slots, quota: Quota | undefined, nowMs: number): Slots {
   if (quota === undefined) return slots.queued.length === 0 ? slots : { ...slots, queued: [] };
   const free = Math.max(0, quota.hosts - slots.taken.length);
@@ -159,22 +160,22 @@ function isOf(slot: store.Slot, { hostUid, run }: Who): boolean {
 /** Which of the three limits. */
 export type QuotaName = 'runner' | 'rackWipes' | 'fleetWipes';
 
-/** One limit as a host sees it: what it allows, and where the host's runs stand in it. */
+/** One limit as a host sees it: its size, and the position of the host's runs in it. */
 export interface QuotaView {
   readonly name: QuotaName;
   /** Undefined: no limit is set. */
   readonly quota: Quota | undefined;
   /** The host's own slots; its run may have one, and earlier runs may have left one. */
   readonly own: readonly OwnSlot[];
-  /** When the next place becomes free by itself, wall time. */
+  /** When the next slot becomes free by time, wall time. */
   readonly nextPlaceMs: number | undefined;
 }
 
 export interface OwnSlot {
   readonly run: RunNumber;
-  /** `open`: it has its place. `closed`: a wipe that only still counts. */
+  /** `open`: it has its slot. `closed`: a wipe that still counts, but is over. */
   readonly kind: 'queued' | 'open' | 'closed';
-  /** Place in the queue, from 1. */
+  /** Position in the queue, from 1. */
   readonly position?: number;
 }
 

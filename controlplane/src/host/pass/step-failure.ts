@@ -1,4 +1,4 @@
-/** How steps fail, and which of them erase: what every judgement about a step shares. */
+/** How steps fail, and which of them erase: shared by all checks of steps. */
 import { create } from '@bufbuild/protobuf';
 import {
   type FailureDetails,
@@ -8,11 +8,11 @@ import {
   RunFailureSchema,
 } from '@rackwright/messages';
 
-/** Longest texts of a failure that a record keeps, in characters: records are bounded. */
+/** The longest text of a failure in a record, in characters: records are bounded. */
 export const messageMax = 1_024;
 const detailMax = 4_096;
 
-/** A text of at most `charactersMax`; what was cut off is said. */
+/** A text of at most `charactersMax`; a mark shows that it was truncated. */
 export function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
   return `${text.slice(0, charactersMax)}… (${text.length - charactersMax} more)`;

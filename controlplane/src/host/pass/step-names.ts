@@ -1,6 +1,6 @@
 /**
- * Names of the engine's own steps, and what is asked of steps by their names. A name that is not
- * among them means a step of the agent or of the runner: one that is mistyped would be sent there.
+ * Names of the engine's own steps, and queries about steps by their names. Any other name is a step
+ * of the agent or of the runner: a mistyped name would be sent there.
  */
 import {
   awaitImageStep,
@@ -24,7 +24,7 @@ export const engineSteps = {
   wait: 'wait',
 } as const;
 
-/** Steps of deployments that the agent takes itself; it names them in its Hello (R8). */
+/** Deployment steps of the agent; it announces them in its Hello (R8). */
 const ofAgent = [fetchImageStep, awaitImageStep] as const;
 
 /** Every name that the engine has a definition for (`run/steps.ts`). */
@@ -34,7 +34,7 @@ export type EngineStep =
   | typeof writeImageStep
   | typeof webhookStep;
 
-/** From whatever the host runs into the runner. */
+/** From any system on the host into the runner. */
 export const intoRunner = [
   engineSteps.off,
   engineSteps.bootRunner,
@@ -46,7 +46,7 @@ export function isBootStep(name: string): boolean {
   return name === engineSteps.bootRunner || name === engineSteps.bootRescue;
 }
 
-/** Whether a step boots what the host is to run, from its disk or over the network. */
+/** Whether a step boots the host's image, from its disk or over the network. */
 export function switchesOnImage(name: string): boolean {
   return name === engineSteps.on || name === engineSteps.bootImage;
 }

@@ -1,15 +1,15 @@
 /**
- * Holds that the system sets itself, and takes back once what they are for is over. Pure.
+ * Holds that the system sets itself, and removes once their cause is over. Pure.
  *
- * Invariant: no request sets one. Whoever asks is named by a word and a colon ("user:ann"), so that
- * a hold by `system` is none of a person's, whatever that says.
+ * Invariant: no request sets one. Other actors have a word and a colon in their name ("user:ann"),
+ * so that a hold by `system` is never a person's, whatever its text.
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldKind, HoldSchema, HoldScope } from '@rackwright/messages';
 import { now, type Pass, system } from './pass.ts';
 
-/** Each with its word, by which people know it. */
+/** Each kind with its word, by which people recognize it. */
 const words = {
   [HoldKind.FENCE_PENDING]: 'fencePending',
   [HoldKind.RESTORED]: 'restored',
@@ -17,12 +17,12 @@ const words = {
 } as const;
 export type SystemHold = keyof typeof words;
 
-/** Of no kind, it is lifted by a person alone. */
+/** A hold without a kind: only a person lifts it. */
 export function holdBySystem(reason: string, since: Timestamp): Hold {
   return create(HoldSchema, { scope: HoldScope.WORK, by: system, reason, since });
 }
 
-/** `since`: when its cause began. */
+/** `since`: the start of its cause. */
 export function systemHold(kind: SystemHold, text: string, since: Timestamp): Hold {
   const reason = `${words[kind]}: ${text}`;
   return create(HoldSchema, { scope: HoldScope.WORK, by: system, reason, since, kind });
@@ -33,8 +33,8 @@ export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
 }
 
 /**
- * The host's holds of this kind say these texts from here on, and nothing else; one that stays
- * keeps its beginning. Returns whether any is new.
+ * Sets exactly these texts as the host's holds of this kind; a hold that stays keeps its start.
+ * Returns whether any is new.
  */
 export function keepSystemHolds(pass: Pass, kind: SystemHold, texts: readonly string[]): boolean {
   const { status } = pass;

@@ -1,50 +1,50 @@
 /**
- * Every waiting time of the host engine, in one frozen value that the configuration may replace.
+ * Every waiting time of the host engine, in one frozen value that the configuration may override.
  */
 export interface EngineTiming {
-  /** From the power-on order to the runner's first word. */
+  /** From the power-on order to the runner's first message. */
   readonly bootTimeoutMs: number;
   /** Verify, power and inspect operations, counted from when they were sent. */
   readonly operationTimeoutMs: number;
   /** One clean step that erases nothing, counted from when it was sent. */
   readonly cleanStepTimeoutMs: number;
-  /** How long after its verdict what was discarded or formatted is read again. */
+  /** How long after its verdict a discarded or formatted device is read again. */
   readonly rereadDelayMs: number;
-  /** One attempt to get an image and to write it, from when its turn in the rack has come. */
+  /** One attempt to get an image and to write it, from the end of its wait in the rack's queue. */
   readonly imageTimeoutMs: number;
-  /** How long it may wait for that turn. */
+  /** How long it may wait in that queue. */
   readonly imageQueueTimeoutMs: number;
-  /** One attempt of a webhook, calls that could not tell included. */
+  /** One attempt of a webhook, including calls with an unknown result. */
   readonly webhookTimeoutMs: number;
-  /** How long a run may wait for its turn or for an absent agent before it is given up. */
+  /** How long a run may wait for its slot or for an absent agent before it is given up. */
   readonly runTimeoutMs: number;
-  /** After its agent was last there, work holds a host against its deletion for so long. */
+  /** How long work prevents a host's deletion after the last contact with its agent. */
   readonly contactDeadlineMs: number;
-  /** First pause after a result that could not tell; doubles up to `retryDelayMaxMs`. */
+  /** First pause after an unknown result; doubles up to `retryDelayMaxMs`. */
   readonly retryDelayMs: number;
   readonly retryDelayMaxMs: number;
   /** How long conflicts may last, from a step's first one (DESIGN §3, retryAfter). */
   readonly conflictBudgetMs: number;
-  /** How long an image of a host may not be had before the host goes back to what it ran. */
+  /** How long a host's image may be unavailable before the host returns to its earlier image. */
   readonly registryBudgetMs: number;
   /** Transient results in a row, or their duration, that become a visible fault. */
   readonly transientFaultCount: number;
   readonly transientFaultMs: number;
   /** How long a forced removal waits for one call to agent or BMC. */
   readonly forcedCallTimeoutMs: number;
-  /** First pause before a failed goal is tried again; doubles up to `goalDelayMaxMs`. */
+  /** First pause before a failed goal is retried; doubles up to `goalDelayMaxMs`. */
   readonly goalDelayMs: number;
   readonly goalDelayMaxMs: number;
-  /** Failures in a row of one goal after which only a person starts it again. */
+  /** Failures in a row of one goal after which only a person restarts it. */
   readonly goalFailuresMax: number;
-  /** Runs that a goal may start within `goalRunsWithinMs`, however well each of them ends. */
+  /** The most runs that a goal may start within `goalRunsWithinMs`, even if all succeed. */
   readonly goalRunsMax: number;
   readonly goalRunsWithinMs: number;
-  /** How long a failed clean leaves the host in the runner, for its logs and to be resumed. */
+  /** How long the host stays in the runner after a failed clean, for its logs and for a resume. */
   readonly runnerKeepMs: number;
-  /** Failed cleans in a row that are started again by themselves. */
+  /** Failed cleans in a row that are restarted automatically. */
   readonly automaticRecleansMax: number;
-  /** Attempts of one step that may end `interrupted` before the run fails. */
+  /** Attempts of one step that may end as `interrupted` before the run fails. */
   readonly interruptionsMax: number;
 }
 

@@ -1,9 +1,9 @@
 /**
- * What moves a host from one stable state to another, and what that says of its disks: the end of
- * each run, and each sign beside runs. A missing cell does not compile (DESIGN §4).
+ * What moves a host between stable states, and the effect on its disks: the end of each run, and
+ * each sign outside runs. A missing cell does not compile (DESIGN §4).
  *
  * T1 Nothing else writes the host's `state`, `dirty` and `useEpoch`.
- * T2 A host leaves `available` by every cause after which its certificates prove nothing.
+ * T2 A host leaves `available` for every cause after which its certificates prove nothing.
  */
 import { HostState, type HostStatus, RunKind, RunOutcome } from '@rackwright/messages';
 
@@ -11,19 +11,19 @@ export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIF
 export type Kind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];
 export type Outcome = (typeof RunOutcome)[Exclude<keyof typeof RunOutcome, 'UNSPECIFIED'>];
 
-/** Where the end of a run leaves the host. */
+/** The state of the host after the end of a run. */
 export interface Landing {
   /**
-   * `same`: where it was. `proved`: new becomes manageable. `goal`: where the goal ends. `adopted`:
-   * what the adoption named.
+   * `same`: unchanged. `proved`: new becomes manageable. `goal`: the state of the goal. `adopted`:
+   * the state named by the adoption.
    */
   readonly to: 'same' | 'proved' | 'goal' | 'adopted' | State;
-  /** Unset: as it was. `clean`: no longer dirty if the run erased as the policy asks. */
+  /** Unset: unchanged. `clean`: no longer dirty if the run erased as the policy demands. */
   readonly disks?: 'clean' | 'dirty';
-  /** Where it is instead, when nothing was written and every disk is certified as before. */
+  /** The state instead, when nothing was written and every disk is certified as before. */
   readonly untouched?: State;
   /**
-   * A fault of this type stands until the same kind of run succeeds. Not of a run that was stopped
+   * A fault of this type lasts until the same kind of run succeeds. Not for a run that was stopped
    * before it had touched a disk.
    */
   readonly fault?: string;
@@ -31,7 +31,9 @@ export interface Landing {
 
 type Landings = { readonly [O in Outcome]: Landing };
 
-/** Success leads somewhere; every bad end leads to one place, a cancelled one without a fault. */
+/**
+ * Success leads to one state; every failure leads to another, and a cancelled run leaves no fault.
+ */
 function landing(succeeded: Landing, failed: Landing): Landings {
   const { fault: _, ...cancelled } = failed;
   return landingOf(succeeded, failed, cancelled);
@@ -46,11 +48,11 @@ function landingOf(succeeded: Landing, failed: Landing, cancelled = failed): Lan
   };
 }
 
-/** While it stands, the host is verified before anything else. */
+/** While it lasts, the host is verified before anything else. */
 export const verifyFailed = 'verifyFailed';
 export const provisionFailed = 'provisionFailed';
 
-/** Where the end of its deletion leaves a host; who asks afterwards is shown it so. */
+/** The state after a deletion; later reads show the host in it. */
 export const removed = { to: HostState.GONE } as const satisfies Landing & Transition;
 
 /** Run kind × outcome. */
@@ -68,7 +70,7 @@ export const landings: { readonly [K in Kind]: Landings } = {
       fault: provisionFailed,
     },
   ),
-  // Whoever ends it half-way leaves half an image.
+  // A reimage that ends half-way leaves half an image.
   [RunKind.REIMAGE]: landingOf(
     { to: HostState.PROVISIONED, disks: 'dirty' },
     { to: HostState.PROVISIONED, disks: 'dirty', fault: 'reimageFailed' },
@@ -85,30 +87,30 @@ export const landings: { readonly [K in Kind]: Landings } = {
   [RunKind.DELETE]: landing(removed, { to: 'same' }),
 };
 
-/** What happens to a host beside the ends of its runs. */
+/** What happens to a host outside the ends of its runs. */
 export type Sign =
-  /** Data may have come onto its disks, or may from here on: it was on, or is switched on. */
+  /** New data may be on its disks, or may come from here on: it was on, or is switched on. */
   | 'used'
-  /** Another machine answers under its name. */
+  /** Another machine responds under its name. */
   | 'otherMachine'
-  /** Reading again could not show that its disks keep their erasure. */
+  /** A second reading could not show that its disks are still erased. */
   | 'unproved'
-  /** What is in it, or how it boots, is not what was inspected. */
+  /** Its hardware, or its boot interface, differs from the inspected one. */
   | 'changed'
   /** An image is about to be written. */
   | 'written'
   /** Its goal is no longer to be available. */
   | 'unwanted'
-  /** A person removes it by force while a newer version's work on it is not understood here. */
+  /** A person removes it by force during the work of a newer version, which is unknown here. */
   | 'notUnderstood';
 
-/** What a cause does to a host. */
+/** The effect of a cause on a host. */
 export interface Transition {
-  /** Unset: it stays where it is. */
+  /** Unset: the state stays. */
   readonly to?: State;
-  /** Unset: as they were. */
+  /** Unset: unchanged. */
   readonly disks?: 'clean' | 'dirty';
-  /** Certificates of before say nothing of its disks from here on. */
+  /** From here on earlier certificates do not apply to its disks. */
   readonly use?: 'next';
 }
 
@@ -125,7 +127,7 @@ function everywhere(transition: Transition): Row {
   };
 }
 
-/** It is not available any more; elsewhere only the effect remains. */
+/** The host is no longer available; in other states only the effect remains. */
 function notAvailable(effect: Transition): Row {
   return {
     ...everywhere(effect),
@@ -139,25 +141,26 @@ export const signs: { readonly [S in Sign]: Row } = {
   otherMachine: notAvailable({ disks: 'dirty', use: 'next' }),
   unproved: notAvailable({ disks: 'dirty', use: 'next' }),
   changed: notAvailable({ disks: 'dirty', use: 'next' }),
-  // The end of the run counts the use: an attempt that wrote nothing leaves the host as it was.
+  // The end of the run raises the use epoch: an attempt that wrote nothing leaves the host
+  // unchanged.
   written: notAvailable({ disks: 'dirty' }),
-  // What was erased stays erased.
+  // Erased disks stay erased.
   unwanted: {
     ...everywhere({}),
     [HostState.AVAILABLE]: { to: HostState.MANAGEABLE, use: 'next' },
   },
-  // Nothing of it is switched.
+  // Its power is not changed.
   notUnderstood: everywhere({ to: HostState.EXTERNAL }),
 };
 
-/** Moves a host by a sign. */
+/** Applies a sign to a host. */
 export function move(status: HostStatus, sign: Sign): void {
   const row = signs[sign];
-  // Of a state that only a newer version knows, all that is left is to give it up.
+  // A host in a state that only a newer version knows can only be given up.
   transit(status, row[status.state as State] ?? row[HostState.EXTERNAL]);
 }
 
-/** Moves a host; for the end of a run, whose target depends on the host besides. */
+/** Applies a transition; for the end of a run, whose target also depends on the host. */
 export function transit(status: HostStatus, { to, disks, use }: Transition): void {
   if (to !== undefined) status.state = to;
   if (disks !== undefined) status.dirty = disks === 'dirty';

@@ -1,5 +1,5 @@
 /**
- * What goes into and comes out of the host machine. Everything is a value: the machine decides,
+ * The inputs and outputs of the host's state machine. Everything is a value: the machine decides,
  * the shell (`reconcile.ts`) acts.
  */
 import type {
@@ -33,15 +33,15 @@ import type { EngineTiming } from './timing.ts';
 export interface Requester {
   /** "user:NAME" or "system". */
   readonly actor: string;
-  /** Given again, the same request answers the same and is applied once. */
+  /** A repeated request with the same id gets the same response and is applied once. */
   readonly requestId?: string;
-  /** May end what another person uses a host for; unset: no. */
+  /** Whether it may end another person's use of the host; unset: no. */
   readonly mayEndOthersUse?: boolean;
-  /** Of the call (W3C Trace Context); unset: it has none. */
+  /** The trace parent of the call (W3C Trace Context); unset: none. */
   readonly traceParent?: string;
 }
 
-/** What a person may ask of a host. With a plan: refused unless it would do what the plan says. */
+/** A request to a host. With a plan: refused unless it would do what the plan says. */
 export type HostRequest = Asked & {
   readonly plan?: store.PlanRecord;
   /** Why the plan is started, for the timeline. */
@@ -59,9 +59,9 @@ type Asked =
       readonly kind: 'provision' | 'reimage';
       /** By digest: "registry/repository@sha256:HEX", or a URL with its checksum. */
       readonly image: string;
-      /** Unset: as it was deployed before, else as is usual. */
+      /** Unset: as deployed before, otherwise the defaults. */
       readonly deploy?: DeploySpec;
-      /** Wall time: a host in service that has not been taken out by then is not any more. */
+      /** Wall time: after it, a host in service is no longer taken out of service. */
       readonly notAfterMs?: number;
     }
   | { readonly kind: 'release' | 'rescue'; readonly reason: string }
@@ -71,24 +71,24 @@ type Asked =
   | {
       readonly kind: 'powerReset';
       readonly bootOldDiskReason: string;
-      /** Goes before the spec's, field by field. */
+      /** Overrides the spec's policy, field by field. */
       readonly shutdown?: ShutdownPolicy;
     }
   | { readonly kind: 'powerOff'; readonly shutdown?: ShutdownPolicy }
   /** Ends the wait for a system to shut down: it is forced off. */
   | { readonly kind: 'skipWait' }
-  /** A person says that they have switched the host, as its run asks. */
+  /** A person reports that they have switched the host, as its run requested. */
   | { readonly kind: 'confirmPower'; readonly on: boolean }
   | { readonly kind: 'abort'; readonly reason: string }
-  /** Lets a run go on that waits for a person, with its present step or without it. */
+  /** Releases a run that waits for a person, with its present step or without it. */
   | { readonly kind: 'resume' | 'skip'; readonly reason: string }
   /**
-   * What the goal waits for starts at once, also when it was given up. `poolGaveUp`: the pool that
-   * holds the host has failed with it, and tries it again after this.
+   * Work that the goal waits for starts at once, even if the goal was given up. `poolGaveUp`: the
+   * pool that holds the host has given up on it, and tries again after this.
    */
   | { readonly kind: 'retry'; readonly poolGaveUp?: boolean }
   | { readonly kind: 'claim' | 'unclaim'; readonly reason: string }
-  /** `untilMs`: wall time at which it ends by itself; undefined: a person lifts it. */
+  /** `untilMs`: the expiry in wall time; undefined: only a person lifts it. */
   | {
       readonly kind: 'hold';
       readonly scope: HoldScope;
@@ -106,12 +106,12 @@ type Asked =
   | { readonly kind: 'cancelDelete'; readonly reason: string }
   /** A line in the timeline, and nothing else. */
   | { readonly kind: 'note'; readonly text: string }
-  /** Spec and labels as they shall be: validated and merged already. */
+  /** The new spec and labels: already validated and merged. */
   | {
       readonly kind: 'update';
       readonly spec: HostSpec;
       readonly labels: Readonly<Record<string, string>>;
-      /** Hosts removed by force that had an address that is now this one's, by uid. */
+      /** Uids of forcibly removed hosts that had an address which now belongs to this one. */
       readonly fences?: readonly string[];
     };
 
@@ -123,19 +123,22 @@ export interface RequestedStep {
   readonly arguments: Readonly<Record<string, string>>;
 }
 
-/** A template, rendered for this host: the run keeps it, whatever becomes of the template. */
+/** A template, rendered for this host: the run keeps it, even if the template changes. */
 export interface WorkflowRequest {
   readonly kind: 'workflow';
   /** "hosts/H/workflows/T/runs/N" */
   readonly workflowRun: string;
-  /** Of the workflow, since another may bear its name later. */
+  /** The uid of the workflow, because another one may later have its name. */
   readonly workflowUid: string;
   /** SHA-256 of the template's source, lower-case hex. */
   readonly templateDigest: string;
   readonly steps: readonly WorkflowStep[];
-  /** How long the run may take; undefined: as long as any run. */
+  /** The longest run time; undefined: as for any run. */
   readonly timeoutMs: number | undefined;
-  /** The use of the host that it was asked for in: it starts in no other. Undefined: in any. */
+  /**
+   * The use of the host at the time of the request: the run starts in no other use. Undefined: in
+   * any.
+   */
   readonly use?: store.HostUse | undefined;
 }
 
@@ -153,9 +156,9 @@ export interface WorkflowStep {
   /** "fail", "continue", "hold" or the title of a handler. */
   readonly onFailure: string;
   readonly onTimeout: string;
-  /** On earlier steps only; empty: always. */
+  /** Refers only to earlier steps; empty: always. */
   readonly condition: string;
-  /** Set when it is known already that it does not run. */
+  /** Set when it is already known that the step does not run. */
   readonly skippedBecause: string;
   readonly handOff: boolean;
   readonly destructive: boolean;
@@ -165,7 +168,7 @@ export interface WorkflowStep {
 
 export type Refusal = RefusalOfHost | RefusalOfRequest;
 
-/** By what the host is or does now. */
+/** Because of the host's state or work. */
 export interface RefusalOfHost {
   readonly code: 'failedPrecondition';
   readonly reason: HostRefusalName;
@@ -173,7 +176,7 @@ export interface RefusalOfHost {
   readonly fieldViolations?: undefined;
 }
 
-/** By what the request says itself. */
+/** Because of the request itself. */
 export interface RefusalOfRequest {
   readonly code: 'invalidArgument' | 'aborted';
   readonly message: string;
@@ -181,40 +184,42 @@ export interface RefusalOfRequest {
 }
 
 export type HostEvent =
-  /** A timer, a change elsewhere, the slow resync: look again. */
+  /** A timer, a change elsewhere, the slow resync: reconcile. */
   | { readonly kind: 'tick' }
-  /** Another replica wrote the host: it may have had no session to send by. */
+  /** Another replica wrote the host: it may have had no session for sending. */
   | { readonly kind: 'written' }
   | { readonly kind: 'request'; readonly request: HostRequest; readonly by: Requester }
   /** A result or facts from the rack's agent. */
   | { readonly kind: 'report'; readonly report: agent.Report }
-  /** The agent introduced itself (rule R10); `listed` is what it knows of this host. */
+  /** The agent introduced itself (rule R10); `listed` is its knowledge of this host. */
   | {
       readonly kind: 'hello';
       readonly journal: agent.Journal;
       readonly listed: readonly agent.JournalledOperation[];
-      /** Boot operations whose grants the agent holds; unset: it did not say. */
+      /** Boot operations whose grants the agent holds; unset: unknown. */
       readonly grants?: readonly string[];
     }
-  /** The agent has dropped everything of this host. */
+  /** The agent has dropped all data of this host. */
   | { readonly kind: 'forgotten' }
-  /** What came of a webhook's call; one that is not under way any more changes nothing. */
+  /**
+   * The result of a webhook's call; for a call that is no longer in progress it changes nothing.
+   */
   | { readonly kind: 'webhookResult'; readonly id: string; readonly result: CallResult };
 
 export type CallResult =
   | { readonly kind: 'complete'; readonly output?: CallOutput }
   | {
       readonly kind: 'failed';
-      /** As an agent's: exitCode when the receiver answered that it failed. */
+      /** As for an agent: exitCode when the receiver answered that it failed. */
       readonly type: FailureName;
       readonly message: string;
       readonly detail?: string;
       readonly output?: CallOutput;
     }
-  /** It could not be told whether the receiver got it: made again under the same id. */
+  /** It is unknown whether the receiver got it: repeated under the same id. */
   | { readonly kind: 'transientError'; readonly message: string };
 
-/** What the receiver answered; the exit code is the HTTP status. */
+/** The receiver's response; the exit code is the HTTP status. */
 export interface CallOutput {
   readonly exit: StepExit;
   readonly tail: Uint8Array;
@@ -229,28 +234,30 @@ export interface SessionContext {
   readonly openedMs: number;
   /** Hello announced a final report of the present operation that has not come yet. */
   readonly awaitsReport: boolean;
-  /** What Hello named: nothing else is sent (R8). Unset: it is not known. */
+  /** The operation kinds in its Hello: nothing else is sent (R8). Unset: unknown. */
   readonly operationKinds?: readonly string[];
 }
 
-/** A freeze that holds for the host, and whose it is: "racks/r1" or "the fleet". */
+/** A freeze that applies to the host, and its owner: "racks/r1" or "the fleet". */
 export type FreezeInForce = Readonly<Omit<Freeze, '$typeName' | '$unknown'>> & {
   readonly of: string;
 };
 
-/** Frozen surroundings of one step. */
+/** The immutable context of one step. */
 export interface HostContext {
   readonly nowMs: number;
   readonly timing: EngineTiming;
   /** Undefined while the rack's agent is away. */
   readonly session: SessionContext | undefined;
-  /** Another replica says that it holds the agent's stream: then nothing is said of its absence. */
+  /**
+   * Another replica has the agent's stream by its own hint: then its absence is not reported here.
+   */
   readonly sessionElsewhere: boolean;
-  /** Wall time at which any replica is known to have heard the rack's agent last. */
+  /** The latest wall time at which any replica is known to have heard the rack's agent. */
   readonly agentSeenMs?: number;
-  /** False when no agent of the rack has ever joined: then nobody has anything to forget. */
+  /** False when no agent of the rack has ever enrolled: then no agent has anything to forget. */
   readonly agentRegistered: boolean;
-  /** Its key was taken away, and no other agent has joined since; unset: no. */
+  /** Its key was revoked, and no other agent has enrolled since; unset: no. */
   readonly agentRevoked?: boolean;
   /** The rack's registered agent key (SPKI, DER). */
   readonly agentPublicKey: Uint8Array | undefined;
@@ -259,44 +266,47 @@ export interface HostContext {
   readonly facts: store.HostFacts;
   /** Steps that the rack's agent runs itself; undefined before its first Hello. */
   readonly agentSteps: readonly agent.StepDescription[] | undefined;
-  /** What holds for every rack; undefined: nothing has been set. */
+  /** The settings for every rack; undefined: nothing is set. */
   readonly fleet: FleetSpec | undefined;
-  /** Versions of the credentials for registries that exist, by name; unset: of none. */
+  /** Versions of the existing credentials for registries, by name; unset: none. */
   readonly registryCredentials?: ReadonlyMap<string, bigint>;
-  /** Identities in the report → the other host that holds them ("hosts/h2"). */
+  /** Identities in the report → the other host that holds each of them ("hosts/h2"). */
   readonly identityOwners: ReadonlyMap<string, string>;
-  /** By the identity of a disk of the event's inventory: the other host that has it. */
+  /** By the identity of a disk in the event's inventory: the other host that has it. */
   readonly disksElsewhere?: ReadonlyMap<string, string>;
-  /** What signs, as certificates name it. */
+  /** The signing software, as certificates name it. */
   readonly software?: { readonly version: string; readonly buildSha256?: string };
   /**
-   * Statements that a turn which was lost before its record was written has left, by the id under
-   * which this turn would write its own. They stand, and the record cites them.
+   * Statements of a pass that was lost before its record was written, by the ids that this pass
+   * would use. They stay, and the record cites them.
    */
   readonly standing?: ReadonlyMap<string, Uint8Array>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
   readonly reservationsHeld: boolean;
-  /** Hosts removed by force that the rack's agent has still to forget. */
+  /** The number of forcibly removed hosts that the rack's agent still has to forget. */
   readonly tombstones: number;
-  /** Of the hosts that fence this one off, by uid, those whose fence still stands. */
+  /** Of the hosts that fence this one off, by uid, those whose fence still exists. */
   readonly fencesPending: ReadonlySet<string>;
-  /** What follows when the power is not what the spec says. */
+  /** The reaction when the power differs from the spec. */
   readonly powerMismatch: PowerMismatchPolicy;
-  /** What is wrong on the rack's network, for explanations alone; unset: nothing. */
+  /** Faults of the rack's network, only for explanations; unset: none. */
   readonly rackFaults?: readonly RackFault[];
-  /** Keeps challenge places unpredictable from outside. */
+  /** Keeps challenge locations unpredictable from outside. */
   readonly incarnation: string;
   /** Set while the host's rack or the fleet is frozen. */
   readonly freeze: FreezeInForce | undefined;
-  /** Why nothing is ordered before a person has accepted the restored store; undefined: it may. */
+  /**
+   * Why nothing is ordered before a person has accepted the restored store; undefined: orders are
+   * permitted.
+   */
   readonly restored: string | undefined;
-  /** A person has accepted it, and its agent has not heard of that yet. */
+  /** A person has accepted it, and its agent does not know that yet. */
   readonly restoredAccepted: boolean;
-  /** Revisions that were lost in all restorations; each run has taken at least one. */
+  /** Revisions lost in all restores; each run has used at least one. */
   readonly lostRevisions?: Revision;
-  /** The limits that are set, or in which a run of the host has a place. */
+  /** The configured limits, and those in which a run of the host has a slot. */
   readonly standings: readonly QuotaView[];
-  /** Names the replica that decides; unset: there is only one. */
+  /** The replica that decides; unset: there is only one. */
   readonly replica?: string;
 }
 
@@ -308,9 +318,9 @@ export interface CertificateDraft {
   readonly statement: Uint8Array;
 }
 
-/** A signed document that is no certificate. */
+/** A signed document other than a certificate. */
 export interface DocumentDraft {
-  /** "HOST_UID-REST", of what it is about: written again after a crash it is the same. */
+  /** "HOST_UID-REST", from its subject: a repeated write after a crash has the same id. */
   readonly id: string;
   readonly kind: ErasureDocumentKind;
   readonly host: string;
@@ -332,46 +342,54 @@ export type HostEffect =
   | { readonly kind: 'certify'; readonly certificates: readonly CertificateDraft[] }
   /** Create-only, durable before the record that follows from it. */
   | { readonly kind: 'document'; readonly documents: readonly DocumentDraft[] }
-  /** What a step's program wrote last; create-only, durable before the record that has it ended. */
+  /**
+   * The last output of a step's program; create-only, durable before the record with the step's
+   * end.
+   */
   | {
       readonly kind: 'stepOutput';
       readonly operationId: OperationId;
       readonly exit: StepExit;
       readonly tail: Uint8Array;
     }
-  /** After the record is durable; asked for again until its result is in, under the same id. */
+  /** After the record is durable; repeated until its result is in, under the same id. */
   | {
       readonly kind: 'callWebhook';
       /** "<host uid>/<run>/<step>/<attempt>": the receiver's idempotency key. */
       readonly id: string;
       readonly arguments: Readonly<Record<string, string>>;
-      /** Wall time after which nobody waits for its answer any more. */
+      /** Wall time after which the answer is no longer awaited. */
       readonly deadlineMs: number;
-      /** Of the host: what its secrets are given for. */
+      /** The rack of the host: secrets are released for it. */
       readonly rack: RackName;
     }
-  /** What was observed anew, beside which all else stands; written only when it differs. */
+  /** New observations; all other facts stay; written only when they differ. */
   | { readonly kind: 'facts'; readonly facts: Partial<store.HostFacts> }
   /** After the record is durable (rule R3). */
   | { readonly kind: 'send'; readonly operation: agent.Operation }
-  /** Asks the agent to stop an operation; stored as an intent in the record already. */
+  /** Asks the agent to stop an operation; the record already has the intent. */
   | { readonly kind: 'cancel'; readonly operationId: OperationId; readonly cancelId: string }
   | { readonly kind: 'answer'; readonly verdict: AnswerVerdict }
-  /** Percent of the present step: memory only. */
+  /** Percent of the present step: only in memory. */
   | { readonly kind: 'progress'; readonly continuing: agent.Continuing }
-  /** The host is another machine now: the old one's identity may be somebody else's. */
+  /** The host is another machine now: another host may own the old one's identity. */
   | { readonly kind: 'releaseIdentity'; readonly guid: Uint8Array }
-  /** What a forced removal leaves; durable before the record goes, under a deterministic name. */
+  /**
+   * The remains of a forced removal; durable before the record is deleted, under a deterministic
+   * name.
+   */
   | {
       readonly kind: 'abandon';
       readonly resource: AbandonedResource;
       readonly bmc: BmcEndpoint | undefined;
     }
-  /** The rack remembers, before the record goes, that its agent must still forget the host. */
+  /**
+   * The rack's record has, before the host's is deleted, that its agent must still forget the host.
+   */
   | { readonly kind: 'tombstone' }
-  /** A place in a limit; after the record is durable. */
+  /** A slot of a limit; after the record is durable. */
   | { readonly kind: 'quota'; readonly name: QuotaName; readonly change: SlotChange }
-  /** The agent shall forget this host; the record waits for its answer. */
+  /** The agent must forget this host; the record waits for its answer. */
   | { readonly kind: 'forget' };
 
 export type HostOutcome =
@@ -382,7 +400,7 @@ export type HostOutcome =
     }
   | {
       readonly kind: 'removed';
-      /** As it is when it goes. */
+      /** The last record before the deletion. */
       readonly record: store.HostRecord;
       readonly effects: readonly HostEffect[];
     }

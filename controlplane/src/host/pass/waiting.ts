@@ -1,9 +1,9 @@
 /**
- * The closed list of what runs wait for: the words of `Waiting.reason`. Whoever waits for something
- * new does not compile before it has its cell in the tables that explain it.
+ * The closed list of what runs wait for: the values of `Waiting.reason`. A new wait does not
+ * compile before the tables that explain waits have a cell for it.
  */
 
-/** What a run that a host carries waits for (`explain-waiting.ts`). */
+/** What a host's run waits for (`explain-waiting.ts`). */
 export const hostWaits = [
   'agent',
   'runner',
@@ -24,7 +24,7 @@ export const hostWaits = [
 
 export type HostWait = (typeof hostWaits)[number];
 
-/** What a workflow's run waits for before a host carries it (`workflow/explain.ts`). */
+/** What a workflow's run waits for before a host runs it (`workflow/explain.ts`). */
 export const pendingWaits = ['template', 'disabled', 'run', 'host'] as const;
 
 export type PendingWait = (typeof pendingWaits)[number];

@@ -1,29 +1,29 @@
-/** What the host engine asks of whoever makes the calls of webhook steps. */
+/** The host engine's order for a webhook call. */
 import type { RackName } from '@rackwright/messages';
 import type { CallResult } from './types.ts';
 
 export interface WebhookOrder {
-  /** "<host uid>/<run>/<step>/<attempt>": the idempotency key that the receiver is shown. */
+  /** "<host uid>/<run>/<step>/<attempt>": the idempotency key for the receiver. */
   readonly id: string;
   /** `url`, `method`, `body` and `headers`, as the template gives them. */
   readonly arguments: Readonly<Record<string, string>>;
-  /** Wall time after which nobody waits for the answer any more. */
+  /** Wall time after which the answer is no longer awaited. */
   readonly deadlineMs: number;
-  /** "racks/RACK" of the host: a secret that is not for its hosts does not go with the call. */
+  /** "racks/RACK" of the host: a secret that is not for its hosts is not sent with the call. */
   readonly rack: RackName;
 }
 
 /**
- * Makes a call and answers with what came of it. It may be asked again for an id that it is still
- * at, and then does nothing; one that it has answered is asked for again only on purpose.
- * `answer` rejects while the store is away: it is asked again then.
+ * Makes a call and reports its result. It may be called again for an id in progress, and then does
+ * nothing. It is called again for an answered id only on purpose. `answer` rejects while the store
+ * is unavailable: it is then called again.
  */
 export type CallWebhook = (
   order: WebhookOrder,
   answer: (result: CallResult) => Promise<unknown>,
 ) => void;
 
-/** Where nobody makes calls. */
+/** For a platform without outgoing calls. */
 export const callNobody: CallWebhook = (_order, answer) => {
   const message = 'this control plane makes no webhook calls';
   answer({ kind: 'failed', type: 'unsupported', message }).catch(() => undefined);

@@ -1,6 +1,6 @@
 /**
- * A power command that waits: for the end of a verify, or for a hold to be lifted. What was true
- * when it was accepted may be true no longer when it begins, so it is judged again. Pure.
+ * A power command that waits for the end of a verify, or for a hold to be lifted. The conditions at
+ * its acceptance may no longer hold when it begins, so it is checked again. Pure.
  *
  * Must not: decide when it begins (`machine.ts`).
  */
@@ -27,9 +27,9 @@ const stepsOf: Readonly<Record<PowerRequest['kind'], readonly string[]>> = {
   powerReset: [engineSteps.off, engineSteps.on],
 };
 
-/** Starts as soon as no run holds the host: at once, or after the verify that does. */
+/** Starts as soon as no run holds the host: at once, or after the verify in progress. */
 export function keepPower(pass: Pass, request: PowerRequest, by: string): void {
-  // One that stands in the runner is on already, and is to boot its disk.
+  // A host in the runner is already on, and is to boot its disk.
   const isReset = request.kind === 'powerOn' && standsInRunner(pass.record);
   const kind = isReset ? 'powerReset' : request.kind;
   const shutdown = request.kind === 'powerOn' ? undefined : request.shutdown;
@@ -41,7 +41,7 @@ export function keepPower(pass: Pass, request: PowerRequest, by: string): void {
   });
 }
 
-/** Old data must not come to life unnoticed: a dirty host boots its disk only for a reason. */
+/** Old data must not be booted unnoticed: a dirty host boots its disk only for a reason. */
 export function refusalOfOldDisk(
   { status, host }: Pass,
   request: PowerRequest,
@@ -55,10 +55,10 @@ export function refusalOfOldDisk(
   return { code: 'failedPrecondition', reason: 'oldData', message };
 }
 
-/** What has become of the power that a run which failed has to give back as it was. */
+/** The state of the power that a failed run has to restore. */
 export type PowerBack = 'done' | 'owed' | 'failed';
 
-/** `done` also where no run owes it. */
+/** `done` also where no run has to restore it. */
 export function powerBack({ host, pendingPower }: store.HostRecord): PowerBack {
   if (pendingPower?.by === system) return 'owed';
   const run = host?.status?.run;
@@ -68,7 +68,7 @@ export function powerBack({ host, pendingPower }: store.HostRecord): PowerBack {
   return run.outcome === RunOutcome.SUCCEEDED ? 'done' : 'failed';
 }
 
-/** Its restart is owed, or was dropped for somebody who looked after it. */
+/** Its restart is pending, or was dropped for a person who handled the host since. */
 function standsInRunner({ host, pendingPower }: store.HostRecord): boolean {
   if (pendingPower?.by === system && pendingPower.steps.includes(engineSteps.on)) return true;
   return host?.status !== undefined && isLeftInRunner(host.status);
@@ -84,7 +84,9 @@ function isLeftInRunner({ state, run, poweredOn }: HostStatus): boolean {
   return last !== undefined && isBootStep(last.name);
 }
 
-/** Begins the command that waits, or drops it when it would be refused by now; whether it began. */
+/**
+ * Begins the waiting command, or drops it when it would be refused now; returns whether it began.
+ */
 export function startPower(pass: Pass, pending: store.PendingPower): boolean {
   const { by, steps, shutdown } = pending;
   const request = requestOf(pending);
@@ -107,7 +109,7 @@ function requestOf({ steps, bootOldDiskReason }: store.PendingPower): PowerReque
   return { kind: steps.length > 1 ? 'powerReset' : 'powerOn', bootOldDiskReason };
 }
 
-/** Who reads the timeline learns what became of a command that was accepted. */
+/** The timeline records why an accepted command was dropped. */
 export function dropPower(pass: Pass, why: string): void {
   const { pendingPower } = pass.record;
   if (pendingPower === undefined) return;
@@ -116,7 +118,7 @@ export function dropPower(pass: Pass, why: string): void {
   causedBy(pass, system, `dropped before it began (${asked}): ${why}`);
 }
 
-/** Power as it was is for a host that nobody has looked after since: who holds it decides. */
+/** The restored power is for a host that nobody has handled since: otherwise its holder decides. */
 export function dropSystemPower(pass: Pass, why: string): void {
   if (pass.record.pendingPower?.by === system) dropPower(pass, why);
 }

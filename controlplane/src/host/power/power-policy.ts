@@ -1,13 +1,13 @@
 /**
- * What a host's power should be while no run holds it (HostSpec.power), and what follows when it is
- * otherwise: a fault, or by the rack's policy a run that switches it.
+ * The desired power of a host while no run holds it (HostSpec.power), and the reaction when it
+ * differs: a fault, or by the rack's policy a run that switches it.
  *
  * Invariants:
- * 1. No power action while a run holds the host, or anybody keeps power from it: what a person
- *    would be refused is not done here either.
- * 2. A host that may hold data of its last use is never booted from its disk by itself, unless that
- *    is what runs there.
- * 3. Each such run waits longer than the one before, until there has been peace for long.
+ * 1. No power action while a run holds the host, or while a hold prevents it: a command that a
+ *    person would be refused is not issued here either.
+ * 2. A host that may have data of its last use is never booted from its disk automatically, unless
+ *    that is the image in use.
+ * 3. Each such run waits longer than the one before, until the power has been stable for long.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -31,7 +31,7 @@ import { startRun } from '../run/engine.ts';
 export const powerMismatch = 'powerMismatch';
 const asker = { actor: 'policy' } as const;
 
-/** Whether the power should be on; undefined: nobody minds. */
+/** Whether the power should be on; undefined: it does not matter. */
 export function wantedPower({ power }: HostSpec): boolean | undefined {
   switch (power) {
     case HostPower.ON:
@@ -43,14 +43,16 @@ export function wantedPower({ power }: HostSpec): boolean | undefined {
   }
 }
 
-/** The power that is wanted and not there; undefined when all is well, or nothing is known. */
+/** The desired power that is missing; undefined when all is well, or the power is unknown. */
 function missingPower({ spec, status }: Pass): boolean | undefined {
   const wanted = wantedPower(spec);
   const known = wanted !== undefined && status.poweredOn !== undefined;
   return known && status.poweredOn !== wanted ? wanted : undefined;
 }
 
-/** Says what is and what should be, while it differs; judged when no run holds the host. */
+/**
+ * Reports the present and the desired power while they differ; checked when no run holds the host.
+ */
 export function notePowerMismatch(pass: Pass): void {
   if (activeRun(pass.status) !== undefined) return;
   const wanted = missingPower(pass);
@@ -65,7 +67,7 @@ export function notePowerMismatch(pass: Pass): void {
   setFault(pass, powerMismatch, text, clearedBy, FaultSeverity.WARNING);
 }
 
-/** Starts the run that switches the host as its spec says. Whether one was started. */
+/** Starts the run that switches the host as its spec says. Returns whether one was started. */
 export function enforcePower(pass: Pass): boolean {
   const { record, context } = pass;
   const wanted = missingPower(pass);
@@ -87,7 +89,7 @@ export function enforcePower(pass: Pass): boolean {
   return true;
 }
 
-/** What keeps the host from being switched without a person's word. */
+/** Why the host is not switched without a person's request. */
 function reasonNotTo(pass: Pass, on: boolean): string | undefined {
   const { status, context, record } = pass;
   if (status.inRescue) return 'somebody works on it in rescue';

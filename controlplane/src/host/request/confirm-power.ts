@@ -1,4 +1,7 @@
-/** A person says that they have switched a host that has no BMC, as its run asks (`person.ts`). */
+/**
+ * A person reports that they have switched a host without a BMC, as its run requested
+ * (`person.ts`).
+ */
 import { create } from '@bufbuild/protobuf';
 import { PersonWordSchema } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
@@ -6,7 +9,9 @@ import { wordAwaited } from '../operation/person.ts';
 import { activeRun, causedBy, currentStep, now, type Pass } from '../pass/pass.ts';
 import type { Refusal, Requester } from '../pass/types.ts';
 
-/** Refused unless just this is asked: a word that comes late says nothing of what is asked now. */
+/**
+ * Refused unless exactly this is requested now: a late report is no answer to the present request.
+ */
 export function confirmPower(
   pass: Pass,
   { on }: { readonly on: boolean },

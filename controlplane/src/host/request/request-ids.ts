@@ -1,6 +1,6 @@
-/** The id of the request that created a host: the host remembers it for as long as it is there. */
+/** The id of the request that created a host: the host keeps it for its whole life. */
 
-/** The method under which it is remembered. */
+/** The method name in the record. */
 export const createMethod = 'create';
 
 export function isCreation(id: string): boolean {

@@ -1,4 +1,4 @@
-/** Requests about what a host is used for: who uses it, what runs on it, what is kept from it. */
+/** Requests about the use of a host: its user, its image, and its holds. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
@@ -35,7 +35,7 @@ function invalid(field: string, description: string): Refusal {
   return { code: 'invalidArgument', message, fieldViolations: [{ field, description }] };
 }
 
-/** Steps beside the automatic cleaning; the host stays what it is used for. */
+/** Steps besides the automatic cleaning; the host's use does not change. */
 export function service(
   pass: Pass,
   steps: readonly RequestedStep[],
@@ -48,7 +48,7 @@ export function service(
   return refusal;
 }
 
-/** A rendered template; the host stays what it is used for. */
+/** A rendered template; the host's use does not change. */
 export function workflow(
   pass: Pass,
   request: Extract<HostRequest, { kind: 'workflow' }>,
@@ -65,7 +65,7 @@ export function workflow(
   return undefined;
 }
 
-/** A service leaves the host what it is: what erases it is a clean. */
+/** A service does not change the host's use: only a clean erases it. */
 function refusalOfErasures(pass: Pass, steps: readonly RequestedStep[]): Refusal | undefined {
   const isKept = (step: string): boolean => step === burnInDiskStep || step === applyVolumesStep;
   const index = steps.findIndex(({ step }) => isErasure(step) || isKept(step));
@@ -75,7 +75,9 @@ function refusalOfErasures(pass: Pass, steps: readonly RequestedStep[]): Refusal
   return invalid(`steps[${index}].step`, description);
 }
 
-/** Programs of the site's own are part of cleans; on a host in use a template says what it does. */
+/**
+ * The site's own programs are part of cleans; on a host in use only a template may run programs.
+ */
 function refusalOfOwn(steps: readonly RequestedStep[]): Refusal | undefined {
   const index = steps.findIndex(({ step }) => step.startsWith(ownPrefix));
   if (index === -1) return undefined;
@@ -83,7 +85,7 @@ function refusalOfOwn(steps: readonly RequestedStep[]): Refusal | undefined {
   return invalid(`steps[${index}].step`, description);
 }
 
-/** Only the holder of the claim puts another image on a host that is in use. */
+/** Only the holder of the claim deploys another image on a host in use. */
 export function image(
   pass: Pass,
   request: Extract<HostRequest, { image: string }>,
@@ -121,7 +123,7 @@ export function image(
   return undefined;
 }
 
-/** Its firmware would start what is left on the disk, whenever the host starts by itself. */
+/** The host's firmware would start the old content of the disk at any unplanned start. */
 function refusalOfOldDisk(
   pass: Pass,
   request: Extract<HostRequest, { image: string }>,
@@ -143,7 +145,10 @@ function refusalOfOldDisk(
   );
 }
 
-/** The disk that holds the image, where another one would be: by the inventory, as the runner. */
+/**
+ * The disk with the present image, if the new one goes onto another: by the inventory, as in the
+ * runner.
+ */
 function diskLeft({ context, spec, status }: Pass, { keepDisks }: DeploySpec) {
   const { inventory } = context.facts;
   const { disk: left = '', whole = false } = status.writtenDisk ?? {};
@@ -155,7 +160,7 @@ function diskLeft({ context, spec, status }: Pass, { keepDisks }: DeploySpec) {
   return { left, chosen: found.device.serial || found.device.wwn };
 }
 
-/** Gives a host back; a clean follows by its goal. */
+/** Ends the use of a host; a clean follows by its goal. */
 export function release(pass: Pass, reason: string, by: Requester): undefined {
   delete pass.status.backoff;
   startRun(pass, RunKind.RELEASE, by.actor);
@@ -163,8 +168,8 @@ export function release(pass: Pass, reason: string, by: Requester): undefined {
 }
 
 /**
- * Into the runner, which touches nothing; what was on the disks stays. The goal leaves the host
- * alone from here on, also when the boot fails: what is to be rescued must not be erased.
+ * Into the runner, which touches nothing; the content of the disks stays. The goal leaves the host
+ * unchanged from here on, even when the boot fails: a host to be rescued must not be erased.
  */
 export function rescue(pass: Pass, reason: string, by: Requester): undefined {
   startRun(pass, RunKind.RESCUE, by.actor);
@@ -173,8 +178,8 @@ export function rescue(pass: Pass, reason: string, by: Requester): undefined {
 }
 
 /**
- * Takes in a host that runs already: what comes of it depends on what the person says it is. It is
- * an intent: until it has succeeded, or the person asks for other work, the goal does nothing else.
+ * Adopts a running host: the result depends on what the person says it is. It is an intent: until
+ * it has succeeded, or the person requests other work, the goal does nothing else.
  */
 export function adopt(pass: Pass, to: HostState, by: Requester): Refusal | undefined {
   if (to !== HostState.EXTERNAL && to !== HostState.PROVISIONED) {
@@ -186,7 +191,7 @@ export function adopt(pass: Pass, to: HostState, by: Requester): Refusal | undef
   return undefined;
 }
 
-/** A host has at most one claim; who holds it may say another reason. */
+/** A host has at most one claim; its holder may change the reason. */
 export function claim(pass: Pass, reason: string, by: Requester): Refusal | undefined {
   const { status } = pass;
   if (status.claim !== undefined && status.claim.by !== by.actor) {
@@ -213,12 +218,12 @@ export function unclaim(pass: Pass, reason: string, by: Requester): Refusal | un
   return undefined;
 }
 
-/** How many holds a host keeps. */
+/** The most holds of a host. */
 const holdsMax = 32;
-/** How far ahead a hold may end: later times need not even have a text form. */
+/** The latest expiry of a hold: much later times do not even have a text form. */
 const holdLongestMs = 10 * 365 * 86_400_000;
 
-/** Holds are told apart by who set them, and by their reasons. */
+/** Holds are distinguished by their owners and their reasons. */
 export function hold(
   pass: Pass,
   request: Extract<HostRequest, { kind: 'hold' }>,

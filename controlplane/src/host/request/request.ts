@@ -1,4 +1,4 @@
-/** What an accepted request writes. Whether it is accepted stands in `machine-tables.ts`. */
+/** The changes of an accepted request. `machine-tables.ts` decides whether it is accepted. */
 import { clone, create } from '@bufbuild/protobuf';
 import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/messages';
 import { withApplied } from '../../records/index.ts';
@@ -40,7 +40,10 @@ import {
 import { refusalOfSteps } from './requested-steps.ts';
 import { stepOn } from './step-on.ts';
 
-/** Applies a request, or refuses it for what it says. A run that it starts is of its trace. */
+/**
+ * Applies a request, or refuses it because of its content. A run that it starts belongs to its
+ * trace.
+ */
 export function foldRequest(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
   const before = pass.status.run?.number;
   const refusal = applyRequest(pass, request, by);
@@ -56,13 +59,14 @@ function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal 
   const { requestId } = by;
   pass.record.requestIds = withApplied(pass.record.requestIds, requestId, isCreation);
   if (request.kind === 'delete' && isDeletionStanding(pass, request)) {
-    // Another plan than the one that failed: what is edited is tried at once.
+    // The plan differs from the failed one: an edited plan is tried at once.
     if (request.plan !== undefined) delete pass.status.backoff;
     return undefined;
   }
   const cause = request.kind === 'note' ? request.text : `${request.kind} requested`;
   causedBy(pass, by.actor, cause, requestId);
-  // Whoever asks has seen the host. A pool has not: it is what may undo the goal again and again.
+  // A person who sends a request has seen the host. A pool has not: it may be what undoes the goal
+  // repeatedly.
   if (!isPool(by.actor)) delete pass.record.goalRuns;
   return apply(pass, request, by);
 }
@@ -113,8 +117,8 @@ function apply<K extends Kind>(
 }
 
 /**
- * What waits for a time or for a person goes on now: the goal, what is under way, and the pool that
- * has given the host up on its image.
+ * Work that waits for a time or for a person goes on now: the goal, work in progress, and the pool
+ * that has given up on deploying its image to the host.
  */
 function retry(pass: Pass, poolGaveUp: boolean): Refusal | undefined {
   const { status, record } = pass;
@@ -131,7 +135,7 @@ function retry(pass: Pass, poolGaveUp: boolean): Refusal | undefined {
   return undefined;
 }
 
-/** Whether anything waits that a retry sets going, or is being tried again at this moment. */
+/** Whether a retry would start anything, or a retry is in progress now. */
 function isRetried({ status, record }: Pass): boolean {
   const { operation, call } = record;
   const isTriedAgain =
@@ -140,7 +144,7 @@ function isRetried({ status, record }: Pass): boolean {
   return status.backoff !== undefined || status.inRescue || waits !== undefined || isTriedAgain;
 }
 
-/** Why a retry would change nothing, and what would. */
+/** Why a retry would change nothing, and what would help. */
 function whatHelps({ status, host, context }: Pass): string {
   const id = host.name.split('/')[1] ?? '';
   if (activeRun(status) !== undefined) {
@@ -185,7 +189,7 @@ function automaticNames(pass: Pass) {
   return automaticSteps(pass).map(({ step }) => ({ name: step }));
 }
 
-/** A reason to boot the old disk stands in the timeline. */
+/** The timeline has the reason to boot the old disk. */
 function power(
   pass: Pass,
   request: Extract<HostRequest, { kind: 'powerOn' | 'powerOff' | 'powerReset' }>,
@@ -199,7 +203,7 @@ function power(
   return undefined;
 }
 
-/** The attempt that waits is stopped; the next one forces (`shutdown.ts`). */
+/** The waiting attempt is stopped; the next one forces (`shutdown.ts`). */
 function skipWait(pass: Pass): Refusal | undefined {
   const run = activeRun(pass.status);
   const step = run?.abort === undefined && run !== undefined ? currentStep(run) : undefined;
@@ -217,7 +221,7 @@ function abort(pass: Pass, reason: string, by: Requester): undefined {
   const run = activeRun(pass.status);
   if (run !== undefined && run.abort === undefined) {
     run.abort = create(AbortSchema, { by: by.actor, reason, at: now(pass) });
-    // What must not be stopped ends first; then the run does.
+    // A step that must not be stopped ends first; then the run ends.
     if (currentStep(run)?.abortable !== false) cancelOperation(pass);
   }
 }
@@ -251,12 +255,10 @@ function releaseHold(
   return undefined;
 }
 
+/** A changed BMC is verified as soon as no run holds the host: that is the goal's first run. */
 /**
- * A changed BMC is verified as soon as no run holds the host: that is what the goal wants first.
- */
-/**
- * Of a host without a BMC nothing proves that what switches it is what its run began with: a word
- * about one thing, or an order for it, would count for another.
+ * Without a BMC nothing proves that the present switch is the one with which the run began: a
+ * report about one, or an order for it, would count for another.
  */
 function update(
   pass: Pass,

@@ -1,6 +1,6 @@
 /**
- * Checks lists of steps that people write against what agent and runner can do, before anything is
- * started. Pure.
+ * Checks lists of steps that people write against the abilities of agent and runner, before
+ * anything is started. Pure.
  */
 
 import { applyVolumesStep, burnInDiskStep, isErasure } from '@rackwright/messages';
@@ -15,7 +15,7 @@ interface Violation {
   readonly description: string;
 }
 
-/** Why a list of steps cannot be run: every step, argument and power step that is wrong. */
+/** Why a list of steps cannot be run: every wrong step, argument and power step. */
 export function refusalOfSteps(pass: Pass, steps: readonly RequestedStep[]): Refusal | undefined {
   const known = knownSteps(pass.context);
   const fieldViolations = [
@@ -56,7 +56,7 @@ function violationsOf(
   return [{ field: `steps[${index}].step`, description }];
 }
 
-/** No program of the site's own runs on disks that the list has erased (DESIGN §5). */
+/** None of the site's own programs runs on disks that the list has erased (DESIGN §5). */
 function ownViolations(steps: readonly RequestedStep[], known: readonly KnownStep[]): Violation[] {
   const erased = steps.findIndex(({ step }) => isErasure(step));
   if (erased === -1) return [];
@@ -68,7 +68,7 @@ function ownViolations(steps: readonly RequestedStep[], known: readonly KnownSte
   });
 }
 
-/** What a burn-in writes to disks must still be erased by the same list (DESIGN §5). */
+/** The same list must later erase what a burn-in writes to disks (DESIGN §5). */
 function burnInViolations(steps: readonly RequestedStep[]): Violation[] {
   const first = steps.findIndex(({ step }) => isErasure(step));
   return steps.flatMap(({ step }, index) => {
@@ -78,7 +78,7 @@ function burnInViolations(steps: readonly RequestedStep[]): Violation[] {
   });
 }
 
-/** Volumes make other disks: those must still be erased by the same list (DESIGN §5). */
+/** Volumes create new disks: the same list must later erase those (DESIGN §5). */
 function volumeViolations(steps: readonly RequestedStep[]): Violation[] {
   const last = steps.findLastIndex(({ step }) => isErasure(step));
   return steps.flatMap(({ step }, index) => {
@@ -88,7 +88,7 @@ function volumeViolations(steps: readonly RequestedStep[]): Violation[] {
   });
 }
 
-/** The runner is up when the list begins; a list that needs none never boots one. */
+/** The runner is up when the list begins; a list without steps in the runner never boots one. */
 function powerViolations(steps: readonly RequestedStep[], known: readonly KnownStep[]) {
   const violations: Violation[] = [];
   if (!steps.some(({ step }) => needsRunner(step, known))) return violations;

@@ -1,8 +1,8 @@
 /**
- * Checks a rendered template against the host that shall run it and against what templates may
- * reach, before anything is started. Pure.
+ * Checks a rendered template against its host and against the permitted targets of templates,
+ * before anything is started. Pure.
  *
- * Must not: check what is wrong with the template by itself (the package `template` does).
+ * Must not: check the template itself (the package `template` does).
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { applyVolumesStep, RunSchema, type RunStep } from '@rackwright/messages';
@@ -15,7 +15,7 @@ import { knownSteps } from '../run/known-steps.ts';
 import { describe } from '../run/render.ts';
 import { workflowSteps } from '../run/template-run.ts';
 
-/** Largest run that a host's record takes before it has begun, in bytes on the wire. */
+/** The largest run in a host's record before it begins, in bytes on the wire. */
 const runBytesMax = 96 * 1024;
 
 /** Why the run of a workflow cannot be started here, or undefined. */
@@ -33,9 +33,9 @@ function problemOf(pass: Pass, step: WorkflowStep): string | undefined {
   return reachProblem(pass.context.fleet?.templates, step);
 }
 
-/** R8: only what the rack's agent said it can do is asked of it. */
+/** R8: only abilities that the rack's agent has announced are used. */
 function problemOfBmcStep({ context, spec }: Pass, { step }: WorkflowStep): string | undefined {
-  // Whoever makes other disks must erase them in the same run.
+  // A run that creates new disks must also erase them.
   if (step === applyVolumesStep) return `${step} is for cleans only, which erase its volumes`;
   const known = knownSteps(context).filter(({ source }) => source === 'agent');
   if (describe(known, step) !== undefined) return undefined;
@@ -44,8 +44,8 @@ function problemOfBmcStep({ context, spec }: Pass, { step }: WorkflowStep): stri
 }
 
 /**
- * What a template has written itself it may boot; what was there before needs a reason. Whether it
- * has been written is asked again when the disk is about to be booted (`old-disk.ts`).
+ * A template may boot a disk that it has written itself; an earlier content needs a reason. Whether
+ * it has been written is checked again before the boot (`old-disk.ts`).
  */
 function refusalOfDisk(pass: Pass, steps: readonly WorkflowStep[]): Refusal | undefined {
   const boot = steps.findIndex(({ step }) => step === 'bootDisk');

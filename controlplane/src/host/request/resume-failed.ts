@@ -1,4 +1,4 @@
-/** From a clean that ended badly on: going on with it, or switching off the host that it left. */
+/** After a failed clean: resumes it, or switches its host off. */
 import {
   HoldScope,
   HostState,
@@ -19,13 +19,13 @@ import type { Refusal, Requester } from '../pass/types.ts';
 import { settle } from '../run/after-failure.ts';
 import { startRun } from '../run/engine.ts';
 
-/** Switches the host off whose stay in the runner is over. Whether a run was started. */
+/** Switches off the host when its stay in the runner is over. Returns whether a run was started. */
 export function endStay(pass: Pass): boolean {
   settle(pass);
   const { status } = pass;
   const until = status.afterFailure?.runnerUntil;
   if (status.state !== HostState.MANAGEABLE || !hasPassed(pass, until)) return false;
-  // Who uses the host, or works on it in rescue, decides when it goes off.
+  // The user of the host, or the person in rescue, decides when it is switched off.
   if (status.inRescue || claimOfUse(status) !== undefined) return false;
   if (holdOf(pass, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(pass)) return false;
   startRun(pass, RunKind.POWER, system, [{ step: engineSteps.off, arguments: {} }]);
@@ -34,8 +34,8 @@ export function endStay(pass: Pass): boolean {
 }
 
 /**
- * Goes on with the failed clean, as a new run, from the step that failed: in the runner that is
- * still there, or after another boot, and then nothing of before counts as erased.
+ * Resumes the failed clean, as a new run, from the failed step: in the runner that is still up, or
+ * after another boot. After another boot no earlier erasure counts.
  */
 export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal | undefined {
   const { record, status, host } = pass;
@@ -57,13 +57,14 @@ export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal
   run.resumes = runName(failed);
   record.devicePlan = devicePlan;
   record.certified = certified;
-  // What was started by a plan erases what that names, however often it is gone on with.
+  // A clean that was started from a plan erases only the devices of that plan, also after several
+  // resumes.
   run.planHash = failed.planHash;
   if (plannedErasure !== undefined) record.plannedErasure = plannedErasure;
   const step = run.steps[run.currentStep];
   const isBooting = step?.name === engineSteps.awaitRunner || isBootStep(step?.name ?? '');
-  // Where content came back, no erasure of the failed run counts: its reading would have none to
-  // look at, and the host would be available as it is.
+  // Where erased data has returned, no erasure of the failed run counts: otherwise the reading
+  // would have nothing to read, and the host would become available as it is.
   const isErasedAgain = status.faults.some(({ type }) => type === contentReturned);
   const bootsAgain = runner === undefined || isBooting || isErasedAgain;
   if (bootsAgain) bootAfterLoss(pass, run, { isErasedAgain });
@@ -73,7 +74,7 @@ export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal
   return undefined;
 }
 
-/** The runner of the failed run is there, as far as is known. */
+/** The runner of the failed run is up, as far as is known. */
 function isInRunner({ record, status }: Pass): boolean {
   const { run, afterFailure, poweredOn } = status;
   const until = afterFailure?.runnerUntil;
@@ -81,7 +82,7 @@ function isInRunner({ record, status }: Pass): boolean {
   return run?.phase === RunPhase.ENDED && run.number === record.failedRun?.number;
 }
 
-/** No attempt of this run: an id of the failed one is never used again. */
+/** Without attempts in this run: ids of the failed run are never used again. */
 function asDone(step: RunStep): RunStep {
   const { deadline: _, ...kept } = step;
   return { ...kept, attempt: 0, interruptions: 0, failures: 0 };

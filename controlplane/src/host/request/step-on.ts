@@ -1,4 +1,4 @@
-/** A person lets a run go on that waits for one: with its present step, or without it. */
+/** A person releases a run that waits for one: with its present step, or without it. */
 import { create } from '@bufbuild/protobuf';
 import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
@@ -33,7 +33,7 @@ export function stepOn(pass: Pass, request: StepOn, by: Requester): Refusal | un
   return undefined;
 }
 
-/** A control step, or one that must not run twice by itself and was cut short. */
+/** A control step, or an interrupted step that must not run twice automatically. */
 function isHeld({ phase, waiting }: Run, step: RunStep): boolean {
   if (step.state !== StepState.RUNNING) return false;
   return (

@@ -1,9 +1,9 @@
 /**
- * What a clean that ended badly leaves (DESIGN §4): the host stays in the runner for a while, so
- * that a person can look and resume; then it is switched off, and boots its old disk only for a
- * reason. Also how often it is cleaned again by itself.
+ * The state after a failed clean (DESIGN §4): the host stays in the runner for a while, so that a
+ * person can look and resume. Then it is switched off, and boots its old disk only for a reason.
+ * Also counts how often it is cleaned again automatically.
  *
- * Must not: decide when the goal is tried again (`goal.ts`).
+ * Must not: decide when the goal is retried (`goal.ts`).
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
@@ -17,7 +17,7 @@ import {
 import { forgetFailure, goal, later, type Pass, runName, system } from '../pass/pass.ts';
 import { isBootStep } from '../pass/step-names.ts';
 
-/** Applies the end of a run to what the last failed clean left. */
+/** Updates the remains of the last failed clean at the end of a run. */
 export function landAfterFailure(pass: Pass, run: Run): void {
   const { status, record, context } = pass;
   const { afterFailure } = status;
@@ -33,17 +33,18 @@ export function landAfterFailure(pass: Pass, run: Run): void {
   } else if (run.kind === RunKind.CLEAN) {
     status.automaticRecleans = 0;
   } else if (run.requestedBy === system && afterFailure?.runnerUntil !== undefined) {
-    // Switching off has failed, which is a fault of its own: tried again, but not at once.
+    // The power off has failed, which is a fault of its own: retried later.
     afterFailure.runnerUntil = later(pass, context.timing.runnerKeepMs);
   }
   settle(pass);
-  // Somebody else's, in use, or clean: what the failed clean left is over.
+  // External, in use, or clean: the remains of the failed clean are over.
   if (status.state !== HostState.MANAGEABLE) forgetFailure(pass);
 }
 
 /**
- * Who was not booted into the runner is not there: what runs from its disk is not switched off.
- * Nor is what a restored store remembers so, for it may have been given to somebody since.
+ * A host that was not booted into the runner is not in it: one that runs from its disk is not
+ * switched off. Nor is a host whose state comes from a restored store, because it may have a new
+ * user.
  */
 function mayBeInRunner({ record }: Pass, { steps }: Run): boolean {
   if (record.lookFirstSince !== undefined) return false;
@@ -51,12 +52,12 @@ function mayBeInRunner({ record }: Pass, { steps }: Run): boolean {
   return booted || record.runner !== undefined;
 }
 
-/** A host that is off stays in no runner. */
+/** A host that is off is in no runner. */
 export function settle({ status }: Pass): void {
   if (status.poweredOn === false) delete status.afterFailure?.runnerUntil;
 }
 
-/** A clean begins: what the last one left is over, and who asked for this one counts. */
+/** A new clean ends the remains of the last one, and its requester counts from now on. */
 export function beginClean({ status, record }: Pass, requestedBy: string): void {
   const again = status.afterFailure !== undefined && requestedBy === goal;
   status.automaticRecleans = again ? status.automaticRecleans + 1 : 0;

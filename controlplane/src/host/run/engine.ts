@@ -1,8 +1,8 @@
 /**
- * The one step engine: starts runs, begins their steps, and ends them. What each step asks of the
- * agent and what its completion must show stands in `steps.ts` and `steps/`.
+ * The step engine: starts runs, begins their steps, and ends them. `steps.ts` and `steps/` define
+ * the order of each step and what its completion must show.
  *
- * Must not: fold in results (`fold.ts`) or decide where a run leaves the host (`landing.ts`).
+ * Must not: fold in results (`fold.ts`) or decide the host's state after a run (`landing.ts`).
  */
 
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
@@ -67,8 +67,8 @@ import type { OperationOptions } from './steps/step-definition.ts';
 import { stepDefinition } from './steps.ts';
 
 /**
- * Starts a run. `requested` are the steps that somebody listed; undefined means automatic.
- * `shutdown`: how it is to take power, as it was asked for; undefined: as the spec says.
+ * Starts a run. `requested` are the listed steps; undefined means automatic. `shutdown`: the
+ * requested shutdown policy; undefined: the spec's.
  */
 export function startRun(
   pass: Pass,
@@ -84,7 +84,7 @@ export function startRun(
   enterRun(pass, kind, { requestedBy, manual: requested !== undefined, steps, ...asked });
 }
 
-/** The run becomes the host's; whatever stood there has ended. */
+/** Makes this the host's run; any earlier one has ended. */
 export function enterRun(
   pass: Pass,
   kind: RunKind,
@@ -134,10 +134,10 @@ export function enterRun(
   status.inRescue = false;
 }
 
-/** Runs that only who has looked asks for (`restored.ts`, G3). */
+/** Runs that a person requests only after looking (`restored.ts`, G3). */
 const endsLook: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.REIMAGE, RunKind.RELEASE]);
 
-/** Runs that say nothing of what a person wanted of the host before them. */
+/** Runs that do not affect an earlier request for the host. */
 const leavesIntents: ReadonlySet<RunKind> = new Set([
   RunKind.INSPECT,
   RunKind.CLEAN,
@@ -149,15 +149,15 @@ const leavesIntents: ReadonlySet<RunKind> = new Set([
 ]);
 
 /**
- * An available host stays so through a run that can leave nothing on its disks. What it is handed
- * over to may do anything, and is seen by nobody.
+ * An available host stays available through a run that can leave nothing on its disks. A system
+ * that it is handed over to may do anything, and is not observed.
  */
 function leavesAvailable({ kind, steps }: Run): boolean {
   switch (kind) {
     case RunKind.CLEAN:
       return true;
     case RunKind.PROVISION:
-      // Once its image may be written, or booted: until then its certificates speak for it.
+      // Only once its image may be written, or booted: until then its certificates apply.
       return false;
     case RunKind.WORKFLOW:
       return steps.some(({ destructive, handOff, name, skippedBecause }) => {
@@ -168,7 +168,7 @@ function leavesAvailable({ kind, steps }: Run): boolean {
   }
 }
 
-/** Takes the run as far as it goes without another event. */
+/** Advances the run as far as possible without another event. */
 export function driveRun(pass: Pass, run: Run): void {
   while (run.phase !== RunPhase.ENDED) {
     if (run.abort !== undefined && mayEndAborted(pass)) {
@@ -185,7 +185,7 @@ export function driveRun(pass: Pass, run: Run): void {
     }
     const step = currentStep(run);
     if (step === undefined && run.error !== undefined) {
-      // A handler has run for the step that failed.
+      // The handler of the failed step has finished.
       endRun(pass, run, RunOutcome.FAILED);
       return;
     }
@@ -203,7 +203,10 @@ export function driveRun(pass: Pass, run: Run): void {
   }
 }
 
-/** An abort ends the run at once when nothing is under way; else the cancelled operation does. */
+/**
+ * An abort ends the run at once when no work is in progress; otherwise the cancelled operation ends
+ * it.
+ */
 function mayEndAborted(pass: Pass): boolean {
   return pass.record.operation === undefined || pass.record.operation.sentTo === undefined;
 }
@@ -227,7 +230,7 @@ function beginStep(pass: Pass, run: Run, step: RunStep): void {
   issueOperation(pass, run, step, {}, {});
 }
 
-/** Makes the next attempt of a step, to be sent when `postponement` allows. */
+/** Creates the next attempt of a step, to be sent when `postponement` permits. */
 export function retryStep(
   pass: Pass,
   run: Run,
@@ -241,8 +244,8 @@ export function retryStep(
 }
 
 /**
- * Another attempt of a template's step: from its first one on, where it is several. One in the
- * runner comes behind another boot when the runner of this one is gone.
+ * Another attempt of a template's step, from the first engine step of its part. A step in the
+ * runner goes after another boot when the runner of this one is gone.
  */
 export function restartStep(pass: Pass, run: Run, step: RunStep, postponement: Postponement): void {
   const { from, to } = partOf(run.steps, run.currentStep);
@@ -298,8 +301,8 @@ function issueOperation(
 }
 
 /**
- * What the fleet let in when the run was started, it may have taken back since. True when the call
- * of the step, which has not been made, is not made any more.
+ * The fleet may no longer permit what it permitted at the start of the run. Returns true when the
+ * step's pending call is dropped.
  */
 function refuseCall(pass: Pass, run: Run, step: RunStep): boolean {
   if (pass.record.call === undefined || pass.record.call.callTime !== undefined) return false;
@@ -310,7 +313,7 @@ function refuseCall(pass: Pass, run: Run, step: RunStep): boolean {
   return true;
 }
 
-/** Returns whether the step moved, so that the run may go on at once. */
+/** Returns whether the step advanced, so that the run may go on at once. */
 function driveStep(pass: Pass, run: Run, step: RunStep): boolean {
   if (isHeldAfter(run, step)) return false;
   const definition = stepDefinition(step);
@@ -345,8 +348,8 @@ function mayRunAgain({ rerunClass }: RunStep): boolean {
 }
 
 /**
- * No runner of this boot takes an order any more: its grant is lost, or the machine was started
- * anew. Only another boot brings one, and that begins with switching off.
+ * No runner of this boot accepts orders any more: its grant is lost, or the machine was restarted.
+ * Only another boot brings a runner, and that begins with a power off.
  */
 export function bootAgain(pass: Pass, run: Run, step: RunStep, message: string): void {
   if (isCutShortTooOften(pass, step)) {
@@ -357,8 +360,7 @@ export function bootAgain(pass: Pass, run: Run, step: RunStep, message: string):
 }
 
 /**
- * R4: what follows an attempt that was cut short is decided here, by the step's re-run class, and
- * nowhere else.
+ * R4: the step's re-run class decides here, and nowhere else, what follows an interrupted attempt.
  */
 export function interruptStep(
   pass: Pass,
@@ -394,7 +396,7 @@ export function interruptStep(
   }
 }
 
-/** R4: whether it may run again, or is left out, is for a person to say. */
+/** R4: a person decides whether it runs again or is skipped. */
 function holdForPerson(pass: Pass, run: Run, step: RunStep, failure: RunFailure): void {
   delete pass.record.operation;
   delete step.deadline;
@@ -404,7 +406,7 @@ function holdForPerson(pass: Pass, run: Run, step: RunStep, failure: RunFailure)
 
 const neverTwice = 'it never runs twice by itself';
 
-/** Counts one more; conflicts and results that could not tell are none of these. */
+/** Counts one more; conflicts and unknown results do not count. */
 function isCutShortTooOften({ context }: Pass, step: RunStep): boolean {
   step.interruptions += 1;
   return step.interruptions >= context.timing.interruptionsMax;
@@ -419,7 +421,7 @@ export function completeStep(pass: Pass, run: Run, step: RunStep): void {
   run.currentStep += 1;
 }
 
-/** `isKnown`: false when the attempt may still be under way, and is only waited for no longer. */
+/** `isKnown`: false when the attempt may still be running, and is merely no longer awaited. */
 export function failStep(
   pass: Pass,
   run: Run,
@@ -437,7 +439,8 @@ export function failStep(
   step.error = failure.message;
   step.endTime = now(pass);
   if (run.abort !== undefined) endRun(pass, run, RunOutcome.CANCELLED, abortFailure(run));
-  // What a handler was called for is why the run fails, whatever became of the handler.
+  // The failure for which a handler was called is the reason of the run's failure, whatever the
+  // handler's own result.
   else if (run.error !== undefined) endRun(pass, run, RunOutcome.FAILED);
   else endRun(pass, run, outcomeOf(run, step, failure), failure);
 }

@@ -1,5 +1,5 @@
 /**
- * What follows a failed attempt of a template's step.
+ * Acts after a failed attempt of a template's step.
  *
  * Must not: decide which policy applies (`step-policy.ts`) or begin anything (`engine.ts`).
  */
@@ -14,10 +14,10 @@ import { calledStep, partOf } from './step-parts.ts';
 import { afterAttempt } from './step-policy.ts';
 import { skipSteps } from './step-turn.ts';
 
-/** Longest error of one step that a run keeps, in characters: the run's own is longer. */
+/** The longest stored error of one step, in characters: the run's own error is longer. */
 const errorCharactersMax = 256;
 
-/** Whether a failed step waits for a person: nothing of it goes on by itself. */
+/** Whether a failed step waits for a person: it does not go on automatically. */
 export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): boolean {
   return (
     title !== '' &&
@@ -27,15 +27,15 @@ export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): 
   );
 }
 
-/** What came of it. */
+/** The result. */
 export type FollowOutcome =
-  /** Nothing is left: the run ends with the failure. */
+  /** Nothing remains: the run ends with the failure. */
   | { readonly kind: 'end' }
   | { readonly kind: 'moved' }
-  /** The step is to be begun once more. */
+  /** The step is to be started again. */
   | { readonly kind: 'again'; readonly postponement: Postponement };
 
-/** Does what the template says after a failed attempt. */
+/** Applies the template's policy after a failed attempt. */
 export function followTemplate(
   pass: Pass,
   run: Run,
@@ -70,7 +70,7 @@ export function followTemplate(
   return { kind: 'moved' };
 }
 
-/** Says that another attempt comes, and when. */
+/** Records that another attempt follows, and when. */
 function pauseBefore(pass: Pass, run: Run, step: RunStep, { message }: RunFailure): Postponement {
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = pass.context.timing;
   const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
@@ -81,7 +81,7 @@ function pauseBefore(pass: Pass, run: Run, step: RunStep, { message }: RunFailur
   return { notBefore: later(pass, delayMs) };
 }
 
-/** The step has failed; what belongs to it does not begin any more. */
+/** The step has failed; the rest of its part does not begin. */
 function giveUp(pass: Pass, run: Run, step: RunStep): void {
   step.state = StepState.FAILED;
   step.endTime = now(pass);
@@ -90,7 +90,7 @@ function giveUp(pass: Pass, run: Run, step: RunStep): void {
   run.currentStep = to + 1;
 }
 
-/** Everything else that has not begun is left out; the handler's turn comes next. */
+/** All other steps that have not begun are skipped; the handler goes next. */
 function callHandler(run: Run, failed: RunStep, index: number): void {
   const { steps } = run;
   const at = steps.findIndex(({ title }, place) => place >= index && title !== '');

@@ -1,12 +1,12 @@
 /**
- * A forced removal (DESIGN §7): each call to agent or BMC is made once and waited for a bounded
- * time; what could not be done is written down, for it is left behind.
+ * A forced removal (DESIGN §7). Each call to agent or BMC is made once, with a bounded wait. Work
+ * that could not be done is recorded as left behind.
  *
  * Invariants:
- * 1. Whether a removal is forced is read from the intent whenever something is decided, never kept:
- *    an upgrade during a hanging call counts, and a crash cannot lose it.
- * 2. Nothing waits for an agent that is not connected, nor longer than `forcedCallTimeoutMs` for
- *    one call, whoever is silent.
+ * 1. Whether a removal is forced is read from the intent at each decision, never stored: an upgrade
+ *    to force during a hanging call counts, and a crash cannot lose it.
+ * 2. There is no wait for an agent that is not connected, nor longer than `forcedCallTimeoutMs` for
+ *    one call.
  *
  * Must not: start or end runs; the engine and `deletion.ts` do.
  */
@@ -15,10 +15,10 @@ import { hasPassed, later, now, type Pass, stopWaiting } from '../pass/pass.ts';
 import { cut, messageMax } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 
-/** Lines that a record keeps of what was left behind. */
+/** The most recorded lines about what was left behind. */
 const linesMax = 32;
 
-/** Whether the host is to be removed whatever agent and BMC say. */
+/** Whether the host is removed regardless of agent and BMC. */
 export function isForced({ status }: Pass): boolean {
   return status.deletion?.mode === DeletionMode.FORCE;
 }
@@ -28,12 +28,12 @@ export function isForcedRemoval(pass: Pass, run: Run): boolean {
   return run.kind === RunKind.DELETE && isForced(pass);
 }
 
-/** From now on the present call is waited for no longer than its share. */
+/** From now on the wait for the present call has its own bound. */
 export function limitCall(pass: Pass): void {
   pass.record.forcedUntil = later(pass, pass.context.timing.forcedCallTimeoutMs);
 }
 
-/** Why a forced removal waits no longer for the present call; undefined while it does. */
+/** Why a forced removal no longer waits for the present call; undefined while it waits. */
 export function whyNotWaited(pass: Pass): string | undefined {
   const { session, sessionElsewhere, timing } = pass.context;
   if (session === undefined && !sessionElsewhere) return 'the agent of the rack is not connected';
@@ -41,7 +41,9 @@ export function whyNotWaited(pass: Pass): string | undefined {
   return `no answer within ${timing.forcedCallTimeoutMs / 1_000} s`;
 }
 
-/** Gives the present step up when a forced removal waits for it no longer; whether it did. */
+/**
+ * Gives the present step up when a forced removal no longer waits for it; returns whether it did.
+ */
 export function giveUpWaiting(pass: Pass, run: Run, step: RunStep): boolean {
   const why = isForcedRemoval(pass, run) ? whyNotWaited(pass) : undefined;
   if (why === undefined) return false;
@@ -68,7 +70,7 @@ const undoneBy: Readonly<Record<string, string>> = {
     'agent: it has not confirmed that it dropped addresses, credentials, leases and boot grants',
 };
 
-/** Writes down what may still be, once. */
+/** Records what may remain, once. */
 export function leaveBehind({ record }: Pass, line: string): void {
   const text = cut(line, messageMax);
   if (record.leftBehind.length >= linesMax || record.leftBehind.includes(text)) return;

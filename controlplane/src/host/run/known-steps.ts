@@ -1,6 +1,6 @@
 /**
- * Which steps a host can run, from what its runner and its rack's agent said last, and the cleaning
- * plan that follows. `ListCleanSteps` and the engine read the same two functions.
+ * The steps that a host can run, from the latest lists of its runner and its rack's agent, and the
+ * resulting cleaning plan. `ListCleanSteps` and the engine use the same two functions.
  */
 import { type agent, type Host, ownPrefix } from '@rackwright/messages';
 import {
@@ -16,16 +16,18 @@ import { isEngineStep } from './steps.ts';
 
 export type StepSources = Pick<HostContext, 'facts' | 'agentSteps' | 'fleet'>;
 
-/** Steps of the runner that only templates name: a person's list gives them nothing to run. */
+/**
+ * Steps of the runner that only templates name: in a person's list they would have nothing to run.
+ */
 export const templateOnly = 'run.';
 
-/** How a step of an agent or a runner is named: "interface.step". */
+/** The form of step names of an agent or a runner: "interface.step". */
 const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
 
 /**
- * What the agent does itself comes before what the runner offers under the same name. Before any
- * runner has spoken stands what the one that we ship can. The engine's own names mean the engine's
- * steps, and those of the site's own programs these, whatever anybody says.
+ * Steps of the agent take precedence over the runner's steps of the same name. Before the first
+ * runner the steps of our own runner count. Names of engine steps, and of the site's own programs,
+ * always keep that meaning.
  */
 export function knownSteps({ facts, agentSteps, fleet }: StepSources): readonly KnownStep[] {
   const ofAgent = offered(agentSteps ?? []);
@@ -40,14 +42,16 @@ export function knownSteps({ facts, agentSteps, fleet }: StepSources): readonly 
   ];
 }
 
-/** Those that go by a name which is theirs. */
+/** The steps whose names do not belong to others. */
 export function offered(steps: readonly agent.StepDescription[]): agent.StepDescription[] {
   return steps.filter(({ name }) => {
     return stepName.test(name) && !isEngineStep(name) && !name.startsWith(ownPrefix);
   });
 }
 
-/** What an agent takes itself: on BMCs, under names of its own, and of deployments (R8). */
+/**
+ * The steps that an agent runs itself: on BMCs, under names of its own, and of deployments (R8).
+ */
 export function agentStepsOf({ steps }: Pick<agent.Hello, 'steps'>): agent.StepDescription[] {
   return [...offered(steps), ...steps.filter(({ name }) => isDeployStepOfAgent(name))];
 }

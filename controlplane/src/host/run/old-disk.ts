@@ -1,14 +1,14 @@
 /**
- * Templates that boot a disk which may hold data of an earlier use: only what the run itself has
- * written there may come to life without a reason that a person gave (DESIGN §4).
+ * Templates that boot a disk which may have data of an earlier use: without a person's reason, only
+ * a disk that the run itself has written is booted (DESIGN §4).
  */
 import { type Run, type RunStep, StepState } from '@rackwright/messages';
 import { engineSteps } from '../pass/step-names.ts';
 
-/** Stands in the arguments of a switching on, where the host was dirty when its run was planned. */
+/** In the arguments of a power on, when the host was dirty at the planning of its run. */
 export const oldDiskArgument = 'oldDisk';
 
-/** Asked when the step begins: steps before it may have been skipped, or have failed. */
+/** Checked when the step begins: earlier steps may have been skipped, or have failed. */
 export function refusalOfUnwritten(run: Run, step: RunStep): string | undefined {
   if (step.name !== engineSteps.on || step.arguments[oldDiskArgument] === undefined)
     return undefined;

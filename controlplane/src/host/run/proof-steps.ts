@@ -1,8 +1,8 @@
 /**
- * Where reading again after a power cycle stands in the list of a run (`erasure/power-cycle.ts`):
- * behind the first boot of the runner, before anything else; in a boot of its own before what uses
- * the host without one (rescue, an image over the network), and, where a clean does it itself, at
- * its end. Pure.
+ * The position of the second reading after a power cycle in a run's list
+ * (`erasure/power-cycle.ts`). It goes directly after the first boot of the runner. It gets a boot
+ * of its own before a use of the host without such a boot (rescue, an image over the network). In a
+ * clean with a reading of its own, it goes to the end. Pure.
  */
 import {
   isErasure,
@@ -19,7 +19,7 @@ import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps } from './known-steps.ts';
 import { named, newStep } from './render.ts';
 
-/** What a clean that reads again itself does once its host is off. */
+/** The steps for a clean's own reading, once its host is off. */
 const frame = [
   engineSteps.bootRunner,
   engineSteps.awaitRunner,
@@ -27,7 +27,7 @@ const frame = [
   engineSteps.off,
 ] as const;
 
-/** What goes before a boot that no runner can be asked in; the host is off there. */
+/** The steps before a boot without a usable runner; the host is off there. */
 const frameBeforeUse = [
   engineSteps.bootRunner,
   engineSteps.awaitRunner,
@@ -36,13 +36,13 @@ const frameBeforeUse = [
   engineSteps.off,
 ] as const;
 
-/** Boots of our own into something that may write: in rescue the runner takes no step. */
+/** Our own boots into a system that may write: in rescue the runner accepts no step. */
 const usesHost: ReadonlySet<string> = new Set([engineSteps.bootRescue, engineSteps.bootImage]);
 
-/** The steps of a run, with the reading that is due. */
+/** The steps of a run, with the pending reading. */
 export function withProof(pass: Pass, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
   if (!isDue(pass)) return [...steps];
-  // Which of its boots a template takes is not known: each may be the first.
+  // Which of its boots a template takes is unknown: each may be the first.
   const everywhere = kind === RunKind.WORKFLOW;
   let placed = false;
   return steps.flatMap((step, at) => {
@@ -64,8 +64,8 @@ function isUpBefore(steps: readonly RunStep[], at: number): boolean {
 }
 
 /**
- * Has an automatic clean read again itself at its end, where that is wanted. Asked once more when
- * its disks are known: what is learnt of them may ask for it.
+ * Adds an automatic clean's own reading at its end, where that is wanted. Called again once the
+ * disks are known, because they may require it.
  */
 export function addProofAtEnd(pass: Pass, run: Run): void {
   if (run.kind !== RunKind.CLEAN || run.manual || !provesAtOnce(pass)) return;
@@ -75,7 +75,7 @@ export function addProofAtEnd(pass: Pass, run: Run): void {
   run.steps.push(...stepsNamed(pass, ...frame));
 }
 
-/** Reading is what it is, whatever a runner says of it. */
+/** The steps as defined for a reading, whatever a runner lists. */
 function stepsNamed({ context }: Pass, ...names: readonly string[]): RunStep[] {
   const known = knownSteps(context);
   const reading = { destructive: false, abortable: true, rerunClass: RerunClass.SAFE };
@@ -85,7 +85,7 @@ function stepsNamed({ context }: Pass, ...names: readonly string[]): RunStep[] {
   });
 }
 
-/** Leaves out a reading with nothing to read; whether it did. */
+/** Skips a reading with nothing to read; returns whether it did. */
 export function skipProof(pass: Pass, run: Run, step: RunStep): boolean {
   if (step.name !== verifyErasedStep || isStepOver(step) || step.attempt > 0) return false;
   if (plansToProve(pass, run).length > 0) return false;

@@ -1,6 +1,6 @@
 /**
- * From the steps that are wanted to the steps of a run: what boots the runner before them, what
- * follows a step that asks for a reboot, and what looks at the disks at the end. Pure.
+ * From the wanted steps to the steps of a run: adds the boot of the runner before them, the reboots
+ * that steps require, and the inspection at the end. Pure.
  *
  * Must not: check what people wrote (`requested-steps.ts`) or start anything (`engine.ts`).
  */
@@ -24,7 +24,7 @@ import { knownSteps, planOf } from './known-steps.ts';
 
 const [, ...boot] = intoRunner;
 
-/** The steps of a clean; `listed` is what a person wrote, undefined: automatic. */
+/** The steps of a clean; `listed` is a person's list, undefined: automatic. */
 export function cleanSteps(
   pass: Pass,
   listed: readonly RequestedStep[] | undefined,
@@ -35,7 +35,7 @@ export function cleanSteps(
   if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
   const head = named(...intoRunner, engineSteps.inspect);
   const look = named(engineSteps.inspectAgain);
-  // What is switched off at the end is looked at before that.
+  // When the list ends with a power off, the inspection goes before it.
   const off = endOfLastRunner(body);
   if (off === undefined) return [...head, ...body, ...look, ...named(engineSteps.off)];
   return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
@@ -46,7 +46,7 @@ export function automaticSteps(pass: Pass): RequestedStep[] {
   return enabled.map(({ name }) => ({ step: name, arguments: {} }));
 }
 
-/** Wanted steps with what goes between them. */
+/** The wanted steps, with the engine's steps between them. */
 export function renderBody(
   kind: RunKind,
   wanted: readonly RequestedStep[],
@@ -54,7 +54,7 @@ export function renderBody(
 ): RequestedStep[] {
   const body = wanted.flatMap((each, index) => {
     const later = wanted.slice(index + 1);
-    // Devices may be named otherwise after a boot: what is erased is found anew.
+    // Device names may change after a boot: the devices to erase are identified again.
     const looks = kind === RunKind.CLEAN && later.some(({ step }) => isErasure(step));
     const bootAgain = named(...boot, ...(looks ? [engineSteps.inspect] : []));
     switch (each.step) {
@@ -74,9 +74,9 @@ export function renderBody(
 }
 
 /**
- * Whether the runner boots anew behind a step: where the step asks for it, behind what makes other
- * disks, and between the last program of the site's own and an erasure. Whatever a program left in
- * memory, it is gone by then.
+ * Whether the runner boots again after a step: where the step requires it, after a step that
+ * creates new disks, and between the last of the site's own programs and an erasure. Anything that
+ * a program left in memory is then gone.
  */
 function bootsAfter(
   known: readonly KnownStep[],
@@ -93,7 +93,10 @@ function bootsAfter(
   });
 }
 
-/** Only the session that erased can show that nothing came between: it looks before it ends. */
+/**
+ * Only the session that erased can show that nothing happened in between: it inspects before it
+ * ends.
+ */
 function withLookBeforeReboot(body: readonly RequestedStep[]): RequestedStep[] {
   const erased = body.findLastIndex(({ step }) => isErasure(step));
   const off = body.findIndex(({ step }, at) => at > erased && step === engineSteps.off);
@@ -119,14 +122,14 @@ export function needsRunner(step: string, known: readonly KnownStep[]): boolean 
   }
 }
 
-/** Where the list ends the runner for good; undefined when it is up at the end. */
+/** Where the list finally shuts down the runner; undefined when it is up at the end. */
 function endOfLastRunner(body: readonly RequestedStep[]): number | undefined {
   const off = body.findLastIndex(({ step }) => step === engineSteps.off);
   const up = body.findLastIndex(({ step }) => step === engineSteps.awaitRunner);
   return off > up ? off : undefined;
 }
 
-/** Steps that take no arguments. */
+/** Steps without arguments. */
 export function named(...names: readonly string[]): RequestedStep[] {
   return names.map((step) => ({ step, arguments: {} }));
 }
@@ -135,7 +138,7 @@ export function describe(known: readonly KnownStep[], name: string): KnownStep |
   return known.find(({ description }) => description.name === name);
 }
 
-/** A step as a run keeps it, before it begins. */
+/** A step in a run's form, before it begins. */
 export function newStep(known: readonly KnownStep[], wanted: RequestedStep): RunStep {
   const found = describe(known, wanted.step);
   const control = controlSteps.find(({ name }) => name === wanted.step);
@@ -144,7 +147,7 @@ export function newStep(known: readonly KnownStep[], wanted: RequestedStep): Run
     name: wanted.step,
     state: StepState.PENDING,
     rerunClass: description?.rerunClass ?? RerunClass.SAFE,
-    // R8: a step that does not say counts as destructive.
+    // R8: an unspecified step counts as destructive.
     destructive:
       description === undefined
         ? wanted.step === writeImageStep
@@ -157,7 +160,7 @@ export function newStep(known: readonly KnownStep[], wanted: RequestedStep): Run
   });
 }
 
-/** A program of the site's own is a command, as a template's is; its own name is the title. */
+/** One of the site's own programs is a command, as in a template; its own name is the title. */
 function asCommand({ description, own }: Extract<KnownStep, { source: 'fleet' }>) {
   const { retries, onFailure, onTimeout, timeout } = own;
   return {

@@ -1,10 +1,10 @@
 /**
- * The runner that came up is not the one that the run was planned for: what has not begun is
- * planned anew from its own list, what is done stays done.
+ * The runner that came up differs from the planned one. Steps that have not begun are planned again
+ * from its own list, finished steps stay.
  *
  * Invariants:
- * 1. A place keeps the count of its attempts, whatever step takes it: ids are not used twice.
- * 2. A list that a person wrote keeps its steps; one that the new runner lacks ends the run.
+ * 1. A position in the list keeps its attempt count for any step, so that ids are never reused.
+ * 2. A list that a person wrote keeps its steps; if the new runner lacks one, the run ends.
  */
 import {
   type agent,
@@ -26,7 +26,7 @@ import { automaticSteps, newStep, renderBody } from './render.ts';
 import { calledStep } from './step-parts.ts';
 import { isEngineStep } from './steps.ts';
 
-/** Plans the rest of a run for this runner; returns why it cannot go on, or undefined. */
+/** Plans the rest of a run for this runner; returns why it cannot continue, or undefined. */
 export function replan(pass: Pass, run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   if (ready.steps.length === 0) return undefined;
   if (run.kind === RunKind.WORKFLOW) return lackOf(run, ready);
@@ -62,7 +62,7 @@ export function replan(pass: Pass, run: Run, ready: agent.RunnerReady): RunFailu
   return undefined;
 }
 
-/** R8: a template's steps are asked only of a runner that has named them. */
+/** R8: a template's steps are ordered only from a runner that has announced them. */
 function lackOf(run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   run.runnerVersion = ready.runnerVersion;
   const names = new Set(ready.steps.map(({ name }) => name));
@@ -78,25 +78,27 @@ function lacks({ runnerVersion }: agent.RunnerReady, step: string): RunFailure {
   return stepFailure('unsupported', `${runner} has no step ${step}; build its ramdisk anew`);
 }
 
-/** R8: what this release orders without asking goes to no runner that has not named the step. */
+/** R8: orders of this release go only to a runner that has announced the step. */
 function isLacking(run: Run, { steps }: agent.RunnerReady, wanted: string): boolean {
   const comes = run.steps.some(({ name }, at) => at > run.currentStep && name === wanted);
   return comes && !steps.some(({ name }) => name === wanted);
 }
 
-/** The pass as it is once this runner's list is what is known. */
+/** The pass as if this runner's list were the known one. */
 function withRunner(pass: Pass, { steps, runnerVersion }: agent.RunnerReady): Pass {
   const facts = { ...pass.context.facts, runnerSteps: offered(steps), runnerVersion };
   return { ...pass, context: { ...pass.context, facts } };
 }
 
-/** What a program of the site's own runs as was asked for above; the run keeps the rest of it. */
+/**
+ * The command behind one of the site's own programs is checked above; the run has the rest of it.
+ */
 function isMissing({ context }: Pick<Pass, 'context'>, { name, title }: RunStep): boolean {
   if (isEngineStep(name) || title !== '') return false;
   return !knownSteps(context).some(({ description }) => description.name === name);
 }
 
-/** The same steps, with what the new runner says of them. */
+/** The same steps, with the new runner's descriptions. */
 function describedAnew({ context }: Pass, pending: readonly RunStep[]): RunStep[] {
   const known = knownSteps(context);
   return pending.map((step) => {
@@ -107,26 +109,26 @@ function describedAnew({ context }: Pass, pending: readonly RunStep[]): RunStep[
   });
 }
 
-/** What still belongs to the boot under way. */
+/** Steps that still belong to the present boot. */
 const leading: ReadonlySet<string> = new Set([
   engineSteps.awaitRunner,
   engineSteps.inspect,
   verifyErasedStep,
 ]);
 
-/** Also what has failed, for its run went on. */
+/** Failed steps count too, because their run went on. */
 function isOver({ state, skip }: RunStep): boolean {
   return skip !== undefined || state === StepState.SUCCEEDED || state === StepState.FAILED;
 }
 
 /**
- * The automatic plan of the new runner, without what is done; frame and order as at the start.
- * A program of the site's own is never planned anew: only one that the run has still before it
- * runs, as the run has it. So none comes behind the erasure (DESIGN §5).
+ * The automatic plan of the new runner, without finished steps; the surrounding steps and the order
+ * as at the start. The site's own programs are never planned again: only those that the run still
+ * has are run, in the run's form. So none of them goes after the erasure (DESIGN §5).
  */
 function plannedAnew(pass: Pass, run: Run, pending: readonly RunStep[]): RunStep[] {
   const end = pending.findLastIndex(({ name }) => name === engineSteps.inspectAgain);
-  // Behind the look at the end comes only the reading after a power cycle, and nothing else.
+  // Only the reading after a power cycle follows the final inspection.
   if (end === -1) return [...pending];
   const known = knownSteps(pass.context);
   const done = new Set(run.steps.filter(isOver).map(calledStep));

@@ -1,8 +1,8 @@
 /**
- * Which steps a run of each kind takes, in their order, before any has begun. Pure.
+ * The steps of each kind of run, in their order, before any has begun. Pure.
  *
- * A service boots the runner only for a step that needs it, and leaves a host that is in use as it
- * was: on, from its disk. Everything else that was booted into the runner is off in the end.
+ * A service boots the runner only for a step that needs it, and leaves a host in use as it was: on,
+ * from its disk. Every other host that was booted into the runner is off at the end.
  */
 import {
   awaitImageStep,
@@ -19,7 +19,7 @@ import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 
 type Deployed = Pick<Pass['record'], 'image' | 'deploy'>;
 
-/** All steps of a run; `requested` are those that somebody listed; undefined: automatic. */
+/** All steps of a run; `requested` are listed steps; undefined: automatic. */
 export function stepsOfRun(
   pass: Pass,
   kind: RunKind,
@@ -51,8 +51,8 @@ export function stepsOfRun(
 }
 
 /**
- * The image is in the rack before the host is switched off, and the host in use once it has proved
- * that it runs it.
+ * The image is in the rack before the host is switched off. The host counts as in use once it has
+ * proved that it runs the image.
  */
 export function deploySteps({ image, deploy }: Deployed): RequestedStep[] {
   const fetches = { step: fetchImageStep, arguments: { image } };
@@ -78,7 +78,7 @@ function serviceSteps(pass: Pass, listed: readonly RequestedStep[]): RequestedSt
   ];
 }
 
-/** A provisioned host whose power was never observed runs, as far as we know. */
+/** A provisioned host whose power was never observed counts as running. */
 function isOnInUse({ status }: Pass): boolean {
   return status.state === HostState.PROVISIONED && status.poweredOn !== false;
 }

@@ -1,5 +1,5 @@
 /**
- * What a step's program wrote: the end of it in a record of its own, its last lines in the run, for
+ * The output of a step's program: its end in a record of its own, its last lines in the run, for
  * conditions and for people. Pure.
  *
  * Invariant: both are bounded, and so is their sum over a run: a host's record is one value.
@@ -18,14 +18,14 @@ import {
 import type { Pass } from '../pass/pass.ts';
 import { cut } from '../pass/step-failure.ts';
 
-/** Most that is kept of what one attempt wrote. */
+/** The most output that is kept of one attempt. */
 export const outputBytesMax = 64 * 1024;
-/** Most that a run keeps of one step's last lines, and of those of all its steps. */
+/** The most last lines of one step in a run, and of all its steps, in bytes. */
 const lastBytesMax = 2 * 1024;
 const lastBytesOfRunMax = 64 * 1024;
 const signalCharactersMax = 32;
 
-/** Steps that write anything. */
+/** Steps that have output. */
 const writing: ReadonlySet<string> = new Set([scriptStep, commandStep, webhookStep]);
 
 interface Output {
@@ -33,7 +33,7 @@ interface Output {
   readonly tail: Uint8Array;
 }
 
-/** Takes in how the present attempt of a step ended, and what it wrote. */
+/** Records the end of the present attempt of a step, and its output. */
 export function takeOutput(
   pass: Pass,
   run: Run,
@@ -62,7 +62,7 @@ function lastOf(bytes: Uint8Array, bytesMax: number): Uint8Array {
   return bytes.subarray(Math.max(0, bytes.length - bytesMax));
 }
 
-/** Without the rest of a character that was cut through at the beginning. */
+/** Without the rest of a character that was cut at the beginning. */
 function textOf(bytes: Uint8Array): string {
   let from = 0;
   while (from < Math.min(3, bytes.length) && ((bytes[from] ?? 0) & 0xc0) === 0x80) from += 1;

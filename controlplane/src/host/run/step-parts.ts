@@ -1,11 +1,12 @@
 /**
- * Parts of a workflow's list: steps that stand and fall together. Those of one title are one step
- * of the template; between them stand boots, and at the end what leaves the host as it was. Pure.
+ * Parts of a workflow's list: steps that succeed or fail together. Those with one title form one
+ * step of the template; between them are boots, and at the end the steps that restore the host.
+ * Pure.
  */
 import { type Run, type RunStep, StepState } from '@rackwright/messages';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 
-/** Places in a list, both included. */
+/** Positions in a list, both inclusive. */
 export interface Part {
   readonly from: number;
   readonly to: number;
@@ -23,29 +24,29 @@ export function partOf(steps: readonly RunStep[], index: number): Part {
   return { from, to };
 }
 
-/** Whether the runner is up when the turn of the step at `index` comes, as far as is known. */
+/** Whether the runner is up when the step at `index` begins, as far as is known. */
 export function isRunnerUp({ steps }: Run, index: number): boolean {
   const last = steps.findLast((step, at) => at < index && step.attempt > 0 && movesRunner(step));
   return last?.name === engineSteps.awaitRunner && last.state === StepState.SUCCEEDED;
 }
 
-/** Whether a step brings the runner or takes it away. */
+/** Whether a step boots the runner or ends it. */
 export function movesRunner({ name, handOff }: RunStep): boolean {
   return handOff || name.startsWith('power.') || name === engineSteps.awaitRunner;
 }
 
-/** How people read a step: by its own name, where it has one. */
+/** The name of a step for people: its own title, where it has one. */
 export function calledStep({ title, name }: RunStep): string {
   return title === '' ? name : title;
 }
 
-/** Where a run is, in words. */
+/** The position of a run, in words. */
 export function placeOf({ steps, currentStep }: Run): string {
   const step = steps[currentStep];
   return step === undefined ? 'its end' : calledStep(step);
 }
 
-/** Whether a part boots the runner for the step behind it. */
+/** Whether a part boots the runner for the step after it. */
 export function isBootPart(steps: readonly RunStep[], { from, to }: Part): boolean {
   return (
     steps[from]?.title === '' && steps.slice(from, to + 1).some(({ name }) => isBootStep(name))

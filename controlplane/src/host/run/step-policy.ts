@@ -1,13 +1,14 @@
 /**
- * What follows a failed attempt of a step with a title, of a template or of the site's own in a
- * clean: another one, or what it says itself when none is left. Pure.
+ * What follows a failed attempt of a step with a title (a template's, or one of the site's own in a
+ * clean): another attempt, or its policy when none is left. Pure.
  *
  * Invariants:
- * 1. What the engine does between the template's steps has no policy: it ends the run, and so does
- *    another machine than the host's, or a result that nobody understands.
- * 2. What hands the machine over, and what must not run twice of which no word has come, is not
- *    tried again: only its policy is followed.
- * 3. A handler calls no other: one that fails ends the run, which ends with what called it.
+ * 1. An engine step between the template's steps has no policy: its failure ends the run. So do a
+ *    foreign machine and an unknown result.
+ * 2. A step that hands the machine over is not retried, nor is a step without a report that must
+ *    not run twice: only its policy applies.
+ * 3. A handler calls no other: one that fails ends the run, which ends with the failure that called
+ *    it.
  */
 import {
   FailureType,
@@ -21,19 +22,19 @@ import { partOf } from './step-parts.ts';
 
 export type NextStep =
   | { readonly kind: 'fail' | 'retry' | 'continue' | 'hold' }
-  /** The place where the handler's part of the list begins, its boot included. */
+  /** The position where the handler's part of the list begins, including its boot. */
   | { readonly kind: 'handler'; readonly index: number };
 
 const fail: NextStep = { kind: 'fail' };
 
-/** Failures that say that nothing more may be done to this machine. */
+/** Failures after which nothing more may be done to this machine. */
 const endsTheRun: ReadonlySet<FailureType> = new Set([
   FailureType.IDENTITY_MISMATCH,
   FailureType.IDENTITY_UNPROVEN,
   FailureType.UNSUPPORTED,
 ]);
 
-/** `isKnown`: the attempt is over, and not only waited for no longer. */
+/** `isKnown`: the attempt is over, and not merely no longer awaited. */
 export function afterAttempt(
   run: Run,
   step: RunStep,
@@ -66,7 +67,7 @@ function callOf({ steps }: Run, { handler }: RunStep, title: string): NextStep {
   return { kind: 'handler', index: beginOf(steps, at) };
 }
 
-/** A boot that stands before the step belongs to it. */
+/** A boot directly before the step belongs to it. */
 function beginOf(steps: readonly RunStep[], at: number): number {
   const { from } = partOf(steps, at);
   if (

@@ -1,17 +1,18 @@
 /**
- * What becomes of a workflow's step when its turn comes: it runs, or it is skipped, and then the
- * run says why. Pure.
+ * What happens to a workflow's step when the run reaches it: it runs, or it is skipped, and then
+ * the run says why. Pure.
  *
  * Invariants:
- * 1. It is decided once, before anything of the step has been ordered, from what earlier steps have
- *    come to. What ran already runs again without being asked: it was set back on purpose.
+ * 1. The decision is made once, before anything of the step has been ordered, from the results of
+ *    earlier steps. A step that already ran runs again without a new decision: it was reset on
+ *    purpose.
  * 2. The runner is booted only for a step that runs and needs it, and only when it is not up.
  */
 import { type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { conditionHolds, type StepOutcome } from '@rackwright/template';
 import { isBootPart, isRunnerUp, type Part, partOf } from './step-parts.ts';
 
-/** Leaves the step whose turn has come out if it does not run; whether it did. */
+/** Skips the present step if it does not run; returns whether it did. */
 export function skipUnneeded(run: Run): boolean {
   if (run.kind !== RunKind.WORKFLOW) return false;
   const { steps, currentStep } = run;
@@ -23,7 +24,7 @@ export function skipUnneeded(run: Run): boolean {
   return true;
 }
 
-/** Leaves out what has not begun. */
+/** Skips steps that have not begun. */
 export function skipSteps(steps: readonly RunStep[], why: string): void {
   for (const step of steps) {
     if (step.state !== StepState.PENDING) continue;
@@ -56,7 +57,7 @@ function whyNotTitled(run: Run, step: RunStep, index: number): string | undefine
   return isUp ? 'the runner is up' : undefined;
 }
 
-/** What the steps of the template before a place have come to, by their own names. */
+/** The results of the template's steps before a position, by their own names. */
 export function outcomesBefore({ steps }: Run, index: number): ReadonlyMap<string, StepOutcome> {
   const outcomes = new Map<string, StepOutcome>();
   for (const step of steps.slice(0, index)) {

@@ -1,6 +1,6 @@
 /**
- * What each step of a run asks of the agent, how long it may take, and what its completion must
- * show. A completion that does not show it is a failure, never a success (R8).
+ * The order of each step of a run to the agent, its time limit, and what its completion must show.
+ * A completion that does not show it is a failure, never a success (R8).
  */
 import {
   applyVolumesStep,
@@ -38,7 +38,7 @@ const forget: ConditionStep = {
   met: (turn) => !turn.record.forgetting,
 };
 
-/** Waits for a person, who resumes or skips (`step-on.ts`); never met by itself. */
+/** Waits for a person, who resumes or skips (`step-on.ts`); never met automatically. */
 const hold: ConditionStep = {
   kind: 'condition',
   timeoutMs: () => undefined,
@@ -48,7 +48,7 @@ const hold: ConditionStep = {
   met: () => false,
 };
 
-/** Stored by its beginning and its argument, so that it survives every restart. */
+/** Stored as its start and its argument, so that it survives every restart. */
 const wait: ConditionStep = {
   kind: 'condition',
   timeoutMs: () => undefined,

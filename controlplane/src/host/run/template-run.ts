@@ -6,7 +6,7 @@ import { enterRun } from './engine.ts';
 import { knownSteps } from './known-steps.ts';
 import { stepsOfWorkflow } from './template-steps.ts';
 
-/** Starts the run of a workflow. What is wrong with it has been looked at before. */
+/** Starts the run of a workflow. The request was checked before. */
 export function startWorkflow(pass: Pass, request: WorkflowRequest, by: string): void {
   const { workflowRun, workflowUid, templateDigest, timeoutMs } = request;
   const steps = workflowSteps(pass, request);
@@ -15,13 +15,13 @@ export function startWorkflow(pass: Pass, request: WorkflowRequest, by: string):
   enterRun(pass, RunKind.WORKFLOW, more, timeoutMs);
 }
 
-/** The steps that the run of a request has; a plan shows the same. */
+/** The steps of a request's run; a plan shows the same. */
 export function workflowSteps(
   pass: Pick<Pass, 'status' | 'context'>,
   { steps }: Pick<WorkflowRequest, 'steps'>,
 ): RunStep[] {
   const { state, poweredOn, dirty } = pass.status;
-  // A provisioned host whose power was never observed runs, as far as we know.
+  // A provisioned host whose power was never observed counts as running.
   const isOnInUse = state === HostState.PROVISIONED && poweredOn !== false;
   const isDirty = state === HostState.MANAGEABLE && dirty;
   return stepsOfWorkflow({ known: knownSteps(pass.context), isOnInUse, isDirty }, steps);

@@ -1,12 +1,12 @@
 /**
- * A rendered template as the steps of a run: what boots the runner before the steps that need it,
- * what the end leaves, and the handlers behind that. Pure; plans show exactly this list.
+ * A rendered template as the steps of a run: the boots of the runner before the steps that need it,
+ * the state at the end, and then the handlers. Pure; plans show exactly this list.
  *
  * Invariants:
- * 1. The list never changes once the run has begun, so that a step's place names it for ever.
- *    Steps that may turn out not to be needed stand in it, and are skipped when their turn comes
+ * 1. The list never changes once the run has begun, so that a step's position identifies it. It
+ *    includes steps that may not be needed; they are skipped when the run reaches them
  *    (`step-turn.ts`).
- * 2. Before a step in the runner stands a boot unless the runner is certainly up there.
+ * 2. A step in the runner has a boot before it unless the runner is certainly up there.
  *
  * Must not: check what people wrote (`requested-workflow.ts`).
  */
@@ -20,19 +20,19 @@ import { oldDiskArgument } from './old-disk.ts';
 import { describe } from './render.ts';
 import { isEngineStep } from './steps.ts';
 
-/** What else the list follows from. */
+/** Further inputs of the list. */
 export interface WorkflowSurroundings {
   readonly known: readonly KnownStep[];
-  /** The host runs something that it shall run again at the end. */
+  /** The host runs a system that must run again at the end. */
   readonly isOnInUse: boolean;
-  /** Its disks may hold data of an earlier use, which is not to be booted unnoticed. */
+  /** Its disks may have data of an earlier use, which must not be booted unnoticed. */
   readonly isDirty: boolean;
 }
 
-/** Where the runner is before a step: `open` when that depends on what is skipped or fails. */
+/** The state of the runner before a step: `open` when it depends on skipped or failed steps. */
 type RunnerIs = 'up' | 'down' | 'open';
 
-/** The power steps of templates, as the engine takes them. */
+/** The power steps of templates, as engine steps. */
 const powerSteps: Readonly<Record<string, readonly string[]>> = {
   powerOff: [engineSteps.off],
   powerOn: intoRunner,
@@ -64,7 +64,7 @@ export function stepsOfWorkflow(
   return [...main, ...end, ...handlers];
 }
 
-/** Whether it runs in the runner: known to be skipped, it does not. */
+/** Whether it runs in the runner: a step that is known to be skipped does not. */
 function isInRunner({ step, skippedBecause }: WorkflowStep): boolean {
   return skippedBecause === '' && step.startsWith('run.');
 }
@@ -88,12 +88,12 @@ function afterwards(each: WorkflowStep, before: RunnerIs): RunnerIs {
   return condition === '' || after === before ? after : 'open';
 }
 
-/** Whether nothing of the list comes after a failure. */
+/** Whether no step follows a failure. */
 function endsRun(policy: string): boolean {
   return policy === '' || policy === 'fail';
 }
 
-/** The engine's own steps between those of the template: whatever fails in them ends the run. */
+/** The engine's own steps between those of the template: any failure in them ends the run. */
 function frame(names: readonly string[]): RunStep[] {
   return names.map((name) =>
     create(RunStepSchema, {
@@ -105,7 +105,7 @@ function frame(names: readonly string[]): RunStep[] {
   );
 }
 
-/** One step of a template; several of the engine share its title and its policies. */
+/** One step of a template; several engine steps share its title and its policies. */
 function stepsOf(surroundings: WorkflowSurroundings, each: WorkflowStep): RunStep[] {
   const names = powerSteps[each.step] ?? [each.step];
   const needed = each.skippedBecause === '' ? names : names.slice(0, 1);
@@ -125,7 +125,7 @@ function stepOf(
     state: StepState.PENDING,
     title: each.title,
     rerunClass: isPower ? RerunClass.SAFE : classOf(each, ofAgent?.rerunClass),
-    // R8: a step of the agent that does not say counts as destructive.
+    // R8: an unspecified step of the agent counts as destructive.
     destructive: each.destructive || (ofAgent !== undefined && ofAgent.destructive !== false),
     abortable: ofAgent?.abortable ?? true,
     outOfBand: each.action === 'bmc',
@@ -146,7 +146,7 @@ function powerArguments(name: string, { step }: WorkflowStep, isDirty: boolean) 
   return { power: step, ...(isAsked ? { [oldDiskArgument]: 'true' } : {}) };
 }
 
-/** What hands the machine over is never sent a second time by itself. */
+/** A step that hands the machine over is never sent twice automatically. */
 function classOf(each: WorkflowStep, ofAgent: RerunClass | undefined): RerunClass {
   return each.handOff ? RerunClass.NEVER_TWICE : (ofAgent ?? each.rerunClass);
 }

@@ -1,5 +1,5 @@
 /**
- * Whether a rack's agent is away, by what the rack's record says: any replica may ask. Pure.
+ * Whether a rack's agent is away, by the rack's record: for every replica. Pure.
  *
  * Must not: be used where an order is sent; there the session itself counts.
  */
@@ -8,12 +8,12 @@ import { TimestampSchema, timestampFromMs, timestampMs } from '@bufbuild/protobu
 import type { store as wire } from '@rackwright/messages';
 import { defaultTiming } from '../pass/timing.ts';
 
-/** A hint that its holder has not renewed for this long counts for nothing. */
+/** A hint that its holder has not renewed for this long does not count. */
 export const sessionHintMs = 150_000;
 
 /**
- * From when on the agent counts as away unless it is heard again, wall time: a short while after
- * its session ended, so that a restart is no absence. Undefined: it was never there.
+ * The wall time from which the agent counts as away unless it is heard again: shortly after its
+ * session ended, so that a restart is no absence. Undefined: it was never connected.
  */
 export function awayFromMs(rack: wire.RackRecord): number | undefined {
   const seenMs = lastSeenMs(rack);
@@ -21,7 +21,7 @@ export function awayFromMs(rack: wire.RackRecord): number | undefined {
   return seenMs + (rack.sessionReplica === '' ? defaultTiming.contactDeadlineMs : sessionHintMs);
 }
 
-/** Why nothing can be done in the rack for want of its agent; empty: it is there. */
+/** Why the missing agent blocks all work in the rack; empty: it is connected. */
 export function agentAway(rack: wire.RackRecord, nowMs: number): string {
   const fromMs = awayFromMs(rack);
   const seenMs = lastSeenMs(rack);

@@ -1,4 +1,4 @@
-/** One line of the log for each revision that says something new. */
+/** One log line for each revision with new information. */
 import { type Host, type Run, RunPhase, type store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { runTrace } from '@rackwright/trace';
@@ -27,7 +27,7 @@ function runFields(run: Run | undefined) {
   return { run: Number(run.number), step };
 }
 
-/** The id of the trace of the host's run, by which its lines and its spans are found together. */
+/** The trace id of the host's run, which connects its log lines and its spans. */
 function traceOf(host: Host | undefined): string | undefined {
   const run = host?.status?.run;
   if (host === undefined || run === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** What the shell of hosts is made of; every file of it takes what it needs of this. */
+/** The dependencies of the hosts' shell; each of its files uses a part of them. */
 import type { Host, Run, store as wire } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
@@ -12,9 +12,9 @@ import type { SessionRegistry } from './sessions.ts';
 
 export interface HostsDependencies {
   readonly store: StateStore;
-  /** Of the same store. */
+  /** From the same store. */
   readonly following: Following;
-  /** Of the same store; not built yet. */
+  /** From the same store; not built yet. */
   readonly fleetView: Pick<FleetView, 'onChange' | 'onRecord' | 'start'>;
   readonly random: Random;
   readonly clock: Clock;
@@ -29,14 +29,14 @@ export interface HostsDependencies {
     username: string;
     password: string;
   };
-  /** Told which secret went to which operation. */
+  /** Records which secret was sent for which operation. */
   readonly audit?: AuditSink;
-  /** Stated in certificates. */
+  /** Named in certificates. */
   readonly software?: HostContext['software'];
   readonly resyncIntervalMs: number;
   /** Names this replica; the same at each start where there can be only one. */
   readonly replicaId: string;
-  /** Told once, by one replica, of each run that has ended, when that is durable. */
+  /** Called once, by one replica, for each finished run, when its record is durable. */
   readonly onRunEnded?: (run: Run, host: Pick<Host, 'name' | 'uid'>) => void;
   /** Makes the calls of webhook steps. Unset: they fail. */
   readonly callWebhook?: CallWebhook;

@@ -1,6 +1,6 @@
 /**
- * Carries out what a turn decided. The order is the caller's: evidence before the record that cites
- * it, everything else after the record is durable.
+ * Carries out the decisions of a pass. The caller keeps the order: evidence before the record that
+ * cites it, everything else after the record is durable.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -29,11 +29,11 @@ import type { HostsDependencies } from './dependencies.ts';
 import { writeCertificates, writeDocuments } from './erasure-records.ts';
 import type { LiveSession } from './sessions.ts';
 
-/** A cancel that an agent has not begun by then is of no use any more. */
+/** A cancel that an agent has not begun by then is useless. */
 const cancelDeadlineMs = 3_600_000;
 
 /**
- * Signs and writes the certificates of a turn, what steps wrote, and what a removal leaves;
+ * Signs and writes the certificates of a pass, the output of steps, and the remains of a removal;
  * create-only, under deterministic names.
  */
 export async function writeEvidence(
@@ -52,7 +52,7 @@ export async function writeEvidence(
   }
 }
 
-/** Of an attempt one word counts: whoever wrote it first, in another turn, wrote the same. */
+/** One result of an attempt counts: an earlier writer, in another pass, wrote the same. */
 async function writeOutput(
   deps: HostsDependencies,
   { operationId, exit, tail }: Extract<HostEffect, { kind: 'stepOutput' }>,
@@ -62,7 +62,7 @@ async function writeOutput(
   await writeRecord(deps, wire.StepOutputRecordSchema, key, record, 'absent');
 }
 
-/** Observed facts, only when they differ from what is known (R2); what else is known stays. */
+/** Writes observed facts when they differ from the known ones (R2); other facts stay. */
 export async function writeFacts(
   deps: HostsDependencies,
   hostId: HostId,
@@ -73,7 +73,7 @@ export async function writeFacts(
   const schema = wire.HostFactsSchema;
   await untilWritten(`what is known of hosts/${hostId}`, async () => {
     const kept = await readShared(deps.store, schema, key);
-    // Of another host that had its name nothing stays.
+    // Facts of another host with the same name are dropped.
     const known = kept?.record.hostUid === hostUid ? kept.record : create(schema, { hostUid });
     const next = copyOf({ ...known, ...facts });
     if (kept !== undefined && sameMessage(kept.record, next)) return true;
@@ -82,7 +82,7 @@ export async function writeFacts(
   });
 }
 
-/** An operation on its way to the journal that the record names. */
+/** An operation for the journal that the record names. */
 export interface Sending {
   readonly rackId: RackId;
   readonly operation: agent.Operation;
@@ -90,8 +90,8 @@ export interface Sending {
 }
 
 /**
- * The secret goes first, in a message of its own. Rejects with nothing sent of the operation when
- * one of its credentials does not open, or may not go there.
+ * The secret is sent first, in a message of its own. Rejects, without sending the operation, when
+ * one of its credentials does not open, or may not be sent there.
  */
 export async function sendOperation(deps: HostsDependencies, sending: Sending): Promise<void> {
   const { rackId, operation } = sending;
@@ -111,7 +111,7 @@ export async function sendOperation(deps: HostsDependencies, sending: Sending): 
   deps.crashPoint('cp.operationSent');
 }
 
-/** An inspection goes on without the BMC's list of drives, so also without its credential. */
+/** An inspection works without the BMC's list of drives, so also without its credential. */
 async function sendForDrives(
   deps: HostsDependencies,
   sending: Sending,
@@ -149,12 +149,12 @@ async function sendCredential(
   noteGiven(deps.audit, { name, version }, to, sending.operation.id);
 }
 
-/** Credentials that one session is remembered to have: more than an agent keeps are not. */
+/** The most credentials that are remembered for one session: more than an agent keeps. */
 const givenMax = 10_000;
 
 /**
- * By name, the version that each session has been given with an operation: its agent keeps that,
- * and waits for it, until the last host that uses it is forgotten.
+ * By name, the version that each session got with an operation. Its agent keeps the credential
+ * until the last host that uses it is forgotten.
  */
 const versionsGiven = new WeakMap<LiveSession, Map<string, bigint>>();
 
@@ -164,7 +164,7 @@ function givenTo(session: LiveSession): Map<string, bigint> {
   return given;
 }
 
-/** R9. To an agent that has come back as another one meanwhile, the turn of its Hello sends. */
+/** R9. If the agent has meanwhile reconnected with another journal, the pass of its Hello sends. */
 function sessionFor(
   { registry }: HostsDependencies,
   { rackId, sentTo }: Sending,
@@ -174,10 +174,10 @@ function sessionFor(
   return isIt ? session : undefined;
 }
 
-/** What was sent last by each session, by host: it is decided in every turn, and sent once. */
+/** The last cancel sent by each session, by host: every pass decides it, and it is sent once. */
 const cancelsSent = new WeakMap<LiveSession, Map<string, string>>();
 
-/** A session that breaks off with it is followed by another, with whose Hello it goes again. */
+/** If the session breaks off, the cancel is sent again after the next session's Hello. */
 export function sendCancel(
   deps: HostsDependencies,
   rackId: RackId,
@@ -201,14 +201,14 @@ export function sendCancel(
   session.send({ case: 'operation', value: stamped(deps, value) });
 }
 
-/** With our time at this sending, so that an agent whose clock differs counts as we do. */
+/** With our time at this sending, so that an agent with a different clock measures like us. */
 function stamped({ clock }: HostsDependencies, operation: agent.Operation): agent.Operation {
   return { ...operation, sendTime: timestampFromMs(clock.nowMs()) };
 }
 
 export function sendForget(deps: HostsDependencies, rackId: RackId, record: wire.HostRecord): void {
   const value = create(agent.ForgetSchema, { hostUid: record.host?.uid ?? '' });
-  // With its last host the agent lets go of a credential.
+  // With its last host the agent drops a credential.
   const session = deps.registry.sessionOf(rackId);
   if (session !== undefined) versionsGiven.delete(session);
   send(deps, rackId, { case: 'forget', value });
@@ -233,12 +233,12 @@ function bmcOf(operation: agent.Operation): agent.BmcAccess | undefined {
   }
 }
 
-/** Credentials that the step's program is given something of. */
+/** Credentials of which the step's program gets a part. */
 function secretsOf({ kind }: agent.Operation): ReadonlySet<string> {
   return new Set(kind.case === 'runStep' ? kind.value.secrets.map((use) => use.credential) : []);
 }
 
-/** Credentials of the registries that it has images fetched from, mirrors included. */
+/** Credentials of its image registries, including mirrors. */
 function ofRegistries({ kind }: agent.Operation): ReadonlySet<string> {
   if (kind.case !== 'runStep') return new Set();
   const { image, deployment } = kind.value;

@@ -1,15 +1,15 @@
 /**
- * Signs and writes what an erasure leaves: certificates, the evidence that they share, and other
- * documents. All are create-only, under names that follow from what they are about.
+ * Signs and writes the results of an erasure: certificates, their shared evidence, and other
+ * documents. All are create-only, under names that follow from their subject.
  *
  * Invariants:
- * 1. What stands is never replaced. Whoever writes one again, after a crash or as another replica,
- *    finds it. Where it says something else, because somebody has changed the host meanwhile, the
- *    turn is decided anew by what stands (`StatementsStand`). No record cites an addendum or a
- *    revocation: the first one stands, and a disk may be read again after a turn that was lost.
+ * 1. An existing document is never replaced. A repeated write, after a crash or by another replica,
+ *    finds it. If its content differs, because the host was changed in the meantime, the pass is
+ *    decided again with the existing one (`StatementsStand`). No record cites an addendum or a
+ *    revocation: the first one stays, and a disk may be read again after a lost pass.
  * 2. Evidence is durable before a certificate that names it by its digest.
- * 3. All lies below the uid of its host. What leads there from the host's name is durable before
- *    any of it, so that nobody has to look through what belongs to other hosts.
+ * 3. All documents are below the uid of their host. The reference from the host's name to the uid
+ *    is durable before any of them, so that a search never reads the documents of other hosts.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -25,7 +25,7 @@ import { idOf, readShared, writeRecord } from '../../records/index.ts';
 import type { CertificateDraft, DocumentDraft } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
-/** Statements of a lost turn stand under ids of this one, and say something else. */
+/** Statements of a lost pass have the ids of this one, and a different content. */
 export class StatementsStand extends Error {
   override readonly name = 'StatementsStand';
   /** By the ids of the drafts. */
@@ -70,7 +70,7 @@ export async function writeCertificates(
     if (written.kind !== 'conflict') continue;
     const found = await readShared(deps.store, wire.CertificateRecordSchema, key);
     const stands = found?.record.statement;
-    // The id follows from the evidence: both must be about the same.
+    // The id follows from the evidence: both must have the same content.
     if (stands !== undefined && !Buffer.from(stands).equals(rest)) {
       standing.set(id, joinEvidence(stands, evidence));
     }
@@ -78,7 +78,7 @@ export async function writeCertificates(
   if (standing.size > 0) throw new StatementsStand(standing);
 }
 
-/** Where a process may be killed once a document of each kind is durable. */
+/** Crash points after a document of each kind is durable. */
 const storedPoints: { readonly [kind: number]: string } = {
   [ErasureDocumentKind.MANIFEST]: 'cp.manifestStored',
   [ErasureDocumentKind.ADDENDUM]: 'cp.addendumStored',
@@ -118,7 +118,7 @@ export async function writeDocuments(
   }
 }
 
-/** Create-only: whoever comes second finds what he wanted to write. */
+/** Create-only: a second writer finds the content that it wanted to write. */
 async function writeOwner(deps: Writer, host: string | undefined, hostUid: HostUid): Promise<void> {
   if (host === undefined) return;
   const key = storeKey('erasureOwners', idOf(host), hostUid);

@@ -1,13 +1,14 @@
 /**
- * What is news of hosts to this replica: every host at the start and at each slow resync, then what
- * other replicas and rpc write. All of it comes by the fleet view, which decodes it once.
+ * Which hosts this replica has to reconcile: every host at the start and at each slow resync, and
+ * those that other replicas and rpc write. The fleet view reports all of them, and decodes each
+ * record once.
  *
  * Invariants:
- * 1. What this replica has decided on already is no news: its own writes come back by the watch.
- * 2. No host is looked at before it is known what racks and the fleet say about it.
- * 3. At the start those with a run come before the others.
- * 4. Whoever was not in a listing gives back the places that it held before that listing.
- * 5. A resync takes so much time for each host, so that its share of the processor does not grow
+ * 1. A write of this replica needs no reconcile: its own writes come back from the watch.
+ * 2. No host is reconciled before the records of racks and the fleet are known.
+ * 3. At the start, hosts with a run go first.
+ * 4. A host that is missing in a listing loses the slots that it held before that listing.
+ * 5. A resync takes a fixed time for each host, so that its share of the processor does not grow
  *    with their number.
  */
 import { fromBinary } from '@bufbuild/protobuf';
@@ -23,10 +24,10 @@ import type { Limits } from './limits.ts';
 
 /** Hosts that a resync reads at once. */
 const resyncPageHosts = 100;
-/** Time that a resync takes for each of them, at least: so it takes an hour for 90,000 hosts. */
+/** The least time of a resync for each host: for 90,000 hosts it takes an hour. */
 const resyncMsPerHost = 40;
 
-/** Why a host is passed over: it is time, or somebody else wrote it. */
+/** Why a host is reconciled: it is due, or another writer changed it. */
 export type PassReason = 'tick' | 'written';
 
 export interface FeedParts {
@@ -40,9 +41,9 @@ export class HostFeed {
   readonly #parts: FeedParts;
   /** The newest revision of each host that this replica has decided on. */
   readonly #decided = new Map<string, Revision>();
-  /** The newest one that it has heard of, while it is newer than that. */
+  /** The newest reported revision of each host, while it is newer than that. */
   readonly #heard = new Map<string, Revision>();
-  /** Hosts with a run, as they were read at the start; undefined: that is over. */
+  /** Hosts with a run at the start; undefined: the start is over. */
   #working: Set<string> | undefined = new Set();
 
   /** To be made before the view is built. */
@@ -67,24 +68,24 @@ export class HostFeed {
     controller.resync(resyncIntervalMs, () => this.#resync());
   }
 
-  /** This replica has decided on the host as of this revision. */
+  /** This replica has decided on the host at this revision. */
   decided(hostId: HostId, revision: Revision): void {
     this.#decided.set(hostId, revision);
     if ((this.#heard.get(hostId) ?? 0) <= revision) this.#heard.delete(hostId);
   }
 
-  /** Whether the host was written since this replica has decided on it. */
+  /** Whether the host was written since this replica's last decision. */
   isNews(hostId: HostId): boolean {
     return this.#heard.has(hostId);
   }
 
-  /** There is no such host any more. */
+  /** The host does not exist any more. */
   drop(hostId: HostId): void {
     this.#decided.delete(hostId);
     this.#heard.delete(hostId);
   }
 
-  /** Each in its turn, those first that are being worked on. */
+  /** Wakes all hosts; those with work in progress first. */
   #wakeAll(working: ReadonlySet<string>): void {
     for (const hostId of this.#parts.index.hostIds()) {
       this.#wake(hostId, working.has(hostId) ? 'soon' : 'later');
@@ -95,7 +96,7 @@ export class HostFeed {
     this.#parts.controller.wake(hostId, this.isNews(hostId) ? 'written' : 'tick', lane);
   }
 
-  /** (1) What we wrote ourselves has been decided on by its pass. */
+  /** (1) The pass that wrote it has already decided. */
   #read(hostId: HostId, revision: Revision, record: wire.HostRecord): void {
     const { controller, index } = this.#parts;
     const known = Math.max(this.#decided.get(hostId) ?? 0, this.#heard.get(hostId) ?? 0);
@@ -139,7 +140,9 @@ export class HostFeed {
   }
 }
 
-/** Undefined of one that cannot be decoded: the fleet view says so, and the others go on. */
+/**
+ * Undefined for a record that cannot be decoded: the fleet view reports it, and the others go on.
+ */
 function recordOf({ value }: Entry): wire.HostRecord | undefined {
   try {
     return fromBinary(wire.HostRecordSchema, value);

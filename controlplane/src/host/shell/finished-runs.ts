@@ -1,17 +1,17 @@
 /**
- * Runs that have ended get a record of their own: create-only, under a name that follows from the
- * host and the run's number.
+ * Finished runs get a record of their own: create-only, under a name that follows from the host and
+ * the run's number.
  *
  * The rule, which holds under crashes and for two replicas:
- * 1. It is copied from a host's record that is durable and has the run ended, never from a decision
- *    that is still to be written: another replica, or the same one after a crash, may decide
- *    otherwise, or at another time, and what ended never changes again (H3). So whoever writes it
- *    writes the same, and one that exists says the same.
- * 2. The host's record keeps an ended run, as its present one or in `finished_runs`, until a write
- *    that begins after the run has its own record. So none is ever lost, and whoever looks for a
- *    run finds it in one of the two.
+ * 1. The copy is made from a durable host record with the finished run, never from a decision that
+ *    is not written yet: another replica, or the same one after a crash, may decide otherwise. A
+ *    finished run never changes again (H3). So every writer writes the same, and an existing record
+ *    is equal.
+ * 2. The host's record keeps a finished run, as its present one or in `finished_runs`, until a
+ *    write that begins after the run has its own record. So no run is lost, and a reader finds it
+ *    in one of the two.
  *
- * Must not: take any away (the workflows' sweeper does).
+ * Must not: remove any (the workflows' sweeper does).
  */
 import { create } from '@bufbuild/protobuf';
 import { type Host, type Run, RunPhase, store as wire } from '@rackwright/messages';
@@ -19,25 +19,25 @@ import type { Log } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { type RecordWriter, writeRecord } from '../../records/index.ts';
 
-/** Hosts of which it is remembered how far their runs have been kept. */
+/** The most hosts in the cache of stored runs. */
 const rememberedMax = 100_000;
 
 export interface FinishedRunsParts extends RecordWriter {
   readonly log: Log;
-  /** Told of each run whose record this replica has made. */
+  /** Called for each run whose record this replica has made. */
   readonly onRunEnded?: (run: Run, host: Pick<Host, 'name' | 'uid'>) => void;
 }
 
 export class FinishedRuns {
   readonly #deps: FinishedRunsParts;
-  /** The newest run of a host, by uid, that has its record, as far as this replica knows. */
+  /** The newest run of each host, by uid, that has its record, as far as this replica knows. */
   readonly #kept = new Map<string, bigint>();
 
   constructor(deps: FinishedRunsParts) {
     this.#deps = deps;
   }
 
-  /** Before `after` is written over `before`: what would be lost by that. Throws `unavailable`. */
+  /** Before `after` replaces `before`: stores the runs that would be lost. Throws `unavailable`. */
   async keepBefore(before: wire.HostRecord, after: wire.HostRecord): Promise<void> {
     const present = after.host?.status?.run?.number;
     const isLost = ({ number }: Run) =>
@@ -46,8 +46,8 @@ export class FinishedRuns {
   }
 
   /**
-   * What a record that has just become durable says of runs that have ended. Whatever comes in
-   * between is made good before the next write can lose them.
+   * Stores finished runs of a record that has just become durable. If that is interrupted, the next
+   * write stores them before it can lose them.
    */
   async keepAfter(record: wire.HostRecord): Promise<void> {
     try {

@@ -1,6 +1,6 @@
 /**
- * What racks and the fleet say about their hosts, beside the hosts' own records: follows it, wakes
- * the hosts that it concerns, and keeps the limits' places (`places.ts`).
+ * Settings of racks and the fleet for their hosts: follows them, wakes the affected hosts, and
+ * manages the slots of limits (`places.ts`).
  */
 import { equals } from '@bufbuild/protobuf';
 import {
@@ -45,7 +45,7 @@ export class Limits {
     this.#places = new Places(deps, this.#followed);
   }
 
-  /** Knows every rack and the fleet afterwards; racks of a restored store are marked. */
+  /** Afterwards every rack and the fleet are known; racks of a restored store are marked. */
   async start(): Promise<void> {
     await this.#followed.start();
     await holdForNewIncarnation(this.#deps, this.#followed);
@@ -64,15 +64,12 @@ export class Limits {
     this.#places.change(rackIdOf(record), name, change);
   }
 
-  /** The places that are held now: asked for before all hosts are listed, for `afterListing`. */
+  /** The slots that are held now: read before all hosts are listed, for `afterListing`. */
   held(): readonly HeldPlace[] {
     return this.#places.held();
   }
 
-  /**
-   * Whose place was held before the very listing that has been indexed, and who was not in it, is
-   * gone for ever.
-   */
+  /** A host that held a slot before the indexed listing, and is missing in it, is gone forever. */
   afterListing(held: readonly HeldPlace[]): void {
     const gone = ({ hostUid, rackId, name }: HeldPlace) =>
       name === 'fleetWipes'
@@ -81,7 +78,7 @@ export class Limits {
     this.#places.sweep(held.filter(gone));
   }
 
-  /** Where the host's run stands in the queue that it waits in, from 1. */
+  /** The position of the host's run in its queue, from 1. */
   queuePosition({ host }: wire.HostRecord): number | undefined {
     const run = host?.status?.run;
     if (host === undefined || run?.phase !== RunPhase.WAITING) return undefined;
@@ -94,7 +91,7 @@ export class Limits {
     const [had, has] = [before?.fleet, after?.fleet];
     const spec = !sameSpec(FleetSpecSchema, had?.spec, has?.spec);
     if (spec || !sameFreeze(had?.status?.freeze, has?.status?.freeze)) {
-      // All of them: who is woken for a reason of its own goes before.
+      // All hosts: one with a more specific reason was already woken with priority.
       for (const hostId of this.#index.hostIds()) this.#wake(hostId, 'later');
     } else this.#wakeAll(wokenBy(before, after));
     this.#places.look(undefined, after);
@@ -119,7 +116,7 @@ export class Limits {
   }
 }
 
-/** Whether what a rack says has changed in a way that may move any of its hosts. */
+/** Whether a change of a rack may affect any of its hosts. */
 function concernsHosts(before: wire.RackRecord, after: wire.RackRecord): boolean {
   const [had, has] = [before.rack, after.rack];
   if (!sameSpec(RackSpecSchema, had?.spec, has?.spec)) return true;

@@ -1,10 +1,10 @@
 /**
- * Does what a pass has decided once the record that says so is durable: sends, calls, gives back.
+ * Carries out the decisions of a pass once its record is durable: sends, calls, releases.
  *
  * Invariants:
- * 1. What can never be sent ends its attempt; what the store's absence kept back is sent later,
- *    while the record still says so.
- * 2. What comes of it is folded in by a pass of the host, as everything is.
+ * 1. An operation that can never be sent ends its attempt. One that could not be sent because the
+ *    store was unavailable is sent later, while the record still has it.
+ * 2. The results are folded in by a pass of the host, like everything else.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -36,7 +36,7 @@ export interface PerformingParts {
   readonly progress: StepProgress;
   /** Nothing is sent later once its signal aborts. */
   readonly controller: Pick<Controller, 'take' | 'signal'>;
-  /** Folds an event in, in its pass. */
+  /** Folds an event in, in a pass of its host. */
   readonly post: (hostId: HostId, event: HostEvent) => Promise<PassResult>;
 }
 
@@ -91,7 +91,7 @@ export class Performing {
     (this.#deps.callWebhook ?? callNobody)(order, answer);
   }
 
-  /** What cannot be sent at all ends as a failure of its host, and is nobody else's matter. */
+  /** An operation that cannot be sent at all fails its host, and affects no other. */
   async #sendOrFail(hostId: HostId, sending: Sending): Promise<void> {
     try {
       await sendOperation(this.#deps, sending);
@@ -105,7 +105,9 @@ export class Performing {
     }
   }
 
-  /** The store was away; what has not been sent is tried again while it is what shall be sent. */
+  /**
+   * The store was unavailable; an unsent operation is retried while it is still the one to send.
+   */
   #sendLater(hostId: HostId, operation: agent.Operation): void {
     const again = async () => {
       const key = storeKey('hosts', hostId);
@@ -125,7 +127,7 @@ function sendingOf(record: wire.HostRecord, operation: agent.Operation): Sending
   return { rackId: rackIdOf(record), operation, sentTo: record.operation?.sentTo };
 }
 
-/** The end of an attempt that went wrong on our side, as the agent would have reported it. */
+/** The end of an attempt after an error on our side, in the form of an agent's report. */
 export function failedReport(
   { id, hostUid }: { readonly id: OperationId; readonly hostUid: HostUid },
   name: FailureName,

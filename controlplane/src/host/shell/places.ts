@@ -1,12 +1,12 @@
 /**
- * The shell of the limits: takes and gives back places by compare-and-set on the one record that
- * each limit is kept in, and wakes whoever got one.
+ * The shell of the limits: takes and releases slots by compare-and-set on the one record of each
+ * limit, and wakes the hosts that got a slot.
  *
  * Invariants:
- * 1. A place is asked for only after the host's record says that it waits for one; asking again
- *    after a crash changes nothing (Q1).
- * 2. What becomes free by time is given out by a timer of every replica; the first one wins.
- * 3. Nothing is read or written while no limit is set and no place is taken.
+ * 1. A slot is requested only after the host's record says that it waits for one; a repeated
+ *    request after a crash changes nothing (Q1).
+ * 2. A slot that becomes free by time is given out by a timer of every replica; the first one wins.
+ * 3. Nothing is read or written while no limit is set and no slot is taken.
  */
 import { create } from '@bufbuild/protobuf';
 import { type HostUid, type RackId, type RunNumber, store as wire } from '@rackwright/messages';
@@ -30,10 +30,10 @@ import type { HostsDependencies } from './dependencies.ts';
 
 const secondMs = 1_000;
 const stretchSecondsDefault = 3_600;
-/** A timer never waits longer than this, so that a step of the wall clock does no lasting harm. */
+/** The longest timer, so that a step of the wall clock does no lasting harm. */
 const timerMsMax = 60_000;
 
-/** What a wipe budget allows; undefined: no budget is set. */
+/** The size of a wipe budget; undefined: no budget is set. */
 export function wipeQuota(
   budget: { readonly hosts: number; readonly seconds?: number | undefined } | undefined,
 ): Quota | undefined {
@@ -47,7 +47,7 @@ export function runnerQuota(record: wire.RackRecord | undefined): Quota | undefi
   return hosts === undefined ? undefined : { kind: 'atOnce', hosts: Math.min(hosts, placesMax) };
 }
 
-/** Where one host stands in the limits of its rack and of the fleet. */
+/** The positions of one host in the limits of its rack and of the fleet. */
 export function standings(
   hostUid: HostUid,
   rack: wire.RackRecord | undefined,
@@ -121,14 +121,16 @@ export class Places {
     this.#timers.clear();
   }
 
-  /** Makes the change soon, together with others of the same record; tries until it is made. */
+  /** Makes the change soon, together with others of the same record; retries until it succeeds. */
   change(rackId: RackId, name: QuotaName, change: SlotChange): void {
     const where = name === 'fleetWipes' ? undefined : rackId;
     this.#wanted.set(where, [...(this.#wanted.get(where) ?? []), { name, change }]);
     void this.#work(where);
   }
 
-  /** A record has changed: what it has free goes to whoever waits, now or when its time comes. */
+  /**
+   * A record has changed: its free slots are given to waiting hosts, now or when their time comes.
+   */
   look(where: Where, record: Limited | undefined): void {
     this.#timers.get(where)?.();
     this.#timers.delete(where);
@@ -152,14 +154,14 @@ export class Places {
     this.#timers.set(where, this.#deps.clock.after(waitMs, again));
   }
 
-  /** Gives back the places of hosts that are gone, of whom nobody speaks any more. */
+  /** Releases the slots of removed hosts. */
   sweep(gone: readonly HeldPlace[]): void {
     for (const { rackId, name, hostUid, run } of gone) {
       this.change(rackId, name, { kind: 'leave', who: { hostUid, run } });
     }
   }
 
-  /** Every place that is held or waited for, as it was seen last. */
+  /** Every held slot and waiting request, as last seen. */
   held(): HeldPlace[] {
     const all: HeldPlace[] = [];
     const add = (rackId: RackId, name: QuotaName, record: Limited) => {
@@ -248,7 +250,7 @@ function namesOf(where: Where): readonly QuotaName[] {
   return where === undefined ? ['fleetWipes'] : ['runner', 'rackWipes'];
 }
 
-/** Hosts whose place in a record has changed so that they may go on. */
+/** Hosts whose slots in a record have changed so that they may go on. */
 export function wokenBy(before: Limited | undefined, after: Limited | undefined): string[] {
   if (after === undefined) return [];
   const woken = new Set<string>();
@@ -265,7 +267,7 @@ function openOf(record: Limited, name: QuotaName): string[] {
     .map(({ hostUid }) => hostUid);
 }
 
-/** Where a run stands in the queue that it waits in, from 1; undefined: in none. */
+/** The position of a run in its queue, from 1; undefined: in none. */
 export function queuePosition(
   { hostUid, run }: { readonly hostUid: HostUid; readonly run: RunNumber },
   rack: wire.RackRecord | undefined,

@@ -13,7 +13,7 @@ import {
 interface Kept {
   readonly operationId: OperationId;
   readonly progress: Progress;
-  /** Where it waits for its turn; 0: it does not. */
+  /** Its position in the queue; 0: it does not wait. */
   readonly queuePlace: number;
 }
 
@@ -24,7 +24,7 @@ export class StepProgress {
     return this.#byHost.get(hostId)?.progress;
   }
 
-  /** Its place in the queue of its agent, from 1. */
+  /** Its position in the queue of its agent, from 1. */
   placeOf(hostId: HostId): number | undefined {
     return this.#byHost.get(hostId)?.queuePlace || undefined;
   }
@@ -43,7 +43,7 @@ export class StepProgress {
     });
   }
 
-  /** What was said of another operation than the record's is said no more. */
+  /** Drops the progress of any other operation than the record's. */
   settle(hostId: HostId, record: wire.HostRecord): void {
     const kept = this.#byHost.get(hostId);
     if (kept !== undefined && kept.operationId !== operationIdOf(record)) this.drop(hostId);

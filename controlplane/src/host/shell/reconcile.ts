@@ -1,12 +1,12 @@
 /**
- * The shell around the host machine: reads the record, lets `step` decide, writes, then acts. One
- * queue per host, so that its events are folded in one after another.
+ * The shell around the host's state machine: reads the record, lets `step` decide, writes, then
+ * acts. One queue per host, so that its events are folded in one after another.
  *
  * Invariants:
  * 1. Nothing is sent or answered before the record that says so is durable (R3, R7).
  * 2. A record is written only when it differs from the one that was read (R2).
- * 3. A lost compare-and-set repeats the whole decision on what stands there now.
- * 4. Nothing is kept here that the store cannot rebuild, percent of progress excepted.
+ * 3. A lost compare-and-set repeats the whole decision on the present record.
+ * 4. Nothing is kept here that the store cannot rebuild, except the percent of progress.
  */
 import {
   type agent,
@@ -65,7 +65,7 @@ import { gatherContext, mayHoldAddresses, reserveIdentity, takeAddresses } from 
 import { WaitLog } from './wait-log.ts';
 import { nextWakeMs } from './wake.ts';
 
-/** Compare-and-sets that one event may lose before it is given up with an error. */
+/** The most compare-and-sets that one event may lose before it fails with an error. */
 const roundsMax = 16;
 
 export class Hosts {
@@ -118,7 +118,7 @@ export class Hosts {
     this.#limits.stop();
   }
 
-  /** Applies what a person asks; refuses without writing anything. */
+  /** Applies a request; a refusal writes nothing. */
   async request(
     hostId: HostId,
     request: HostRequest,
@@ -129,7 +129,7 @@ export class Hosts {
     return requestOutcome(result);
   }
 
-  /** Looks at the host again soon; `later`: behind those that are to be looked at soon. */
+  /** Reconciles the host soon; `later`: after those that are to be reconciled soon. */
   wake(hostId: HostId, lane: Lane = 'soon'): void {
     this.#controller.wake(hostId, 'tick', lane);
   }
@@ -143,7 +143,7 @@ export class Hosts {
     return this.consider(hostId, (record, context) => explainHost(record, context, more));
   }
 
-  /** Computes something of a host from what its next pass would be decided by. Writes nothing. */
+  /** Computes a value from the same data that the host's next pass would use. Writes nothing. */
   async consider<T>(
     hostId: HostId,
     of: (record: wire.HostRecord, context: HostContext) => T,
@@ -161,7 +161,7 @@ export class Hosts {
     return of(record, await gatherContext(this.#deps, record, reading));
   }
 
-  /** How long runs of the host and their steps usually take. */
+  /** The usual durations of the host's runs and their steps. */
   usualOf(hostId: HostId): Promise<UsualTimes> {
     return this.#usual.of(hostId);
   }
@@ -170,7 +170,7 @@ export class Hosts {
     return this.#progress.of(hostId);
   }
 
-  /** Where the host's run stands in the queue that it waits in, from 1. */
+  /** The position of the host's run in its queue, from 1. */
   queuePosition(record: wire.HostRecord): number | undefined {
     const { name = '' } = record.host ?? {};
     const atAgent = this.#progress.placeOf(idOf(name));
@@ -209,12 +209,12 @@ export class Hosts {
     return this.#index.hostIdOfUid(uid, rackId);
   }
 
-  /** Folds in what an agent says of a host; resolves once the answer may be given. */
+  /** Folds in an agent's report of a host; resolves once it may be answered. */
   report(hostId: HostId, report: agent.Report): Promise<PassResult> {
     return this.#post(hostId, { kind: 'report', report });
   }
 
-  /** Ends an attempt that went wrong on our side. */
+  /** Ends an attempt after an error on our side. */
   fail(
     hostId: HostId,
     operation: { readonly id: OperationId; readonly hostUid: HostUid },
@@ -243,7 +243,8 @@ export class Hosts {
 
   async #pass(hostId: HostId, event: HostEvent, expected?: number): Promise<PassResult> {
     const key = storeKey('hosts', hostId);
-    // One that opens while this pass reads has its Hello behind it in the queue: not before that.
+    // The Hello of a session that opens during this pass is later in the queue: until then the
+    // session does not count.
     const knownRack = this.#index.rackOf(hostId);
     const before = this.#deps.registry.sessionOf(knownRack ?? '');
     let standing: ReadonlyMap<string, Uint8Array> = new Map();
@@ -289,8 +290,8 @@ export class Hosts {
   }
 
   /**
-   * Evidence first, then the record that cites it. Undefined when another writer was faster; what
-   * stands of a lost pass where that says something else.
+   * Evidence first, then the record that cites it. Undefined when another writer was first; the
+   * existing statements of a lost pass where their content differs.
    */
   async #write(
     key: string,

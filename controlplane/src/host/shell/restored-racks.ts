@@ -1,6 +1,6 @@
 /**
- * A store that was restored or imported is a new incarnation: every rack that was worked for in
- * another one waits for a person, whether its agent is there or not (DESIGN §10).
+ * A store that was restored or imported is a new incarnation: every rack with work from another one
+ * waits for a person, whether or not its agent is connected (DESIGN §10).
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -17,7 +17,7 @@ import { changeRecord } from '../../records/index.ts';
 import type { FleetFollower } from '../fleet/followed.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
-/** Marks every such rack; its hosts are then held one by one, each in its next turn. */
+/** Marks every such rack; each of its hosts is then held in its next reconcile. */
 export async function holdForNewIncarnation(
   deps: HostsDependencies,
   followed: FleetFollower,
@@ -27,7 +27,7 @@ export async function holdForNewIncarnation(
   }
 }
 
-/** Whether the rack was worked for in another incarnation, and nobody has accepted that yet. */
+/** Whether the rack has work from another incarnation that was not accepted yet. */
 function isOfOtherIncarnation(record: wire.RackRecord, incarnation: string): boolean {
   if (record.agentPublicKey.length === 0 || record.incarnation === '') return false;
   return record.incarnation !== incarnation && record.rack?.status?.restoredStore === undefined;
@@ -52,7 +52,7 @@ async function mark(
       revision: asRevision(await store.latestRevision()),
     });
     delete record.acceptedStore;
-    // The agent will say how much.
+    // The agent will report how much.
     record.lostBefore += record.lostRevisions;
     record.lostRevisions = noRevision;
     return record;

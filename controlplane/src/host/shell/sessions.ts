@@ -1,6 +1,6 @@
 /**
- * Which rack's agent is connected here, and how to reach it. The host loop reads from it and knows
- * nothing else of sessions, which stand above hosts and write into it.
+ * Which rack's agent is connected to this replica, and how to reach it. The host loop reads it and
+ * knows nothing else of sessions, which are a layer above hosts and write into it.
  */
 import type { agent, BmcReadKind, OperationId, RackId } from '@rackwright/messages';
 
@@ -10,11 +10,11 @@ export interface LiveSession {
   /** As in its Welcome: only its own agent knows it. */
   readonly sessionId: string;
   readonly journal: agent.Journal;
-  /** What its Hello named. */
+  /** The operation kinds in its Hello. */
   readonly operationKinds: readonly string[];
-  /** What of BMCs its agent can read when asked, as its Hello named it. */
+  /** The BMC data that its agent can read on request, from its Hello. */
   readonly bmcReads: readonly BmcReadKind[];
-  /** Whether its agent shows consoles. */
+  /** Whether its agent supports consoles. */
   readonly watchesConsoles: boolean;
   /** When its last message came, wall time. */
   lastMessageMs(): number;
@@ -22,15 +22,15 @@ export interface LiveSession {
   readonly openedMs: number;
   /** Whether Hello announced a final report of this operation that has not come yet. */
   awaitsReport(operationId: OperationId): boolean;
-  /** Never throws: what cannot be sent now is sent again after the next Hello. */
+  /** Never throws: a message that cannot be sent now is sent again after the next Hello. */
   send(message: agent.SessionResponse['message']): void;
-  /** Another session has taken its place: nothing it says counts any more. */
+  /** Another session has replaced it: its messages no longer count. */
   end(): void;
 }
 
 export interface SessionRegistry {
   sessionOf(rackId: RackId): LiveSession | undefined;
-  /** Replaces what stood there. */
+  /** Replaces any earlier session. */
   open(session: LiveSession): void;
   /** Removes exactly this session, never a newer one (rule R6). */
   close(session: LiveSession): void;

@@ -1,4 +1,4 @@
-/** Gathers the frozen surroundings in which one step is decided. */
+/** Reads the immutable context in which one step is decided. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { meaningfulUuid } from '@rackwright/erasure';
@@ -38,19 +38,19 @@ import type { LiveSession } from './sessions.ts';
 
 const nothing: ReadonlySet<string> = new Set();
 
-/** What of the surroundings the caller knows, or finds out its own way. */
+/** The parts of the context that the caller provides. */
 export interface Gathering {
   readonly session: LiveSession | undefined;
   readonly fleet: wire.FleetRecord | undefined;
-  /** By identity that an event names; empty where there is no event. */
+  /** By the identities in an event; empty without an event. */
   readonly identityOwners: ReadonlyMap<string, string>;
-  /** Of the disks that an event names; empty where there is no event. */
+  /** For the disks in an event; empty without an event. */
   readonly disksElsewhere: DisksElsewhere;
-  /** Whether the host may act under its addresses: taken in its turn, and only looked at else. */
+  /** Whether the host may act under its addresses: a pass takes them, other callers only check. */
   readonly holdsAddresses: (host: Host | undefined) => Promise<boolean>;
 }
 
-/** Writes nothing by itself. */
+/** Writes nothing itself. */
 export async function gatherContext(
   deps: Pick<HostsDependencies, 'clock' | 'replicaId' | 'timing' | 'software'> & {
     readonly store: ReadableStore;
@@ -100,7 +100,7 @@ async function readRack(store: ReadableStore, id: string): Promise<wire.RackReco
   return (await readShared(store, wire.RackRecordSchema, storeKey('racks', id)))?.record;
 }
 
-/** A person needs none: nothing is missing. */
+/** A person needs no credential: none is missing. */
 const noSecret = 0n;
 
 /** `name`: "credentials/CREDENTIAL", or empty. */
@@ -113,7 +113,7 @@ async function credentialVersionOf(
   return kept?.record.credential?.version;
 }
 
-/** What is decided upon of the rack's record alone. */
+/** The parts that come from the rack's record alone. */
 function ofRack(rack: wire.RackRecord | undefined) {
   const { lostBefore = 0n, lostRevisions = 0n, tombstones = [] } = rack ?? {};
   return {
@@ -129,12 +129,12 @@ function ofRack(rack: wire.RackRecord | undefined) {
   };
 }
 
-/** Facts of an earlier host of the same name are none of this one's. */
+/** Facts of an earlier host with the same name do not apply to this one. */
 function factsOf(hostUid: HostUid, kept: wire.HostFacts | undefined): wire.HostFacts {
   return kept?.hostUid === hostUid ? kept : create(wire.HostFactsSchema, { hostUid });
 }
 
-/** One whose key was revoked may be at work still, and has everything to forget. */
+/** An agent whose key was revoked may still be working, and has everything to forget. */
 function joined(
   rack: wire.RackRecord | undefined,
 ): Pick<HostContext, 'agentRegistered' | 'agentRevoked'> {
@@ -144,8 +144,8 @@ function joined(
 }
 
 /**
- * Addresses that nobody holds any more are taken again: who made the host may have died before it
- * had them all, and whoever took them from it, before there was another host.
+ * Takes addresses again that no host holds any more. The creation of the host may have died before
+ * it had them all; or another creation took them before its own host existed.
  */
 export async function takeAddresses(deps: RecordWriter, host: Host | undefined): Promise<boolean> {
   const { spec, uid = '', name = '' } = host ?? {};
@@ -156,7 +156,7 @@ export async function takeAddresses(deps: RecordWriter, host: Host | undefined):
   return kind === 'held' && (await confirm(deps, { name, uid }, values));
 }
 
-/** Whether the host holds its addresses, or would take them in its next turn. Writes nothing. */
+/** Whether the host holds its addresses, or would take them in its next pass. Writes nothing. */
 export async function mayHoldAddresses(
   store: ReadableStore,
   host: Host | undefined,
@@ -165,7 +165,10 @@ export async function mayHoldAddresses(
   return spec !== undefined && (await couldReserve(store, uid, reservedValues(spec)));
 }
 
-/** Of the credentials that the fleet names for registries and steps; a handful each. */
+/**
+ * The versions of the credentials that the fleet names for registries and steps; there are only a
+ * few.
+ */
 export async function credentialVersions(
   { store }: { readonly store: ReadableStore },
   fleet: wire.FleetRecord | undefined,
@@ -181,7 +184,7 @@ export async function credentialVersions(
   return versions;
 }
 
-/** The fleet's goes before the rack's. */
+/** The fleet's freeze takes precedence over the rack's. */
 function freezeInForce(
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
@@ -203,7 +206,7 @@ export function whyNothingDestructive(
   return freeze === undefined ? (restoredText(rack) ?? '') : freezeText(freeze);
 }
 
-/** Until the acceptance has reached the agent, nothing is ordered of it. */
+/** Until the acceptance has reached the agent, it gets no orders. */
 function restoredText(rack: wire.RackRecord | undefined): string | undefined {
   const name = rack?.rack?.name ?? '';
   if (rack?.acceptedStore !== undefined) {
@@ -214,8 +217,8 @@ function restoredText(rack: wire.RackRecord | undefined): string | undefined {
 }
 
 /**
- * R6: a stream that is half open outlives the agent that it came from. What a newer session of the
- * rack was sent, perhaps at another replica, is not lost because this one does not know it.
+ * R6: a half-open stream outlives its agent. An operation that was sent to a newer session of the
+ * rack, perhaps at another replica, is not lost because this session does not have it.
  */
 function stands(
   session: LiveSession | undefined,
@@ -244,7 +247,7 @@ function agentSeen(rack: wire.RackRecord | undefined): { readonly agentSeenMs?: 
   return seenMs.length === 0 ? {} : { agentSeenMs: Math.max(...seenMs) };
 }
 
-/** Unique values are looked up only when a run could start: under way they stay the host's. */
+/** Unique values are read only when a run could start: during a run they stay the host's. */
 function startsNothingNow(record: wire.HostRecord): boolean {
   const status = record.host?.status;
   return status !== undefined && activeRun(status) !== undefined;
@@ -261,8 +264,8 @@ function sessionContext(session: LiveSession, record: wire.HostRecord): SessionC
 }
 
 /**
- * Before a report that names a BMC identity is judged: the identity becomes this host's, or its
- * owner is found. Also finds the owner of a machine that came up where this host was expected.
+ * Called before a report with a BMC identity is judged: the identity is reserved for this host, or
+ * its owner is found. Also finds the owner of a machine that came up in place of this host.
  */
 export async function reserveIdentity(
   writer: RecordWriter,
@@ -291,7 +294,7 @@ export async function reserveIdentity(
   return owners;
 }
 
-/** Looks a raw identity up in the byte orders in which firmware and BMCs write it. */
+/** Looks up a raw identity in the byte orders that firmware and BMCs use. */
 async function findOwner(
   { store }: RecordWriter,
   bytes: Uint8Array,

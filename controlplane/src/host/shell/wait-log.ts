@@ -1,4 +1,4 @@
-/** Says in the log what a host waits for, in the words of its explanation. */
+/** Logs what a host waits for, in the words of its explanation. */
 import type { HostId, store } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { waitOf } from '../explain/explain.ts';
@@ -6,8 +6,8 @@ import { activeRun } from '../pass/pass.ts';
 import type { HostContext } from '../pass/types.ts';
 
 /**
- * One line when a host begins to wait for something, and none while it goes on: a run that waits
- * for the same again and again says so once.
+ * One line when a host begins a wait, and none while it continues: a run that repeatedly waits for
+ * the same thing is logged once.
  */
 export class WaitLog {
   readonly #log: Log;
@@ -17,7 +17,7 @@ export class WaitLog {
     this.#log = log;
   }
 
-  /** Takes in a host as it was written. */
+  /** Notes a host that was written. */
   note(hostId: HostId, record: store.HostRecord, context: HostContext): void {
     const { headline, blocker } = waitOf(record, context);
     const { status } = record.host ?? {};
@@ -34,7 +34,7 @@ export class WaitLog {
     );
   }
 
-  /** There is no such host any more. */
+  /** The host does not exist any more. */
   drop(hostId: HostId): void {
     this.#said.delete(hostId);
   }

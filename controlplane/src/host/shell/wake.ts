@@ -1,4 +1,4 @@
-/** When a host must be looked at again by itself: the earliest stored time that is to come. */
+/** When a host must next be reconciled without an event: the earliest future time in its record. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { FaultSeverity, type store } from '@rackwright/messages';
 import { bmcUnreachable, silenceErrorMs } from '../bmc/health.ts';
@@ -42,7 +42,7 @@ export function nextWakeMs(
   return next.ms;
 }
 
-/** The earliest of the times that it is told which are still to come. */
+/** The earliest future time of those that are added. */
 class Earliest {
   readonly #nowMs: number;
   ms: number | undefined;
@@ -62,7 +62,8 @@ class Earliest {
 }
 
 /**
- * A deadline fires once the agent has spoken after it, which may be a heartbeat later (R5). Whoever
- * hears an agent that was silent for longer wakes its hosts, then and when it has had its word.
+ * A deadline fires once the agent has been heard after it, which may take one heartbeat (R5). When
+ * an agent is heard after a longer silence, its hosts are woken at once, and again after the time
+ * for its reports.
  */
 export const settleMs = 7_000;

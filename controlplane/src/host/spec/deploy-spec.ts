@@ -1,4 +1,4 @@
-/** What a deployment may say, checked whole: every problem is reported, with what is right. */
+/** Validation of a whole deployment: every problem is reported, with what is right. */
 import { toBinary } from '@bufbuild/protobuf';
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -14,11 +14,11 @@ import { quote, type Violations } from '../../call/violations.ts';
 import { checkEnum } from './host-spec.ts';
 import { diskNameProblem } from './root-disk.ts';
 
-/** A host's record holds two, of what it runs and of what is to come, beside all else. */
+/** A host's record has two of them, of the present and of the next image, besides all else. */
 const specBytesMax = 96 * 1024;
 const userTextBytesMax = 64 * 1024;
 const networkConfigBytesMax = 16 * 1024;
-/** Of a host that boots over the network: all of a rack's go to its agent in one message. */
+/** Of a host that boots over the network: all of a rack's are sent to its agent in one message. */
 const netbootSpecBytesMax = 16 * 1024;
 const netbootUserTextBytesMax = 8 * 1024;
 const netbootNetworkConfigBytesMax = 4 * 1024;
@@ -29,12 +29,12 @@ const ownMetaKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname
 const keepDisksMax = 64;
 const proofTimeoutMinMs = 60_000;
 const proofTimeoutMaxMs = 24 * 3_600_000;
-/** YAML that names others of its values may grow beyond all bounds when it is read. */
+/** YAML with aliases may expand without bound when it is parsed. */
 const yamlAliasesMax = 100;
 
 const { NO_CLOUD, CONFIG_DRIVE, NONE, UNSPECIFIED } = FirstBootFormat;
 
-/** Adds all that is wrong with `deploy`, its fields below `path` ("deploy"). */
+/** Adds every violation in `deploy`, its fields below `path` ("deploy"). */
 export function checkDeploySpec(path: string, deploy: DeploySpec, violations: Violations): void {
   const { firstBoot, proof, proofTimeout, keepDisks, netboot } = deploy;
   checkEnum(`${path}.proof`, DeployProof, proof, violations);
@@ -154,7 +154,7 @@ function textProblem(text: string, bytesMax: number): string | undefined {
   return text.includes('\0') ? 'has a zero byte; it must be text' : undefined;
 }
 
-/** A document of Ignition, told by its first character. */
+/** A document of Ignition, recognized by its first character. */
 function looksLikeJson(text: string): boolean {
   return text.trimStart().startsWith('{');
 }
@@ -178,7 +178,7 @@ function noCloudProblem(userData: string, calls: boolean): string | undefined {
   return cloudConfigProblem(userData, calls);
 }
 
-/** `calls`: the host proves itself by a call of ours. */
+/** `calls`: the host proves itself by calling us. */
 function cloudConfigProblem(userData: string, calls: boolean): string | undefined {
   if (!isCloudConfig(userData)) return undefined;
   const read = readYaml(userData);
@@ -191,12 +191,12 @@ function cloudConfigProblem(userData: string, calls: boolean): string | undefine
   return calls ? silenceProblem(value) : undefined;
 }
 
-/** As cloud-init tells it: by its beginning, whatever the case; an archive is something else. */
+/** As cloud-init recognizes it: by its beginning, in any case; an archive is something else. */
 function isCloudConfig(userData: string): boolean {
   return /^\s*#cloud-config(?!-)/i.test(userData);
 }
 
-/** What would keep the host from phoning home: cloud-init's later word takes the place of ours. */
+/** What would keep the host from phoning home: a later setting of cloud-init overrides ours. */
 function silenceProblem(config: object): string | undefined {
   const instead = 'leave it out, or set proof to power on';
   if ('phone_home' in config) {
@@ -214,14 +214,14 @@ function silenceProblem(config: object): string | undefined {
   return undefined;
 }
 
-/** As cloud-init reads it: what is not said to be true is false. */
+/** As in cloud-init: everything but true is false. */
 function turnsOff(vendorData: unknown): boolean {
   if (typeof vendorData !== 'object' || vendorData === null) return false;
   const { enabled = true } = vendorData as { enabled?: unknown };
   return !['true', '1', 'on', 'yes'].includes(String(enabled).toLowerCase());
 }
 
-/** A module stands there by its name, or with how often it runs. */
+/** A module is listed by its name, or with its frequency. */
 function runsPhoneHome(modules: unknown): boolean {
   if (!Array.isArray(modules)) return false;
   return modules.flat().some((name) => name === 'phone_home' || name === 'phone-home');
@@ -245,7 +245,7 @@ function readYaml(text: string): { readonly value: unknown } | { readonly proble
   }
 }
 
-/** The first line says where. */
+/** The first line has the position. */
 function words(error: unknown): string {
   const [line = ''] = errorText(error).split('\n', 1);
   return line.slice(0, 200);

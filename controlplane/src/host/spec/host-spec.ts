@@ -1,4 +1,4 @@
-/** What a host's spec may say, checked whole: every problem is reported, with what is right. */
+/** Validation of a whole host spec: every problem is reported, with what is right. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { bootMediumBytesMax, verificationPolicyProblem } from '@rackwright/erasure';
 import {
@@ -31,7 +31,7 @@ const bootMacsMax = 16;
 const mac = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
 const dnsName =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
-/** Four parts of digits are meant as an IPv4 address, also when they are none. */
+/** Four numbers with dots are meant as an IPv4 address, even if they are not valid. */
 const looksLikeIpv4 = /^[0-9.]+$/;
 const portMax = 65_535;
 const cipherSuiteMax = 255;
@@ -39,7 +39,7 @@ const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
 const overridesMax = 64;
 const priorityMax = 1_000;
 
-/** Adds all that is wrong with `spec`, its fields below `path` ("host.spec"). */
+/** Adds every violation in `spec`, its fields below `path` ("host.spec"). */
 export function checkHostSpec(path: string, spec: HostSpec, violations: Violations): void {
   violations.addIf(`${path}.rack`, nameProblem('racks', spec.rack));
   if (spec.bmc === undefined) {
@@ -56,7 +56,7 @@ export function checkHostSpec(path: string, spec: HostSpec, violations: Violatio
   if (spec.rootDisk !== undefined) checkRootDisk(`${path}.root_disk`, spec.rootDisk, violations);
 }
 
-/** Virtual media are the BMC's: it has to have them. */
+/** Virtual media are a feature of the BMC: its protocol must have it. */
 function checkBoot(
   path: string,
   { method }: BootPolicy,
@@ -70,7 +70,7 @@ function checkBoot(
   violations.add(`${path}.method`, `is VIRTUAL_MEDIA, which ${name} does not have; ${right}`);
 }
 
-/** How power is taken from a running system, of a host or of one request. */
+/** How a running system is switched off, for a host or for one request. */
 export function checkShutdown(path: string, policy: ShutdownPolicy, violations: Violations): void {
   checkEnum(`${path}.mode`, ShutdownMode, policy.mode, violations);
   const { timeoutSeconds: seconds } = policy;
@@ -80,7 +80,7 @@ export function checkShutdown(path: string, policy: ShutdownPolicy, violations: 
   violations.add(`${path}.timeout_seconds`, `is ${seconds}; ${wanted}`);
 }
 
-/** What is wrong with a MAC address; undefined when it is one that a host can boot from. */
+/** What is wrong with a MAC address; undefined when a host can boot from it. */
 export function macProblem(text: string): string | undefined {
   if (!mac.test(text)) {
     const digits = text.toLowerCase().replaceAll(/[^0-9a-f]/g, '');
@@ -95,7 +95,7 @@ export function macProblem(text: string): string | undefined {
     : undefined;
 }
 
-/** What is wrong with a BMC's address; undefined when it can be reached in principle. */
+/** What is wrong with a BMC's address; undefined when it could be reachable. */
 export function addressProblem(text: string): string | undefined {
   if (isIPv4(text) || isIPv6(text)) return undefined;
   const wanted = 'must be an IPv4 or IPv6 address or a lower-case DNS name';
@@ -105,7 +105,7 @@ export function addressProblem(text: string): string | undefined {
   return `is ${quote(text)}; it ${wanted}${hint}`;
 }
 
-/** A person is at no address, and needs no password. */
+/** A person has no address, and needs no password. */
 function checkByHand(path: string, bmc: BmcEndpoint, violations: Violations): void {
   const { address, credential, port } = bmc;
   const given = {
@@ -147,7 +147,7 @@ function checkAcceptedUuid(path: string, bmc: BmcEndpoint, violations: Violation
   violations.add(field, `is ${quote(acceptedUuid)}; give 32 lower-case hex digits`);
 }
 
-/** What belongs to one protocol is not silently ignored with the other. */
+/** A field of one protocol is not silently ignored with another. */
 function checkProtocol(path: string, bmc: BmcEndpoint, violations: Violations): void {
   checkEnum(`${path}.protocol`, BmcProtocol, bmc.protocol, violations);
   checkWebhook(path, bmc, violations);
@@ -238,7 +238,7 @@ function checkCleaning(path: string, cleaning: CleaningPolicy, violations: Viola
   checkVerification(`${path}.verification`, cleaning.verification, violations);
 }
 
-/** How disks are read back, of a host or the fleet. */
+/** How disks are read back, for a host or the fleet. */
 export function checkVerification(
   path: string,
   policy: VerificationPolicy | undefined,
@@ -248,7 +248,7 @@ export function checkVerification(
   violations.addIf(path, verificationPolicyProblem(policy));
 }
 
-/** Priorities by step, of a host, a pool or the fleet. */
+/** Priorities by step, for a host, a pool or the fleet. */
 export function checkOverrides(
   path: string,
   byStep: Readonly<Record<string, number>>,
@@ -269,7 +269,7 @@ export function checkOverrides(
   }
 }
 
-/** An enum value that we do not know is never taken for one that we do (R8). */
+/** An unknown enum value is never taken for a known one (R8). */
 export function checkEnum(
   field: string,
   known: Readonly<Record<string, number | string>>,

@@ -1,4 +1,4 @@
-/** What a tag names is looked up once, at the request, and kept: hosts are told digests. */
+/** A tag is resolved once, at the request, and the digest is stored: hosts always get digests. */
 import { failedPrecondition, invalidArgument, unavailable } from '@rackwright/messages';
 import type { RpcDependencies } from '../../call/ports.ts';
 import {
@@ -9,12 +9,12 @@ import {
 } from '../../images/index.ts';
 import { checkImageHost } from './image-host.ts';
 
-/** More than a registry is given for one question. */
+/** More than the time limit of one registry request. */
 const resolveTimeoutMs = 40_000;
 
 type Resolving = Pick<RpcDependencies, 'resolve' | 'clock' | 'store' | 'principal'>;
 
-/** The image by digest. Throws why it cannot be looked up now, naming the registry and a remedy. */
+/** The image by digest. Throws why it cannot be resolved now, with the registry and a remedy. */
 export async function imageByDigest(
   resolving: Resolving,
   image: string,
@@ -23,7 +23,7 @@ export async function imageByDigest(
   return (await lookedUp(resolving, image, field)).image;
 }
 
-/** The same, with what it is for each platform, where that was looked at. */
+/** The same, with the digests for each platform, if they were read. */
 export async function lookedUp(
   deps: Resolving,
   image: string,

@@ -1,7 +1,7 @@
 /**
- * From where callers with a scope have images fetched: only from hosts that the fleet names among
- * its registries. Control plane and agents ask whatever an image names, and how an answer fails
- * would tell what listens there.
+ * For callers with a scope, images are fetched only from hosts that the fleet names among its
+ * registries. Control plane and agents send requests to any host in an image name, and the kind of
+ * error would reveal what listens there.
  */
 import { permissionDenied } from '@rackwright/messages';
 import { isUnscoped } from '../../access/index.ts';
@@ -11,7 +11,7 @@ import { readFleet } from '../index.ts';
 
 /**
  * Throws `permissionDenied` where the caller has a scope and the fleet does not name the host of
- * `image` now. What cannot be read is somebody else's to refuse.
+ * `image`. An image name that cannot be parsed is refused elsewhere.
  */
 export async function checkImageHost(
   { store, principal }: Pick<RpcDependencies, 'store' | 'principal'>,

@@ -1,4 +1,4 @@
-/** What a host's spec may say of the disk that an image comes onto. */
+/** Validation of the hints for the disk of the image in a host's spec. */
 import type { RootDiskHints } from '@rackwright/messages';
 import { controlCharacters } from '../../call/texts.ts';
 import type { Violations } from '../../call/violations.ts';
@@ -6,7 +6,7 @@ import type { Violations } from '../../call/violations.ts';
 const diskNameCharactersMax = 128;
 const byPathCharactersMax = 255;
 
-/** Adds all that is wrong with hints at the disk that an image comes onto. */
+/** Adds every violation in the hints for the disk of the image. */
 export function checkRootDisk(path: string, hints: RootDiskHints, violations: Violations): void {
   for (const name of ['serial', 'wwn', 'model'] as const) {
     if (hints[name] !== '') violations.addIf(`${path}.${name}`, diskNameProblem(hints[name]));
@@ -29,7 +29,7 @@ function isByPath(text: string): boolean {
   return text.length <= byPathCharactersMax && /^[A-Za-z0-9][A-Za-z0-9:._+-]*$/.test(text);
 }
 
-/** What is wrong with the name of a disk; undefined when it may be one. */
+/** What is wrong with the name of a disk; undefined when it is possible. */
 export function diskNameProblem(text: string): string | undefined {
   if (text === '') return 'is empty; give the serial number or the WWN of a disk';
   if (text.length <= diskNameCharactersMax && !controlCharacters.test(text)) return undefined;

@@ -1,4 +1,4 @@
-/** How a device that switches a socket is asked: what a host's spec may say of it. */
+/** Validation of the requests to a device that switches a socket, in a host's spec. */
 import type { BmcEndpoint, PowerWebhook } from '@rackwright/messages';
 import { quote, type Violations } from '../../call/violations.ts';
 import { isJson } from '../../steps/index.ts';
@@ -8,7 +8,7 @@ const pathCharactersMax = 512;
 const bodyCharactersMax = 1_024;
 const valuesMax = 8;
 const methods: readonly string[] = ['', 'GET', 'POST', 'PUT'];
-/** Headers that say how a message is framed or where it goes (RFC 9110 §7.2, RFC 9112 §6). */
+/** Headers that define a message's framing or destination (RFC 9110 §7.2, RFC 9112 §6). */
 const framing: ReadonlySet<string> = new Set([
   'host',
   'connection',
@@ -22,7 +22,7 @@ const framing: ReadonlySet<string> = new Set([
   'accept',
 ]);
 
-/** Adds what is wrong with it; it belongs to its protocol, which needs it. */
+/** Adds its violations; it belongs to its protocol, which requires it. */
 export function checkWebhook(path: string, bmc: BmcEndpoint, violations: Violations): void {
   const { id, name } = protocolOf(bmc.protocol);
   const { webhook } = bmc;
@@ -77,7 +77,7 @@ function checkPaths(path: string, webhook: PowerWebhook, violations: Violations)
     state_path: webhook.statePath,
   };
   for (const [field, each] of Object.entries(paths)) {
-    // Nothing that a server could read in two ways.
+    // Nothing that servers could interpret in two ways.
     const isFit = /^\/(?!\/)[!-~]*$/.test(each) && !/[\\#]|(^|\/)\.{1,2}(\/|\?|$)/.test(each);
     if (isFit && each.length <= pathCharactersMax) continue;
     const wanted = `a leading "/" and at most ${pathCharactersMax} printable characters`;

@@ -1,6 +1,6 @@
 /**
- * A host on the bench: drives the pure machine by hand-made events, with a real agent key and real
- * evidence. For tests of the machine only.
+ * A test bench for one host: drives the pure state machine with hand-made events, with a real agent
+ * key and real evidence. For tests of the machine only.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
@@ -66,7 +66,7 @@ export interface Bench {
   context: Omit<HostContext, 'nowMs'>;
   /** Folds an event in; throws when it is refused. Returns the effects. */
   apply(event: HostEvent): readonly HostEffect[];
-  /** Folds an event in and returns what came of it, without keeping it. */
+  /** Folds an event in and returns the outcome, without keeping it. */
   try(event: HostEvent): HostOutcome;
   request(request: HostRequest): readonly HostEffect[];
   /** Reports a result of the operation in the slot. */
@@ -183,7 +183,7 @@ export function bench(
   return self;
 }
 
-/** The boot under which the present step of a run of u1 stands: the last one that was ordered. */
+/** The boot under which the present step of a run of u1 runs: the last one that was ordered. */
 export function bootOfRunner(run: Run | undefined): string {
   const index =
     run?.steps.findLastIndex(({ name, attempt }, at) => {
@@ -192,13 +192,16 @@ export function bootOfRunner(run: Run | undefined): string {
   return `u1/${run?.number}/${index}/${run?.steps[index]?.attempt}`;
 }
 
-/** What evidence says of itself, where it shall differ from what was ordered. */
+/** Fields of the evidence that differ from the order. */
 export type EvidenceChanges = Exclude<
   MessageInitShape<typeof agent.StepEvidenceSchema>,
   agent.StepEvidence
 >;
 
-/** What an agent signs of a step on host u1. Devices bear the ordered seed unless they name one. */
+/**
+ * An agent's signed evidence of a step on host u1. Devices have the ordered seed unless they name
+ * one.
+ */
 export function signEvidence(
   keys: { readonly privateKey: KeyObject; readonly publicKey: KeyObject },
   { id, kind }: agent.Operation,
@@ -225,7 +228,7 @@ export function signEvidence(
   return create(agent.EvidenceSchema, { payload, signature, publicKey });
 }
 
-/** Counts of a device that was read back whole; they do not depend on the seed. */
+/** The counts of a device that was read back whole; they do not depend on the seed. */
 function readWhole(device: StorageDevice, method: agent.ErasureMethod) {
   const facts = deviceFactsOf(device);
   const seed = new Uint8Array(32);
@@ -239,7 +242,7 @@ function readWhole(device: StorageDevice, method: agent.ErasureMethod) {
   };
 }
 
-/** What an agent reports of a device that was erased and read back. */
+/** An agent's report of a device that was erased and read back. */
 export function erased(
   device: agent.DevicePlan['device'],
   method: agent.ErasureMethod = agent.ErasureMethod.DISCARD,
@@ -286,7 +289,7 @@ export function failed(name: FailureName, message: string = name): agent.Report[
   };
 }
 
-/** From new to the erase step of the first clean, which works in the boot of the inspection. */
+/** From new to the erase step of the first clean, which uses the boot of the inspection. */
 export function driveToErase(self: Bench, devices = [virtioDisk]): void {
   driveToClean(self, devices);
   self.report(inspected(devices));
@@ -307,14 +310,14 @@ export function driveToInspect(self: Bench): void {
   self.runnerReady();
 }
 
-/** What the host says of itself now. */
+/** The host's present status. */
 export function statusOf({ record }: Bench): HostStatus {
   const status = record.host?.status;
   if (status === undefined) throw new Error('a host has a status');
   return status;
 }
 
-/** The step that its run has come to; empty: no run is under way. */
+/** The present step of its run; empty: no run is in progress. */
 export function stepAt(host: Bench): string {
   const { run } = statusOf(host);
   return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');

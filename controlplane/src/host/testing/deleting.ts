@@ -1,4 +1,4 @@
-/** Words in which tests speak of a host on the bench that is to be deleted. */
+/** Helpers for tests of a host on the bench that is to be deleted. */
 import { clone, equals } from '@bufbuild/protobuf';
 import {
   type AbandonedResource,
@@ -32,7 +32,7 @@ export function abandonedIn(effects: readonly HostEffect[]): AbandonedResource |
   return effects.flatMap((effect) => (effect.kind === 'abandon' ? [effect.resource] : []))[0];
 }
 
-/** A verified host that rests in manageable. */
+/** A verified host without work, in manageable. */
 export function manageable(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -52,7 +52,7 @@ export function provisioned(spec: Parameters<typeof bench>[0] = {}): Bench {
   return host;
 }
 
-/** A host whose switching off, on the way out, is under way. */
+/** A host whose power off, during its deletion, is in progress. */
 export function switchingOff(request: typeof normal | typeof force): Bench {
   const host = manageable();
   statusOf(host).poweredOn = true;
@@ -74,7 +74,7 @@ export function pass(host: Bench, ms: number): readonly HostEffect[] {
   return host.apply({ kind: 'tick' });
 }
 
-/** What a request is refused with; the record must be the same, byte for byte. */
+/** The refusal of a request; the record must be the same, byte for byte. */
 export function refusalOf(host: Bench, request: Parameters<Bench['request']>[0]): string {
   const before = clone(store.HostRecordSchema, host.record);
   const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });

@@ -1,5 +1,5 @@
 /**
- * An agent that does nothing by itself: its side of a session as plain messages, over the real
+ * An agent without behaviour of its own: its side of a session as plain messages, over the real
  * service of the control plane.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
@@ -28,7 +28,7 @@ export interface Connecting {
   readonly operations?: MessageInitShape<typeof agent.JournalledOperationSchema>[];
   readonly runners?: MessageInitShape<typeof agent.RunnerReadySchema>[];
   readonly operationKinds?: readonly string[];
-  /** What it has seen of the store; without it nothing. */
+  /** What it has seen of the store; unset: nothing. */
   readonly seen?: {
     readonly incarnation: string;
     readonly revision: Revision;
@@ -75,7 +75,7 @@ export class PlainAgent {
     this.#stalled = true;
   }
 
-  /** Sends a message and lets what follows from it happen. */
+  /** Sends a message and lets its effects happen. */
   async say(message: Message) {
     this.send(message);
     await this.#rig.advance(1);
@@ -98,7 +98,7 @@ export class PlainAgent {
     return this.say({ case: 'heartbeat', value: { sequence: this.#heartbeats } });
   }
 
-  /** Beats every three seconds for so long. */
+  /** Sends a heartbeat every three seconds for this long. */
   async beat(forMs: number): Promise<void> {
     for (let passedMs = 0; passedMs < forMs; passedMs += 3_000) {
       await this.#rig.advance(2_999);
@@ -106,7 +106,7 @@ export class PlainAgent {
     }
   }
 
-  /** Reports a result of an operation; of the last one that came, unless another is named. */
+  /** Reports a result of an operation; of the last one, unless another is given. */
   report(result: Result, { id, hostUid }: Pick<agent.Operation, 'id' | 'hostUid'> = this.last()) {
     this.#sequence += 1n;
     const report = create(agent.ReportSchema, {
@@ -133,7 +133,7 @@ export class PlainAgent {
     );
   }
 
-  /** Ids of what was ordered, cancels included, in order. */
+  /** Ids of the orders, including cancels, in order. */
   ids(): string[] {
     return this.of('operation').map(({ id }) => id);
   }
@@ -183,7 +183,7 @@ export const complete = (
   value: create(agent.CompleteSchema, { observations }),
 });
 
-/** What a verify of host N proves; the first host is the one that `inspected` finds. */
+/** The result of a verify of host N; the first host is the one that `inspected` finds. */
 export function proved(n = 1, seen: { readonly poweredOn?: boolean } = {}): Result {
   const guid = n === 1 ? uuid : new Uint8Array(16).fill(n);
   return complete({ bmcIdentity: { guid, serial: `SN-${n}` }, ...seen });
@@ -191,7 +191,7 @@ export function proved(n = 1, seen: { readonly poweredOn?: boolean } = {}): Resu
 
 type Steps = Exclude<MessageInitShape<typeof agent.StepDescriptionSchema>, agent.StepDescription>[];
 
-/** The runner of h1 comes up, and names these steps; none: those of a runner that names none. */
+/** The runner of h1 comes up with these steps; none: as a runner that announces none. */
 export async function runnerUp(rig: Rig, plain: PlainAgent, steps: Steps = []): Promise<void> {
   const bootOperationId = bootOfRunner(rig.status().run);
   const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1', steps };
@@ -224,7 +224,7 @@ export async function toAvailable(rig: Rig, plain: PlainAgent): Promise<void> {
   await afterErase(plain, plain.evidence([erased(virtioDisk)]));
 }
 
-/** The end of a clean, from what its erase step brings. */
+/** The end of a clean, from the evidence of its erase step. */
 export async function afterErase(plain: PlainAgent, evidence: agent.Evidence): Promise<void> {
   await plain.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
   await plain.report(inspected([virtioDisk]));

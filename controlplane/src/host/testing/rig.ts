@@ -1,6 +1,6 @@
 /**
- * Whole replicas of the control plane on a bench: real `Hosts`, sessions and stores in memory, on
- * a clock that the test moves. The agents' side are plain messages (`plain-agent.ts`).
+ * Whole replicas of the control plane on a test bench: real `Hosts`, sessions and stores in memory,
+ * on a clock that the test moves. The agents' sides are plain messages (`plain-agent.ts`).
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import {
@@ -50,15 +50,15 @@ export interface ReplicaOptions {
   readonly resyncIntervalMs?: number;
   readonly trust?: SessionTrust;
   readonly audit?: AuditSink;
-  /** How long the start may take; less than it needs leaves it under way. */
+  /** How long the start may take; after that the test goes on during the start. */
   readonly startForMs?: number;
   /** It starts on a restored store: a new incarnation. */
   readonly restored?: boolean;
-  /** Its watches see nothing. */
+  /** Its watches report nothing. */
   readonly deaf?: boolean;
-  /** It dies where it passes this crash point first. */
+  /** It dies at its first pass of this crash point. */
   readonly crashAt?: string;
-  /** The store as this replica sees it; for stores that are broken on purpose. */
+  /** The store as this replica sees it; for deliberately broken stores. */
   readonly wrapStore?: (store: StateStore) => StateStore;
 }
 
@@ -66,16 +66,16 @@ export interface Replica {
   readonly hosts: Hosts;
   readonly registry: SessionRegistry;
   readonly service: AgentService;
-  /** For more parts of a control plane over the same store. */
+  /** For further parts of a control plane over the same store. */
   readonly shared: ReplicaParts;
-  /** Lets the store's watches fail, as a lost connection does. */
+  /** Makes the store's watches fail, like a lost connection. */
   breakWatches(): void;
   request(request: HostRequest, hostId?: HostId): Promise<RequestOutcome>;
-  /** Nothing of it runs any more; what it wrote stays. */
+  /** Stops all its work; its writes stay. */
   kill(): void;
 }
 
-/** What every part of a replica stands on. */
+/** The base of every part of a replica. */
 export interface ReplicaParts {
   readonly store: StateStore;
   readonly following: Following;
@@ -85,13 +85,13 @@ export interface ReplicaParts {
   whenKilled(ending: () => void): void;
 }
 
-/** More writes than that are a loop: it fails instead of going on for ever. */
+/** More writes mean a loop: the test fails instead of running forever. */
 const putsMax = 5_000;
 const noFault = { kind: 'none' } as const;
 
 export class Rig {
   readonly disk = new MemoryDisk();
-  /** What was logged, one text per line. */
+  /** The log, one text per line. */
   readonly lines: string[] = [];
   readonly keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   readonly publicKey = this.keys.publicKey.export({ type: 'spki', format: 'der' });
@@ -103,14 +103,14 @@ export class Rig {
     return this.#own.clock;
   }
 
-  /** Lets time pass, and with it everything that is due. */
+  /** Advances the clock, and runs everything that becomes due. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#heap.nowMs + ms;
     this.#heap.after(ms, () => {});
     await this.#heap.run(untilMs, () => false);
   }
 
-  /** Lets time pass while `work` goes on, and returns what it came to. */
+  /** Advances the clock during `work`, and returns its result. */
   async during<T>(work: Promise<T>, ms = 1_000): Promise<T> {
     await this.advance(ms);
     return work;
@@ -159,7 +159,7 @@ export class Rig {
       ...(options.audit === undefined ? {} : { audit: options.audit }),
       identify: ({ peerAddress }) => Promise.resolve(peerAddress),
     });
-    // What it still does after that goes nowhere.
+    // Whatever it does after that has no effect.
     process.whenKilled(() => {
       hosts.stop();
       fleetView.stop();
@@ -212,7 +212,7 @@ export class Rig {
     this.put(storeKey('hosts', `h${n}`), wire.HostRecordSchema, record);
   }
 
-  /** Writes a record past every replica, whatever stands there. */
+  /** Writes a record directly, bypassing every replica, over any present one. */
   put<D extends DescMessage>(key: string, schema: D, message: MessageInitShape<D>): void {
     const last = this.disk.changesOf(key).at(-1);
     const expected = last === undefined || last.kind === 'delete' ? 'absent' : last.revision;
@@ -238,7 +238,7 @@ export class Rig {
     return record;
   }
 
-  /** What the host's status says; never undefined here. */
+  /** The host's status; never undefined here. */
   status(hostId = 'h1') {
     return this.record(hostId).host?.status ?? create(HostStatusSchema, {});
   }

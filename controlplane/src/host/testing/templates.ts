@@ -1,4 +1,4 @@
-/** Words in which tests speak of workflows on the bench: rendered steps, and what comes of them. */
+/** Helpers for tests of workflows on the bench: rendered steps, and their results. */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
@@ -30,7 +30,7 @@ const actions: Readonly<Record<string, string>> = {
   bootDisk: 'power',
 };
 
-/** A rendered step, as the template package makes them of few words. */
+/** A rendered step, in the template package's form, from a short description. */
 export function rendered(
   title: string,
   step: string,
@@ -79,7 +79,7 @@ export function workable(state: HostState = HostState.MANAGEABLE): Bench {
   return host;
 }
 
-/** Starts the run of a workflow; effects of the turn. */
+/** Starts the run of a workflow; returns the effects of the pass. */
 export function startOn(host: Bench, steps: readonly WorkflowStep[], timeoutMs?: number) {
   const templateDigest = 'd1';
   return host.request({
@@ -103,21 +103,21 @@ export function stepNow(host: Bench): RunStep | undefined {
   return run.steps[run.currentStep];
 }
 
-/** Switches off, boots, and the runner reports: up to the step that was waiting for it. */
+/** Switches off, boots, and the runner reports: up to the step that waited for it. */
 export function bootNow(host: Bench): void {
   host.report(done);
   host.report(done);
   host.runnerReady();
 }
 
-/** What has come of the steps of the template: "a succeeded". */
+/** The results of the template's steps: "a succeeded". */
 export function told(host: Bench): string[] {
   return runOf(host)
     .steps.filter(({ title }) => title !== '')
     .map(({ title, state }) => `${title} ${words[state] ?? state}`);
 }
 
-/** What the engine has done, in its order, without what was skipped. */
+/** The executed steps of the engine, in order, without skipped ones. */
 export function taken(host: Bench): string[] {
   return runOf(host)
     .steps.filter(({ attempt }) => attempt > 0)
@@ -132,7 +132,7 @@ const words: Readonly<Record<number, string>> = {
   [StepState.SKIPPED]: 'skipped',
 };
 
-/** A completion with what its program wrote. */
+/** A completion with the output of its program. */
 export function wrote(text: string, code = 0): agent.Report['result'] {
   const output = outputOf(text, code);
   return { case: 'complete', value: create(agent.CompleteSchema, { output }) };
@@ -153,7 +153,7 @@ function outputOf(text: string, code: number) {
   return { exit: { code, outputBytes: BigInt(tail.length) }, tail };
 }
 
-/** Lets time pass; the agent has been heard at its end. */
+/** Advances the clock; the agent was heard at the end. */
 export function passTime(host: Bench, ms: number) {
   host.nowMs += ms;
   const { session } = host.context;
@@ -163,7 +163,7 @@ export function passTime(host: Bench, ms: number) {
   return host.apply({ kind: 'tick' });
 }
 
-/** Lets the time of an order pass, and that which its agent has for its word. */
+/** Advances the clock by the time of an order, plus the agent's time to report. */
 export function passOrder(host: Bench, ms: number) {
   return passTime(host, ms + agentWordMs);
 }

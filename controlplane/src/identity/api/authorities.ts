@@ -1,4 +1,4 @@
-/** AuthorityService: which certificate authorities are believed, and their rotation. */
+/** AuthorityService: the trusted certificate authorities, and their rotation. */
 import { clone, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type AdvanceAuthorityRequest,
@@ -30,9 +30,9 @@ import {
   waitsOf,
 } from '../index.ts';
 
-/** Waits of one authority that are told; their number is told in any case. */
+/** The most waits of one authority that are listed; their number is always given. */
 const waitsShownMax = 200;
-/** Digits of a fingerprint that name an authority. */
+/** The fewest digits of a fingerprint that name an authority. */
 const prefixCharsMin = 8;
 const racksNamedMax = 5;
 
@@ -134,7 +134,7 @@ function findAuthority(record: wire.TrustRecord, named: string): wire.AuthorityR
   );
 }
 
-/** Nobody loses a rack by a word that did not name it, or names one that would not be lost. */
+/** The request has to name every rack that would be lost, and no other. */
 function checkGivenUp(
   record: wire.TrustRecord,
   one: wire.AuthorityRecord,

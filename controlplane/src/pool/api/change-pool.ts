@@ -1,4 +1,4 @@
-/** What changes a pool: each call is one change of its record, and a look at what follows of it. */
+/** Changes of a pool: each call changes its record once, and reconciles it. */
 import { clone, create } from '@bufbuild/protobuf';
 import { type FieldMask, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -40,7 +40,7 @@ import { checkGate, checkPoolSpec } from './pool-spec.ts';
 import { existingPool, goneWith, type KeptPool, presentPool } from './pool-view.ts';
 
 const schema = wire.PoolRecordSchema;
-/** Pools that are kept at once. */
+/** The most pools. */
 const poolsMax = 200;
 const createMethod = 'createPool';
 
@@ -113,7 +113,7 @@ export async function createPool(deps: RpcDependencies, request: CreatePoolReque
   return looked(deps, poolId);
 }
 
-/** The pool that the same request made before; any other one is in the way. */
+/** The pool that an earlier try of the same request made; any other one is a conflict. */
 function samePool(deps: RpcDependencies, kept: KeptPool, id: string | undefined): Promise<Pool> {
   if (hasApplied(kept.record, id)) return presentPool(deps, kept);
   throw inTheWay(kept);
@@ -136,7 +136,7 @@ export async function updatePool(deps: RpcDependencies, request: UpdatePoolReque
   return change(deps, poolId, asked, { validateOnly: validateOnly === true }, edit);
 }
 
-/** What changes a record as asked. It throws what is wrong with that. */
+/** The function that changes a record as requested. It throws the violations. */
 async function editorOf(deps: RpcDependencies, wanted: Pool, updateMask: FieldMask | undefined) {
   const policy = await policyOf(deps);
   return (record: wire.PoolRecord): void => {
@@ -163,7 +163,7 @@ function newPool({ random, clock }: RpcDependencies, poolId: string, asked: Pool
   });
 }
 
-/** What a pool would be, checked as if it were written; nothing is. */
+/** The resulting pool, checked as for a write; nothing is written. */
 export async function draftPool(
   deps: RpcDependencies,
   { name, pool: wanted = create(PoolSchema), updateMask }: PlanRolloutRequest,
@@ -185,7 +185,7 @@ export async function draftPool(
   return { record: create(schema, { pool }), before: undefined };
 }
 
-/** What webhooks the fleet allows now. */
+/** The fleet's present policy for webhooks. */
 async function policyOf({ store }: RpcDependencies) {
   return (await readFleet(store))?.fleet?.spec?.templates;
 }
@@ -211,7 +211,7 @@ export function setPaused(
   );
 }
 
-/** Handles one ApprovePool: all that it names, or nothing. */
+/** Handles one ApprovePool: approves all named hosts, or none. */
 export async function approvePool(
   deps: RpcDependencies,
   { name, hosts, digest, requestId }: ApprovePoolRequest,
@@ -233,7 +233,7 @@ export async function approvePool(
   });
 }
 
-/** Handles one DeletePool: an intent, which the loop carries out. */
+/** Handles one DeletePool: records the intent, which the loop carries out. */
 export async function deletePool(
   deps: RpcDependencies,
   { name, etag, reason, requestId }: DeletePoolRequest,
@@ -255,7 +255,7 @@ interface Asked {
   readonly etag: string;
 }
 
-/** Changes a copy of the record until it could be written, once for each request. */
+/** Changes a copy of the record until the write succeeds, once for each request. */
 async function change(
   deps: RpcDependencies,
   poolId: string,
@@ -289,7 +289,7 @@ async function change(
   });
 }
 
-/** The pool after a look; one that is gone by that as it was. */
+/** The pool after a reconcile; the last version of one that was deleted by it. */
 async function looked(deps: RpcDependencies, poolId: string, last?: KeptPool): Promise<Pool> {
   const after = (await deps.pools.look(poolId)) ?? last;
   if (after === undefined) throw notFound(`pools/${poolId}`);
@@ -301,7 +301,7 @@ function checkPool({ labels, spec }: Pool, violations: Violations): void {
   checkPoolSpec('pool.spec', spec ?? create(PoolSpecSchema), violations);
 }
 
-/** That of the creation stays beside the newest ones. */
+/** The id of the creation is kept in addition to the newest ones. */
 function isCreation(id: string): boolean {
   return id.startsWith(`${createMethod}:`);
 }

@@ -11,7 +11,7 @@ import { pageSizeOf } from '../../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../../call/position.ts';
 import { compareEntries } from '../index.ts';
 
-/** `entries` is the whole of it; what is deployed meanwhile moves to the first page. */
+/** `entries` is the whole history; a later deployment moves to the first page. */
 export function historyPage(
   store: StateStore,
   request: Pick<ListDeployHistoryRequest, 'parent' | 'pageSize' | 'pageToken'>,
@@ -28,7 +28,7 @@ export function historyPage(
   return { entries: page, nextPageToken };
 }
 
-/** Of an entry only what its place follows from. */
+/** Only the fields of an entry that determine its position. */
 function textOf({ digest, lastDeployed }: DeployHistoryEntry): string {
   const place = { digest, ...(lastDeployed === undefined ? {} : { lastDeployed }) };
   const bytes = toBinary(DeployHistoryEntrySchema, create(DeployHistoryEntrySchema, place));

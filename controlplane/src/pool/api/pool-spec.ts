@@ -1,4 +1,4 @@
-/** Checks of what a pool says. */
+/** Validation of a pool's spec. */
 import { toBinary } from '@bufbuild/protobuf';
 import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -21,12 +21,12 @@ const wavesMax = 20;
 const windowsMax = 10;
 const waveNameCharsMax = 63;
 const historyLimitMax = 100;
-/** With what stands of its hosts, the spec has to fit in one record. */
+/** With the data of its hosts, the spec has to fit in one record. */
 const specBytesMax = 32 * 1024;
 const minuteMs = 60_000;
 const dayMs = 24 * 3_600_000;
 
-/** Adds everything that is wrong with the spec. */
+/** Adds every violation of the spec. */
 export function checkPoolSpec(field: string, spec: PoolSpec, violations: Violations): void {
   checkSelector(`${field}.hosts`, spec.hosts, violations);
   if (spec.size !== undefined && (spec.size < 1 || spec.size > membersMax)) {
@@ -48,7 +48,8 @@ export function checkPoolSpec(field: string, spec: PoolSpec, violations: Violati
 }
 
 /**
- * Adds that a new gate asks nobody, or what the fleet does not allow; one that was there stays.
+ * Adds that a new gate names no approver, or a URL that the fleet does not permit; a present URL
+ * stays valid.
  */
 export function checkGate(
   field: string,
@@ -151,7 +152,7 @@ function checkDuration(
   violations.add(field, `must be from ${durationText(minMs)} to ${durationText(maxMs)}`);
 }
 
-/** "7 days", in the largest unit that is whole. */
+/** "7 days", in the largest unit that gives a whole number. */
 function durationText(ms: number): string {
   const units = [
     ['day', dayMs],

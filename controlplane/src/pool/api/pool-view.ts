@@ -1,4 +1,4 @@
-/** Pools as they are answered: joined with their hosts and their ledger. */
+/** Pools in API form: joined with their hosts and their ledger. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Explanation, notFound, type Pool, store as wire } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
@@ -30,7 +30,7 @@ export async function existingPool({ store }: RpcDependencies, poolId: string): 
   return kept;
 }
 
-/** A pool that is gone as it was at last, which this request had changed; undefined: none. */
+/** The last version of a deleted pool that this request had changed; undefined: none. */
 export async function goneWith(
   { store }: RpcDependencies,
   poolId: string,
@@ -45,7 +45,7 @@ export async function goneWith(
   return undefined;
 }
 
-/** Everything that the views of a pool are made of; `snapshotOf` is read once for several pools. */
+/** The inputs of a pool's views; `snapshotOf` is read once for several pools. */
 export async function viewedPool(
   deps: RpcDependencies,
   record: wire.PoolRecord,
@@ -70,7 +70,7 @@ export async function presentPool(
   return pool;
 }
 
-/** A host's explanation, with what the pool that holds it has to do with it. */
+/** A host's explanation, with the part about the pool that holds it. */
 export async function withItsPool(
   deps: RpcDependencies,
   explanation: Explanation,

@@ -1,4 +1,4 @@
-/** PoolService: hosts that are kept on one image, and how a new one is rolled out. */
+/** PoolService: hosts that are kept on one image, and the rollout of a new one. */
 import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type BoundService,

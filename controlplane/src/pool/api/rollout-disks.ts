@@ -1,4 +1,6 @@
-/** Which disks a rollout would write over and which would stay, as the hosts foresee it. */
+/**
+ * The disks that a rollout would overwrite and those that would stay, as predicted for its hosts.
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   DeploySpecSchema,
@@ -12,8 +14,8 @@ import { idOf } from '../../records/index.ts';
 import type { Viewed } from '../index.ts';
 
 /**
- * Adds the disks of each host; of one whose disks are not known there are none. Disks of which the
- * runner alone will see which one is written are neither lost nor kept.
+ * Adds the disks of each host; a host with unknown disks adds none. When only the runner can select
+ * the disk, its candidates count as neither lost nor kept.
  */
 export async function addDisks(
   deps: Pick<RpcDependencies, 'hosts' | 'actor'>,

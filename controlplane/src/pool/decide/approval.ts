@@ -1,8 +1,8 @@
 /**
- * What a slot at the gate waits for, and a person's approval of it. Pure; approving works on a
+ * What a slot at the gate waits for, and a person's approval of it. Pure; approving changes a
  * draft.
  *
- * Invariant: a person approves a digest: a slot for another one is never let through by it.
+ * Invariant: a person approves a digest: the approval never passes a slot for another digest.
  */
 import {
   type HostName,
@@ -13,17 +13,17 @@ import {
 import { digestOf } from '../policy/image-name.ts';
 import { wantsApproval } from './gate.ts';
 
-/** By what it could be moved first. */
+/** What could move it first. */
 export type GateWait =
   | 'approval'
-  /** Others are out. */
+  /** Other hosts are out. */
   | 'others'
   | 'window'
   | 'webhook'
-  /** Nothing of the gate's: it was let through. */
+  /** The gate no longer holds it. */
   | 'turn';
 
-/** What a slot at the gate waits for; `isOpen`: a window is open, or none is wanted. */
+/** What a slot at the gate waits for; `isOpen`: a window is open, or none is configured. */
 export function gateWait(
   record: wire.PoolRecord,
   slot: RolloutSlot,
@@ -36,13 +36,13 @@ export function gateWait(
 }
 
 export interface Approval {
-  /** "hosts/HOST"; empty: all that wait for an approval of the digest. */
+  /** "hosts/HOST"; empty: all hosts that wait for an approval of the digest. */
   readonly hosts: readonly HostName[];
   readonly digest: string;
   readonly by: string;
 }
 
-/** Approves all that it names; or nothing, and says why. */
+/** Approves all named hosts; or none, and says why. */
 export function approve(
   { pool }: wire.PoolRecord,
   { hosts, digest, by }: Approval,

@@ -1,4 +1,4 @@
-/** A pool and a host of its own whose image is being fetched, by the host's real record. */
+/** A pool and one of its hosts whose image is being fetched, with the host's real record. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -118,7 +118,7 @@ export function poolOf(host: Bench, change: (record: wire.PoolRecord) => void = 
   return record;
 }
 
-/** One look of the pool, and what it asks of its host then. */
+/** One look of the pool, and the resulting requests to its host. */
 export async function look(
   host: Bench,
   kept: wire.PoolRecord,
@@ -142,7 +142,7 @@ export async function look(
   return { record: step.record, asked, nextLookMs: step.nextLookMs };
 }
 
-/** Each reason, and what it is called. */
+/** Each reason, by its name. */
 export const changes: Readonly<Record<string, (record: wire.PoolRecord, host: Bench) => void>> = {
   'it is paused': ({ pool: changed }) => {
     if (changed?.spec?.rollout !== undefined) changed.spec.rollout.paused = true;
@@ -169,7 +169,7 @@ export const changes: Readonly<Record<string, (record: wire.PoolRecord, host: Be
   },
 };
 
-/** Of an hour, that begins so many hours from now. */
+/** A window of one hour that begins this many hours from now. */
 export function windowOf({ nowMs }: Bench, inHours: number) {
   const start = new Date(nowMs + inHours * hourMs);
   const cron = `${start.getUTCMinutes()} ${start.getUTCHours()} * * *`;

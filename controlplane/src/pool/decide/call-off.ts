@@ -1,9 +1,9 @@
 /**
- * Which deployments of a pool are called off, or not even asked for: a host that stands as it was,
- * because its image is being fetched, is left so when the pool would not begin that any more. Pure.
+ * Which deployments of a pool are called off, or not requested at all. While the image is fetched,
+ * the host is unchanged; it stays so when the pool would no longer begin the deployment. Pure.
  *
- * Invariant: who is out is kept from coming back by nothing that holds the pool, for its slot may
- * heal it; what has begun goes on to its end.
+ * Invariant: no reason that holds the pool keeps a host out of service, because its slot may heal
+ * it; a deployment that has begun goes on to its end.
  */
 import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
@@ -13,7 +13,7 @@ import { heldOf } from './held.ts';
 import { Room } from './room.ts';
 import { survey } from './survey.ts';
 
-/** Why, by the uids of the hosts. */
+/** The reasons, by the uids of the hosts. */
 export type CallOffs = ReadonlyMap<string, string>;
 
 export function callOffs(
@@ -30,8 +30,8 @@ export function callOffs(
 }
 
 /**
- * Why hosts are not asked for the runs of slots that they have got: by the slots' numbers. A crash
- * may lie between the one and the other, and everything be different by now.
+ * Why hosts of new slots get no request for their runs: by the slots' numbers. A crash may lie
+ * between slot and request, and the situation may have changed.
  */
 export function notBegun(
   record: wire.PoolRecord,
@@ -65,12 +65,12 @@ function isFetching({ run: number }: RolloutSlot, host: SeenHost): boolean {
   return runUnderWay(host)?.number === number && host.isStillIn;
 }
 
-/** Its host is to be asked for its run, or has just been. */
+/** Its host is about to be asked for its run, or has just been asked. */
 export function isBeginning({ run, state }: RolloutSlot): boolean {
   return run === 0n && state === RolloutSlotState.STARTING;
 }
 
-/** The last one first: by staying it makes room for those that have had their slots for longer. */
+/** The last one first: when it stays, hosts with older slots have room. */
 function staying(
   record: wire.PoolRecord,
   slots: readonly SlotHost[],
@@ -97,10 +97,10 @@ function whyNotNow(
   const held = heldOf(surveyed, { isPinned: isPinned(record, name) });
   if (held !== undefined && !isBroken(host)) return held.text;
   if (host.brake !== undefined) return host.brake;
-  // R27: a person may want to save what is on its disk.
+  // R27: a person may want to save the data on its disk.
   if (!isSelected(record.pool?.spec?.hosts, host)) return 'it has left the pool';
   const wanted = wantedBy(record, name);
   if (wanted !== undefined && wanted.image !== image) return 'its image is not wanted any more';
-  // Of who is in service windows are asked, and of nobody else.
+  // Windows apply only to a host in service.
   return surveyed.opening.isOpen || !isServing(host) ? undefined : 'the window has shut';
 }

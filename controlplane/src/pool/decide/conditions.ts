@@ -1,8 +1,8 @@
 /**
- * What is said of a pool as a whole. Pure.
+ * The conditions of a pool as a whole. Pure.
  *
- * Invariant: each condition is reckoned to its end before it is compared, so that its time changes
- * only when its status or reason does.
+ * Invariant: each condition is complete before it is compared, so that its time changes only when
+ * its status or reason does.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -23,7 +23,7 @@ import type { Survey, SurveyedHost } from '../facts/standing.ts';
 import { type GateWait, gateWait } from './approval.ts';
 import { Outage, queueOf, stateText } from './survey.ts';
 
-/** Hosts that a text names; the rest are counted. */
+/** The most hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
 
 interface Verdict {
@@ -32,7 +32,7 @@ interface Verdict {
   readonly message: string;
 }
 
-/** The conditions that now hold, with the times of those that held before. */
+/** The present conditions, with the times of the unchanged ones. */
 export function conditionsOf(
   record: wire.PoolRecord,
   surveyed: Survey,
@@ -94,7 +94,7 @@ function upToDate(
     const waits = atGate.map((slot) => gateWait(record, slot, { isOpen: opening.isOpen }));
     const found = gateVerdicts.find(({ wait }) => waits.includes(wait));
     if (found?.wait === 'others') {
-      // Who has no slot, so that nobody is about to come back by one.
+      // Hosts without a slot will not return to service by one.
       const slot = atGate[waits.indexOf('others')];
       return no(found.reason, `${count}; ${slot?.host}: ${slot?.message}`);
     }
@@ -107,12 +107,12 @@ function upToDate(
   return no('RolloutInProgress', count);
 }
 
-/** Why nobody is out, although not all are on their image. */
+/** Why no host is out, although not all are on their image. */
 function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: string } {
   const { standings } = surveyed;
   const outage = new Outage(surveyed);
   const waits = queueOf(surveyed).map((each) => ({ ...each, wait: outage.waitOf(each) }));
-  // Taken or claimed next, by another look.
+  // Taken or claimed next, by another reconcile.
   const goes = waits.some(({ wait }) => wait === undefined);
   if (goes || standings.some(({ stand }) => stand === 'unclaimed')) {
     return { reason: 'RolloutInProgress', text: '' };
@@ -127,14 +127,16 @@ function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: 
   return { reason: 'Waiting', text: namedWhy(still) };
 }
 
-/** The first few with what keeps them; the rest are counted. */
+/** The first few with their reasons; the rest are counted. */
 function namedWhy(standings: readonly Pick<SurveyedHost, 'name' | 'why'>[]): string {
   const texts = standings.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
   if (standings.length > texts.length) texts.push(`${standings.length} in all`);
   return texts.join('; ');
 }
 
-/** By what does not end by itself, as a pause, a run and the clean before the image do. */
+/**
+ * Kept by a reason that does not end by itself; a pause, a run and the clean before the image do.
+ */
 function isKept({ stand, host, untilMs, slot }: SurveyedHost): boolean {
   const isUnderWay = slot !== undefined && slot.state !== RolloutSlotState.GATE;
   if (isUnderWay && host.brake !== undefined) return true;
@@ -151,7 +153,7 @@ function noHosts(unready: readonly SeenHost[]): string {
   return `it holds no host; what it selects is not ready: ${texts.join('; ')}${more}`;
 }
 
-/** Of several the first one is told. */
+/** The first that matches is shown. */
 const gateVerdicts: readonly {
   readonly wait: GateWait;
   readonly reason: string;
@@ -168,7 +170,7 @@ function onTheirImage(current: number, all: number): string {
   return `${current} of ${all} hosts ${verbFor(current)} on their image`;
 }
 
-/** The worst is named. */
+/** Names the worst problem. */
 function degraded(
   record: wire.PoolRecord,
   surveyed: Survey,
@@ -198,13 +200,13 @@ function degraded(
     .map((each) => (each.slot === undefined ? each : { ...each, why: each.host.brake ?? '' }));
   if (kept.length > 0) return yes('HostKept', namedWhy(kept));
   const failures = `${counted(failedCount, 'host')} failed`;
-  // R13: what fails before a host is touched counts for nothing, and is made again.
+  // R13: a failure before the host is touched does not count, and is retried.
   const tried = namedWhy(standings.filter(({ untilMs }) => untilMs !== undefined));
   const message = tried === '' ? failures : `${failures}; ${tried}`;
   return { status: false, reason: 'Healthy', message };
 }
 
-/** Why a pool that is to go back has not. */
+/** Why a pool that should go back has not. */
 function whyNotBack({ pool, previousTarget }: wire.PoolRecord): string[] {
   const { spec, status } = pool ?? {};
   const isWanted = spec?.rollout?.rollback === true && status?.rolledBackFrom === '';
@@ -220,7 +222,7 @@ function capital(text: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
-/** How many hosts are out of service, whatever for; at the gate they are not yet. */
+/** How many hosts are out of service, for any reason; those at the gate are not. */
 export function unavailableCount(surveyed: Survey): number {
   const isOut = (slot: RolloutSlot) => slot.state !== RolloutSlotState.GATE;
   const standings = surveyed.standings.map((each) =>

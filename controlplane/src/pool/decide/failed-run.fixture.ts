@@ -1,4 +1,4 @@
-/** A run of a bench's host that fails, and what the pool of that host keeps of it. */
+/** A failing run of a bench's host, and the resulting failure in its pool. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
@@ -12,13 +12,13 @@ import type { Bench } from '../../host/testing/bench.ts';
 import { seenHost } from '../facts/seen.ts';
 import { foldSlots } from './slots.ts';
 
-/** The name of the step that the host is at; empty between runs. */
+/** The host's present step; empty between runs. */
 export function stepAt({ record }: Bench): string {
   const run = record.host?.status?.run;
   return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
 }
 
-/** The present step fails so, and with it the run. */
+/** The present step fails with this, and with it the run. */
 export function failRun(host: Bench, init: MessageInitShape<typeof agent.FailedSchema>): Run {
   const number = host.record.host?.status?.run?.number;
   host.report({ case: 'failed', value: create(agent.FailedSchema, init) });
@@ -28,7 +28,7 @@ export function failRun(host: Bench, init: MessageInitShape<typeof agent.FailedS
   return run;
 }
 
-/** What a pool keeps whose slot is for this run. */
+/** The failure in a pool whose slot is for this run. */
 export function failureOf(
   { record, nowMs }: Bench,
   run: Run,

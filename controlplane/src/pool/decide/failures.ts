@@ -1,6 +1,6 @@
 /**
- * What a pool keeps of hosts whose rollout failed: until another image is wanted, or another way to
- * it, or the host is well after all. Pure; works on a draft.
+ * Failures of hosts in a pool's rollout. They are kept until the desired image or its deployment
+ * changes, or the host is healthy after all. Pure; changes a draft.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -20,14 +20,14 @@ import { digestOf } from '../policy/image-name.ts';
 import { cut, inShort } from './slot-words.ts';
 
 /**
- * What failed before the host had left its image is tried again after such a pause, and longer:
- * each try takes a host in service out for a while.
+ * A failure before the host has left its image is retried after this pause, and later ones after
+ * longer pauses: each attempt takes a host in service out for a while.
  */
 const retryPauseMs = 5 * 60_000;
 const retryPauseLongestMs = 24 * 3_600_000;
-/** Who has failed so often is said to have failed, and waited for no longer, until it is tried. */
+/** After this many attempts a host counts as failed, and nothing waits for it until it is tried. */
 export const attemptsMany = 3;
-/** The newest failures say more: of most hosts of a pool may stand one in its record. */
+/** The newest failures have longer texts: a pool's record must have room for one of most hosts. */
 const newestFailures = 50;
 const failureCharsMax = 500;
 const oldMessageCharsMax = 120;
@@ -39,7 +39,7 @@ interface Failing {
   readonly counted: boolean;
 }
 
-/** A host's try is over; what has not counted is made again after a pause. */
+/** A host's attempt is over; one that did not count is repeated after a pause. */
 export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: Failing): void {
   const { record, nowMs, hosts, registries } = draft;
   const digest = digestOf(slot.image);
@@ -48,7 +48,8 @@ export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: 
   const attempts = (before?.digest === digest ? before.attempts : 0) + 1;
   const isGate = slot.state === GATE;
   const pauseMs = Math.min(retryPauseLongestMs, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
-  // Only a run that has written the whole image, and was not told, may be a deployment yet.
+  // Only a run that has written the complete image, and was not recorded, may still become a
+  // deployment.
   const isTold = slot.deployedTime !== undefined;
   const written = slot.state === PROVING ? (isTold ? undefined : slot) : before;
   record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
@@ -74,8 +75,8 @@ export function forgive({ record }: PoolDraft, hostUid: HostUid): void {
 }
 
 /**
- * Failures of another image are forgotten (R11), of a host that is well after all (R15), and of
- * what a person has changed since.
+ * Drops failures of another image (R11), of a host that is healthy after all (R15), and of settings
+ * that a person has changed since.
  */
 export function healFailures(draft: PoolDraft): void {
   const { record, hosts, registries } = draft;
@@ -88,7 +89,7 @@ export function healFailures(draft: PoolDraft): void {
     if (wantedBy(record, failure.host)?.digest !== failure.digest) return mayBeLate(failure, host);
     const isWell = isHealthyOn(host, failure.digest);
     if (!isWell && !isOfOther(failure, basisOf(host))) return true;
-    // The halt is judged anew without it.
+    // The halt is decided again without it.
     if (failure.counted && failure.digest === record.halt?.digest) delete record.halt;
     return false;
   });
@@ -100,7 +101,7 @@ function tellLate(draft: PoolDraft, failure: wire.PoolFailure, host: SeenHost): 
   failure.run = noRun;
 }
 
-/** Kept for the history alone, until the host is written again. */
+/** Kept only for the history, until the host is written again. */
 function mayBeLate(failure: wire.PoolFailure, host: SeenHost): boolean {
   if (failure.run === 0n || host.digest !== digestOf(failure.image)) return false;
   Object.assign(failure, { counted: false, attempts: 0, basis: '', retryTime: failure.time });

@@ -1,13 +1,14 @@
 /**
- * The gate before a host in service is taken out: a person, a webhook, or both. Pure; works on a
+ * The gate before a host in service is taken out: a person, a webhook, or both. Pure; changes a
  * draft.
  *
  * Invariants:
- * 1. A question stands in the record before it is put, with who puts it; so replicas never put it
- *    at once, and one that was put by a replica that is gone is put again under the same key.
- * 2. A receiver lets a host through by 2xx and {"proceed": true} alone, and only while the pool may
- *    begin: a yes that comes when it may not is asked for anew.
- * 3. It is asked once a person has approved, where both are wanted: its answer is the last word.
+ * 1. A question is in the record, with its replica, before it is sent. So replicas never send it at
+ *    the same time, and the question of a stopped replica is sent again under the same key.
+ * 2. Only 2xx with {"proceed": true} lets a host through, and only while the pool may begin: after
+ *    a positive answer at another time the receiver is asked again.
+ * 3. Where both are configured, the webhook is asked after the person's approval: its answer is the
+ *    last one.
  */
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
@@ -20,31 +21,31 @@ import { type Policy, reachProblem } from '../../steps/index.ts';
 import type { PoolDraft } from '../facts/draft-types.ts';
 import type { SeenHost } from '../facts/seen.ts';
 
-/** What the gate's webhook is asked with, as far as the loop knows it. */
+/** The loop's inputs for the gate's webhook. */
 export interface GateFacts {
   /** This replica. */
   readonly replica: string;
-  /** What webhooks the fleet allows. */
+  /** The fleet's policy for webhooks. */
   readonly policy: Policy;
-  /** What came of calls, by their keys. */
+  /** The results of calls, by their keys. */
   readonly answers: ReadonlyMap<string, CallResult>;
 }
 
-/** Where no webhook is asked. */
+/** For a pool without a webhook. */
 export const noGate: GateFacts = { replica: '', policy: undefined, answers: new Map() };
 
-/** First pause before a question is put again, and the longest. */
+/** First pause before a question is repeated, and the longest. */
 const pauseFirstMs = 10_000;
 const pauseLongestMs = 5 * 60_000;
-/** A question of a replica that is gone is put by another one after this. */
+/** After this time another replica repeats the question of a stopped replica. */
 const takeOverMs = 120_000;
 /** Longest time for one call. */
 const callTimeoutMs = 60_000;
-/** What the fleet does not allow is looked at again after this. */
+/** A URL that the fleet does not permit is checked again after this. */
 const refusedPauseMs = 30_000;
 const saidCharsMax = 100;
 
-/** Takes in what came of calls, and forgets those of slots that wait no more. */
+/** Records the results of calls, and drops those of slots that no longer wait. */
 export function foldGateCalls({ record, status, nowMs }: PoolDraft, facts: GateFacts): void {
   const waiting = new Set(
     status.slots.filter(({ state }) => state === RolloutSlotState.GATE).map(({ number }) => number),
@@ -71,7 +72,7 @@ function fold(
   const { attempts: attempt } = call;
   const backOff = { attempt, firstMs: pauseFirstMs, longestMs: pauseLongestMs, key };
   call.notBefore = timestampFromMs(nowMs + backoffDelayMs(backOff));
-  // One that nobody can tell of is the same question still.
+  // After an unknown result the question stays the same.
   if (answer.kind !== 'transientError') call.number += 1;
 }
 
@@ -101,15 +102,15 @@ export function wantsApproval({ pool }: wire.PoolRecord, { approvedBy }: Rollout
   return pool?.spec?.rollout?.gate?.approval === true && approvedBy === '';
 }
 
-/** Whether somebody has to be asked before this host is taken. */
+/** Whether this host needs an approval before it is taken out. */
 export function needsGate({ pool }: wire.PoolRecord, isServing: boolean): boolean {
   const gate = pool?.spec?.rollout?.gate;
   return isServing && (gate?.approval === true || (gate?.webhookUrl ?? '') !== '');
 }
 
 /**
- * What a slot at the gate waits for; undefined: the host may go. `mayBegin`: nothing else keeps it.
- * Puts the question to the webhook when its time has come.
+ * What a slot at the gate waits for; undefined: the host may go. `mayBegin`: nothing else holds it.
+ * Sends the question to the webhook when it is due.
  */
 export function whatGateWants(
   draft: PoolDraft,
@@ -139,7 +140,7 @@ export function whatGateWants(
   return `waits for ${receiver}: ${call.said || 'it has not answered yet'}`;
 }
 
-/** The question for a slot; another URL is another question. */
+/** The question for a slot; another URL makes a new question. */
 function callFor(record: wire.PoolRecord, slot: RolloutSlot, url: string): wire.PoolGateCall {
   const found = record.gateCalls.find(({ slotNumber }) => slotNumber === slot.number);
   const urlDigest = digestOfUrl(url);
@@ -151,7 +152,7 @@ function callFor(record: wire.PoolRecord, slot: RolloutSlot, url: string): wire.
   return made;
 }
 
-/** A URL may be long, and as many questions as slots have to fit in the record. */
+/** A URL may be long, and a record must have room for one question of each slot. */
 function digestOfUrl(url: string): string {
   return createHash('sha256').update(url).digest('hex');
 }
@@ -165,18 +166,18 @@ export function gateTimes(record: wire.PoolRecord, nowMs: number): readonly numb
   return record.gateCalls.flatMap((call) => {
     if (call.proceeds) return [];
     if (call.callTime !== undefined) return [takeOverAtMs(call)];
-    // Due, and not put: something else keeps it, the fleet perhaps.
+    // Due and not sent: something else holds it, such as the fleet's policy.
     const dueMs = msOf(call.notBefore) ?? 0;
     return [dueMs > nowMs ? dueMs : nowMs + refusedPauseMs];
   });
 }
 
-/** A question that this replica has to put, or is putting. */
+/** A question that this replica has to send, or is sending. */
 export interface GateOrder extends WebhookOrder {
   readonly slot: bigint;
 }
 
-/** The questions that stand in the record as this replica's. */
+/** The questions in the record that belong to this replica. */
 export function gateOrders(
   record: wire.PoolRecord,
   hosts: ReadonlyMap<string, SeenHost>,
@@ -204,12 +205,12 @@ export function gateOrders(
   });
 }
 
-/** By which the receiver knows a question that is put once more. */
+/** The key by which the receiver recognizes a repeated question. */
 function keyOf({ pool }: wire.PoolRecord, { slotNumber, number }: wire.PoolGateCall): string {
   return `${pool?.uid ?? ''}/${slotNumber}/${number}`;
 }
 
-/** Without path and query, which may be secrets. */
+/** Without path and query, which may be secret. */
 export function originOf(url: string): string {
   return URL.parse(url)?.origin ?? 'the webhook';
 }

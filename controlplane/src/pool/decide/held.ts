@@ -2,13 +2,13 @@
  * What keeps a whole pool from beginning anything, and what stops its rollout. Pure.
  *
  * Invariants:
- * 1. A halt stands in the record once it is reached: taking hosts away, or adding some, does not
- *    lift it. Another target does, another amount or deployment in the spec, and a failed host that
- *    comes back, or that a person has changed.
- * 2. Nobody waits for what cannot come: when those that failed are as many as may be out, or all of
- *    a wave that others wait for, that is a halt, whatever the threshold.
- * 3. While the pool goes back, only those that were ready before count.
- * 4. A pinned host is in neither rollout nor threshold: only a person stops it.
+ * 1. Once reached, a halt is in the record: a change of the pool's hosts does not lift it. It is
+ *    lifted by another target, by another size or deployment in the spec, and when a failed host
+ *    recovers or a person has changed it.
+ * 2. No wait is endless. A halt also follows, whatever the threshold, when as many hosts have
+ *    failed as may be out, or all hosts of a wave that others wait for.
+ * 3. While the pool goes back, only hosts that were ready before count.
+ * 4. A pinned host counts for neither rollout nor threshold: only a person stops it.
  */
 import { create } from '@bufbuild/protobuf';
 import { counted, type RolloutTarget, store as wire } from '@rackwright/messages';
@@ -25,7 +25,7 @@ interface Parts {
   readonly max: number;
 }
 
-/** Uids of those that failed on what the pool is led to, as far as they count. */
+/** Uids of the hosts that failed on the present target, as far as they count. */
 export function failedOn(
   record: wire.PoolRecord,
   target: RolloutTarget | undefined,
@@ -39,7 +39,7 @@ export function failedOn(
   return new Set(failures.map(({ hostUid }) => hostUid));
 }
 
-/** Why the pool begins nothing; undefined: nothing keeps it. */
+/** Why the pool begins nothing; undefined: it may. */
 export function heldBecause(
   record: wire.PoolRecord,
   standings: readonly SurveyedHost[],
@@ -49,7 +49,7 @@ export function heldBecause(
   return byHand?.reason === 'deleting' ? byHand : (whyStops(record, standings, parts) ?? byHand);
 }
 
-/** What people have said that stops everybody, pinned hosts, too; undefined: nothing. */
+/** A person's stop for all hosts, including pinned ones; undefined: none. */
 export function heldByHand(
   { deletion, pool }: wire.PoolRecord,
   unavailableMax: number,
@@ -62,7 +62,7 @@ export function heldByHand(
   return undefined;
 }
 
-/** What stops one host of the pool, as far as it is not its own. */
+/** What stops one host of the pool, apart from its own reasons. */
 export function heldOf(
   { held, heldByHand: byHand }: Pick<Survey, 'held' | 'heldByHand'>,
   { isPinned: isApart }: Pick<SurveyedHost, 'isPinned'>,
@@ -97,7 +97,7 @@ function haltInForce(record: wire.PoolRecord, target: RolloutTarget): string | u
   return halt.basis === haltBasis(record) ? halt.message : undefined;
 }
 
-/** Why the rollout stops as things stand now. */
+/** Why the rollout halts now. */
 function whyHalts(
   record: wire.PoolRecord,
   standings: readonly SurveyedHost[],
@@ -123,8 +123,8 @@ function whyHalts(
 }
 
 /**
- * R25: waves that are skipped, maybe by a mistake in a selector; not when none selects any host,
- * which stops the rollout (`whyStops`).
+ * R25: empty waves, perhaps because of a wrong selector; not when no wave selects any host, which
+ * stops the rollout (`whyStops`).
  */
 export function emptyWaves(record: wire.PoolRecord, standings: readonly SurveyedHost[]): string[] {
   const waves = record.pool?.spec?.rollout?.waves ?? [];
@@ -141,7 +141,7 @@ export function waveName({ pool }: wire.PoolRecord, wave: number): string {
   return `wave ${named === '' ? wave : named}`;
 }
 
-/** Invariant 1: what the record keeps of the halt; `record` is changed. */
+/** Invariant 1: stores the halt in `record`. */
 export function noteHalt(
   record: wire.PoolRecord,
   target: RolloutTarget | undefined,

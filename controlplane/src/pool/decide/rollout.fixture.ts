@@ -1,6 +1,6 @@
 /**
- * A pool and its hosts on the bench: the pure step, and hosts that do what they are asked when the
- * test says so. What the loop does between two looks (claims, cleans, runs) is done here by hand.
+ * A pool and its hosts on the bench: the pure step, and hosts that carry out requests when the test
+ * says so. The test does the loop's work between two looks (claims, cleans, runs).
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -48,7 +48,7 @@ export const reference = 'registry.example/os:stable';
 
 type SpecInit = Exclude<MessageInitShape<typeof PoolSpecSchema>, PoolSpec>;
 
-/** How a run is to end. */
+/** The intended end of a run. */
 export type End = 'succeeded' | 'failedWriting' | 'failedBefore';
 
 export class Rollout {
@@ -56,14 +56,14 @@ export class Rollout {
   hosts: SeenHost[];
   nowMs = startMs;
   others: OtherPool[] = [];
-  /** By key, as a store keeps them. */
+  /** By key, as in a store. */
   readonly ledger = new Map<string, wire.DeploymentRecord>();
   /** The most hosts in service that were taken out at once. */
   outMax = 0;
   nextLookMs: number | undefined;
   gate: GateFacts | undefined;
   registries: readonly ImageRegistry[] = [];
-  /** To the gate's webhook, as the last step has them. */
+  /** The questions to the gate's webhook after the last step. */
   questions: readonly GateOrder[] = [];
   readonly #runs = new Map<string, Run>();
 
@@ -88,7 +88,7 @@ export class Rollout {
     return this.record.pool?.status?.slots ?? [];
   }
 
-  /** "h1 h2": the hosts with a slot, in the order in which they got it. */
+  /** "h1 h2": the hosts with a slot, in the order of the slots. */
   get out(): string {
     return this.slots.map(({ host }) => idOf(host)).join(' ');
   }
@@ -113,7 +113,7 @@ export class Rollout {
     this.hosts[n - 1] = { ...this.host(n), ...withService(change) };
   }
 
-  /** Looks until nothing changes; claims and asks in between, as the loop does. */
+  /** Looks until nothing changes; claims and sends requests in between, like the loop. */
   look(resolved?: Resolved): this {
     this.#step(resolved);
     for (let round = 0; round < 50; round++) {
@@ -125,12 +125,12 @@ export class Rollout {
     throw new Error('the pool does not come to rest');
   }
 
-  /** One look, as the loop has it with each answer. */
+  /** One look, as in the loop after each answer. */
   lookOnce(): void {
     this.#step();
   }
 
-  /** The registry names this digest for the tag now. */
+  /** From now on the registry resolves the tag to this digest. */
   push(letter: string): this {
     const { image: named } = this.spec;
     return this.look({
@@ -139,7 +139,7 @@ export class Rollout {
     });
   }
 
-  /** Ends the run of the slot's host; `left` is what else is seen of the host then. */
+  /** Ends the run of the slot's host; `left` is the remaining change of the host. */
   end(name: string, how: End = 'succeeded', left: Partial<SeenHost> = {}): this {
     const slot = this.slots.find(({ host }) => host === `hosts/${name}`);
     const index = this.hosts.findIndex((host) => host.name === `hosts/${name}`);
@@ -159,7 +159,7 @@ export class Rollout {
     return this.look();
   }
 
-  /** Ends runs as they come until nobody has a slot any more. */
+  /** Ends runs as they come until no host has a slot. */
   finish(): this {
     for (let round = 0; round < 500; round++) {
       const running = this.slots.find(({ state }) => state === RolloutSlotState.RUNNING);
@@ -175,7 +175,7 @@ export class Rollout {
     return this.hosts.filter((host) => host.digest === digest(letter)).length;
   }
 
-  /** What a host waits for, as it is explained. */
+  /** What each host waits for, as explained. */
   surveyed() {
     const hosts = new Map(this.hosts.map((host) => [host.uid, host]));
     return survey(this.record, hosts, this.nowMs);
@@ -236,7 +236,7 @@ export class Rollout {
   }
 }
 
-/** A host that runs image A in good health, and nobody claims. */
+/** An unclaimed, healthy host that runs image A. */
 export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
   return {
     name: `hosts/h${n}`,
@@ -266,13 +266,13 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
   };
 }
 
-/** Who is ill is out, where nothing else is said. */
+/** A host with an illness is out, unless the change says otherwise. */
 function withService(change: Partial<SeenHost>): Partial<SeenHost> {
   if (!('illness' in change)) return change;
   return { service: change.illness === undefined ? 'in' : 'out', ...change };
 }
 
-/** What a run leaves of its host. */
+/** The state of a host after a run. */
 function after(slot: RolloutSlot, { state }: SeenHost, how: End): Partial<SeenHost> {
   const free = { keptBy: undefined };
   switch (how) {

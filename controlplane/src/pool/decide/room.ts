@@ -1,12 +1,12 @@
 /**
- * Whether a host that was let through at the gate, or whose image is being fetched, may still go:
- * others may have gone out, or have fallen ill, while it waited. Pure but for its own count.
+ * Whether a host that passed the gate, or whose image is being fetched, may still go: other hosts
+ * may have gone out or fallen ill in the meantime. Pure apart from its own count.
  *
  * Invariants:
- * 1. What waits at the gate itself is not out. So of two that wait there the first one goes, where
- *    only one may, and neither waits for the other.
- * 2. Whose slot is for its provision was never in service: it is not out before it runs an image
- *    and then is missed.
+ * 1. A host at the gate is not out. So when two wait there and only one may go, the first goes, and
+ *    they do not wait for each other.
+ * 2. A host with a slot for its provision was never in service: it is out only after it has run an
+ *    image and then failed.
  */
 import { type RackName, RolloutSlotState, RunKind } from '@rackwright/messages';
 import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
@@ -14,7 +14,7 @@ import type { Survey } from '../facts/standing.ts';
 import { heldOf } from './held.ts';
 import { namesText } from './slot-words.ts';
 
-/** Who is out of service now, and who else may be. */
+/** The hosts that are out of service, and whether another one may go. */
 export class Room {
   readonly #max: number;
   readonly #perRackMax: number | undefined;
@@ -39,7 +39,7 @@ export class Room {
     });
   }
 
-  /** A host that is out could be healed by a slot. */
+  /** A slot could heal a host that is out. */
   get isWanted(): boolean {
     return this.#isWanted;
   }
@@ -53,7 +53,7 @@ export class Room {
     return isFull ? textOf(there) : undefined;
   }
 
-  /** Whatever slot it has, the host stays as it is. */
+  /** The host stays unchanged, whatever slot it has. */
   stay(host: SeenHost): void {
     if (!isMissed(host)) this.#out.delete(host.uid);
   }

@@ -1,24 +1,26 @@
-/** What slots and failures say: bounded, and without what stands beside them. Pure. */
+/**
+ * Texts of slots and failures: bounded, and without details that are elsewhere in the record. Pure.
+ */
 import type { RolloutSlot } from '@rackwright/messages';
 
-/** What a slot says: of most hosts of a pool may stand one in its record. */
+/** The longest text of a slot: a pool's record must have room for one of most hosts. */
 const messageCharsMax = 240;
 
-/** Hosts that a text names; the rest are counted. */
+/** The most hosts that a text names; the rest are counted. */
 const namedMax = 3;
 
 const digestShape = /(sha256:[0-9a-f]{12})[0-9a-f]{52}/g;
 
 /**
- * Words on a host without what stands beside them, so that the reason is not cut off: the image,
- * and most of any digest.
+ * A text about a host, without the image and most of any digest, so that the reason is not
+ * truncated.
  */
 export function inShort(text: string, { image }: RolloutSlot): string {
   const named = image === '' ? text : text.replaceAll(image, 'its image');
   return named.replaceAll(digestShape, '$1…');
 }
 
-/** A text that a record keeps. */
+/** A text in the form for the record. */
 export function cut(text: string, charsMax = messageCharsMax): string {
   return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
 }

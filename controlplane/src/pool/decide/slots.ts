@@ -1,16 +1,15 @@
 /**
- * What becomes of the slots of a pool. Pure; works on a draft.
+ * Updates the slots of a pool. Pure; changes a draft.
  *
  * Invariants:
- * 1. A slot is given back only by what the host's own record says, or while nothing has been asked
+ * 1. A slot is released only because of the host's own record, or while nothing has been requested
  *    of the host yet. So a crash at any point leaves the same slots.
- * 2. A host that was written keeps its slot until it is healthy for as long as it has to be, or has
+ * 2. A host that was written keeps its slot until it has been healthy for the required time, or has
  *    taken too long (R9, R15).
- * 3. A deployment is told once the host is on the image and healthy, before its slot is free. Who
- *    told it first has said when; whoever tells it again changes nothing. One that is late is told
+ * 3. A deployment is recorded once the host is healthy on the image, before its slot is released.
+ *    The first record gives the time; a repeated one changes nothing. A late deployment is recorded
  *    as long as its host has not been written again.
- * 4. A slot for an image that is not wanted any more ends with its run: what is wanted now does not
- *    wait for it.
+ * 4. A slot for an obsolete image ends with its run: the new image does not wait for it.
  */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, durationMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -46,12 +45,12 @@ const gateDeadlineDefaultMs = 24 * 3_600_000;
 
 const { GATE, STARTING, RUNNING, PROVING } = RolloutSlotState;
 
-/** Folds in what is known of each slot that has a run or is about to have one. */
+/** Folds in the news of each slot that has a run or is about to have one. */
 export function foldSlots(draft: PoolDraft, news: ReadonlyMap<bigint, SlotNews>): void {
   const { status } = draft;
   status.slots = status.slots.filter((slot) => {
     const host = draft.hosts.get(slot.hostUid);
-    // Its record is gone, and whatever ran with it.
+    // Its record was deleted, and its run with it.
     if (host === undefined) return false;
     if (slot.state === GATE) return true;
     const told = news.get(slot.number);
@@ -61,7 +60,7 @@ export function foldSlots(draft: PoolDraft, news: ReadonlyMap<bigint, SlotNews>)
   });
 }
 
-/** False: the slot is given back. */
+/** False: the slot is released. */
 function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: SlotNews): boolean {
   if (news.kind === 'recalled') return false;
   if (news.kind !== 'run') {
@@ -72,7 +71,8 @@ function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: Slo
   slot.state = RUNNING;
   slot.run = run.number;
   slot.message = cut(inShort(run.waiting?.message ?? '', slot));
-  // Called off before it began anything: whoever has to say so may be away for long.
+  // It was called off before it began anything: the agent that has to confirm this may be away for
+  // long.
   const isOff = run.abort?.by === draft.record.pool?.name;
   if (run.phase !== RunPhase.ENDED) return !(isOff && host.isStillIn && host.brake !== undefined);
   if (run.outcome === RunOutcome.SUCCEEDED) {
@@ -82,7 +82,7 @@ function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: Slo
     return true;
   }
   const message = run.error?.message ?? endText(run);
-  // Until then it is out, whoever of the others may go.
+  // Until then it is out, whichever other hosts may go.
   if (host.isComingBack) {
     slot.message = cut(inShort(`its power is given back: ${message}`, slot));
     return true;
@@ -93,7 +93,7 @@ function foldNews(draft: PoolDraft, slot: RolloutSlot, host: SeenHost, news: Slo
   return false;
 }
 
-/** Whether a run has ended because the pool wanted so, or its window had shut. */
+/** Whether a run has ended because the pool called it off, or its window had closed. */
 function isCalledOff({ outcome, abort, error }: Run, pool: string): boolean {
   if (outcome !== RunOutcome.CANCELLED) return false;
   return abort === undefined ? error?.type === FailureType.TOO_LATE : abort.by === pool;
@@ -104,7 +104,7 @@ function endText({ outcome }: Run): string {
   return outcome === RunOutcome.CANCELLED ? 'its run was cancelled' : 'its run failed';
 }
 
-/** Whether the host had left what it ran: it was being written, or was to boot another (R13). */
+/** Whether the host had left its image: it was being written, or was to boot another (R13). */
 function hasLeft({ steps }: Run): boolean {
   return steps.some(({ name, attempt, disksUntouched }) => {
     if (attempt === 0) return false;
@@ -116,7 +116,7 @@ function hasLeft({ steps }: Run): boolean {
 function soaks(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
   const { nowMs, record } = draft;
   const since = msOf(slot.healthySince);
-  // A clock that was put back takes nothing from what is still to come.
+  // A clock that was set back does not shorten the remaining time.
   const sinceMs = since === undefined || since > nowMs ? nowMs : since;
   slot.healthySince = timestampFromMs(sinceMs);
   slot.message = 'healthy; it has to stay so for a while';
@@ -125,7 +125,7 @@ function soaks(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
   return false;
 }
 
-/** Invariants 2, 3 and 4; false: the slot is free. */
+/** Invariants 2, 3 and 4; false: the slot is released. */
 function prove(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
   const { record, nowMs } = draft;
   const digest = digestOf(slot.image);
@@ -150,7 +150,7 @@ function prove(draft: PoolDraft, slot: RolloutSlot, host: SeenHost): boolean {
   return false;
 }
 
-/** It is healthy no more; how long it was is not counted against it. */
+/** It is no longer healthy; its healthy time does not count against the deadline. */
 function endHealth(slot: RolloutSlot, nowMs: number): void {
   const since = msOf(slot.healthySince);
   delete slot.healthySince;
@@ -160,8 +160,9 @@ function endHealth(slot: RolloutSlot, nowMs: number): void {
 }
 
 /**
- * When a written host has taken too long: to become healthy, or, once it was, by all the time that
- * it has been ill since. So one bad look ends no soak, and none goes on for ever.
+ * When a written host has taken too long. Before it was healthy, this is a fixed deadline. After
+ * that, the sum of its unhealthy times counts. So one bad look ends no soak, and none goes on
+ * forever.
  */
 export function healthDeadlineMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number {
   const timeout = pool?.spec?.rollout?.healthTimeout;
@@ -170,7 +171,7 @@ export function healthDeadlineMs({ pool }: wire.PoolRecord, slot: RolloutSlot): 
   return (msOf(slot.deployedTime ?? slot.runEndTime) ?? 0) + timeoutMs + healthyMs;
 }
 
-/** When a slot may be free by time alone. */
+/** When a slot may be released by time alone. */
 export function soakEndMs({ pool }: wire.PoolRecord, slot: RolloutSlot): number | undefined {
   const soak = pool?.spec?.rollout?.soak;
   const since = msOf(slot.healthySince);
@@ -182,7 +183,7 @@ export interface Passing {
   readonly room: Room;
 }
 
-/** The gate: what waits there has nothing to lose, and goes when it is not wanted any more. */
+/** The gate: a slot there has nothing to lose, and is released when its image is obsolete. */
 export function passGates(draft: PoolDraft, { surveyed, room }: Passing, facts: GateFacts): void {
   const { record, status, hosts } = draft;
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
@@ -190,18 +191,18 @@ export function passGates(draft: PoolDraft, { surveyed, room }: Passing, facts: 
     if (slot.state !== GATE) return true;
     const host = hosts.get(slot.hostUid);
     const isWanted = wantedBy(record, slot.host)?.image === slot.image;
-    // R5, R27: another image asks for another approval, and who leaves needs none.
+    // R5, R27: another image needs another approval, and a host that leaves needs none.
     if (host === undefined || !members.has(slot.hostUid) || !isWanted) return false;
-    // What keeps a host may last; but a run ends by itself, and is worth no other approval.
+    // A host's own reason may last; but a run ends by itself, and needs no new approval.
     if (host.keptBy !== undefined && runUnderWay(host) === undefined) return false;
     const stays = isServing(host) ? room.whyStays(host) : undefined;
-    // Who is ill goes first: one that may not go itself does not keep the slot from it.
+    // A broken host goes first: a host that may not go does not keep the slot from it.
     if (stays !== undefined && room.isWanted) return false;
     return passGate(draft, { slot, host, stays, surveyed }, facts, room);
   });
 }
 
-/** A wanted slot at the gate, and what keeps its host in service. */
+/** A slot at the gate, and what keeps its host in service. */
 interface AtGate {
   readonly slot: RolloutSlot;
   readonly host: SeenHost;
@@ -209,7 +210,7 @@ interface AtGate {
   readonly surveyed: Passing['surveyed'];
 }
 
-/** Lets it through, or says what it waits for; false: it gives its slot back. */
+/** Lets it through, or says what it waits for; false: its slot is released. */
 function passGate(
   draft: PoolDraft,
   { slot, host, stays, surveyed }: AtGate,
@@ -243,12 +244,12 @@ function passGate(
 }
 
 interface Kept {
-  /** What keeps the host, or the pool; undefined: nothing but its turn, or a window. */
+  /** What holds the host, or the pool; undefined: only its position in the queue, or a window. */
   readonly why: string | undefined;
   readonly isShut: boolean;
 }
 
-/** Who was let through, and may not go yet: whether it keeps its slot. */
+/** The host was let through, and may not go yet: whether it keeps its slot. */
 function waitsOn(
   draft: PoolDraft,
   slot: RolloutSlot,
@@ -262,7 +263,7 @@ function waitsOn(
   const because = stays ?? why;
   const told = because === undefined ? '' : `: ${because}`;
   const late = `let through, and could not go in time${told}`;
-  // Windows may be rarer than deadlines are long; an approval is not for ever.
+  // Windows may be further apart than deadlines are long; an approval does not last forever.
   return isForWindow || !isLate(draft, slot, late);
 }
 

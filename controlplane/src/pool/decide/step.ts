@@ -1,11 +1,11 @@
 /**
- * What becomes of a pool: who is in it, what each slot came to, who gets the next one. Pure; two
- * replicas that see the same decide the same, and the record's compare-and-set lets one win.
+ * One step of a pool: its members, the result of each slot, and who gets the next slot. Pure; two
+ * replicas with the same data decide the same, and the record's compare-and-set lets one win.
  *
  * Invariants:
- * 1. A slot stands in the record before anything is asked of its host (R3), and no more stand there
- *    than hosts may be out, whatever was lost or repeated.
- * 2. The deploy ledger is never looked at.
+ * 1. A slot is in the record before anything is requested of its host (R3). There are never more
+ *    slots than hosts that may be out, whatever was lost or repeated.
+ * 2. The deploy ledger is never read.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
@@ -41,11 +41,11 @@ export interface PoolFacts {
   readonly hosts: readonly SeenHost[];
   /** The other pools that are not being deleted. */
   readonly others: readonly OtherPool[];
-  /** What is known of the runs, by the slots' numbers. */
+  /** The known state of the runs, by the slots' numbers. */
   readonly news: ReadonlyMap<bigint, SlotNews>;
-  /** What became of looking the image up, if it was. */
+  /** The result of resolving the image, if it was resolved. */
   readonly resolved?: Resolved | undefined;
-  /** How the fleet's registries are asked. */
+  /** The fleet's settings for registries. */
   readonly registries?: readonly ImageRegistry[];
   /** Missing: no webhook is asked. */
   readonly gate?: GateFacts;
@@ -56,7 +56,7 @@ export interface PoolStep {
   readonly record: wire.PoolRecord;
   /** Entries of the ledger, to be written before the record. */
   readonly deployments: readonly wire.DeploymentRecord[];
-  /** Questions to the gate's webhook, to be put once the record is written. */
+  /** Questions to the gate's webhook, to be sent once the record is written. */
   readonly questions: readonly GateOrder[];
   /** Deployments to be called off, once the record is written. */
   readonly callOffs: CallOffs;
@@ -64,7 +64,7 @@ export interface PoolStep {
   readonly nextLookMs: number | undefined;
 }
 
-/** One look at the pool. */
+/** One reconcile of the pool. */
 export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   const record = clone(wire.PoolRecordSchema, kept);
   const { pool } = record;
@@ -97,7 +97,7 @@ export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   return { record, deployments: draft.deployments, ...orders, nextLookMs };
 }
 
-/** Who is selected and not held, with the reason; for whoever explains. */
+/** Hosts that are selected and not held, with the reason; for explanations. */
 export function contestedOf(
   record: wire.PoolRecord,
   { hosts, others }: Pick<PoolFacts, 'hosts' | 'others'>,
@@ -105,7 +105,7 @@ export function contestedOf(
   return membersOf(record, hosts, others).contested;
 }
 
-/** A person has wanted it: the image before takes the target's place, once for each target. */
+/** A person has requested it: the earlier image replaces the target, once for each target. */
 function rollBack({ record, status, hosts }: PoolDraft, { held }: Survey): void {
   const { previousTarget, members } = record;
   const { target } = status;

@@ -1,16 +1,17 @@
 /**
- * Where each host of a pool stands, and why it does not go now. Deciding, explaining and planning
- * all read this, so that what is said is what is done. Pure.
+ * The status of each host of a pool, and why it does not go now. Deciding, explaining and planning
+ * all use this, so that explanations match the decisions. Pure.
  *
  * Invariants:
- * 1. No more slots at once than hosts may be out. A host in service is taken only while those that
- *    are out, for whatever reason, are fewer than that; so are those of its rack. While the pool
- *    goes back from an image, who is out without a slot is not counted.
- * 2. What is out already, or was never in service, costs nobody anything: no window, no gate, and
- *    it goes first when it is broken. What is ill in another way is in service still (`seen.ts`).
- * 3. The first host of a target goes alone, and a wave goes when those before it are done: nobody
- *    of them could still go, and somebody runs the image.
- * 4. The order follows from names and digest alone, the same on every replica and after a crash.
+ * 1. There are never more slots than hosts that may be out. A host in service is taken only while
+ *    fewer hosts than that are out, for any reason; the same bound applies within its rack. While
+ *    the pool goes back from an image, hosts that are out without a slot are not counted.
+ * 2. A host that is out already, or was never in service, costs nothing: it needs no window and no
+ *    gate, and it goes first when it is broken. A host that is ill in another way is still in
+ *    service (`seen.ts`).
+ * 3. The first host of a target goes alone. A wave goes when the earlier waves are done: none of
+ *    their hosts could still go, and at least one runs the image.
+ * 4. The order follows from names and digest alone, equal on every replica and after a crash.
  */
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -40,10 +41,10 @@ import { attemptsMany } from './failures.ts';
 import { emptyWaves, failedOn, heldBecause, heldByHand, heldOf, waveName } from './held.ts';
 import { namesText } from './slot-words.ts';
 
-/** Hosts that are out at once, whatever a pool allows: their slots have to fit in its record. */
+/** The most hosts that are out at once, for any pool: their slots have to fit in its record. */
 export const slotsMax = 100;
 
-/** Looks at everything, as it is in the record now. */
+/** The survey of all hosts from the present record. */
 export function survey(
   record: wire.PoolRecord,
   hosts: ReadonlyMap<string, SeenHost>,
@@ -88,8 +89,8 @@ function ofWave(record: wire.PoolRecord, { wave }: SurveyedHost): string {
 }
 
 /**
- * A host that its wave waits for, of the first wave that is not done: where somebody could still
- * go, or nobody has come to run the image.
+ * A host that its wave waits for, of the first wave that is not done: one of its hosts could still
+ * go, or none runs the image.
  */
 function firstUndone(ofPool: readonly SurveyedHost[]): SurveyedHost | undefined {
   const waves = [...Map.groupBy(ofPool, ({ wave }) => wave)].toSorted(([a], [b]) => a - b);
@@ -141,7 +142,7 @@ function pauseAfter({ attempts, message, retryTime }: wire.PoolFailure, nowMs: n
   return { stand, why: `tried again after a pause: ${message}`, untilMs };
 }
 
-/** What keeps a host from the image, whatever failed before. */
+/** Why a host cannot get the image, apart from earlier failures. */
 function whyKept({ digest, state, illness, keptBy }: SeenHost, wanted: string) {
   const runsIt = digest === wanted && state === HostState.PROVISIONED;
   return runsIt ? `it runs the image, but: ${illness}` : keptBy;
@@ -156,14 +157,14 @@ export function stateText(host: SeenHost): string {
   return `${name}: ${host.goalStopped ?? 'its goal leads it to be available first'}`;
 }
 
-/** The first wave that selects it; those that none selects come last. */
+/** The first wave that selects it; hosts without a wave come last. */
 function waveOf({ pool }: wire.PoolRecord, host: SeenHost): number {
   const waves = pool?.spec?.rollout?.waves ?? [];
   const index = waves.findIndex(({ hosts }) => isSelected(hosts, host));
   return index === -1 ? waves.length : index;
 }
 
-/** What is out while slots are given, one after the other. */
+/** The hosts that are out, updated while slots are given one after the other. */
 export class Outage {
   readonly #survey: Survey;
   #slots: number;
@@ -171,7 +172,7 @@ export class Outage {
   /** By uid. */
   readonly #out = new Map<string, { readonly name: string; readonly rack: RackName }>();
   readonly #racks = new Map<string, number>();
-  /** Made once for all who wait, by rack. */
+  /** Computed once for all waiting hosts, by rack. */
   readonly #names = new Map<string, string>();
 
   constructor(surveyed: Survey) {
@@ -182,7 +183,7 @@ export class Outage {
     for (const { host, slot } of surveyed.standings) {
       if (slot !== undefined || (isMissed(host) && !surveyed.isBack)) this.#out.set(host.uid, host);
     }
-    // The slot of a host that is no member any more is one still.
+    // The slot of a host that is no longer a member still counts.
     for (const { hostUid, host: name, rack } of surveyed.slots) {
       this.#out.set(hostUid, { name, rack });
     }
@@ -207,13 +208,13 @@ export class Outage {
     this.#racks.set(host.rack, this.inRack(host.rack) + 1);
   }
 
-  /** Why a host that could go waits for its turn; undefined: it may go. */
+  /** Why a host that could go has to wait; undefined: it may go. */
   whyWaits(standing: SurveyedHost): string | undefined {
     const wait = this.waitOf(standing);
     return typeof wait === 'string' ? wait : wait?.window;
   }
 
-  /** The same; of a window that nothing else keeps it from, apart. */
+  /** The same, but a window as the only reason is a separate value. */
   waitOf(standing: SurveyedHost): string | { readonly window: string } | undefined {
     const { host, wave, wanted } = standing;
     const { target, perRackMax, isProven, currentWave } = this.#survey;
@@ -226,7 +227,7 @@ export class Outage {
       return 'the first host goes alone, and is not healthy on the image yet';
     }
     if (this.#slots >= max) return `waits for a slot: ${this.#taken(max)}`;
-    // One that counts already, and may serve, has to wait for the others (`room.ts`).
+    // A host that already counts as out, and may serve, has to wait for the others (`room.ts`).
     const isOut = this.#out.has(host.uid);
     const there = this.inRack(host.rack) - (isOut ? 1 : 0);
     if (perRackMax !== undefined && there >= perRackMax && (!isOut || isServing(host))) {
@@ -249,7 +250,7 @@ export class Outage {
     return `${this.count} of ${max} out${this.#named()}${oldest}`;
   }
 
-  /** " (hosts/h1, hosts/h2)": who is out, in one rack or at all. */
+  /** " (hosts/h1, hosts/h2)": the hosts that are out, in one rack or in total. */
   #named(rack = ''): string {
     const known = this.#names.get(rack);
     if (known !== undefined) return known;
@@ -269,12 +270,12 @@ function inOrder(a: SurveyedHost, b: SurveyedHost): number {
   return rank(a) - rank(b) || a.wave - b.wave || compare(a.order, b.order);
 }
 
-/** What is broken goes first. */
+/** Broken hosts go first. */
 function rank({ host }: SurveyedHost): number {
   return isBroken(host) ? 0 : 1;
 }
 
-/** The next one to go: among equals from the rack of which the fewest are out. */
+/** The next one to go: among equals one from the rack with the fewest hosts out. */
 export function nextOf(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost | undefined {
   const ready = queue.filter((each) => outage.whyWaits(each) === undefined);
   const [first] = ready;
@@ -290,7 +291,7 @@ export function timeText(ms: number): string {
   return toJson(TimestampSchema, timestampFromMs(ms));
 }
 
-/** Whether all were led to the target, but for a few that something keeps, or that have failed. */
+/** Whether all hosts are on the target, except those with an own reason or a failure. */
 export function isSettled({ standings, target, held, isBack }: Survey): boolean {
   if (target === undefined || isBack || held?.reason === 'halted') return false;
   const ofPool = standings.filter((each) => !each.isPinned);

@@ -1,4 +1,4 @@
-/** By what is told whether something was tried with what there is now. Pure. */
+/** A key of the settings with which something was tried, to detect that they have changed. Pure. */
 import { createHash } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
@@ -24,7 +24,7 @@ function deployBytes({ pool }: wire.PoolRecord): Uint8Array {
   return toBinary(DeploySpecSchema, pool?.spec?.deploy ?? create(DeploySpecSchema));
 }
 
-/** What of a pool's spec a halt is judged by: another one lifts it. */
+/** The part of a pool's spec that a halt depends on: a change of it lifts the halt. */
 export function haltBasis(record: wire.PoolRecord): string {
   const { maxUnavailable, failureThreshold } = record.pool?.spec?.rollout ?? {};
   const amounts = create(RolloutPolicySchema, {
@@ -35,8 +35,8 @@ export function haltBasis(record: wire.PoolRecord): string {
 }
 
 /**
- * What a host's deployment was tried with: "WRITTEN.FETCHED", of which the first is what is written
- * and where, and how often people have asked for a retry; the second whence it comes.
+ * The settings of a host's deployment: "WRITTEN.FETCHED". WRITTEN is what is written and where, and
+ * the number of requested retries; FETCHED is where it is fetched from.
  */
 export function failureBasis(
   record: wire.PoolRecord,
@@ -50,7 +50,7 @@ export function failureBasis(
       ...(rootDisk === undefined ? {} : { rootDisk }),
       bootMacs: [...bootMacs],
     });
-    // A host of which nobody has asked one has the basis that it had before they were counted.
+    // Without a retry, a host has the same basis as before retries were counted.
     const asked = retries === 0n ? [] : [String(retries)];
     const written = fingerprint(deploy, toBinary(HostSpecSchema, place), ...asked);
     return `${written}.${fingerprint(wantedBy(record, name)?.image ?? '', sources)}`;
@@ -58,8 +58,8 @@ export function failureBasis(
 }
 
 /**
- * Whether a failure was of something else than is there now. Whence an image comes is nothing to
- * one that was lost with what stood there before.
+ * Whether a failure belongs to other settings than the present ones. For a failure that lost the
+ * earlier image, the image source does not matter.
  */
 export function isOfOther({ basis, counted }: wire.PoolFailure, now: string): boolean {
   if (basis === '') return false;

@@ -1,24 +1,24 @@
-/** What the pure rules of a pool read and change in one pass. */
+/** The data that the pure rules of a pool read and change in one pass. */
 import type { ImageRegistry, PoolStatus, Run, store as wire } from '@rackwright/messages';
 import type { SeenHost } from './seen.ts';
 
-/** What is known of a slot's run. */
+/** The known state of a slot's run. */
 export type SlotNews =
   | { readonly kind: 'run'; readonly run: Run }
   /** The host does not begin it. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** The host stays in service, and was not asked: it goes again when it may. */
+  /** The host stays in service, and got no request: it goes again when it may. */
   | { readonly kind: 'recalled' }
-  /** The run is no longer kept. */
+  /** The run is no longer stored. */
   | { readonly kind: 'lost'; readonly message: string };
 
-/** What is being worked on. */
+/** The data in progress. */
 export interface PoolDraft {
   readonly record: wire.PoolRecord;
   readonly status: PoolStatus;
   readonly hosts: ReadonlyMap<string, SeenHost>;
   readonly nowMs: number;
-  /** How the fleet's registries are asked. */
+  /** The fleet's settings for registries. */
   readonly registries: readonly ImageRegistry[];
   /** To be written before the record. */
   readonly deployments: wire.DeploymentRecord[];

@@ -1,19 +1,19 @@
 /**
- * Which hosts a pool holds. Pure.
+ * The hosts that a pool holds. Pure.
  *
  * Invariants:
- * 1. A pool acts on members alone, and a member is one before it is claimed: whoever crashes in
- *    between leaves a claim to be made, never one that nobody knows of.
- * 2. What somebody else claims is never taken, and a host that two pools want whole by neither
- *    (R29). One that has a size leaves it to one that has none.
- * 3. A member that has a slot leaves only once its run has ended.
+ * 1. A pool acts on members alone. A host becomes a member before it is claimed: a crash in between
+ *    leaves a claim to be made, never an unknown one.
+ * 2. A host with another owner's claim is never taken, and two pools that want all matching hosts
+ *    leave a contested one to neither (R29). A pool with a size leaves it to one without.
+ * 3. A member with a slot leaves only once its run has ended.
  */
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { HostState, type PoolSpec, RolloutSlotState, store as wire } from '@rackwright/messages';
 import { isSelected, type SeenHost } from './seen.ts';
 
-/** Members of one pool: with what may stand of each of them, they have to fit in one record. */
+/** The most members of one pool: their data has to fit in one record. */
 export const membersMax = 300;
 
 /** What one pool has to know of another. */
@@ -27,13 +27,13 @@ export interface Membership {
   readonly members: readonly wire.PoolMember[];
   /** Hosts that are selected and not held, with the reason. */
   readonly contested: ReadonlyMap<string, string>;
-  /** Hosts that are selected, that nobody holds, and that are in no state to be held yet. */
+  /** Selected hosts without an owner, whose state does not permit a claim yet. */
   readonly unready: readonly SeenHost[];
 }
 
 const states: ReadonlySet<HostState> = new Set([HostState.AVAILABLE, HostState.PROVISIONED]);
 
-/** Who is a member from now on. */
+/** The members from now on. */
 export function membersOf(
   record: wire.PoolRecord,
   hosts: readonly SeenHost[],
@@ -80,7 +80,7 @@ export function membersOf(
   return { members, contested, unready };
 }
 
-/** The same for every replica and after every crash; nobody can choose to be first. */
+/** The same on every replica and after every crash; no host can choose to be first. */
 export function orderKey(...parts: readonly (string | SeenHost)[]): string {
   const texts = parts.map((part) => (typeof part === 'string' ? part : part.uid));
   return createHash('sha256').update(texts.join('/')).digest('hex');
@@ -103,8 +103,8 @@ function mayHold({ claimedBy }: SeenHost, pool: string): boolean {
 }
 
 /**
- * A host on its way to be available cannot be written yet: until its goal has led it there, it is
- * anybody's. What a restored store shows as nobody's is left to whom it may have been given.
+ * A host on its way to available cannot be written yet: until it is available, any pool may take
+ * it. A host that is unowned only in a restored store is left to its possible owner.
  */
 function isFree({ claimedBy, state, isInRescue, waitsForLook }: SeenHost): boolean {
   return claimedBy === undefined && states.has(state) && !isInRescue && !waitsForLook;
@@ -119,7 +119,7 @@ function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): str
   return rival === undefined ? undefined : `selected by ${rival.name}, too`;
 }
 
-/** Who is in stays in; then what needs the least work. */
+/** Members stay; after them come the hosts that need the least work. */
 function rankOf(
   host: SeenHost,
   before: ReadonlyMap<string, unknown>,

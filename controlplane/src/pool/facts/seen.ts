@@ -1,10 +1,10 @@
 /**
- * A host as a pool looks at it: only what the rollout is decided by. Pure.
+ * A host from a pool's view: only the data that the rollout depends on. Pure.
  *
- * Invariant: *healthy* and *in service* are two things. Healthy is who nothing is wrong with: that
- * proves an image. In service is who may be used by somebody, whatever is wrong with it: that is
- * what gate and windows protect. A fault takes a host out of service only where it says so itself;
- * so does a run, from its power off until the power is as it was.
+ * Invariant: *healthy* and *in service* are different. A host is healthy when it has no problem:
+ * that proves an image. It is in service when its user may be using it, despite any problem: gate
+ * and windows protect that. A fault takes a host out of service only where it says so itself. A run
+ * does so from its power off until the power is restored.
  */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -42,8 +42,8 @@ import { idOf } from '../../records/index.ts';
 import { digestOf } from '../policy/image-name.ts';
 
 /**
- * What users have of a provisioned host. `unseen`: it may serve, and may be gone with its BMC, or
- * stand in the runner; so it is asked for like one that serves, and counts like one that is out.
+ * The use of a provisioned host. `unseen`: it may serve; or it may be down like its BMC, or in the
+ * runner. So it needs the gate like a serving host, and counts like one that is out.
  */
 export type Service = 'in' | 'unseen' | 'out';
 
@@ -54,42 +54,47 @@ export interface SeenHost {
   readonly rack: RackName;
   readonly labels: Readonly<Record<string, string>>;
   readonly state: HostState;
-  /** What its disk holds whole; empty: nothing that is known. */
+  /** The complete image on its disk; empty: none is known. */
   readonly image: string;
-  /** Of that image; empty: it is not known by digest. */
+  /** The digest of that image; empty: unknown. */
   readonly digest: string;
-  /** "user:NAME" or "pools/POOL"; undefined: nobody. */
+  /** "user:NAME" or "pools/POOL"; undefined: unclaimed. */
   readonly claimedBy: string | undefined;
-  /** Why it is not in good service; undefined: it is. Of a provisioned host only. */
+  /** Why it is not in good service; undefined: it is. Only for a provisioned host. */
   readonly illness: string | undefined;
-  /** Of a provisioned host only. */
+  /** Only for a provisioned host. */
   readonly service: Service;
-  /** A run of it has failed, and its power is not as it was before yet. */
+  /** A run of it has failed, and its power is not restored yet. */
   readonly isComingBack: boolean;
-  /** What keeps it from being written now, whoever asks; undefined: nothing. */
+  /** Why it cannot be written now, for any caller; undefined: it can. */
   readonly keptBy: string | undefined;
   /** Why nothing is begun in its rack now; undefined: it may be. */
   readonly brake: string | undefined;
-  /** A person saves what is on its disks, until that person says that it is over. */
+  /** A person saves the data on its disks, until that person says that it is over. */
   readonly isInRescue: boolean;
-  /** A person has switched it off since its pool holds it, and it is off still. */
+  /** The person who has switched it off since its pool holds it, while it is still off. */
   readonly switchedOffBy: string | undefined;
   /** Undefined: it has none. */
   readonly spec: HostSpec | undefined;
   readonly runCount: bigint;
-  /** Counts retries that people asked for. */
+  /** The number of retries that people requested. */
   readonly retries: bigint;
   readonly run: Run | undefined;
-  /** Why its goal does not lead it to be available; undefined: it does. */
+  /** Why its goal does not lead it to available; undefined: it does. */
   readonly goalStopped: string | undefined;
   readonly isDeleting: boolean;
-  /** Whether somebody uses it is not known here: a person looks first (`restored.ts`, G3). */
+  /** Whether it is in use is unknown here: a person looks first (`restored.ts`, G3). */
   readonly waitsForLook: boolean;
-  /** A deployment is under way, and has not begun anything on the host: it is in, if it was. */
+  /**
+   * A deployment is in progress without any effect on the host yet: it is still in service, if it
+   * was.
+   */
   readonly isStillIn: boolean;
 }
 
-/** The host as pools see it; undefined when the record has none. `brake`: what stops its rack. */
+/**
+ * The host from a pool's view; undefined when the record has none. `brake`: what stops its rack.
+ */
 export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefined {
   const { host, runCount, operation } = record;
   if (host?.status === undefined) return undefined;
@@ -139,12 +144,12 @@ export function isHealthyOn(host: SeenHost, digest: string): boolean {
   return isHealthy && host.digest === digest;
 }
 
-/** Whether taking it out may be a loss. */
+/** Whether taking it out may interrupt a use. */
 export function isServing({ state, service }: SeenHost): boolean {
   return state === HostState.PROVISIONED && service !== 'out';
 }
 
-/** Whether it surely serves nobody, and a slot may heal it. */
+/** Whether it certainly serves no use, and a slot may heal it. */
 export function isBroken({ state, service }: SeenHost): boolean {
   return state === HostState.PROVISIONED && service === 'out';
 }
@@ -154,7 +159,7 @@ export function isMissed({ state, service }: SeenHost): boolean {
   return state === HostState.PROVISIONED && service !== 'in';
 }
 
-/** Whether a selector means the host; an empty one means none. */
+/** Whether a selector matches the host; an empty one matches none. */
 export function isSelected(
   selector: HostSelector | undefined,
   { name, rack, labels }: Pick<SeenHost, 'name' | 'rack' | 'labels'>,
@@ -174,7 +179,7 @@ export function runUnderWay({ run }: Pick<SeenHost, 'run'>): Run | undefined {
   return run !== undefined && run.phase !== RunPhase.ENDED ? run : undefined;
 }
 
-/** Why it runs nothing for anybody, whatever its power is; undefined: it may. */
+/** Why it runs nothing for a user, whatever its power is; undefined: it may. */
 function awayBecause(record: wire.HostRecord, { status }: Host): string | undefined {
   const run = runUnderWay({ run: status?.run });
   const isOff = run?.steps.some(({ name: step, attempt }) => {
@@ -185,8 +190,8 @@ function awayBecause(record: wire.HostRecord, { status }: Host): string | undefi
 }
 
 /**
- * A person has said that all is saved, and nothing has been booted since that is known here: a
- * reboot in the runner, or by the BMC's own page, is no run. Undefined: it is no such host.
+ * A person has ended the rescue, and no later boot is known here: a reboot in the runner, or from
+ * the BMC's own page, is no run. Undefined: it is no such host.
  */
 function leftInRunner({ name, status }: Host): string | undefined {
   const last = status?.run;
@@ -209,21 +214,21 @@ function illnessOf(record: wire.HostRecord, host: Host): string | undefined {
 /** Its image is lost, or has not proved that it runs. */
 const imageLost = 'reimageFailed';
 
-/** All other faults, and those to come, say nothing of what runs on the host. */
+/** All other faults, also future ones, do not affect the image in use. */
 function serviceOf(record: wire.HostRecord, host: Host): Service {
   const { status } = host;
   if (status === undefined || status.poweredOn === false || status.inRescue) return 'out';
   if (awayBecause(record, host) !== undefined) return 'out';
   const faults = status.faults.filter(({ severity }) => severity !== FaultSeverity.WARNING);
   if (faults.some(({ type }) => type === imageLost)) return 'out';
-  // Nobody knows what it was left in.
+  // Its state after the run is unknown.
   if (powerBack(record) === 'failed' || leftInRunner(host) !== undefined) return 'unseen';
   return faults.some(({ type }) => type === bmcUnreachable) ? 'unseen' : 'in';
 }
 
 /**
- * What was asked for before the claim is nothing that was said to the pool. Who is available is off
- * in any case, and cannot be switched on.
+ * A power off before the claim does not concern the pool. An available host is off in any case, and
+ * cannot be switched on.
  */
 function switchedOffBy({ state, run, claim, poweredOn }: HostStatus): string | undefined {
   if (state !== HostState.PROVISIONED) return undefined;
@@ -237,10 +242,10 @@ function switchedOffBy({ state, run, claim, poweredOn }: HostStatus): string | u
   return last?.name === engineSteps.off && !wasFoundOff(run) ? run.requestedBy : undefined;
 }
 
-/** Work in the runner ends by switching on a host that was on, and leaves off who was off. */
+/** Work in the runner ends with a power on for a host that was on, and leaves others off. */
 function wasFoundOff({ kind, steps }: Run): boolean {
   if (kind !== RunKind.SERVICE && kind !== RunKind.WORKFLOW) return false;
-  // Those of a template have a title.
+  // Steps of a template have a title.
   const own = steps.filter(({ title }) => title === '').map(({ name }) => name);
   return own.includes(engineSteps.off) && !own.includes(engineSteps.on);
 }
@@ -250,7 +255,7 @@ export function isInHands({ isInRescue, switchedOffBy: by }: SeenHost): boolean 
   return isInRescue || by !== undefined;
 }
 
-/** A run of a pool switches the host and takes it over: a hold of either keeps it. */
+/** A pool's run switches the host and takes it over: a hold of either scope prevents it. */
 const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
   [HoldScope.WORK, 'work'],
   [HoldScope.POWER, 'power'],
@@ -262,7 +267,7 @@ function comesFirst(record: wire.HostRecord): string | undefined {
   return powerBack(record) === 'owed' ? switchedBack : undefined;
 }
 
-/** Nobody but a person writes over what a person saves. */
+/** Only a person may permit that data in rescue is overwritten. */
 export function rescueText(host: HostName): string {
   return `it is in rescue; when all is saved: rackwright host retry ${idOf(host)}`;
 }

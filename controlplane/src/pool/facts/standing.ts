@@ -1,4 +1,4 @@
-/** What is known of a pool and its hosts at one moment: the types of `survey.ts`. */
+/** The known state of a pool and its hosts at one moment: the types of `survey.ts`. */
 import type { RolloutSlot, RolloutTarget } from '@rackwright/messages';
 import type { Opening } from '../policy/windows.ts';
 import type { SeenHost } from './seen.ts';
@@ -9,12 +9,12 @@ export type Stand =
   | 'current'
   /** Holds a slot. */
   | 'out'
-  /** Could go, and waits for its turn. */
+  /** Could go, and waits in the queue. */
   | 'waiting'
-  /** Something of its own keeps it. */
+  /** A reason of its own keeps it. */
   | 'kept'
   | 'failed'
-  /** Its claim is not the pool's yet. */
+  /** The pool has not claimed it yet. */
   | 'unclaimed';
 
 export interface SurveyedHost {
@@ -22,11 +22,11 @@ export interface SurveyedHost {
   readonly host: SeenHost;
   readonly stand: Stand;
   readonly wanted: Wanted | undefined;
-  /** To an image of its own: it is no part of the rollout. */
+  /** Pinned to an image of its own: it is no part of the rollout. */
   readonly isPinned: boolean;
   readonly slot: RolloutSlot | undefined;
   readonly wave: number;
-  /** What keeps it, or why it failed; empty when its turn does. */
+  /** What keeps it, or why it failed; empty while it only waits in the queue. */
   readonly why: string;
   readonly untilMs: number | undefined;
   readonly order: string;
@@ -40,20 +40,20 @@ export interface Survey {
   readonly perRackMax: number | undefined;
   readonly failedCount: number;
   readonly threshold: number;
-  /** What stops all that are not pinned. */
+  /** What stops all hosts that are not pinned. */
   readonly held: Held | undefined;
-  /** What stops those that are, too. */
+  /** What also stops the pinned ones. */
   readonly heldByHand: Held | undefined;
   readonly opening: Opening;
-  /** What is likely not meant so. */
+  /** What is probably a mistake. */
   readonly warnings: readonly string[];
   /** Hosts of later waves wait. */
   readonly currentWave: number;
-  /** For whom: "hosts/h1", with " of wave canary" where there are waves; empty: for nobody. */
+  /** The awaited host: "hosts/h1", with " of wave canary" where there are waves; empty: none. */
   readonly waveWaitsFor: string;
-  /** A host of the pool runs the target in good health, and has done so long enough. */
+  /** A host of the pool has run the target in good health for long enough. */
   readonly isProven: boolean;
-  /** The pool goes back from what failed: who is not ready is not waited for. */
+  /** The pool goes back from a failed image: it does not wait for hosts that are not ready. */
   readonly isBack: boolean;
 }
 

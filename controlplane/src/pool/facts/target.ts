@@ -1,13 +1,13 @@
 /**
- * Which image a pool leads its hosts to. Pure.
+ * The image to which a pool leads its hosts. Pure.
  *
  * Invariants:
- * 1. A target is a reference as the spec names it and the digest that this very reference was
- *    resolved to, or one before it of the same images for each platform: never a new name with an
- *    old digest that it was not resolved to (T4).
- * 2. What cannot be resolved changes nothing: the target stays, and the rollout goes on (T2, T6).
- * 3. An answer that was asked for under another target than there is now never replaces this one:
- *    which of the two is newer, nobody can tell.
+ * 1. A target consists of a reference, as in the spec, and a digest. The digest is the one that
+ *    this reference resolved to, or an earlier one with the same images for each platform. It is
+ *    never a new name with an old digest to which it did not resolve (T4).
+ * 2. A failed resolution changes nothing: the target stays, and the rollout goes on (T2, T6).
+ * 3. An answer that was requested under another target never replaces the present one: which of the
+ *    two is newer is unknown.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -25,16 +25,16 @@ import { areSamePlatforms, type PlatformDigests } from '../../images/index.ts';
 import { digestOf, imageByDigest } from '../policy/image-name.ts';
 import { isHealthyOn, type SeenHost } from './seen.ts';
 
-/** What became of looking a reference up. */
+/** The result of resolving a reference. */
 export type Resolved =
   | {
       readonly kind: 'digest';
       readonly reference: string;
       readonly digest: string;
       readonly version: string;
-      /** The digest that the target had when it was asked; empty: there was none. */
+      /** The target's digest at the time of the request; empty: there was none. */
       readonly known: string;
-      /** What it is for each platform; missing: nobody has looked. */
+      /** The digests for each platform; missing: not read. */
       readonly platforms?: PlatformDigests;
     }
   | {
@@ -52,20 +52,20 @@ export interface Wanted {
 
 const messageCharsMax = 500;
 
-/** Whether the target has become another one since it was asked (3). */
+/** Whether the target has changed since the request (3). */
 export function isOutdated(resolved: Resolved, record: wire.PoolRecord): boolean {
   if (resolved.kind === 'failed') return false;
   const now = knownDigest(record, resolved.reference);
   return now !== resolved.known && now !== resolved.digest;
 }
 
-/** What this very reference is known to name; empty: it is not. */
+/** The known digest of this particular reference; empty: unknown. */
 export function knownDigest({ pool }: wire.PoolRecord, reference: string): string {
   const target = pool?.status?.target;
   return target?.reference === reference ? target.digest : '';
 }
 
-/** Takes in what became of the lookup; `draft` is changed. */
+/** Folds in the result of a resolution; changes `draft`. */
 export function foldResolved(
   draft: wire.PoolRecord,
   status: PoolStatus,
@@ -89,7 +89,7 @@ export function foldResolved(
   delete draft.resolveFailure;
   const before = status.target;
   if (before !== undefined && isSameImage(before, resolved)) {
-    // Under another name, too: what runs there stays, and so does what is known of it.
+    // Also under another name: the running image stays, and so does its known data.
     status.target = create(RolloutTargetSchema, { ...before, reference });
     return;
   }
@@ -108,8 +108,8 @@ export function foldResolved(
 }
 
 /**
- * Whether the name leads to another index of the same images, in the repository of the one before:
- * no host would get anything else by it.
+ * Whether the name resolves to another index of the same images, in the same repository: no host
+ * would get anything else.
  */
 function isSameImage(
   { image, digest, platformDigests }: RolloutTarget,
@@ -120,8 +120,8 @@ function isSameImage(
 }
 
 /**
- * What the pool could go back to: an image that it was led to as a whole, and that runs in good
- * health here. One that only some had got stays behind the one before it.
+ * The image for a possible rollback: the whole pool was led to it, and it runs here in good health.
+ * An image that only some hosts got does not replace the one before it.
  */
 function rememberPrevious(
   draft: wire.PoolRecord,
@@ -134,14 +134,14 @@ function rememberPrevious(
   draft.previousTarget = clone(RolloutTargetSchema, before);
 }
 
-/** The target that is in force; undefined while the image that the spec names is not resolved. */
+/** The present target; undefined while the image of the spec is not resolved. */
 export function targetOf({ pool, previousTarget }: wire.PoolRecord): RolloutTarget | undefined {
   const target = pool?.status?.target;
   if (target === undefined || target.reference !== pool?.spec?.image) return undefined;
   return pool.status?.rolledBackFrom === target.digest ? previousTarget : target;
 }
 
-/** What a host shall run; undefined: it is not known. */
+/** The image that a host must run; undefined: unknown. */
 export function wantedBy(record: wire.PoolRecord, host: HostName): Wanted | undefined {
   const pin = record.pool?.spec?.pins[host];
   if (pin !== undefined) return { image: pin, digest: digestOf(pin) };
@@ -149,7 +149,7 @@ export function wantedBy(record: wire.PoolRecord, host: HostName): Wanted | unde
   return target === undefined ? undefined : { image: target.image, digest: target.digest };
 }
 
-/** Whether the host keeps to an image of its own. */
+/** Whether the host is pinned to an image of its own. */
 export function isPinned({ pool }: wire.PoolRecord, host: HostName): boolean {
   return pool?.spec?.pins[host] !== undefined;
 }

@@ -1,4 +1,4 @@
-/** Runs that wrote an image, as the ledger and the failures of a pool keep them. Pure. */
+/** Runs that wrote an image, in the form for a pool's ledger and failures. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutSlot, store as wire } from '@rackwright/messages';
@@ -10,7 +10,7 @@ export type DeploymentFacts = Pick<
   'host' | 'hostUid' | 'image' | 'run' | 'version' | 'reference'
 >;
 
-/** The entry of the ledger, as of when the host was first seen healthy on the image. */
+/** The entry of the ledger, with the time at which the host was first seen healthy on the image. */
 export function deploymentOf(
   { pool }: wire.PoolRecord,
   { host, hostUid, image, run, version, reference }: DeploymentFacts,

@@ -1,8 +1,8 @@
 /**
- * The deploy history: a query over the ledger, and nothing that anybody acts on. Pure.
+ * The deploy history: a query over the ledger that no decision depends on. Pure.
  *
- * Invariant: an entry of the ledger that is there twice, comes out of order, or has been taken in
- * by one that stands for many (`ledger-folding.ts`), changes nothing.
+ * Invariant: an entry of the ledger that exists twice, comes out of order, or was merged into one
+ * for many (`ledger-folding.ts`) changes nothing.
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
@@ -14,23 +14,23 @@ import {
 import { compare } from '../facts/members.ts';
 import type { SeenHost } from '../facts/seen.ts';
 
-/** Order of the history, newest first; `a` and `b` are of different digests. */
+/** Order of the history, newest first; `a` and `b` have different digests. */
 export function compareEntries(a: DeployHistoryEntry, b: DeployHistoryEntry): number {
   return timeOf(b) - timeOf(a) || compare(a.digest, b.digest);
 }
 
-/** Entries that a pool shows of its history when nothing is said. */
+/** Entries that a pool shows of its history by default. */
 export const historyLimitDefault = 3;
 
-/** What of the history is asked for. */
+/** The requested part of the history. */
 export interface HistoryView {
-  /** Entries that are shown; more, when hosts run them now or one is the target. */
+  /** The number of shown entries; more, when hosts run them now or one is the target. */
   readonly limit: number;
   /** Digest of the target; empty: there is none. */
   readonly target: string;
 }
 
-/** Grouped by digest, newest first. `members` are the hosts that the pool holds now. */
+/** Grouped by digest, newest first. `members` are the present hosts of the pool. */
 export function historyOf(
   ledger: readonly wire.DeploymentRecord[],
   members: readonly Pick<SeenHost, 'digest'>[],
@@ -60,7 +60,7 @@ function entryOf(
   });
 }
 
-/** Different ones, of entries that stand for many as well. */
+/** The number of different hosts, also from entries for many. */
 function hostsOf(group: readonly wire.DeploymentRecord[]): number {
   const uids = new Set(group.flatMap(({ foldedHostUids }) => foldedHostUids));
   for (const { hostUid } of group) if (hostUid !== '') uids.add(hostUid);

@@ -1,13 +1,12 @@
 /**
- * Keeps a pool's ledger small: what many old entries say of a digest together is one entry, from
- * which the history comes out as it did from them. Pure.
+ * Keeps a pool's ledger small: many old entries of one digest are merged into one entry, which
+ * gives the same history. Pure.
  *
- *  L1 An entry goes only once the entry for many that has taken it in is durable. What stands in
- *     both counts once, so that a crash between, another replica or an entry that is written once
- *     more change no count.
- *  L2 A host that is gone is kept as a number, once no entry of it is left: it never comes back.
- *  L3 Nothing is left of a digest that nobody was brought to for so long, whose hosts are all gone,
- *     and that nobody wants or runs.
+ *  L1 An entry is removed only once the merged entry is durable. A deployment in both counts once.
+ *     So a crash in between, another replica or a repeated write changes no count.
+ *  L2 A removed host is kept only as a number, once no entry of it is left: it never returns.
+ *  L3 A digest is dropped entirely when it has not been deployed for the retention time, all its
+ *     hosts are removed, and no pool or host uses it.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
@@ -15,9 +14,9 @@ import { store as wire } from '@rackwright/messages';
 import { type Revision, storeKey } from '@rackwright/store';
 import { compare } from '../facts/members.ts';
 
-/** Entries of a pool that stay as they were written; more are taken in, however young. */
+/** Entries of a pool that stay as they were written; further ones are merged at any age. */
 export const wholeEntriesMax = 1_000;
-/** Uids in an entry for many: a record is bounded. With more, the rest stays as it is. */
+/** The most uids in a merged entry: a record is bounded. Further entries stay unmerged. */
 const uidsMax = 4_000;
 
 export interface LedgerEntry {
@@ -26,19 +25,19 @@ export interface LedgerEntry {
   readonly record: wire.DeploymentRecord;
 }
 
-/** What decides how long entries stay. */
+/** The inputs that decide how long entries stay. */
 export interface LedgerFacts {
-  /** What ended before may be taken in. */
+  /** Entries that ended before this may be merged. */
   readonly beforeMs: number;
-  /** Uids of all hosts that there are, read after the ledger. */
+  /** Uids of all existing hosts, read after the ledger. */
   readonly hostUids: ReadonlySet<string>;
   /** Digests that pools want or hosts run. */
   readonly digestsInUse: ReadonlySet<string>;
-  /** Entries that may go at once. */
+  /** The most entries that are removed at once. */
   readonly removalsMax: number;
 }
 
-/** First what is to be written, if anything is; then what goes (L1). */
+/** First the write, if any; then the removals (L1). */
 export interface LedgerFold {
   readonly write?: {
     readonly key: string;
@@ -48,12 +47,12 @@ export interface LedgerFold {
   readonly removals: readonly Pick<LedgerEntry, 'key' | 'revision'>[];
 }
 
-/** Whether it stands for many. */
+/** Whether it is a merged entry. */
 function isOfMany({ record }: LedgerEntry): boolean {
   return record.hostUid === '';
 }
 
-/** What is to be done with the ledger of one pool. */
+/** The changes for the ledger of one pool. */
 export function foldsOf(ledger: readonly LedgerEntry[], facts: LedgerFacts): LedgerFold[] {
   const whole = ledger.filter((entry) => !isOfMany(entry)).toSorted(byTime);
   const young = Math.max(0, whole.length - wholeEntriesMax);
@@ -76,9 +75,9 @@ export function foldsOf(ledger: readonly LedgerEntry[], facts: LedgerFacts): Led
 
 interface OfDigest {
   readonly many: LedgerEntry | undefined;
-  /** Those that are taken in, oldest first. */
+  /** The entries to merge, oldest first. */
   readonly old: readonly LedgerEntry[];
-  /** All that stand for one deployment. */
+  /** All entries of one deployment. */
   readonly all: readonly LedgerEntry[];
 }
 

@@ -1,7 +1,7 @@
-/** How many hosts an amount of a rollout stands for. Pure. */
+/** The number of hosts for an amount in a rollout. Pure. */
 import type { PoolAmount } from '@rackwright/messages';
 
-/** Percent of failed hosts that stop a rollout when nothing is said, and the least number. */
+/** Default percentage of failed hosts that stops a rollout, and the least number. */
 const thresholdPercentDefault = 5;
 const thresholdMin = 2;
 

@@ -1,12 +1,12 @@
-/** Images as pools name them and as hosts are told. Pure. */
+/** Images in the forms for pools and for hosts. Pure. */
 import { atDigest, digestOfImage, imageNameProblem } from '../../images/index.ts';
 
-/** What is wrong with an image that a pool names; undefined when it is fine. */
+/** What is wrong with the image of a pool; undefined when it is valid. */
 export function imageProblem(text: string): string | undefined {
   return imageNameProblem(text);
 }
 
-/** What is wrong with an image that a host is pinned to. */
+/** What is wrong with the image that a host is pinned to. */
 export function pinProblem(text: string): string | undefined {
   const problem = imageProblem(text);
   if (problem !== undefined) return problem;
@@ -18,7 +18,7 @@ export function digestOf(image: string): string {
   return digestOfImage(image);
 }
 
-/** The image by digest alone, as hosts are told; undefined when the text is no reference. */
+/** The image by digest alone, in the form for hosts; undefined when the text is no reference. */
 export function imageByDigest(text: string, digest: string): string | undefined {
   return atDigest(text, digest);
 }

@@ -7,7 +7,7 @@ export function poolKey(poolId: string): string {
   return storeKey('pools', poolId);
 }
 
-/** Under which all entries of a pool's ledger stand. */
+/** The key prefix of all entries of a pool's ledger. */
 export function ledgerPrefix(poolUid: string): string {
   return storeKey('deployments', poolUid);
 }

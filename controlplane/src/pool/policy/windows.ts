@@ -1,7 +1,7 @@
 /**
- * When a rollout may take hosts out: windows that open at times given as for cron, in a zone. Pure.
+ * When a rollout may take hosts out: windows with cron start times in a time zone. Pure.
  *
- * Must not: keep anything from ending; a window is about beginning only.
+ * Must not: end any work; a window limits only the begin.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { RolloutWindow } from '@rackwright/messages';
@@ -10,7 +10,7 @@ import { dateOf, isZone, momentsOf, wallOf } from './zone.ts';
 const dayMs = 86_400_000;
 const durationMaxMs = 7 * dayMs;
 const durationMinMs = 60_000;
-/** How far ahead an opening is looked for: 29 February comes at least every eight years. */
+/** How far ahead an opening is searched: 29 February comes at least every eight years. */
 const aheadMaxDays = 3_000;
 const cronCharsMax = 200;
 const zoneCharsShown = 80;
@@ -21,7 +21,7 @@ interface Cron {
   readonly days: readonly number[];
   readonly months: readonly number[];
   readonly weekdays: readonly number[];
-  /** A day fits when day or day of the week fits; else both have to. */
+  /** A day matches when day or day of the week matches; otherwise both have to match. */
   readonly isEither: boolean;
 }
 
@@ -34,7 +34,7 @@ const ranges = [
   { name: 'day of the week', from: 0, to: 7 },
 ] as const;
 
-/** What is wrong with a window, by field; empty when it is fine. */
+/** What is wrong with a window, by field; empty when it is valid. */
 export function windowProblems({ cron, duration, timeZone }: RolloutWindow) {
   const problems: { readonly field: string; readonly description: string }[] = [];
   const read = readCron(cron);
@@ -56,11 +56,11 @@ export function windowProblems({ cron, duration, timeZone }: RolloutWindow) {
 
 export interface Opening {
   readonly isOpen: boolean;
-  /** When it is looked at again: its end, or the next opening; undefined: nothing comes. */
+  /** When to look again: its end, or the next opening; undefined: there is none. */
   readonly untilMs: number | undefined;
 }
 
-/** Whether one of the windows is open; without any it always is. */
+/** Whether one of the windows is open; without any window it always is. */
 export function opening(windows: readonly RolloutWindow[], nowMs: number): Opening {
   if (windows.length === 0) return { isOpen: true, untilMs: undefined };
   const ends = windows.flatMap((window) => endOf(window, nowMs) ?? []);
@@ -69,13 +69,13 @@ export function opening(windows: readonly RolloutWindow[], nowMs: number): Openi
   return { isOpen: false, untilMs: starts.length > 0 ? Math.min(...starts) : undefined };
 }
 
-/** When the window that is open now ends; undefined when it is not. */
+/** The end of the window that is open now; undefined when it is closed. */
 function endOf({ cron, duration, timeZone }: RolloutWindow, nowMs: number): number | undefined {
   const read = readCron(cron);
   if (typeof read === 'string' || duration === undefined) return undefined;
   const lastsMs = durationMs(duration);
   const today = Math.floor(wallOf(timeZone, nowMs) / dayMs);
-  // A day more on either side: a change of the clock moves a start by hours.
+  // One more day on either side: a daylight saving change moves a start by hours.
   const earliest = today - Math.ceil(lastsMs / dayMs) - 1;
   for (let day = today + 1; day >= earliest; day--) {
     if (!fitsDay(read, day)) continue;
@@ -118,7 +118,7 @@ function isNever({ days, months, isEither }: Cron): boolean {
   return !months.some((month) => days.some((day) => day <= longest(month)));
 }
 
-/** The text read, or what is wrong with it. */
+/** The parsed text, or what is wrong with it. */
 function readCron(text: string): Cron | string {
   const fields = text.trim().split(/\s+/);
   if (text.length > cronCharsMax || fields.length !== ranges.length) {

@@ -1,17 +1,17 @@
 /**
  * Wall time in a zone of the IANA database, and back. Pure: the zone's rules are Node's own.
  *
- * A wall time that a change of the clock leaves out stands for the moment as much after the change
- * as it lies after the time at which the clock was changed; one that comes twice for the first.
+ * A wall time that a clock change skips stands for the moment that lies equally long after the
+ * change. A wall time that occurs twice stands for the first occurrence.
  */
 
 const dayMs = 86_400_000;
 
-/** A wall time as if it were UTC, milliseconds: only for reckoning with days and hours. */
+/** A wall time as if it were UTC, milliseconds: only for computing with days and hours. */
 export type WallMs = number;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
-/** Zones of which a format is kept; there are some hundreds in the world. */
+/** The most zones with a cached format; there are a few hundred. */
 const formatsMax = 1_000;
 
 /** Whether the zone is known; "" is UTC. */
@@ -24,7 +24,7 @@ export function isZone(zone: string): boolean {
   }
 }
 
-/** What a clock on the wall shows in the zone. */
+/** The wall time in the zone. */
 export function wallOf(zone: string, ms: number): WallMs {
   const parts = new Map<string, number>();
   for (const { type, value } of formatOf(zone).formatToParts(ms)) parts.set(type, Number(value));
@@ -34,11 +34,11 @@ export function wallOf(zone: string, ms: number): WallMs {
   return day * dayMs + seconds * 1_000 + (((ms % 1_000) + 1_000) % 1_000);
 }
 
-/** Gives the moments of the wall times of a day (counted from 1970-01-01) in the zone. */
+/** Returns the moments of the wall times of a day (counted from 1970-01-01) in the zone. */
 export function momentsOf(zone: string, day: number): (wall: WallMs) => number {
   const offset = offsetsAround(zone, day);
   return (wall) => {
-    // No zone changes twice within two days, or lies further than a day from UTC.
+    // No zone changes twice within two days, or differs more than a day from UTC.
     const before = wall - offset(wall - dayMs);
     const after = wall - offset(wall + dayMs);
     const fitting = [before, after].filter((ms) => ms + offset(ms) === wall);
@@ -49,13 +49,13 @@ export function momentsOf(zone: string, day: number): (wall: WallMs) => number {
 type OffsetAt = (ms: number) => number;
 
 const offsets = new Map<string, OffsetAt>();
-/** Days of zones of which the offsets are kept. */
+/** The most days with cached offsets. */
 const offsetsMax = 2_000;
 
 /**
- * How far the zone is from UTC, from a day before to a day after that day. Asking for a moment's
- * wall time is slow, and a window may open at each minute: so only for whole days, and where two of
- * them differ for the moment of the change.
+ * The zone's offset from UTC, from a day before to a day after that day. To compute a moment's wall
+ * time is slow, and a window may open at each minute. So it is computed only for whole days, and,
+ * where two of them differ, for the moment of the change.
  */
 function offsetsAround(zone: string, day: number): OffsetAt {
   const key = `${zone}/${day}`;
@@ -86,7 +86,7 @@ function offsetsAround(zone: string, day: number): OffsetAt {
 
 /** Days from 1970-01-01 to a day of the Gregorian calendar. */
 export function daysSinceEpoch(year: number, month: number, day: number): number {
-  // Years begin in March, so that the day that is sometimes there comes last.
+  // Years begin in March, so that the leap day comes last.
   const y = month <= 2 ? year - 1 : year;
   const era = Math.floor(y / 400);
   const ofEra = y - era * 400;
@@ -95,7 +95,7 @@ export function daysSinceEpoch(year: number, month: number, day: number): number
   return era * 146_097 + days - 719_468;
 }
 
-/** The day of the calendar so many days after 1970-01-01, with its day of the week (0: Sunday). */
+/** The calendar day this many days after 1970-01-01, with its day of the week (0: Sunday). */
 export function dateOf(days: number) {
   const shifted = days + 719_468;
   const era = Math.floor(shifted / 146_097);

@@ -1,10 +1,10 @@
 /**
- * What a pool asks of hosts beside the runs of its slots: claims of those that it holds, giving
- * back those that it does not hold any more, and the end of a reimage that is called off. Who is
- * left dirty is cleaned by its own goal.
+ * A pool's requests to hosts apart from the runs of its slots: claims of its members, releases of
+ * other hosts, and the end of a reimage that is called off. A host that is left dirty is cleaned by
+ * its own goal.
  *
- * Invariant: asked is only for what the pool's durable record says, of the very host that was
- * looked at: one that has changed since is looked at again.
+ * Invariant: each request follows from the pool's durable record, and goes to the host in the state
+ * that was read: a host that has changed since is read again.
  */
 import type { store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
@@ -20,7 +20,7 @@ export interface AskingDependencies {
   readonly log: Pick<Log, 'debug'>;
 }
 
-/** Asks each host for what it owes; answers how many of them changed by that. */
+/** Sends each host its pending requests; returns how many hosts changed. */
 export async function askForHosts(
   { hosts, log }: AskingDependencies,
   record: wire.PoolRecord,
@@ -41,7 +41,7 @@ export async function askForHosts(
     const hostId = idOf(host.name);
     const outcome = await hosts.request(hostId, request, by, world.kept.get(host.uid)?.revision);
     const isChanged = outcome.kind === 'accepted' || outcome.kind === 'removed';
-    // One that has changed in between wakes the pool by that.
+    // A host that has changed in between wakes the pool.
     if (isChanged) changed += 1;
     else if (outcome.kind === 'refused' && outcome.code !== 'aborted') {
       log.debug({ pool, host: host.name, action: request.kind }, outcome.message);
@@ -50,7 +50,7 @@ export async function askForHosts(
   return changed;
 }
 
-/** What the pool wants of a host now; undefined: nothing. Pure. */
+/** The pool's present request to a host; undefined: none. Pure. */
 export function wantedOf(
   { pool, deletion }: wire.PoolRecord,
   host: SeenHost,
@@ -59,7 +59,7 @@ export function wantedOf(
   const isClaimed = host.claimedBy !== undefined && host.claimedBy === pool?.name;
   if (!isMember) return isClaimed ? { kind: 'unclaim', reason: 'it left the pool' } : undefined;
   if (host.claimedBy !== undefined) return undefined;
-  // Who stays for its run alone may be given up by a person, and that lasts.
+  // A person may release a host that stays only for its run, and the release lasts.
   const isIn = deletion === undefined && isSelected(pool?.spec?.hosts, host);
   return isIn ? { kind: 'claim', reason: 'a host of the pool' } : undefined;
 }

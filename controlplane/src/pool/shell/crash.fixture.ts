@@ -1,6 +1,7 @@
 /**
- * A pool over real replicas: real host machines, real stores on one disk, pools that die at any
- * call of the store. Only the racks are missing: what a run writes is put into the host's record.
+ * A pool over real replicas: real host state machines, real stores on one disk, and pools that die
+ * at any call of the store. Only the racks are missing: the test writes the results of runs into
+ * the hosts' records.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -31,11 +32,11 @@ export interface Trouble {
   readonly wrapStore?: (store: StateStore) => StateStore;
 }
 
-/** What is wrong with how it went; empty: nothing is. */
+/** The problems of the execution; empty: there are none. */
 export class PoolSite {
   readonly rig = new Rig();
   readonly problems = new Set<string>();
-  /** Runs that wrote an image and have ended well, as "host run digest". */
+  /** Successful runs that wrote an image, as "host run digest". */
   readonly successes: string[] = [];
   readonly #trouble: Trouble;
   readonly #random: ReturnType<typeof seededRandom>;
@@ -60,7 +61,7 @@ export class PoolSite {
     this.rig.put(poolKey('p'), wire.PoolRecordSchema, record);
   }
 
-  /** Rolls an image out to all hosts, whatever happens on the way. */
+  /** Rolls an image out to all hosts, despite any crashes. */
   async rollOut(letter: string): Promise<void> {
     this.#tags.set(reference, digest(letter));
     for (let round = 0; round < roundsMax && !this.#isOn(letter); round++) {
@@ -68,14 +69,14 @@ export class PoolSite {
       await this.rig.advance(1_000 + this.#random.below(60_000));
       this.#judge();
       this.#endRuns();
-      // A tag is looked at again from time to time.
+      // A tag is resolved again at intervals.
       if (round % 10 === 0) await this.rig.advance(300_000);
       this.#judge();
     }
     if (!this.#isOn(letter)) this.problems.add(`not all hosts came to ${letter}`);
   }
 
-  /** The ledger as it stands: "host run digest" of each entry. */
+  /** The present ledger: "host run digest" of each entry. */
   ledger(): string[] {
     return this.rig.disk.lastChanges('deployments').flatMap(({ key }) => {
       const entry = this.rig.read(key, wire.DeploymentRecordSchema);
@@ -168,7 +169,7 @@ export class PoolSite {
     return isCurrent && (this.pool()?.pool?.status?.slots ?? []).length === 0;
   }
 
-  /** Some of the runs under way end, as their racks would say. */
+  /** Some of the runs in progress end, as their racks would report. */
   #endRuns(): void {
     for (const record of this.#hosts()) {
       const { host } = record;
@@ -187,7 +188,10 @@ export class PoolSite {
     }
   }
 
-  /** Every revision since the last look: whoever is out has a slot, and no more are than may. */
+  /**
+   * Checks every revision since the last check: each host that is out has a slot, and the number of
+   * slots is within the bound.
+   */
   #judge(): void {
     const latest = this.rig.disk.latest();
     const pools = this.rig.disk.after(this.#seen, 'pools', 10_000);

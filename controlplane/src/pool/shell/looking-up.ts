@@ -1,9 +1,10 @@
 /**
- * Keeps the digests behind the images of pools fresh: at once for a name that is new, then from
- * time to time. In memory alone: what it finds is the step's to take in.
+ * Keeps the digests of pools' images up to date: at once for a new name, then at intervals. Only in
+ * memory: the step stores the results.
  *
- * Invariant: each answer is handed over once, and only while the target is the one under which it
- * was asked: a replica that holds an old one never brings back what another one has replaced since.
+ * Invariant: each answer is delivered once, and only while the target is the one under which it was
+ * requested. So a replica with an old answer never brings back a target that another replica has
+ * replaced since.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { store as wire } from '@rackwright/messages';
@@ -12,25 +13,25 @@ import type { ResolveAnswer, ResolveImage } from '../../images/index.ts';
 import { isOutdated, knownDigest, type Resolved } from '../facts/target.ts';
 import { digestOf } from '../policy/image-name.ts';
 
-/** How often a tag is looked at when nothing is said. */
+/** How often a tag is resolved by default. */
 export const pollIntervalDefaultMs = 5 * 60_000;
-/** What failed is asked again after this, or when the next look is due. */
+/** After a failure it is tried again after this, or when the next look is due. */
 const retryDelayMs = 30_000;
 
 interface Lookup {
   readonly reference: string;
-  /** The newest answer, until it was handed over. */
+  /** The newest answer, until it was delivered. */
   answer: Resolved | undefined;
   timer: Cancel | undefined;
-  /** Undefined: it was not answered yet. */
+  /** Undefined: there was no answer yet. */
   answered: Answered | undefined;
-  /** By which the timer was set. */
+  /** The interval of the present timer. */
   intervalMs: number;
 }
 
 interface Answered {
   readonly atMs: number;
-  /** Of one that failed: how long the registry wants to be left alone; undefined: it did not. */
+  /** After a failure: the pause that the registry requested; undefined: none. */
   readonly retryAfterMs: number | undefined;
 }
 
@@ -56,14 +57,14 @@ export class LookingUp {
     for (const { timer } of this.#lookups.values()) timer?.();
   }
 
-  /** The answer that has come since it was taken last; begins looking when the name is new. */
+  /** The answer that has come since the last call; starts resolving when the name is new. */
   take(poolId: string, record: wire.PoolRecord): Resolved | undefined {
     const reference = record.pool?.spec?.image ?? '';
     const lookup = this.#lookups.get(poolId);
     const answer = lookup?.answer;
     const isOld = answer !== undefined && isOutdated(answer, record);
     if (lookup?.reference === reference && !isOld) {
-      // A tag that is to be looked at more often is so from now on, not after the long wait.
+      // A shorter interval takes effect at once, not after the present long wait.
       if (lookup.intervalMs !== intervalOf(record)) this.#arm(poolId, lookup, record);
       lookup.answer = undefined;
       return answer;
@@ -78,7 +79,7 @@ export class LookingUp {
     return undefined;
   }
 
-  /** It was not written: it is taken once more. */
+  /** The answer was not written: it is delivered again. */
   putBack(poolId: string, answer: Resolved | undefined): void {
     const lookup = this.#lookups.get(poolId);
     if (answer === undefined || lookup?.reference !== answer.reference) return;
@@ -112,11 +113,11 @@ export class LookingUp {
     this.#arm(poolId, lookup, record);
   }
 
-  /** Asks again when that is due, reckoned from the last answer. */
+  /** Sets the timer for the next request, counted from the last answer. */
   #arm(poolId: string, lookup: Lookup, record: wire.PoolRecord): void {
     const { answered, reference } = lookup;
     lookup.intervalMs = intervalOf(record);
-    // What a digest names does not change.
+    // A digest always names the same content.
     if (answered === undefined || digestOf(reference) !== '') return;
     lookup.timer?.();
     const { intervalMs } = lookup;
@@ -127,12 +128,12 @@ export class LookingUp {
         ? intervalMs
         : Math.max(Math.min(retryDelayMs, intervalMs), retryAfterMs);
     const leftMs = atMs + delayMs - clock.nowMs();
-    // A clock that was set back makes no wait longer.
+    // After a clock was set back, no wait becomes longer.
     const waitMs = Math.max(0, Math.min(delayMs, leftMs));
     lookup.timer = clock.after(waitMs, () => this.#again(poolId, lookup));
   }
 
-  /** With the pool as it then is, which whoever is told reads. */
+  /** With the present pool, which the callback reads. */
   #again(poolId: string, lookup: Lookup): void {
     if (this.#lookups.get(poolId) !== lookup) return;
     this.#lookups.delete(poolId);
@@ -140,7 +141,7 @@ export class LookingUp {
   }
 }
 
-/** Whether it is known what the target is for each platform: only then is its digest enough. */
+/** Whether the target's digests for each platform are known: only then is its own digest enough. */
 function isLookedInto({ pool }: wire.PoolRecord): boolean {
   return Object.keys(pool?.status?.target?.platformDigests ?? {}).length > 0;
 }

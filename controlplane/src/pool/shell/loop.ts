@@ -3,11 +3,11 @@
  * hosts. Level-triggered, woken by changes of pools and hosts, answers of registries, and time.
  *
  * Invariants:
- * 1. Entries of the ledger are durable before the record that gives their slots back; what is asked
- *    of hosts is asked only for what stands in the record.
- * 2. A lost compare-and-set repeats the whole decision on what stands there now.
- * 3. Nothing is kept here that the store, or a registry, cannot tell anew.
- * 4. No host stays claimed by a pool that is gone (`orphans.ts`).
+ * 1. Entries of the ledger are durable before the record that releases their slots; requests to
+ *    hosts follow only from the durable record.
+ * 2. A lost compare-and-set repeats the whole decision on the present record.
+ * 3. Nothing is kept here that the store, or a registry, cannot provide again.
+ * 4. No host stays claimed by a deleted pool (`orphans.ts`).
  */
 import { equals } from '@bufbuild/protobuf';
 import { PoolSpecSchema, store as wire } from '@rackwright/messages';
@@ -44,7 +44,7 @@ import { Questions } from './questions.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 import { type PoolSnapshot, readSnapshot } from './snapshot.ts';
 
-/** What pools ask about many hosts. */
+/** Queries of pools about many hosts. */
 export type PoolsView = Pick<
   FleetView,
   'candidates' | 'caughtUp' | 'countsBy' | 'idsBy' | 'onChange' | 'start'
@@ -52,15 +52,15 @@ export type PoolsView = Pick<
 
 export interface PoolsDependencies {
   readonly store: StateStore;
-  /** Of the same store. */
+  /** From the same store. */
   readonly following: Following;
-  /** Of the same store. */
+  /** From the same store. */
   readonly fleetView: PoolsView;
   readonly clock: Clock;
   readonly log: Log;
   readonly hosts: PoolHosts;
   readonly resolve: ResolveImage;
-  /** Puts questions to webhooks of gates; missing: nobody does. */
+  /** Sends questions to webhooks of gates; missing: they are not sent. */
   readonly callWebhook?: CallWebhook;
   /** This replica, as records name it. */
   readonly replicaId?: string;
@@ -74,11 +74,11 @@ export interface LookedPool {
 }
 
 const schema = wire.PoolRecordSchema;
-/** Rounds of one look: each changes the record or a host; members bound them. */
+/** The most rounds of one look: each changes the record or a host; the members bound them. */
 const passesMax = 5_000;
-/** Rounds in a row that change nothing, because a host changes while it is asked. */
+/** The most rounds in a row without a change, because a host changes before each request. */
 const staleMax = 16;
-/** Entries of the ledger that are known to be written; more are written once again. */
+/** Ledger entries that are known to be written; others are written again. */
 const rememberedMax = 100_000;
 
 export class Pools {
@@ -87,9 +87,9 @@ export class Pools {
   readonly #lookingUp: LookingUp;
   readonly #questions: Questions;
   readonly #known = new Map<string, wire.PoolRecord>();
-  /** By rack, for when its agent counts as away. */
+  /** By rack: the time from which its agent counts as away. */
   readonly #absences: Alarms;
-  /** By rack: why nothing is begun there; empty: it may be. */
+  /** By rack: why nothing is begun there; empty: work may begin. */
   readonly #stopped = new Map<string, string>();
   readonly #written = new Set<string>();
 
@@ -125,7 +125,7 @@ export class Pools {
         const before = this.#known.get(idOfKey(change.key));
         if (change.kind === 'put') this.#note(change);
         else this.#forget(idOfKey(change.key));
-        // What one pool selects may be free for another now.
+        // A host that one pool selected may now be free for another.
         if (selectsOthers(before, this.#known.get(idOfKey(change.key)))) this.#wakeAll();
       },
     };
@@ -157,12 +157,12 @@ export class Pools {
     return this.#known;
   }
 
-  /** Looks at the pool again soon. */
+  /** Reconciles the pool soon. */
   wake(poolId: string): void {
     this.#controller.wake(poolId, 'look');
   }
 
-  /** Does what is to be done now; resolves with the pool as it then is. */
+  /** Reconciles the pool now; resolves with the resulting pool. */
   look(poolId: string): Promise<LookedPool | undefined> {
     return this.#controller.take(poolId, () => this.#look(poolId));
   }
@@ -223,13 +223,13 @@ export class Pools {
       if (host === undefined) continue;
       const told = await newsOfSlot(this.#deps, record, slot, host, notNow.get(slot.number));
       if (told !== undefined) news.set(slot.number, told);
-      // Its host was to be asked, and had changed in between.
+      // Its host should have got a request, and had changed in between.
       else isStale ||= isBeginning(slot);
     }
     return { news, isStale };
   }
 
-  /** Invariant 1. False: another one was faster. */
+  /** Invariant 1. False: another writer was first. */
   async #write(key: string, kept: LookedPool, step: PoolStep): Promise<boolean> {
     for (const deployment of step.deployments) await this.#keepDeployment(deployment);
     if (equals(schema, kept.record, step.record)) return true;
@@ -238,7 +238,7 @@ export class Pools {
     return written.kind === 'ok';
   }
 
-  /** Create-only: one that is there is of the same run, and was first to say when. */
+  /** Create-only: an existing entry is of the same run, and its time counts. */
   async #keepDeployment(deployment: wire.DeploymentRecord): Promise<void> {
     const { poolUid, hostUid, run } = deployment;
     const key = deploymentKey(poolUid, hostUid, run);
@@ -260,7 +260,7 @@ export class Pools {
     if (target !== (before.pool?.status?.target?.image ?? '')) log.info({ pool, target }, 'target');
   }
 
-  /** A pool that is to go does so once it holds nothing any more. */
+  /** A pool in deletion is deleted once it holds nothing any more. */
   async #endDeleted(poolId: string, { record, revision }: LookedPool, { hosts }: PoolSnapshot) {
     const name = record.pool?.name;
     const holds = hosts.some(({ claimedBy }) => claimedBy === name);
@@ -298,7 +298,7 @@ export class Pools {
     }
   }
 
-  /** Most changes of a rack say only that its agent is there still: those wake nobody. */
+  /** Most changes of a rack only renew that its agent is connected: those wake no pool. */
   #rackChanged(entry: Entry): void {
     const { clock, store } = this.#deps;
     const rackId = idOfKey(entry.key);
@@ -313,7 +313,7 @@ export class Pools {
     this.#absences.set(rackId, isAhead ? fromMs : undefined, () => this.#rackChanged(entry));
   }
 
-  /** Looks for pools that claim hosts, and that are not known here. */
+  /** Finds pools that claim hosts and are unknown here. */
   #wakeOrphans(claims: Iterable<string>): void {
     for (const claim of claims) {
       if (claim.startsWith('pools/') && !this.#known.has(idOf(claim))) this.wake(idOf(claim));

@@ -1,9 +1,9 @@
 /**
- * Claims of pools that are gone. Who asks for a claim has read its pool before; meanwhile another
- * replica may have taken the pool away, that held nothing then.
+ * Claims of deleted pools. A claim is requested after its pool was read; in between, another
+ * replica may have deleted the pool, which held nothing then.
  *
- * Invariant: hosts are read before their pool. A claim that stands by then had its pool in the
- * store before, so that one which is missing afterwards has gone since.
+ * Invariant: hosts are read before their pool. The pool of a claim that exists by then was in the
+ * store before. So a pool that is missing afterwards has been deleted since.
  */
 import { store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
@@ -20,7 +20,7 @@ interface OrphanDependencies {
   readonly log: Pick<Log, 'info'>;
 }
 
-/** Ends the claims of this pool if there is none. Throws `unavailable`. */
+/** Ends the claims of this pool if it does not exist. Throws `unavailable`. */
 export async function endClaimsOf(
   { store, fleetView, hosts, log }: OrphanDependencies,
   poolId: string,

@@ -1,6 +1,7 @@
 /**
- * Puts the questions of gates to their webhooks, and keeps the answers until a look takes them. In
- * memory alone: what is lost is asked again, under the same key, because the record says so.
+ * Sends the questions of gates to their webhooks, and keeps the answers until the next look. Only
+ * in memory: a lost answer is requested again, under the same key, because the record has the
+ * question.
  */
 import type { CallResult, CallWebhook } from '../../host/index.ts';
 import type { Policy } from '../../steps/index.ts';
@@ -22,20 +23,20 @@ export class Questions {
     this.#answered = answered;
   }
 
-  /** The answers that have come since they were taken last. */
+  /** The answers that have come since the last call. */
   take(poolId: string, policy: Policy): GateFacts {
     const answers = this.#answers.get(poolId) ?? new Map<string, CallResult>();
     this.#answers.delete(poolId);
     return { replica: this.#deps.replicaId ?? '', policy, answers };
   }
 
-  /** They were not written: they are taken once more. */
+  /** The answers were not written: they are delivered again. */
   putBack(poolId: string, { answers }: GateFacts): void {
     if (answers.size === 0) return;
     this.#answers.set(poolId, new Map([...answers, ...(this.#answers.get(poolId) ?? [])]));
   }
 
-  /** Puts questions that stand in the record; one that is under way is not put twice. */
+  /** Sends the questions of the record; one in progress is not sent twice. */
   put(poolId: string, orders: readonly GateOrder[]): void {
     for (const order of orders) {
       if (this.#answers.get(poolId)?.has(order.id) === true) continue;

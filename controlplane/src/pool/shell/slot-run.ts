@@ -1,9 +1,9 @@
 /**
- * Asks a host for the run of its slot, once, and reads back what became of it.
+ * Requests the run of a slot from its host, once, and reads its result.
  *
- * Invariant: however often it is asked for, one slot gives its host one run: the host remembers the
- * request by the slot's number, and the run is known by its requester among those after the slot
- * was taken.
+ * Invariant: however often it is requested, one slot gives its host one run. The host remembers the
+ * request by the slot's number, and the run is recognized by its requester among the runs since the
+ * slot.
  */
 import { create } from '@bufbuild/protobuf';
 import {
@@ -44,12 +44,12 @@ interface SlotRunDependencies {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
-/** Runs of a host that are looked through for the slot's. */
+/** The most runs of a host that are searched for the slot's. */
 const runsMax = 64n;
 
 /**
- * What is known of the slot's run now; undefined: the host has just changed, look again. `notNow`:
- * why the host is not asked any more, if it has not been.
+ * The present state of the slot's run; undefined: the host has just changed, read it again.
+ * `notNow`: why no further request is sent, if none was sent yet.
  */
 export async function newsOfSlot(
   deps: SlotRunDependencies,
@@ -62,11 +62,11 @@ export async function newsOfSlot(
   const { name: actor = '', uid = '', spec } = pool.pool ?? {};
   if (slot.state === GATE || slot.state === PROVING) return undefined;
   if (slot.state !== STARTING) return runNews(await readRun(deps, kept.record, slot.run));
-  // The host forgets requests after a while; its runs it does not.
+  // The host forgets requests after a while, but not its runs.
   const begun = await firstRun(deps, kept.record, slot, actor);
   if (begun !== undefined) return runNews(begun);
   if (notNow !== undefined) return { kind: 'recalled' };
-  // Who asked for it did so after the slot was taken.
+  // The rescue was requested after the slot was taken.
   if (kept.record.host?.status?.inRescue === true) {
     return { kind: 'refused', message: rescueText(slot.host) };
   }
@@ -92,7 +92,7 @@ export async function newsOfSlot(
   }
 }
 
-/** The end of the open window, for a host in service: its image may come too late for it. */
+/** The end of the open window, for a host in service: its image may arrive too late for it. */
 function beginsBefore(
   { clock }: Pick<SlotRunDependencies, 'clock'>,
   { pool }: wire.PoolRecord,

@@ -1,4 +1,4 @@
-/** What a pool that selects these hosts would be decided by. */
+/** The snapshot for a decision about a pool that selects these hosts. */
 import { create } from '@bufbuild/protobuf';
 import { type HostName, store as wire } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';

@@ -1,10 +1,10 @@
 /**
- * Everything that a decision about a pool is made of, as it stands in the store now.
+ * All data for a decision about a pool, from the present store.
  *
  * Invariants:
- * 1. The fleet view finds which hosts a pool may have to do with; each is then read. A host that
- *    was written before the snapshot was asked for is found by what it was given.
- * 2. What is read grows with the hosts that the pool selects or holds, never with all hosts.
+ * 1. The fleet view finds the hosts that a pool may be concerned with; each is then read. A host
+ *    that was written before the request for the snapshot is found by its new values.
+ * 2. The number of reads grows with the hosts that the pool selects or holds, never with all hosts.
  */
 import { type ImageRegistry, type Pool, type RackName, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
@@ -17,15 +17,15 @@ import { isSelected, type SeenHost, seenHost } from '../facts/seen.ts';
 import type { KeptHost } from './slot-run.ts';
 
 export interface PoolSnapshot {
-  /** Those that the pool selects or holds, in the order of their keys. */
+  /** The hosts that the pool selects or holds, in the order of their keys. */
   readonly hosts: readonly SeenHost[];
   /** The hosts' own records, by uid. */
   readonly kept: ReadonlyMap<string, KeptHost>;
-  /** Other pools that are not to go. */
+  /** Other pools that are not in deletion. */
   readonly others: readonly OtherPool[];
-  /** What webhooks the fleet allows. */
+  /** The fleet's policy for webhooks. */
   readonly policy: Policy;
-  /** How the fleet's registries are asked. */
+  /** The fleet's settings for registries. */
   readonly registries: readonly ImageRegistry[];
 }
 
@@ -34,7 +34,7 @@ export interface SnapshotDependencies {
   readonly fleetView: Pick<FleetView, 'candidates' | 'caughtUp' | 'idsBy'>;
 }
 
-/** Makes the snapshot of one pool. Throws `unavailable`. */
+/** Creates the snapshot of one pool. Throws `unavailable`. */
 export type SnapshotOf = (record: wire.PoolRecord) => Promise<PoolSnapshot>;
 
 /** Hosts that are read at once. */
@@ -49,7 +49,7 @@ export async function readSnapshot(
   return await (await readSnapshots(deps, nowMs))(record);
 }
 
-/** Reads once what is the same for all pools. Throws `unavailable`. */
+/** Reads the data that all pools share once. Throws `unavailable`. */
 export async function readSnapshots(
   deps: SnapshotDependencies,
   nowMs: number,
@@ -111,7 +111,7 @@ function selectedBy(
   return selector === undefined ? [] : fleetView.candidates(selector);
 }
 
-/** Ids of hosts that the pool's record speaks of. */
+/** Ids of hosts that the pool's record names. */
 function heldHosts({ members, failures, pool }: wire.PoolRecord): ReadonlySet<string> {
   const named = [...members, ...failures, ...(pool?.status?.slots ?? [])];
   return new Set(named.map(({ host }) => idOf(host)));
@@ -122,7 +122,7 @@ function isOf({ pool }: wire.PoolRecord, held: ReadonlySet<string>, host: SeenHo
   return isSelected(pool?.spec?.hosts, host);
 }
 
-/** Why nothing destructive begins in a rack now, or can, by its name; empty: it may. */
+/** Why nothing destructive begins in a rack now, by its name; empty: it may. */
 function brakesOf(
   store: StateStore,
   fleet: wire.FleetRecord | undefined,

@@ -1,6 +1,6 @@
 /**
- * What a pool would do that is not made, or not changed so, yet: decided by what decides of those
- * that are. Pure.
+ * What a new or changed pool would do before it is written: by the same functions that decide for
+ * written pools. Pure.
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
@@ -21,26 +21,26 @@ import { unavailableMax } from '../policy/amounts.ts';
 import type { PoolSnapshot } from '../shell/snapshot.ts';
 import { rolloutPlan } from './view.ts';
 
-/** Hosts that it would not get and that are told one by one; the rest are counted. */
+/** The most hosts outside the pool that are listed; the rest are counted. */
 const toldMax = 5;
 
 export interface Drafted {
-  /** The pool as it would be. */
+  /** The resulting pool. */
   readonly record: wire.PoolRecord;
-  /** What stands there; undefined: nothing. */
+  /** The present pool; undefined: there is none. */
   readonly before: wire.PoolRecord | undefined;
-  /** What its image names; empty: it needs no looking up. */
+  /** The resolved digest of its image; empty: it needs no resolution. */
   readonly digest: string;
-  /** What that is for each platform; undefined: nobody has looked. */
+  /** The digests for each platform; undefined: not read. */
   readonly platforms?: PlatformDigests | undefined;
 }
 
-/** Whether its image has to be looked up to know where it would lead. */
+/** Whether its image has to be resolved to know the target. */
 export function needsLookup(record: wire.PoolRecord): boolean {
   return targetOf(record) === undefined;
 }
 
-/** In which order the hosts would go that it would have, and what else would become of hosts. */
+/** The order of the rollout over the pool's future hosts, and the effects on other hosts. */
 export function draftPlan(
   { record: wanted, before, digest, platforms }: Drafted,
   { hosts, others, registries }: Pick<PoolSnapshot, 'hosts' | 'others' | 'registries'>,
@@ -58,12 +58,12 @@ export function draftPlan(
     const looked = platforms === undefined ? {} : { platforms };
     foldResolved(record, status, { kind: 'digest', ...answer, ...looked }, old, nowMs);
   }
-  // Which of a new one's hosts come first follows from its uid, and that is made with it.
+  // The order of a new pool's hosts depends on its uid, which does not exist yet.
   const all = before === undefined ? membersOf(withoutSize(record), hosts, others) : undefined;
   const membership = membersOf(record, hosts, others);
   const takes = membership.members.length;
   record.members = [...(all ?? membership).members];
-  // A share is one of the hosts that it takes, not of those it chooses from.
+  // A percentage refers to the hosts that the pool takes, not to those that it chooses from.
   const { rollout } = spec;
   if (rollout?.maxUnavailable !== undefined) {
     const value = unavailableMax(rollout.maxUnavailable, takes);

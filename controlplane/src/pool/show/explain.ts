@@ -1,4 +1,4 @@
-/** Says what a pool, or a host of one, waits for: from the same survey that decides. Pure. */
+/** Explains what a pool, or a host of one, waits for: from the same survey that decides. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -19,10 +19,10 @@ import { isServing, type SeenHost } from '../facts/seen.ts';
 import type { HeldReason, Stand, Survey, SurveyedHost } from '../facts/standing.ts';
 import { digestOf } from '../policy/image-name.ts';
 
-/** Lines of one kind that are told; the rest are counted. */
+/** The most lines of one kind; the rest are counted. */
 const linesMax = 5;
 
-/** What the pool waits for, since when, and what would make it move. */
+/** What the pool waits for, since when, and what would release it. */
 export function explainPool(
   record: wire.PoolRecord,
   hosts: readonly SeenHost[],
@@ -49,7 +49,7 @@ export function explainPool(
   return told;
 }
 
-/** When hosts are tried again, and the next opening while one waits for it; none of who is held. */
+/** The times of retries, and the next opening while a host waits for it; not for held hosts. */
 function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
   const { opening } = surveyed;
   const free = surveyed.standings.filter((each) => heldOf(surveyed, each) === undefined);
@@ -71,7 +71,7 @@ interface Line {
   readonly since?: wire.PoolFailure['time'];
 }
 
-/** What is wrong first: of a large rollout who is out is the lesser news. */
+/** Problems go first: in a large rollout the hosts that are out matter less. */
 function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
   const { standings, slots, held } = surveyed;
   const outage = new Outage(surveyed);
@@ -88,7 +88,7 @@ function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
     ...few(taken, 'that it does not get'),
     ...slotLines(slots),
   ];
-  // What keeps the whole pool is told already.
+  // The hold of the whole pool is already listed.
   if (next !== undefined && (held === undefined || heldOf(surveyed, next) !== held)) {
     lines.push({ text: `${next.name} ${outage.whyWaits(next) ?? 'goes next'}` });
   }
@@ -101,7 +101,7 @@ function few(lines: readonly Line[], which: string): Line[] {
   return more > 0 ? [...shown, { text: `and ${more} more ${which}` }] : shown;
 }
 
-/** As counts, where they are many, with the one that has been out for longest. */
+/** As counts, where there are many, with the one that has been out for longest. */
 function slotLines(slots: readonly RolloutSlot[]): Line[] {
   const lineOf = (slot: RolloutSlot): Line => ({
     text: `${slotText(slot)}${slot.message === '' ? '' : `: ${slot.message}`}`,
@@ -132,7 +132,7 @@ function causeOf({ text, since }: Line) {
   return create(CauseSchema, since === undefined ? { text } : { text, since });
 }
 
-/** What a pool that begins nothing waits for, as it follows "waits for". */
+/** What an inactive pool waits for, as the end of a sentence with "waits for". */
 const heldBlockers: Readonly<Record<HeldReason, string>> = {
   deleting: 'the end of its deletion',
   paused: 'a person to resume it',
@@ -158,7 +158,7 @@ function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   return opening.isOpen ? surveyed.waveWaitsFor || 'its hosts' : 'its window';
 }
 
-/** What lets through who waits at the gate. */
+/** What releases the slots at the gate. */
 function gateAdvice(
   record: wire.PoolRecord,
   atGate: readonly RolloutSlot[],
@@ -177,7 +177,7 @@ function gateAdvice(
   return advice;
 }
 
-/** What a person can do, by what keeps it. */
+/** What a person can do, by the cause. */
 function adviceOf(
   record: wire.PoolRecord,
   { held, slots, standings, opening, target }: Survey,
@@ -226,7 +226,7 @@ function hostIdOf(named: { readonly name: string } | { readonly host: HostName }
   return idOf('name' in named ? named.name : named.host);
 }
 
-/** A host's own explanation, with what its pool has to do with it. */
+/** A host's own explanation, with the part about its pool. */
 export function withPool(
   explanation: Explanation,
   record: wire.PoolRecord,
@@ -240,7 +240,7 @@ export function withPool(
   const pool = record.pool?.name ?? '';
   const text = textOf(standing, new Outage(surveyed));
   told.causes.push(causeOf({ text: `${pool}: ${text}`, since: standing.slot?.takeTime }));
-  // What else keeps the host goes on keeping it.
+  // The host's other blockers still apply.
   if (told.blocker !== '') return told;
   told.blocker = `its turn in ${pool}`;
   told.unblock.push(`see what it waits for: rackwright pool explain ${idOf(pool)}`);

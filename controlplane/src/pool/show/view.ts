@@ -1,4 +1,4 @@
-/** Pools as people see them: the record, counted and joined with hosts and history. Pure. */
+/** Pools for people: the record with counts, hosts and history. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
   type DeployHistoryEntry,
@@ -24,7 +24,7 @@ import type { SurveyedHost } from '../facts/standing.ts';
 import { targetOf } from '../facts/target.ts';
 import { historyLimitDefault, historyOf } from '../ledger/history.ts';
 
-/** What a view is made of. */
+/** The inputs of a view. */
 export interface Viewed {
   readonly record: wire.PoolRecord;
   readonly hosts: readonly SeenHost[];
@@ -36,13 +36,13 @@ function byUid(hosts: readonly SeenHost[]): ReadonlyMap<string, SeenHost> {
   return new Map(hosts.map((host) => [host.uid, host]));
 }
 
-/** The pool with its counts and the newest of its history; the etag is the caller's. */
+/** The pool with its counts and its newest history; the caller adds the etag. */
 export function shownPool(viewed: Viewed): Pool {
   const { record, hosts, nowMs } = viewed;
   const pool = clone(PoolSchema, record.pool ?? create(PoolSchema));
   pool.status ??= create(PoolStatusSchema);
   const { target, rolledBackFrom } = pool.status;
-  // The record keeps the one that hosts failed on, by which another one is known.
+  // The record has the digest on which hosts failed, which distinguishes the others.
   if (rolledBackFrom !== '' && rolledBackFrom === target?.digest && record.previousTarget) {
     pool.status.target = clone(RolloutTargetSchema, record.previousTarget);
   }
@@ -58,7 +58,7 @@ export function shownPool(viewed: Viewed): Pool {
   return pool;
 }
 
-/** `limit` unset: as many as a pool shows by itself. */
+/** `limit` unset: the pool's own limit. */
 export function shownHistory(
   { record, hosts, ledger }: Viewed,
   limit: number = historyLimitDefault,
@@ -68,7 +68,7 @@ export function shownHistory(
   return historyOf(ledger, members, { limit, target: targetOf(record)?.digest ?? '' });
 }
 
-/** Each host of the pool, and those that it selects or names and does not get. */
+/** Each host of the pool, and the selected or named hosts that it does not get. */
 export function shownHosts(
   { record, hosts, nowMs }: Viewed,
   others: readonly OtherPool[],
@@ -82,7 +82,7 @@ export function shownHosts(
     const message = stand === 'waiting' ? (outage.whyWaits(standing) ?? 'goes next') : why;
     return create(PoolHostSchema, {
       ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
-      // Neither while it boots into the runner, whatever is on its disk yet.
+      // Neither during its boot into the runner, whatever its disk contains.
       ...{ healthy: isServing(host) && !isTaken },
       ...{ state: isAtGate ? 'atGate' : stand, message },
     });
@@ -107,7 +107,7 @@ export function shownHosts(
   return [...held, ...taken, ...notReady, ...missing].toSorted((a, b) => compare(a.host, b.host));
 }
 
-/** Hosts that the pool names, to select or to pin, and that there are not. */
+/** Hosts that the pool names, to select or to pin, and that do not exist. */
 function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): string[] {
   const known = new Set(hosts.map(({ name }) => name));
   const named = new Set([
@@ -117,7 +117,7 @@ function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): strin
   return [...named].filter((name) => !known.has(name));
 }
 
-/** In which order the hosts would go, as things stand; those that something keeps come last. */
+/** The order of the rollout over the hosts, at present; blocked hosts come last. */
 export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { target, held, standings, unavailableMax, warnings } = surveyed;
@@ -140,7 +140,7 @@ export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   });
 }
 
-/** Those that go now first, as they are chosen; then the others in their order. */
+/** The hosts that go now first, in their order of selection; then the others in theirs. */
 function inTurn(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost[] {
   let rest = [...queue];
   const first: SurveyedHost[] = [];

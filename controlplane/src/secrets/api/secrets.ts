@@ -1,4 +1,4 @@
-/** SecretsService: the key under which secrets are kept, by its id only. */
+/** SecretsService: the key that seals secrets, only by its id. */
 import {
   type BoundService,
   bind,

@@ -1,4 +1,4 @@
-/** Pages of a batch's report: a line for each host, in the order in which they were selected. */
+/** Pages of a batch's report: a line for each host, in the order of selection. */
 import { toBinary } from '@bufbuild/protobuf';
 import {
   invalidArgument,
@@ -12,7 +12,7 @@ import type { StateStore } from '@rackwright/store';
 import { pageBytesMax, pageSizeOf } from '../../call/paging.ts';
 import { formatPageToken, parsePageToken } from '../../call/position.ts';
 
-/** A page of the hosts in the states that are asked for. Throws `invalidArgument`. */
+/** A page of the hosts in the requested states. Throws `invalidArgument`. */
 export function pageOfHosts(
   store: StateStore,
   { uid, status }: WorkflowBatch,
@@ -21,7 +21,7 @@ export function pageOfHosts(
   const size = pageSizeOf(request.pageSize);
   const states = new Set(request.states);
   checkStates(states);
-  // A batch that was made anew under the name has other hosts.
+  // A new batch with the same name has other hosts.
   const filter = `hosts of ${uid} in ${[...states].sort((a, b) => a - b).join()}`;
   const first = Number(parsePageToken(store, filter, request.pageToken) || 0);
   const hosts: WorkflowBatchHost[] = [];

@@ -1,4 +1,4 @@
-/** Checks of a batch, and the hosts that it selects: fixed when it is created. */
+/** Validation of a batch, and the hosts that it selects: fixed at its creation. */
 import {
   type Host,
   type HostSelector,
@@ -17,7 +17,7 @@ import { readShared } from '../../records/index.ts';
 import { readTemplate } from '../templates/index.ts';
 import { checkVariables } from './workflow-spec.ts';
 
-/** Hosts of one batch. */
+/** The most hosts of one batch. */
 const hostsMax = 1_000;
 
 export interface SelectedHost {
@@ -44,7 +44,7 @@ export function checkBatchSpec(
   checkSelector(`${field}.hosts`, spec.hosts, violations);
 }
 
-/** A selector has to mean something, in names that there may be. */
+/** A selector must be non-empty, and contain only valid names. */
 export function checkSelector(
   field: string,
   selector: HostSelector | undefined,
@@ -66,7 +66,7 @@ export function checkSelector(
   checkLabels(`${field}.labels`, labels, violations);
 }
 
-/** The hosts that fit now, in the order of their names. Throws `invalidArgument`. */
+/** The hosts that match now, in the order of their names. Throws `invalidArgument`. */
 export async function selectHosts(
   { store, fleetView }: Pick<RpcDependencies, 'store' | 'fleetView'>,
   field: string,

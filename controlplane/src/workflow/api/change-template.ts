@@ -1,4 +1,4 @@
-/** CreateTemplate and UpdateTemplate: a source is read as a whole before anything is kept. */
+/** CreateTemplate and UpdateTemplate: a source is parsed as a whole before anything is stored. */
 import { clone, create, equals } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -35,7 +35,7 @@ import {
 } from './template-view.ts';
 
 const updatablePaths = ['labels', 'source'];
-/** Problems of one source that are told; trailers are bounded. */
+/** The most problems of one source that are reported; trailers are bounded. */
 const problemsToldMax = 30;
 
 /** Handles one CreateTemplate. */
@@ -73,7 +73,7 @@ export async function createTemplate(
   return present(deps, record, written.revision);
 }
 
-/** The template that the same request made before; any other one is in the way. */
+/** The template that an earlier try of the same request made; any other one is a conflict. */
 function sameTemplate(
   deps: TemplatesDependencies,
   { record, revision }: KeptTemplate,
@@ -101,7 +101,7 @@ export async function updateTemplate(
   return untilWritten(wanted.name, () => tryUpdate(deps, request, wanted));
 }
 
-/** Undefined when another writer was faster. */
+/** Undefined when another writer was first. */
 async function tryUpdate(
   deps: TemplatesDependencies,
   { updateMask, validateOnly, requestId }: UpdateTemplateRequest,
@@ -115,7 +115,7 @@ async function tryUpdate(
   const paths = maskPaths(TemplateSchema, updateMask, wanted, updatablePaths, violations);
   const next = clone(wire.TemplateRecordSchema, record);
   const template = next.template ?? create(TemplateSchema, { name: wanted.name });
-  // A deletion that was begun is void once something has changed.
+  // An unfinished deletion is void once something has changed.
   next.requestIds = next.requestIds.filter((each) => !each.startsWith('delete:'));
   next.template = underived(template);
   applyMask(TemplateSchema, template, wanted, paths);

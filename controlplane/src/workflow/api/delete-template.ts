@@ -1,4 +1,4 @@
-/** DeleteTemplate: refused while workflows of it exist, unless their runs are kept. */
+/** DeleteTemplate: refused while workflows of it exist, unless their runs are to be kept. */
 import {
   counted,
   type DeleteTemplateRequest,
@@ -29,7 +29,7 @@ import {
   type TemplatesDependencies,
 } from './template-view.ts';
 
-/** Workflows named in a refusal to delete their template. */
+/** The most workflows that a refusal to delete their template names. */
 const workflowsNamedMax = 5;
 
 /** Handles one DeleteTemplate. */
@@ -48,7 +48,7 @@ export async function deleteTemplate(
   const kept = await existingOr(deps, templateId);
   if (kept === undefined) throw notFound(name);
   const { record } = kept;
-  // What was begun under this id is finished whatever the etag says: it was written then.
+  // A deletion that began under this id is finished regardless of the etag: its begin was written.
   const begun = hasApplied(record, id);
   if (!begun) checkEtag(deps.store, etag, kept.revision, name);
   if (keepRuns !== true) await refuseWithWorkflows(deps, templateId);
@@ -59,7 +59,10 @@ export async function deleteTemplate(
   return present(deps, record, revision);
 }
 
-/** The last revision of what goes names the request, so that it answers the same when repeated. */
+/**
+ * The last revision of the deleted template names the request, so that a repeated request gets the
+ * same response.
+ */
 async function markDeleted(
   deps: TemplatesDependencies,
   templateId: string,

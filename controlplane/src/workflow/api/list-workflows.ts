@@ -1,4 +1,4 @@
-/** Lists of workflows, and of the runs that are kept of one. */
+/** Lists of workflows, and of the stored runs of one. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   type HostId,
@@ -71,7 +71,7 @@ export async function listWorkflows(deps: RpcDependencies, request: ListWorkflow
   return { workflows: [...page.items], nextPageToken: page.nextPageToken };
 }
 
-/** The id of the template that the list is limited to. Throws `invalidArgument`. */
+/** The id of the template in the list's filter. Throws `invalidArgument`. */
 function checkedTemplate({ parent, template }: ListWorkflowsRequest): string | undefined {
   const violations = new Violations();
   if (parent !== 'hosts/-') violations.addIf('parent', nameProblem('hosts', parent));
@@ -84,7 +84,7 @@ function checkedTemplate({ parent, template }: ListWorkflowsRequest): string | u
   return templateId;
 }
 
-/** Reads each host once, when a workflow of it comes. */
+/** Reads each host once, when the list reaches a workflow of it. */
 function hostReader({ store }: RpcDependencies) {
   const known = new Map<string, wire.HostRecord | undefined>();
   return async (hostId: HostId): Promise<wire.HostRecord | undefined> => {
@@ -95,7 +95,7 @@ function hostReader({ store }: RpcDependencies) {
   };
 }
 
-/** Handles one ListWorkflowRuns: newest first, unless another order is asked for. */
+/** Handles one ListWorkflowRuns: newest first by default. */
 export async function listWorkflowRuns(deps: RpcDependencies, request: ListWorkflowRunsRequest) {
   const { store } = deps;
   const { parent } = request;

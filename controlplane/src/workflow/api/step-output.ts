@@ -1,11 +1,11 @@
 /**
- * What a step of a workflow's run has written: what is stored of it, or what has come so far.
+ * The output of a step of a workflow's run: the stored one, or the part that has arrived so far.
  *
  * Invariants:
- * 1. Offsets of one answer only grow; what was not kept is a gap.
- * 2. A step that has ended is answered from the store, by every replica. What comes of one that
- *    runs is in the memory of the replica that the rack's agent is connected to.
- * 3. Following ends with the step, whether or not anything was ever heard of it.
+ * 1. Offsets within one response stream only grow; dropped output is a gap.
+ * 2. The output of a finished step comes from the store, on every replica. The output of a running
+ *    step is in the memory of the replica to which the rack's agent is connected.
+ * 3. Following ends with the step, whether or not it had any output.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
@@ -30,14 +30,14 @@ import { quote } from '../../call/violations.ts';
 import { idOf, readRecord } from '../../records/index.ts';
 import { existingWorkflow, keptRuns, parseWorkflowRunName, presentRunOf } from '../index.ts';
 
-/** How often the store is asked whether the step has ended, milliseconds. */
+/** How often the store is read to see whether the step has ended, milliseconds. */
 const lookIntervalMs = 1_000;
-/** Of one answer: more than one message is sent for a long one. */
+/** For one response: a longer output is sent in several messages. */
 const contentBytesMax = 32 * 1024;
 
 type Response = MessageInitShape<typeof ReadStepOutputResponseSchema>;
 
-/** What the reader needs of the rest. */
+/** The dependencies of the reader. */
 export type StepOutputDependencies = Pick<
   RpcDependencies,
   'store' | 'clock' | 'stepLogs' | 'replicaId'
@@ -51,7 +51,7 @@ export function createStepOutputReader(deps: StepOutputDependencies) {
   ): AsyncGenerator<Response, void, undefined> => readStepOutput(deps, request, context);
 }
 
-/** One attempt of a step, as it is at present. */
+/** One attempt of a step, in its present state. */
 interface Attempt {
   readonly hostUid: HostUid;
   readonly rackId: RackId;
@@ -67,7 +67,7 @@ async function* readStepOutput(
   { signal }: Pick<CallContext, 'signal'>,
 ): AsyncGenerator<Response, void, undefined> {
   let found = await findAttempt(deps, request);
-  // What is followed stays the same step, also when the run goes on.
+  // The followed step stays the same, also when the run goes on.
   const same = { ...request, step: found.step.title, attempt: found.attempt };
   const { title: step } = found.step;
   const { attempt, operationId, hostUid } = found;
@@ -139,7 +139,7 @@ function isRunning({ state }: RunStep): boolean {
   return state === StepState.RUNNING || state === StepState.PENDING;
 }
 
-/** The step that is named, or the one under way, or the last that ran. */
+/** The named step, or the present one, or the last that ran. */
 function indexOf({ steps, currentStep }: Run, title: string): number | undefined {
   if (title !== '') {
     const found = steps.findIndex((step) => step.title === title);
@@ -188,7 +188,7 @@ function* inMessages(
   }
 }
 
-/** Invariant 2. An agent that is away is nobody's: it is waited for here as well as anywhere. */
+/** Invariant 2. An absent agent is at no replica: this one can wait for it as well as any. */
 async function mustBeHere(deps: StepOutputDependencies, { rackId }: Attempt): Promise<void> {
   const kept = await readRecord(deps.store, wire.RackRecordSchema, storeKey('racks', rackId));
   const replica = kept?.record.sessionReplica ?? '';
@@ -200,7 +200,7 @@ async function mustBeHere(deps: StepOutputDependencies, { rackId }: Attempt): Pr
   );
 }
 
-/** Settles when the operation writes or ends, after a while, or when nobody listens any more. */
+/** Settles when the operation writes or ends, after a while, or when the caller has gone. */
 function nextChange(
   { stepLogs, clock }: StepOutputDependencies,
   operationId: OperationId,

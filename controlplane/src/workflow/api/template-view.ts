@@ -1,4 +1,4 @@
-/** Templates as they are kept and shown, for every call on them. */
+/** Templates as they are stored and shown, for every call. */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import {
   invalidArgument,
@@ -32,7 +32,7 @@ export async function existing(deps: TemplatesDependencies, name: string): Promi
   return kept;
 }
 
-/** With what follows from its source. */
+/** With the fields derived from its source. */
 export function present(
   { store }: TemplatesDependencies,
   record: wire.TemplateRecord,
@@ -44,12 +44,12 @@ export function present(
   return shown;
 }
 
-/** The template of a person; undefined when there is none. */
+/** A person's template; undefined when there is none. */
 export function existingOr({ store }: TemplatesDependencies, templateId: string) {
   return readRecord(store, wire.TemplateRecordSchema, templateKey(templateId));
 }
 
-/** The last template of this name, when it is gone and this request was applied to it. */
+/** The last template of this name, when it was deleted and this request was applied to it. */
 export async function madeAndGone(
   { store }: TemplatesDependencies,
   templateId: string,
@@ -63,7 +63,7 @@ export async function madeAndGone(
   return hasApplied(record, id) ? { record, revision: last.revision } : undefined;
 }
 
-/** What the same deletion took away before, also when a template of its name was made since. */
+/** The template that the same request deleted before, also when a new one has its name since. */
 export async function deletedBefore(
   { store }: TemplatesDependencies,
   templateId: string,
@@ -79,7 +79,7 @@ export async function deletedBefore(
   return undefined;
 }
 
-/** Throws `invalidArgument` for what cannot be changed. */
+/** Throws `invalidArgument` for a built-in template. */
 export function refuseBuiltIn(templateId: string, field = 'template.name'): void {
   if (builtInTemplate(templateId) === undefined) return;
   const description =

@@ -1,10 +1,10 @@
 /**
- * TemplateService: templates that people write, and the built-in ones beside them.
+ * TemplateService: people's templates, and the built-in ones.
  *
  * Invariants:
- * 1. What is kept has been read by the parser: a source with any problem is refused as a whole.
- * 2. Runs keep what they were started with, so that no change here touches one.
- * 3. Built-in templates are never written; nothing of a person's is called as they may be.
+ * 1. Every stored source was parsed: a source with any problem is refused as a whole.
+ * 2. Runs keep the template that they were started with, so that no change here affects one.
+ * 3. Built-in templates are never written; a person's template never has a name with their prefix.
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import {
@@ -29,7 +29,7 @@ import { createTemplate, updateTemplate } from './change-template.ts';
 import { deleteTemplate } from './delete-template.ts';
 import { existing, present, type TemplatesDependencies } from './template-view.ts';
 
-/** A page ends early when its records exceed this; what is derived from them comes on top. */
+/** A page ends early when its records exceed this; derived fields come on top. */
 const pageBytesMax = 512 * 1024;
 
 /** The service over these dependencies. */

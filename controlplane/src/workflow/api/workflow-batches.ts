@@ -44,9 +44,9 @@ import { checkBatchSpec, type SelectedHost, selectHosts } from './batch-spec.ts'
 
 const schema = wire.WorkflowBatchRecordSchema;
 const createMethod = 'createWorkflowBatch';
-/** Batches that are kept at once. */
+/** The most batches. */
 const batchesMax = 1_000;
-/** What the record gains for each host while the batch runs: a run's number and a message. */
+/** The growth of the record for each host while the batch runs: a run's number and a message. */
 const bytesPerHostMax = 140;
 
 /** The service over these dependencies. */
@@ -65,7 +65,7 @@ export function createWorkflowBatchService(deps: RpcDependencies): BoundService 
         '',
         ({ value, revision }) => present(deps, fromBinary(schema, value), revision),
         undefined,
-        // A run's number is kept, its name is sent.
+        // The record has a run's number, the response its name.
         (batch) => toBinary(WorkflowBatchSchema, batch).byteLength,
       );
       return { workflowBatches: [...page.items], nextPageToken: page.nextPageToken };
@@ -154,7 +154,7 @@ function newBatch(
   });
 }
 
-/** The record grows while the batch runs, and must fit to its end. */
+/** The record grows while the batch runs, and must fit until its end. */
 function checkSize(record: wire.WorkflowBatchRecord, hosts: number): void {
   const bytes = toBinary(schema, record).byteLength + hosts * bytesPerHostMax;
   if (bytes <= VALUE_BYTES_MAX) return;
@@ -170,7 +170,7 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
   throw failedPrecondition('TOO_MANY_BATCHES', message);
 }
 
-/** The batch that the same request made before; any other one is in the way. */
+/** The batch that an earlier try of the same request made; any other one is a conflict. */
 function sameBatch(
   deps: RpcDependencies,
   { record, revision }: { record: wire.WorkflowBatchRecord; revision: Revision },
@@ -187,7 +187,7 @@ async function looked(deps: RpcDependencies, batchId: string): Promise<WorkflowB
   return present(deps, after.record, after.revision);
 }
 
-/** What has ended stays as it ended; a cancelled batch is cancelled once. */
+/** A finished batch stays as it ended; a batch is cancelled once. */
 async function cancelBatch(
   deps: RpcDependencies,
   { name, reason, requestId }: CancelWorkflowBatchRequest,
@@ -209,7 +209,7 @@ async function cancelBatch(
   });
 }
 
-/** Pending runs that it owns go with it: the loop of workflows starts nothing without its owner. */
+/** Its pending runs are deleted with it: the workflow loop starts nothing without its owner. */
 async function deleteBatch(
   deps: RpcDependencies,
   { name, etag }: DeleteWorkflowBatchRequest,

@@ -1,4 +1,4 @@
-/** What lists of workflows, and of their runs, may be filtered and sorted by. */
+/** Filter and order fields of workflows and of their runs. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   FailureTypeSchema,
@@ -8,7 +8,7 @@ import {
 } from '@rackwright/messages';
 import type { Fields } from '../../filter/index.ts';
 
-/** A run, as `ListWorkflowRunsRequest.filter` knows its fields. */
+/** The fields of a run, for `ListWorkflowRunsRequest.filter`. */
 export const workflowRunFields: Fields<WorkflowRun> = {
   number: { kind: 'number', of: ({ number }) => Number(number) },
   state: { kind: 'choice', of: ({ state }) => state, choices: WorkflowRunStateSchema },
@@ -25,7 +25,7 @@ export const workflowRunFields: Fields<WorkflowRun> = {
   end_time: { kind: 'time', of: ({ endTime }) => endTime && timestampMs(endTime) },
 };
 
-/** A workflow with its latest run, as `ListWorkflowsRequest.filter` knows its fields. */
+/** The fields of a workflow with its latest run, for `ListWorkflowsRequest.filter`. */
 export const workflowFields: Fields<Workflow> = {
   name: { kind: 'text', of: ({ name }) => name },
   uid: { kind: 'text', of: ({ uid }) => uid },

@@ -1,4 +1,4 @@
-/** Checks of what people write about workflows. */
+/** Validation of people's fields of workflows. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { invalidArgument, type WorkflowSpec } from '@rackwright/messages';
 import {
@@ -11,7 +11,7 @@ import { idProblem } from '../../call/names.ts';
 import { quote, type Violations } from '../../call/violations.ts';
 import { parseWorkflowName, type WorkflowId } from '../index.ts';
 
-/** All variables together: the record keeps those of every run. */
+/** All variables together: the record has those of every run. */
 const variablesBytesMax = 12 * 1024;
 const minuteMs = 60_000;
 const pendingTimeoutMaxMs = 30 * 24 * 60 * minuteMs;
@@ -32,7 +32,7 @@ export function checkWorkflowSpec(field: string, spec: WorkflowSpec, violations:
   violations.add(`${field}.pending_timeout`, 'must be from 1 minute to 30 days, or unset for 1 h');
 }
 
-/** Names and sizes; whether the template takes them is said by `not_runnable`. */
+/** Names and sizes; `not_runnable` says whether the template accepts them. */
 export function checkVariables(
   field: string,
   variables: Readonly<Record<string, string>>,
@@ -64,7 +64,7 @@ export function requireWorkflowName(name: string, field = 'name'): WorkflowId {
   throw invalidArgument([{ field, description: workflowNameProblem(name) ?? '' }]);
 }
 
-/** What is wrong with a workflow's name; undefined when it is one. */
+/** What is wrong with a workflow's name; undefined when it is valid. */
 export function workflowNameProblem(name: string): string | undefined {
   if (parseWorkflowName(name) !== undefined) return undefined;
   const wanted = 'must name a workflow, as in "hosts/h1/workflows/set-clock"';

@@ -86,7 +86,7 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
     explainWorkflow: async ({ name }) => {
       const id = requireWorkflowName(name);
       const awaited = await explainAwaited(deps, id);
-      // A host that awaits a slot has no run of it yet, or an old one that has ended.
+      // A host that waits for a slot has no run of it yet, or an old finished one.
       if (awaited !== undefined) return awaited;
       return explainWorkflow(deps, id, await existingWorkflow(deps, id));
     },
@@ -158,7 +158,7 @@ async function updateWorkflow(
   return shown(deps, id, await changeWorkflow(deps, id, applied, change));
 }
 
-/** What is pending takes the new variables with it: it has not been started with the old ones. */
+/** A pending run gets the new variables: it was not started with the old ones. */
 function updated(
   record: wire.WorkflowRecord,
   { updateMask, requestId }: UpdateWorkflowRequest,

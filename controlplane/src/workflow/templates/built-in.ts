@@ -1,25 +1,25 @@
 /**
- * The templates that come with the control plane. They are YAML like everyone's, read by the same
- * parser, and use what the runner's ramdisk has: a busybox.
+ * The templates that come with the control plane. They are ordinary YAML, parsed by the same
+ * parser, and use the tools of the runner's ramdisk: a busybox.
  *
  * Must not: destroy anything.
  */
 
 export const builtInPrefix = 'rackwright-';
 
-/** Lines of a script: what the memory's controllers have counted. */
+/** Lines of a script: the error counts of the memory controllers. */
 const memoryErrors = String.raw`      for counter in /sys/devices/system/edac/mc/mc*/[cu]e_count; do
         if [ -r "$counter" ]; then echo "$counter: $(cat "$counter")"; fi
       done`;
 
-/** Fields of a step that only looks, and without which the next one goes on. */
+/** Fields of a step that only reads, and whose failure does not stop the next one. */
 const looks = `    idempotent: true
     destructive: false
     timeout: 2m
     onFailure: continue
     onTimeout: continue`;
 
-/** Facts of a machine for whoever looks for a defect; changes nothing on it. */
+/** Facts of a machine for finding a defect; changes nothing on it. */
 const diagnose = String.raw`description: Collect kernel messages, devices and disks; changes nothing
 timeout: 30m
 variables:
@@ -95,7 +95,7 @@ steps:
     retries: 2
 `;
 
-/** The memory is written to and read back in the ramdisk; disks are not touched. */
+/** Writes and reads back the memory in the ramdisk; disks are not touched. */
 const checkMemory = String.raw`description: Fill free memory and read it back; disks are not touched
 timeout: 12h
 variables:

@@ -1,4 +1,4 @@
-/** Templates as the API shows them: what the source says, and its digest. Pure. */
+/** Templates in API form: fields from the source, and its digest. Pure. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -16,12 +16,14 @@ import {
   textSource,
 } from '@rackwright/template';
 
-/** SHA-256 of the source, lower-case hex: what runs name. */
+/** SHA-256 of the source, lower-case hex: the digest that runs name. */
 export function digestOf(source: string): string {
   return sha256Hex(new TextEncoder().encode(source));
 }
 
-/** Fills in what follows from the source. One that cannot be read is shown as it is. */
+/**
+ * Fills in the fields derived from the source. A source that cannot be parsed is shown as it is.
+ */
 export function derive(template: Template): Template {
   template.digest = digestOf(template.source);
   const parsed = parseTemplate(template.source);
@@ -32,7 +34,7 @@ export function derive(template: Template): Template {
   return template;
 }
 
-/** Takes away what follows from the source, as templates are kept. */
+/** Removes the derived fields, for the stored form. */
 export function underived(template: Template): Template {
   template.etag = '';
   template.digest = '';

@@ -1,11 +1,11 @@
-/** What templates may use of a host, from its record and its inventory. Pure. */
+/** The data of a host that templates may use, from its record and its inventory. Pure. */
 
 import { meaningfulSerial } from '@rackwright/erasure';
 import type { Host, Inventory, NetworkInterface, StorageDevice } from '@rackwright/messages';
 import type { TemplateDisk, TemplateHost, TemplateInterface } from '@rackwright/template';
 import { idOf } from '../../records/index.ts';
 
-/** Without an inventory, or where firmware says nothing of use, a field is not known. */
+/** Without an inventory, or without a useful value from the firmware, a field is unknown. */
 export function templateHostOf(host: Host, inventory: Inventory | undefined): TemplateHost {
   const { spec } = host;
   const memory = inventory?.memoryBytes ?? 0n;
@@ -24,7 +24,7 @@ export function templateHostOf(host: Host, inventory: Inventory | undefined): Te
   };
 }
 
-/** What firmware says goes before what the BMC says. */
+/** The firmware's value takes precedence over the BMC's. */
 function makeOf({ status }: Host, inventory: Inventory | undefined) {
   const system = inventory?.system;
   const outOfBand = status?.bmcIdentity;
@@ -53,7 +53,7 @@ function said(text: string | undefined): string | undefined {
   return text === undefined || text === '' ? undefined : text;
 }
 
-/** Undefined also for words that boards leave the factory with. */
+/** Undefined also for placeholder texts of board vendors. */
 function meant(text: string | undefined): string | undefined {
   return meaningfulSerial(text) === undefined ? undefined : text?.trim();
 }

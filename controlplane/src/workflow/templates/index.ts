@@ -1,4 +1,4 @@
-/** Templates as the control plane keeps them. */
+/** The control plane's stored templates. */
 export { builtInPrefix, builtInSources } from './built-in.ts';
 export { derive, digestOf, underived } from './derived.ts';
 export { templateHostOf } from './host.ts';

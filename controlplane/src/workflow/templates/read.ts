@@ -1,4 +1,4 @@
-/** Where templates are kept, and the built-in ones beside them. */
+/** Where templates are stored, and the built-in ones. */
 import { create } from '@bufbuild/protobuf';
 import { type Template, TemplateSchema, store as wire } from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
@@ -6,7 +6,7 @@ import { readRecord } from '../../records/index.ts';
 import { builtInSources } from './built-in.ts';
 import { digestOf } from './derived.ts';
 
-/** Revision of what comes with the control plane: it was never written. */
+/** The revision of a built-in template: it was never written. */
 export const builtInRevision = 0;
 
 /** Key of a template's record. */
@@ -14,7 +14,7 @@ export function templateKey(templateId: string): string {
   return storeKey('templates', templateId);
 }
 
-/** A built-in template; undefined when none is called so. */
+/** A built-in template; undefined when there is none of this name. */
 export function builtInTemplate(templateId: string): Template | undefined {
   const source = Object.hasOwn(builtInSources, templateId) ? builtInSources[templateId] : undefined;
   if (source === undefined) return undefined;
@@ -39,7 +39,7 @@ export async function readTemplateRecord(
   return readRecord(store, wire.TemplateRecordSchema, templateKey(templateId));
 }
 
-/** A template's text and its digest, for a run; undefined when there is no such template. */
+/** A template's text and its digest, for a run; undefined when it does not exist. */
 export async function readTemplate(
   store: StateStore,
   templateId: string,

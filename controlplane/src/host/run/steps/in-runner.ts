@@ -1,4 +1,4 @@
-/** Steps that the runner of the run's boot takes, and what it is told of them. */
+/** Steps that the runner of the run's boot executes, and their orders. */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
@@ -47,7 +47,7 @@ export const runnerStep: OperationStep = {
   },
 };
 
-/** Reads again what was erased before a power cycle; it writes nothing. */
+/** Reads erased devices again after a power cycle; it writes nothing. */
 export const verifyErased: OperationStep = {
   ...runnerStep,
   complete: (pass, _run, step, result) => proveErased(pass, step, result.evidence),
@@ -59,7 +59,7 @@ export const verifyErased: OperationStep = {
     ),
 };
 
-/** While it writes, the disk holds no whole image. */
+/** During the write, the disk has no complete image. */
 export const writeImage: OperationStep = {
   kind: 'operation',
   inBand: true,
@@ -102,18 +102,18 @@ function runStep(
   });
 }
 
-/** Guard 0 in the runner: what the machine itself must say. */
+/** Guard 0 in the runner: what the machine itself must report. */
 function witnesses(pass: Pass) {
   const expectedIdentity = machineIdentity(pass);
   return expectedIdentity === undefined ? {} : { expectedIdentity };
 }
 
-/** Reading again checks, and does nothing else. */
+/** A second reading only checks. */
 function modeOf({ name }: RunStep): agent.StepMode {
   return name === verifyErasedStep ? agent.StepMode.CHECK : agent.StepMode.RUN;
 }
 
-/** The devices that a step may touch, and how; none where it is about none. */
+/** The devices that a step may touch, and how; empty for a step without devices. */
 function devicesOf(pass: Pass, run: Run, { name }: RunStep): agent.DevicePlan[] {
   if (name === verifyErasedStep) return plansToProve(pass, run);
   if (name === writeImageStep) return devicesSeen(pass, run);
@@ -123,15 +123,16 @@ function devicesOf(pass: Pass, run: Run, { name }: RunStep): agent.DevicePlan[] 
 }
 
 /**
- * The runner of the present boot. An agent whose disk was put back to an older copy knows neither
- * which runner has had the boot nor what that one has begun: it must not hand that to the next.
+ * The runner of the present boot. An agent whose disk was restored to an older copy does not know
+ * which runner has had the boot, nor what that one has begun: it must not pass the work to the
+ * next.
  */
 function runnerSession(pass: Pass, run: Run): string {
   const { runner } = pass.record;
   return runner?.bootOperationId === bootOperationId(pass, run) ? runner.runnerSession : '';
 }
 
-/** An image goes onto none that came after the inspection of its run; names are enough. */
+/** An image goes only onto devices that the inspection of its run has seen; names are enough. */
 function devicesSeen(pass: Pass, run: Run): agent.DevicePlan[] {
   const { devices = [] } = (hasLooked(run) ? inventoryNow(pass) : undefined) ?? {};
   return devices.map(({ serial, wwn }) => {

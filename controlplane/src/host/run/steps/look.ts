@@ -1,4 +1,4 @@
-/** Steps that look at the host from the runner, and what is kept of what they see. */
+/** Steps that inspect the host from the runner, and what is stored of their results. */
 
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
@@ -23,7 +23,7 @@ import { move } from '../../pass/transitions.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
 
-/** The first inventory of a run; in a clean it also fixes which devices are erased. */
+/** The first inventory of a run; in a clean it also determines which devices are erased. */
 export const inspect: OperationStep = {
   kind: 'operation',
   inBand: true,
@@ -44,7 +44,7 @@ export const inspect: OperationStep = {
     if (tooLarge !== undefined) return tooLarge;
     const uncertified = leaveIfUncertified(pass, inventory);
     const refused = planDevices(pass, run, inventory);
-    // Nobody gets a host with a disk that was not erased, whenever that was plugged in.
+    // No user gets a host with a disk that was not erased, whenever that was plugged in.
     return refused ?? (run.kind === RunKind.PROVISION ? uncertified : undefined);
   },
 };
@@ -55,7 +55,7 @@ function bmcOfDrives(pass: Pass) {
   return { bmc: bmcAccess(pass), ...expectedIdentity(pass) };
 }
 
-/** Largest inventory that is kept, in bytes on the wire: facts are one bounded record. */
+/** The largest stored inventory, in bytes on the wire: facts are one bounded record. */
 const inventoryBytesMax = 128 * 1024;
 
 function keepInventory(pass: Pass, inventory: Inventory): RunFailure | undefined {
@@ -74,8 +74,9 @@ function keepInventory(pass: Pass, inventory: Inventory): RunFailure | undefined
 }
 
 /**
- * A disk that nobody erased has come into an available host: it is available no more, and this is
- * why. So it is for a disk that was certified and was away: nobody saw what was done to it there.
+ * An available host has a disk that was not erased: it is no longer available, and this is the
+ * reason. The same applies to a certified disk that was absent: what happened to it there is
+ * unknown.
  */
 function leaveIfUncertified(pass: Pass, inventory: Inventory): RunFailure | undefined {
   if (pass.status.state !== HostState.AVAILABLE) return undefined;

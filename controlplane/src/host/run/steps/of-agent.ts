@@ -1,4 +1,4 @@
-/** Steps that the rack's agent takes itself, and what it is told of a deployment. */
+/** Steps that the rack's agent runs itself, and its orders for a deployment. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -18,7 +18,7 @@ import { isDeployStepOfAgent } from '../../pass/step-names.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
 
-/** A step of a deployment that the agent takes by itself; nothing is asked of the BMC. */
+/** A deployment step that the agent runs itself, without the BMC. */
 export const deployStepOfAgent: OperationStep = {
   kind: 'operation',
   timeoutMs: (timing) => timing.imageTimeoutMs,
@@ -35,7 +35,7 @@ export const deployStepOfAgent: OperationStep = {
 
 export const awaitImage: OperationStep = { ...deployStepOfAgent, leftMs: proofLeftMs };
 
-/** A step that the rack's agent runs itself, on the BMC; no runner takes part. */
+/** A step that the rack's agent runs on the BMC, without a runner. */
 export const outOfBandStep: OperationStep = {
   kind: 'operation',
   timeoutMs: operationTimeout,
@@ -54,7 +54,10 @@ export const outOfBandStep: OperationStep = {
   complete: () => undefined,
 };
 
-/** From its first order on the disks are others: no certificate, and no plan, is of them. */
+/**
+ * From its first order on the disks are different ones: no certificate, and no plan, applies to
+ * them.
+ */
 export const volumesStep: OperationStep = {
   ...outOfBandStep,
   begin: ({ record }) => {
@@ -64,7 +67,7 @@ export const volumesStep: OperationStep = {
   },
 };
 
-/** For what waits for a boot of the machine, or of the BMC; longer than the agent waits. */
+/** For steps that wait for a boot of the machine, or of the BMC; longer than the agent waits. */
 const patienceMs: Readonly<Record<string, number>> = {
   [resetBmcStep]: 13 * 60_000,
   [checkSettingsStep]: 20 * 60_000,
@@ -72,7 +75,7 @@ const patienceMs: Readonly<Record<string, number>> = {
   [applyVolumesStep]: 75 * 60_000,
 };
 
-/** Steps that a BMC may still carry out long after whoever ordered them is gone. */
+/** Steps that a BMC may still carry out long after their order. */
 const orderedOnce: ReadonlySet<string> = new Set([updateFirmwareStep, applyVolumesStep]);
 
 /** Whether only a person orders a step again: a check that does not find it done ends it. */
@@ -80,7 +83,7 @@ export function isOrderedOnce({ name, outOfBand }: Pick<RunStep, 'name' | 'outOf
   return outOfBand && orderedOnce.has(name);
 }
 
-/** What every order of a step says of it. */
+/** The common part of a step's orders. */
 export function orderOf(
   { name, destructive, rerunClass }: RunStep,
   mode: agent.StepMode = agent.StepMode.RUN,
@@ -88,7 +91,7 @@ export function orderOf(
   return { step: name, mode, destructive, rerunClass };
 }
 
-/** What a step of a deployment is told of it; nothing for any other. */
+/** The deployment for its steps; empty for any other step. */
 export function deploymentFor(pass: Pass, run: Run, step: RunStep) {
   const { name } = step;
   if (name !== writeImageStep && !isDeployStepOfAgent(name)) return {};

@@ -1,4 +1,4 @@
-/** Steps on the host's BMC that every kind of run shares: who it is, its power, and its boots. */
+/** BMC steps that every kind of run shares: identity, power, and boots. */
 
 import { create } from '@bufbuild/protobuf';
 import { agent, bootText, type HostSpec, type Run } from '@rackwright/messages';
@@ -38,8 +38,8 @@ export const powerOff: OperationStep = {
 };
 
 /**
- * What boots from here on may write: certificates of before say nothing of the disks after it, and
- * no clean of before can be gone on with.
+ * A system that is booted from here on may write: earlier certificates no longer apply to the
+ * disks, and no earlier clean can be resumed.
  */
 export function beginUse(pass: Pass): void {
   move(pass.status, 'used');
@@ -51,14 +51,14 @@ export const powerOn: OperationStep = {
   begin: (pass, run) => {
     beginUse(pass);
     pass.record.inRunner = false;
-    // Whatever comes of it: it may act although its answer is lost.
+    // Whatever the result: it may take effect although its answer is lost.
     if (pass.record.switchedOnRun === 0n) pass.record.switchedOnRun = run.number;
   },
   timeoutMs: operationTimeout,
   operation: (pass) => {
     const value = setPower(pass, { on: true });
     value.bootFrom = agent.BootTarget.DISK;
-    // What it runs may not be on its disk.
+    // Its image may not be on its disk.
     if (bootsOverNetwork(pass.record)) bootOverNetwork(pass, value);
     return { case: 'setPower', value };
   },
@@ -68,7 +68,7 @@ export const powerOn: OperationStep = {
   },
 };
 
-/** From here on the host's image is what it asks for; an agent is told of that before the order. */
+/** From here on the requested image is the host's; the agent learns that before the order. */
 export const bootImage: OperationStep = {
   ...powerOn,
   begin: (pass, run) => {
@@ -90,7 +90,7 @@ function bootOverNetwork({ spec }: Pass, value: agent.SetPower): void {
 
 export const bootRunner = bootStep(agent.BootTarget.RUNNER);
 
-/** A person works on the host there: it may be written, though not by a step of ours. */
+/** A person works on the host there: it may be written to, though not by a step of ours. */
 export const bootRescue: OperationStep = {
   ...bootStep(agent.BootTarget.RESCUE),
   begin: (pass) => {
@@ -117,7 +117,7 @@ function bootStep(target: agent.BootTarget): OperationStep {
     },
     complete: (pass, run) => {
       notePower(pass, run, { on: true });
-      // It may boot now; whether it does, its runner says.
+      // It may boot now; its runner reports whether it does.
       if (isByHand(pass.spec)) delete pass.status.poweredOn;
       return undefined;
     },
@@ -145,7 +145,7 @@ function bootByHand({ bmc }: HostSpec) {
   return { reason: 'person', message } as const;
 }
 
-/** What is known of a runner that does not come; undefined: nothing. */
+/** What is known of a missing runner; undefined: nothing. */
 export function whyNoRunner(pass: Pass, run: Run): string | undefined {
   const { runnerRefused: refused, netbootInstead: instead } = pass.record;
   const boot = bootOperationId(pass, run);
@@ -173,7 +173,7 @@ function setPower(pass: Pass, { on }: { readonly on: boolean }): agent.SetPower 
   return create(agent.SetPowerSchema, { bmc, on, bootMethod, ...expectedIdentity(pass) });
 }
 
-/** What the BMC must still say of itself before anything is done by it. */
+/** The identity that the BMC must still report before any action. */
 export function expectedIdentity({ status }: Pass) {
   const { bmcIdentity } = status;
   return bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity };
