@@ -1,4 +1,4 @@
-/** A trace goes from its call to the run that it starts, and all of it to the collector. */
+/** A trace goes from its call to the run that it starts, and is exported to the collector. */
 import type { WebClient } from '@rackwright/platform';
 import { parseTraceparent, runTrace } from '@rackwright/trace';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -18,7 +18,7 @@ let fixture: Fixture;
 let spans: WireSpan[];
 const waiting: { readonly what: () => boolean; readonly go: () => void }[] = [];
 
-/** Takes what is sent, as a collector does. */
+/** Accepts spans, like a collector. */
 const tracesWebClient: WebClient = {
   send: async ({ body }) => {
     const { resourceSpans } = JSON.parse(new TextDecoder().decode(body));

@@ -54,6 +54,6 @@ test('codes that come back in masses are exchanged a bounded number at a time', 
   expect(asked).toBe(exchangesMax);
   expect(reasons.filter((reason) => reason === 'ISSUER_UNAVAILABLE')).toHaveLength(exchangesMax);
   expect(reasons.filter((reason) => reason === 'SIGN_IN_BUSY')).toHaveLength(200 - exchangesMax);
-  // What is over makes room.
+  // A finished exchange makes room.
   expect(await end('one more')).toBe('ISSUER_UNAVAILABLE');
 });

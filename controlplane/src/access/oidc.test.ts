@@ -1,4 +1,6 @@
-/** Tokens of an identity provider that really listens, by HTTPS, and signs for good and for ill. */
+/**
+ * Tokens of an identity provider that really listens on HTTPS, and signs valid and invalid tokens.
+ */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -109,7 +111,7 @@ interface Said {
   readonly nbf?: number;
 }
 
-/** A token that is right in everything that is not said otherwise. */
+/** A token that is valid except for the given fields. */
 async function signed({ key = served[0], claims, aud, iss, exp, nbf }: Said = {}): Promise<string> {
   if (key === undefined) throw new Error('no key');
   const { alg, kid, privateKey } = key;
@@ -195,7 +197,7 @@ test('what is not signed by a private key of the provider is no token', async ()
   const [header = '', body = '', signature = ''] = token.split('.');
   const none = (alg: string) => `${part({ alg, kid: 'k1' })}.${body}.`;
   for (const alg of ['none', 'None', 'NONE']) expect(await reason(none(alg))).toBe('TOKEN_WRONG');
-  // The public key, which everybody has, as if it were a shared secret.
+  // The public key, which is public, as if it were a shared secret.
   const pem = served[0]?.publicKey.export({ type: 'spki', format: 'pem' }).toString() ?? '';
   const confused = await new SignJWT({ preferred_username: 'ann', roles: ['rw-admins'] })
     .setProtectedHeader({ alg: 'HS256', kid: 'k1' })
@@ -207,7 +209,7 @@ test('what is not signed by a private key of the provider is no token', async ()
   const more = part({ ...JSON.parse(Buffer.from(body, 'base64url').toString()), aud: 'x' });
   expect(await reason(`${header}.${more}.${signature}`)).toBe('TOKEN_WRONG');
   expect(await reason(await signed({ key: { ...newKey('k1') } }))).toBe('TOKEN_WRONG');
-  // A key that comes along in the header is nobody's.
+  // A key in the token's own header is not trusted.
   const own = newKey('own');
   const embedded = await new SignJWT({ preferred_username: 'ann', roles: ['rw-admins'] })
     .setProtectedHeader({ alg: 'ES256', jwk: await exportJWK(own.publicKey), kid: 'k1' })
@@ -237,7 +239,7 @@ test('a new key is looked for once, a flood of unknown ones as well', async () =
   expect(requests).toEqual(['/.well-known/openid-configuration', '/keys']);
   const next = newKey('k2');
   served = [...served, next];
-  // Directly after a look there is none: the limit holds for everybody.
+  // Directly after a fetch there is none: the limit applies to all tokens.
   expect(await reason(await signed({ key: next }))).toBe('TOKEN_WRONG');
   shiftMs += 31_000;
   expect((await voucher.principalOf(await signed({ key: next }))).actor).toBe('oidc:ann');

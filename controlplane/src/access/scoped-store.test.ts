@@ -9,7 +9,7 @@ import { HostPlaces } from './host-places.ts';
 import { scopedStore, watchCollections } from './scoped-store.ts';
 
 const scope = { racks: ['racks/aa'], pools: [] };
-/** Where nobody asks for credentials or racks. */
+/** For tests without credentials or racks. */
 const places = new HostPlaces({ rows: () => [] as never });
 let inner: StateStore;
 let reads: string[];
@@ -26,7 +26,7 @@ afterEach(async () => {
   await inner.close();
 });
 
-/** The store, with everything that is read of it written down. */
+/** The store, with a record of every read. */
 function counted(): StateStore {
   return new Proxy(inner, {
     get: (target, name) => {
@@ -56,7 +56,7 @@ function hostBytes(rack: string, credential = ''): Uint8Array {
   return toBinary(wire.HostRecordSchema, create(wire.HostRecordSchema, { host }));
 }
 
-/** What a watch of hosts in the scope tells from now on. */
+/** What a watch of hosts in the scope reports from now on. */
 async function told(store: StateStore): Promise<string[]> {
   const heard: string[] = [];
   const from = await inner.latestRevision();
@@ -95,7 +95,7 @@ test('a host that leaves the scope is told as gone, whatever of it was seen befo
   await put('hosts.h', hostBytes('aa'));
   await put('facts.h', Uint8Array.of(1));
   const slow = counted();
-  // The look at the host whose facts have changed is ahead of what the watch has told.
+  // The read of the host whose facts have changed is newer than the watch.
   const heard = await told(scopedStore(slow, scope, { places }));
   await put('facts.h', Uint8Array.of(2));
   await put('hosts.h', hostBytes('zz'));
@@ -140,7 +140,7 @@ test('what belongs to one host is judged by that host’s own record', async () 
     ...['get workflows.h.w', 'get hosts.h'],
     ...['get workflows.there.w', 'get hosts.there'],
   ]);
-  // Of many, each once.
+  // Of many hosts, each once.
   for (let n = 0; n < 40; n += 1) {
     for (const id of ['v', 'w']) await put(`workflows.h${n}.${id}`, Uint8Array.of());
   }

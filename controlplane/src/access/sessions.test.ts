@@ -1,4 +1,4 @@
-/** Sessions of browsers over one store: at two replicas, over a restart, and at their bounds. */
+/** Sessions of browsers over one store: at two replicas, across a restart, and at their bounds. */
 import { ApiFailure, type CallContext, Role } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
@@ -82,7 +82,7 @@ async function reasonOf(call: Promise<unknown>): Promise<string> {
 
 const pause = () => new Promise<void>((resolve) => nodeClock().after(5, resolve));
 
-/** Changes come by themselves: once everybody has heard of what was written. */
+/** Waits until every replica's watch has reported a write. */
 async function untilTrue(what: () => boolean | Promise<boolean>): Promise<void> {
   for (let round = 0; round < 2_000 && !(await what()); round += 1) await pause();
   expect(await what()).toBe(true);
@@ -110,7 +110,7 @@ test('what ends at one replica is refused at the other with the next call', asyn
   expect(await here.sessions.close(callWith(name))).toBe(true);
   expect(await reasonOf(there.sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
   await untilTrue(() => isEnded);
-  // Whoever was let in before, and opens its stream after, is not overlooked.
+  // A session that ends between the check and the opening of its stream is not overlooked.
   let isLateEnded = false;
   there.sessions.onEnd(hash, () => (isLateEnded = true));
   await untilTrue(() => isLateEnded);
@@ -171,7 +171,7 @@ test('one caller has at most 20 live sessions, whichever replica has opened them
     names.push((await at.sessions.open(byProvider)).name);
   }
   await there.sessions.open(byToken);
-  // Whoever has not heard of the others yet takes away what has no room later.
+  // A replica whose watch lags removes the excess later.
   await untilTrue(async () => {
     await here.sessions.sweep();
     return (await recordsIn(here.store)).length === 21;

@@ -173,7 +173,7 @@ test('what one replica revokes the others refuse at once, and end what is open',
   expect(await reasonOf(signInAs(there, text))).toBe('TOKEN_REVOKED');
   expect(await reasonOf(signInAs(here, text))).toBe('TOKEN_REVOKED');
   await ended;
-  // Whoever was let in before, and opens its stream after, is not overlooked.
+  // A credential that ends between the check and the opening of its stream is not overlooked.
   let isOver = false;
   here.signIn.onEnd(principal, () => (isOver = true));
   expect(isOver).toBe(true);
@@ -199,9 +199,9 @@ test('guessing ids costs the store little, and keeps out nobody who has a token'
   const guesses = Array.from({ length: 2_000 }, (_, index) =>
     reasonOf(signInAs(here, `Bearer rwo1.g${index}.${'y'.repeat(43)}`)),
   );
-  // Of what was not looked at nothing is said that is final.
+  // Without a read of the store no refusal is final.
   expect(new Set(await Promise.all(guesses))).toEqual(new Set(['TOKEN_WRONG', 'SIGN_IN_BUSY']));
-  // All within a second or, at its end, two.
+  // All within a second or, across its boundary, two.
   expect(reads).toBeLessThanOrEqual(150);
   for (let round = 0; round < 100; round += 1) {
     expect((await signInAs(here, text)).actor).toBe('token:mine');
@@ -227,7 +227,7 @@ test('a token that was just made is not called wrong while others guess', async 
   const guesses = await Promise.all(Array.from({ length: 200 }, guess));
   expect(guesses.at(-1)).toBe('SIGN_IN_BUSY');
   const text = `Bearer ${await putToken('new')}`;
-  // Until the watch has brought it, or the second is over.
+  // Until the watch has reported it, or the second is over.
   const seen = new Set<string>();
   for (let round = 0; round < 500 && !seen.has('let in'); round += 1) {
     const call = signInAs(here, text).then(() => 'let in');

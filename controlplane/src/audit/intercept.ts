@@ -38,7 +38,7 @@ export interface CallAudit {
 
 /** Calls are recorded in this trail; `changes` says for which methods (invariant 1). */
 export function auditCalls(trail: AuditTrail, changes: (method: DescMethod) => boolean): CallAudit {
-  /** Permitted calls: `letIn` records their outcome. */
+  /** Calls whose outcome `letIn` records. */
   const inside = new WeakSet<CallContext>();
   return {
     letIn: (method, handler, actor) => {
@@ -108,7 +108,7 @@ interface Noting {
   readonly inside: WeakSet<CallContext>;
 }
 
-/** Records refusals of calls that change nothing. */
+/** Records refusals of calls that `letIn` does not record. */
 function lookedAt(
   method: DescMethod,
   handler: AnyHandler,

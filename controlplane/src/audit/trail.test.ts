@@ -73,7 +73,7 @@ async function records(): Promise<AuditRecord[]> {
     .filter((record) => record !== undefined);
 }
 
-/** Without those of calls that are about to be carried out. */
+/** Without the begin records of calls. */
 async function shown(): Promise<AuditRecord[]> {
   const { entries } = await store.log.back(500);
   const read = entries.map(({ value }) => fromBinary(wire.AuditEntryRecordSchema, value));
@@ -182,7 +182,7 @@ test('stores what is queued when it closes, and says what came too late', async 
 
 describe('a call that is about to be carried out', () => {
   const { outcome: _, ...asked } = event('by hand');
-  /** As the next start of the control plane has it. */
+  /** As in the next start of the control plane. */
   const startAgain = async (isOnly = true): Promise<void> => {
     trail = createAuditTrail({ store, clock, random: nodeRandom(), log: quiet });
     trail.start(isOnly);

@@ -1,4 +1,4 @@
-/** Calls whose end is missing, and none else. */
+/** Finds calls without a final record, and no others. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { AuditRecordSchema, store as wire } from '@rackwright/messages';

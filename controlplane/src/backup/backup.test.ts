@@ -1,4 +1,4 @@
-/** Backups of a real folder with a real store, taken back and torn in every way. */
+/** Backups of a real folder with a real store, restored, and interrupted at every point. */
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -227,7 +227,7 @@ describe('a backup of a control plane that runs', () => {
       await store.put(`hosts.many${n}`, new Uint8Array(50_000).fill(n), 'absent');
     }
     const one = backup(join(folder, 'one.tar'));
-    // Seen while it is copied, or ended between two looks.
+    // Either seen during the copy, or finished between two looks.
     let ended = false;
     const end = one.finally(() => {
       ended = true;
@@ -235,7 +235,7 @@ describe('a backup of a control plane that runs', () => {
     const patience = { interval: 1, timeout: patienceMs };
     await vi.waitUntil(async () => ended || (await copies()).length > 0, patience);
     const [other] = await Promise.allSettled([backup(join(folder, 'two.tar'))]);
-    // Fulfilled where the first was faster.
+    // Fulfilled if the first was earlier.
     if (other.status === 'rejected') {
       expect(String(other.reason)).toContain('another backup is being made');
     }
@@ -262,7 +262,7 @@ describe('a backup of a control plane that runs', () => {
       copyTo: {
         value: async (path: string) => {
           await copyTo?.call(store, path);
-          // As when a change of keys ends between the copy and the counting.
+          // As if a key rotation ended between the copy and the count.
           await store.delete('credentials.c1', 2);
         },
       },
@@ -317,7 +317,7 @@ describe('a restoration', () => {
     const damaged = join(folder, 'damaged.tar');
     const step = Math.floor(whole.length / 25);
     let passed = 0;
-    // The two blocks of zeros at the end hold nothing.
+    // The two blocks of zeros at the end have no content.
     for (let at = 0; at < whole.length - 1_024; at += step) {
       const changed = Buffer.from(whole);
       changed[at] = (changed[at] ?? 0) ^ 0x40;
@@ -326,7 +326,7 @@ describe('a restoration', () => {
         () => true,
         () => false,
       );
-      // Times of files and what fills blocks say nothing.
+      // File times and padding are not checked.
       if (taken) passed += 1;
       if (taken)
         expect(await readFile(join(target.dataFolder, 'identity/ca.key'), 'utf8')).toBe(privateKey);

@@ -17,7 +17,7 @@ test('a tick comes in its turn while items wait all the time', async () => {
   const kinds: string[] = [];
   for await (const { kind } of withTicks(items(), 1_000, clock)) {
     kinds.push(kind);
-    // The next item is there by then.
+    // By then the next item is there.
     await new Promise(setImmediate);
     if (kinds.length === 2) due();
     if (kinds.length === 5) break;

@@ -1,4 +1,4 @@
-/** A call continues its caller's trace, and what it starts is of that trace. */
+/** A call continues its caller's trace, and its work belongs to that trace. */
 import { ApiFailure, type BoundService, type CallContext, HostService } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { parseTraceparent, type Span } from '@rackwright/trace';

@@ -85,7 +85,7 @@ test('takes a machine off the list of its rack for no host of another rack', () 
     fits: true,
     words: 'it is hosts/h9 of racks/r2',
   });
-  // What the agent of that rack says of its host says nothing of this machine.
+  // The other rack's agent reports this of its own host; that does not count for this machine.
   const bySight = { ...host, traits: machine().traits, rack: 'racks/r2' };
   const expected = [line('h1', { serial: 'SW-1' })];
   expect(judge(machine(), world({ hosts: [bySight], expected })).kind).toBe('accept');

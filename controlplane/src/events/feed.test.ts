@@ -44,7 +44,7 @@ function putHost(id: string, status: object, more: Init = {}): Promise<number> {
   return put(`hosts.${id}`, toBinary(wire.HostRecordSchema, record));
 }
 
-/** All that is told after `from`, once the store has nothing more to tell. */
+/** All events after `from`, up to the present end of the store. */
 async function toldAfter(from: Positions, of: FeedStore = store) {
   const stopping = new AbortController();
   const told: { subject: string; type: string; id: string; value: unknown }[] = [];
@@ -220,7 +220,7 @@ describe('where the store no longer has every change', () => {
   });
 });
 
-/** As a driver whose watch keeps less than its past. */
+/** Like a driver whose watch keeps less than its history. */
 function compactingOnce(inner: StateStore): FeedStore {
   let compacted = false;
   return {

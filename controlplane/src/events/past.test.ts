@@ -1,4 +1,4 @@
-/** The past of a record ends in a gap, never in silence, where the store has let go of it. */
+/** The past of a record ends with a gap, never silently, where the store has dropped the rest. */
 
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';

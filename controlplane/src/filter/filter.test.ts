@@ -1,4 +1,4 @@
-/** Filters say what they look like, in every way of writing them, and are refused with a place. */
+/** Filters mean what they look like, in every spelling, and are refused with a position. */
 import { HostStateSchema } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';

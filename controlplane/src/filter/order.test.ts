@@ -1,4 +1,4 @@
-/** Orders sort as they say, and are refused with a place. */
+/** Orders sort as written, and are refused with a position. */
 import { HostStateSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Fields, FilterError, parseOrder } from './index.ts';

@@ -1,4 +1,4 @@
-/** Hosts are found by a trait as whoever reads all records and facts would find them. */
+/** A search by trait finds the same hosts as a scan over all records and facts. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, store as wire } from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
@@ -18,10 +18,10 @@ interface Seen {
   readonly uuid: number;
 }
 
-/** A fleet view over a store of which a test holds listings and watch. */
+/** A fleet view over a store whose listings and watch the test controls. */
 class Site {
   readonly heap = new EventHeap();
-  /** What a listing is when it is handed over. */
+  /** The listing that is returned. */
   onList: (prefix: string, listing: Listing) => Promise<Listing> = async (_, listing) => listing;
   breakWatch: () => void = quiet;
   readonly view: FleetView;
@@ -138,9 +138,9 @@ test('what changes while facts are read, and a store that is behind, mislead nob
   site.onList = async (prefix, listing) => {
     if (prefix !== 'facts') return listing;
     listed += 1;
-    // From before what the view has seen.
+    // From before the state that the view has seen.
     if (listed === 1) return { entries: [], before: listing.before - 1 };
-    // One goes and one changes after the listing was made, and the watch tells it first.
+    // One deletion and one change come after the listing, and the watch reports them first.
     await site.remove('facts.a');
     await site.putFacts('c', { macs: [2], uuid: 2 });
     await new Promise<void>((resolve) => site.heap.after(100, resolve));
@@ -173,7 +173,7 @@ test('a machine finds its host by boot MACs, by what it was accepted for, by its
   expect(await found(uuidOf(9), macOf(1))).toEqual(['mac']);
   expect(await found(uuidOf(2))).toEqual(['accepted']);
   expect(await found(uuidOf(3))).toEqual(['bmc']);
-  // A BMC may turn all bytes round.
+  // A BMC may reverse all bytes.
   expect(await found(uuidOf(3).toReversed())).toEqual(['bmc']);
   await site.putHost('bmc', { macs: [], guid: 4 });
   expect(await found(uuidOf(3))).toEqual([]);

@@ -1,4 +1,6 @@
-/** The view is what the store is, whatever befalls the watch, and whoever has waited sees it. */
+/**
+ * The view equals the store, whatever happens to the watch, and `caughtUp` shows earlier writes.
+ */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, HostState, store as wire } from '@rackwright/messages';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
@@ -14,13 +16,13 @@ let heap: EventHeap;
 let store: StateStore;
 let view: FleetView;
 let breakWatch: (error: Error | 'compacted') => void;
-/** What a listing waits for. */
+/** Listings wait for this. */
 let gate: Promise<void>;
-/** And so long, by the clock of the view. */
+/** And for this long, by the clock of the view. */
 let listMs: number;
 let said: unknown[];
 
-/** The store, with listings and watches that the test gets hold of. */
+/** The store, with listings and watches that the test controls. */
 function held(inner: StateStore): StateStore {
   const target = Object.create(inner) as StateStore;
   target.latestRevision = () => inner.latestRevision();
@@ -177,7 +179,7 @@ test('a store that cannot be read at the start is read when it is asked for agai
   expect(inRack('racks/r1')).toEqual(['a']);
 });
 
-/** "before → after" of each row that was told: rack of each, or nothing. */
+/** "before → after" of each reported row: its rack each, or nothing. */
 function heard(): string[] {
   const told: string[] = [];
   const rackOf = (row: FleetRow | undefined) => (row?.kind === 'host' ? row.rack : row?.kind);

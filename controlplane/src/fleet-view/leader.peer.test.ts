@@ -1,4 +1,4 @@
-/** The view is what a clustered store has, whatever befalls the leader of its bucket. */
+/** The view equals a clustered store, whatever happens to the leader of its bucket. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -68,7 +68,7 @@ test('the view loses nothing while the leader is killed and comes back', async (
   await view.start();
   const [victim = ''] = cluster.names;
   for (let n = 0; n < hosts; n += 1) {
-    // Whoever leads: each of the servers is away for some of the writes.
+    // Whichever server leads: each of them is away for some of the writes.
     if (n % 10 === 5) await cluster.kill([cluster.names[((n / 5) % 3) | 0] ?? victim]);
     await write(n, n % 3 === 0 ? undefined : 'racks/r2');
     if (n % 10 === 8) await cluster.startAll();

@@ -1,4 +1,4 @@
-/** A row is made once of a record that is shared, and anew of every other. */
+/** A row is made once for a shared record, and each time for any other. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostState, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Rows, indexes and counts are what whoever looks through all hosts would find. */
+/** Rows, indexes and counts equal the result of a scan over all hosts. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, HostState, store as wire } from '@rackwright/messages';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ interface Write {
   readonly hostId: HostId;
   /** Undefined: it is deleted. */
   readonly host: { rack: string; credential: string; state: HostState } | 'undecodable' | undefined;
-  /** How many writes ago it was made, as told late. */
+  /** How many writes ago it was made, for late reports. */
   readonly late: number;
 }
 
@@ -53,7 +53,7 @@ test('an index names exactly the hosts whose field has its value, and counts cou
         told(rows, write, at + 1);
         if (write.host === undefined) model.delete(write.hostId);
         else model.set(write.hostId, write.host);
-        // A watch may tell again what it told before, as long as what is there is newer.
+        // A watch may repeat an earlier report, as long as the present record is newer.
         const again = writes[at - write.late];
         if (again !== undefined && model.has(again.hostId)) told(rows, again, at + 1 - write.late);
       }

@@ -1,4 +1,4 @@
-/** One watch for all who follow, and nothing that they miss. */
+/** One watch for all followers, and no missed change. */
 import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore } from '@rackwright/store';
@@ -13,13 +13,13 @@ const quiet = () => undefined;
 let heap: EventHeap;
 let store: StateStore;
 let watches = 0;
-/** What the next listings wait for, or answer instead. */
+/** What the next listings wait for, or return instead. */
 let listings: ((listing: Promise<Listing>) => Promise<Listing>)[];
 let breakWatch: () => void;
 let following: Following;
 let stopping: AbortController;
 
-/** The store with listings and watches that the test gets hold of. */
+/** The store with listings and watches that the test controls. */
 function held(inner: StateStore): StateStore {
   const target = Object.create(inner) as StateStore;
   target.latestRevision = () => inner.latestRevision();
@@ -51,7 +51,7 @@ async function advance(ms: number): Promise<void> {
   await heap.run(untilMs, () => false);
 }
 
-/** Notes all that it is told; `listed h1,h2`, `put h3`, `delete h3`. */
+/** Notes every report; `listed h1,h2`, `put h3`, `delete h3`. */
 function noting(told: string[], more: Partial<Follower> = {}): Follower {
   return {
     listed: ({ entries }) => told.push(`listed ${entries.map(({ key }) => key).join()}`),
@@ -165,7 +165,7 @@ test('no change comes after a listing that has newer of the same record already'
   const told: string[] = [];
   await store.put('hosts.a', bytes('1'), 'absent');
   await follow(noting([]));
-  // As where the position is read first, and the values after it.
+  // As when the position is read first, and the values after it.
   listings = [
     async (listing) => {
       const { before } = await listing;

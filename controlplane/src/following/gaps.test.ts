@@ -1,4 +1,4 @@
-/** F1 as a property: who follows ends with what the store has, whatever breaks in between. */
+/** F1 as a property: each follower ends with the state of the store, whatever breaks in between. */
 import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
@@ -8,7 +8,7 @@ import { type Follower, Following } from './following.ts';
 
 const retryDelayMs = 1_000;
 const quiet = () => undefined;
-/** Longer than a change takes to come by the watch. */
+/** Longer than the delay of the watch. */
 const slowListingMs = 10;
 const keys = ['hosts.a', 'hosts.b', 'hosts.c'];
 
@@ -17,7 +17,7 @@ type Action =
   | { readonly kind: 'break' | 'join' }
   | { readonly kind: 'pass'; readonly ms: number };
 
-/** What goes wrong with one listing, or is written before or behind it. */
+/** What goes wrong with one listing, or is written before or after it. */
 type Trouble = 'none' | 'fails' | 'writtenBefore' | 'writtenBehind' | 'slow' | 'breaks';
 
 const action: fc.Arbitrary<Action> = fc.oneof(
@@ -40,7 +40,7 @@ const trouble: fc.Arbitrary<Trouble> = fc.constantFrom(
   'breaks',
 );
 
-/** A store with trouble, somebody who writes to it, and who follows it. */
+/** A store with trouble, a writer, and followers. */
 class Site {
   readonly heap = new EventHeap();
   readonly views: Map<string, number>[] = [];
@@ -91,7 +91,7 @@ class Site {
       },
     };
     const joined = this.#following.follow('hosts', follower, new AbortController().signal);
-    // One that could not be listed follows nothing.
+    // A failed listing follows nothing.
     joined.then(() => this.views.push(view), quiet);
   }
 

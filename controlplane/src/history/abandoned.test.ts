@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 afterEach(() => fixture.stop());
 
-/** An agent of the rack has joined, and is away. */
+/** An agent of the rack has enrolled, and is away. */
 async function joinAgent(): Promise<void> {
   const { store } = fixture;
   const key = storeKey('racks', 'r1');
@@ -130,7 +130,7 @@ test('a person lifts a host’s fence by saying that the old machine is disconne
   expect(revisions.map(({ cause }) => cause).join('\n')).toContain(
     'hold released (said to be physically disconnected): the cable is in my hand',
   );
-  // A change of something else does not raise it again.
+  // A change of another field does not raise it again.
   const relabelled = await hosts.updateHost({
     host: { name: 'hosts/h2', labels: { site: 'a' } },
     updateMask: { paths: ['labels'] },

@@ -1,4 +1,4 @@
-/** What was signed of one host is found without looking at what belongs to others. */
+/** The signed documents of one host are found without reading those of others. */
 import { ErasureDocumentKind, type HostUid } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * What an agent says, and a pass over a host, cost the same however many other hosts there are:
- * counted at the store, with few hosts and with many.
+ * An agent's report, and a pass over a host, cost the same for any number of other hosts: counted
+ * at the store, with few hosts and with many.
  */
 import { HostGoal, HostState, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -21,7 +21,7 @@ import { type Replica, Rig } from './testing/rig.ts';
 const [fewHosts, manyHosts] = [200, 2_000] as const;
 const hostsPerRack = 20;
 
-/** One host that its agent works on, among many that nothing moves. */
+/** One host with work of its agent, among many idle ones. */
 class Fleet {
   readonly rig = new Rig();
   readonly hosts: number;
@@ -54,7 +54,7 @@ class Fleet {
     }
   }
 
-  /** Where its goal leads it; in a rack without an agent. */
+  /** At its goal; in a rack without an agent. */
   #addIdle(n: number): void {
     const rackId = `r${2 + (n % (this.hosts / hostsPerRack))}`;
     if (this.rig.rack(rackId) === undefined) this.rig.addRack(rackId);
@@ -126,7 +126,7 @@ beforeAll(async () => {
   await many.start();
 });
 
-/** What all works have come to. */
+/** The total cost of all works. */
 const whole: Cost = { rows: 0, bytes: 0, written: 0 };
 
 test.each(works)('%s costs the same with ten times the hosts', async (_, work) => {

@@ -1,4 +1,4 @@
-/** Whatever is asked of a host and reported of it, in whatever order: what must always hold. */
+/** Invariants under any sequence of requests and reports of a host. */
 import { create, equals } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -98,7 +98,7 @@ const requests: readonly HostRequest[] = [
 
 type Act =
   | { readonly kind: 'ask'; readonly request: number; readonly by: number }
-  /** The operation under way does what it shall. */
+  /** The present operation succeeds. */
   | { readonly kind: 'succeed' }
   | { readonly kind: 'fail'; readonly type: FailureName }
   | { readonly kind: 'conflict' }
@@ -165,7 +165,7 @@ const conflict: agent.Report['result'] = {
   }),
 };
 
-/** What an act means for a host now; undefined when it cannot happen. */
+/** The event of an act for a host now; undefined when it cannot happen. */
 function eventOf(host: Bench, happening: Act): HostEvent | undefined {
   const report = (result: agent.Report['result'], operationId: OperationId): HostEvent => ({
     kind: 'report',
@@ -213,7 +213,7 @@ function check(host: Bench, before: store.HostRecord, event: HostEvent): void {
   const status = statusOf(host);
   const { run } = status;
   if (status.state === HostState.AVAILABLE) expect(status.dirty).toBe(false);
-  // H3: what has ended changes no more, and a new run has a new number.
+  // H3: a finished run does not change any more, and a new run has a new number.
   if (runBefore?.phase === RunPhase.ENDED && run?.number === runBefore.number) {
     expect(equals(RunSchema, run, runBefore)).toBe(true);
   }
@@ -229,8 +229,8 @@ function check(host: Bench, before: store.HostRecord, event: HostEvent): void {
 }
 
 /**
- * An inspection leaves a host on only for a clean that begins in the same turn; and a clean erases
- * by what it has seen itself.
+ * An inspection leaves a host on only for a clean that begins in the same pass; and a clean erases
+ * only by its own inventory.
  */
 function checkBoots({ record }: Bench, { run }: HostStatus): void {
   if (run?.kind === RunKind.INSPECT) expect(run.steps.at(-1)?.skippedBecause).toBe('');
@@ -244,7 +244,7 @@ function checkBoots({ record }: Bench, { run }: HostStatus): void {
   expect(looked).toBe(true);
 }
 
-/** A look changes nothing more (R2), and what waits for a time is woken for it. */
+/** Another pass changes nothing (R2), and a wait for a time has its wake-up. */
 function checkRest(host: Bench, { backoff, run }: HostStatus): void {
   const outcome = host.try({ kind: 'tick' });
   expect(
@@ -257,10 +257,10 @@ function checkRest(host: Bench, { backoff, run }: HostStatus): void {
   }
 }
 
-/** Requests that take back what was said before. */
+/** Requests that withdraw an earlier one. */
 const lifting: ReadonlySet<string> = new Set(['releaseHold', 'unclaim', 'retry']);
 
-/** Nothing starts against what people said before. */
+/** Nothing starts against earlier requests of people. */
 function checkStart({ state }: HostStatus, before: store.HostRecord, started: Run): void {
   const said = before.host?.status;
   const held = (scope: HoldScope) => said?.holds.some((hold) => hold.scope === scope) === true;
@@ -277,7 +277,7 @@ function checkStart({ state }: HostStatus, before: store.HostRecord, started: Ru
   if (erases && isUsed(said)) expect(started.requestedBy).not.toBe('goal');
 }
 
-/** Who claimed it may have given it back with the run that has just ended. */
+/** The owner of the claim may have released the host with the run that has just ended. */
 function isUsed(said: HostStatus | undefined): boolean {
   const gaveBack = said?.run?.kind === RunKind.RELEASE && said.run.requestedBy === said.claim?.by;
   return said?.inRescue === true || (said?.claim !== undefined && !gaveBack);
@@ -286,7 +286,7 @@ function isUsed(said: HostStatus | undefined): boolean {
 /** Successes in a row after which a new host is available. */
 const stepsToAvailable = 9;
 
-/** How far a host has come when its story begins. */
+/** The progress of a host at the start of its sequence. */
 const beginning = fc.oneof(
   fc.nat(stepsToAvailable + 2),
   fc.constantFrom(HostState.EXTERNAL, HostState.PROVISIONED).map((adopted) => ({ adopted })),
@@ -332,7 +332,7 @@ test('a host keeps its promises through anything that is asked and reported', ()
         const event = eventOf(host, happening);
         if (event === undefined) continue;
         const outcome = host.try(event);
-        // H1, H5: neither the record nor anything in it is touched in place.
+        // H1, H5: neither the record nor anything in it is modified in place.
         expect(JSON.stringify(before, replaceBigints)).toBe(bytes);
         if (outcome.kind === 'refused') {
           expect(outcome.refusal.message).not.toBe('');

@@ -128,7 +128,7 @@ test('R9: an operation sent to a journal that is lost is interrupted, not sent a
   const effects = host.apply({ kind: 'hello', journal, listed: [] });
   const sent = effects.flatMap((effect) => (effect.kind === 'send' ? [effect.operation] : []));
   expect(sent.map((operation) => operation.id)).not.toContain(lost);
-  // The boot grant was in that journal, too: no runner of this boot is ever let in again.
+  // The boot grant was in that journal, too: no runner of this boot is accepted again.
   expect(sent.map((operation) => operation.id)).toEqual(['u1/3/0/1']);
 });
 

@@ -1,6 +1,4 @@
-/**
- * Promises that hold together: what comes twice, late, out of scope or unproved changes nothing.
- */
+/** Combined promises: repeated, late, out-of-scope or unproved events change nothing. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {

@@ -221,7 +221,7 @@ describe('a registered key', () => {
       expect(reason).toBe('AGENT_REGISTERED');
       expect(message).toContain('rackwright rack join-token r1 --replace');
     }
-    // Nor was the token burnt by that.
+    // That did not use up the token either.
     expect((await rackRecord('r1'))?.joinTokens[0]?.usedBySha256).toHaveLength(0);
   });
 
@@ -278,7 +278,7 @@ describe('a registered key', () => {
     const stale = await tokenFor('r1', true);
     const call = { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: 'q1' };
     await revokeAgent(trust, call);
-    // The same request again acts once.
+    // A repeated request acts once.
     await revokeAgent(trust, call);
     expect((await refusalOf(revokeAgent(trust, { ...call, requestId: 'q2' }))).reason).toBe(
       'NO_AGENT',
@@ -298,7 +298,7 @@ describe('a registered key', () => {
     );
     const record = await rackRecord('r1');
     expect(record?.rack?.status).toMatchObject({ agentKeySha256: '', revokedKeys: 1 });
-    // Another box joins with an ordinary token.
+    // Another agent enrols with an ordinary token.
     expect((await issueCertificate(trust, ask(newKey(), await tokenFor('r1')))).rackId).toBe('r1');
   });
 
@@ -309,7 +309,7 @@ describe('a registered key', () => {
     const revoked = newKey();
     await issueCertificate(trust, ask(revoked, await tokenFor('r2')));
     await revokeAgent(trust, { rackId: 'r2', by: 'user:p', reason: 'stolen', requestId: '' });
-    // A rack that is made anew remembers nothing by itself.
+    // A rack that is created again has no memory of its own.
     for (const id of ['r1', 'r2']) {
       const found = await store.get(storeKey('racks', id));
       await store.delete(storeKey('racks', id), found.revision ?? 0);
@@ -405,7 +405,7 @@ describe('a request for a certificate', () => {
       await asks(ask(key), 'r1');
       return found;
     };
-    // From the second time on each takes the place of another key.
+    // From the second call on each replaces another key.
     await costs();
     const few = await costs();
     for (let at = 3; at <= 100; at += 1) await addRack(`r${at}`);
@@ -429,7 +429,7 @@ describe('a request for a certificate', () => {
       'CERTIFICATE_JUST_ISSUED',
     );
     expect((await store.get(storeKey('racks', 'r1'))) as unknown).toEqual(before);
-    // Another authority signs, or an hour is gone: there is a new one.
+    // With another signing authority, or after an hour: there is a new one.
     const other = {
       ...trust,
       identity: Object.assign(trust.identity, { caSha256: 'cd'.repeat(32) }),

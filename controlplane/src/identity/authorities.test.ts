@@ -1,4 +1,4 @@
-/** The authorities of control planes on one store, each with a folder of its own. */
+/** The authorities of control planes on one store, each with its own folder. */
 import { X509Certificate } from 'node:crypto';
 import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -39,7 +39,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const stop of stops) stop();
   await store.close();
-  // A replica that was just stopped may be in the middle of a copy.
+  // A replica that was just stopped may still be copying.
   await rm(root, { recursive: true, maxRetries: 5 });
 });
 
@@ -107,7 +107,7 @@ describe('replicas on one store', () => {
     expect(second.authorities.now.caSha256).toBe(old);
     await putRack({ agentPublicKey: new Uint8Array(9), trustedCaSha256: [old] });
     await rotate(first);
-    // Everybody believes both while an agent does not.
+    // All replicas trust both while an agent does not.
     await until(() => second.authorities.now.certificates.length === 2);
     expect(await file('two', 'ca.pem')).toBe(second.authorities.now.certificates.join(''));
     await new Promise((resolve) => setTimeout(resolve, 200));
@@ -121,7 +121,7 @@ describe('replicas on one store', () => {
       const [signer = ''] = authorities.now.certificates;
       expect(shown.verify(new X509Certificate(signer).publicKey)).toBe(true);
     }
-    // The old one stays for the agent's certificate, of which nobody wrote down who signed it.
+    // The old one stays because of the agent's certificate, whose issuer was not recorded.
     expect(first.authorities.now.certificates).toHaveLength(2);
     const believed = { trustedCaSha256: [old, next], certificateCaSha256: next };
     await putRack({ agentPublicKey: new Uint8Array(9), ...believed });
@@ -159,7 +159,7 @@ describe('replicas on one store', () => {
     leave();
     await putRack({ agentPublicKey: new Uint8Array() });
     await until(() => ended.length === 1);
-    // A change between the look at the record and the attending is not missed either.
+    // A change between the read of the record and `attend` is not missed either.
     first.keys.attend({ rackId: 'r1', keySha256, end });
     await until(() => ended.length === 2);
   });
@@ -167,7 +167,7 @@ describe('replicas on one store', () => {
 
 test('an authority that ends soon is warned of, once', async () => {
   const usual = timing;
-  // Made for a quarter of an hour; asked for with the usual life, it ends soon.
+  // Created for a quarter of an hour; with the usual life configured, it expires soon.
   timing = { ...usual, caLifetimeMs: 900_000 };
   await start('one');
   for (const stop of stops.splice(0)) stop();
@@ -189,7 +189,7 @@ test('a start that loses the race for the record shows what the winner has writt
   const shared = store;
   const fresh = await openMemoryStore({ random });
   let races = 0;
-  // Folder "two" knows nothing of the rotation; the winner writes while it makes up its mind.
+  // Folder "two" does not know of the rotation; the winner writes while it decides.
   store = new Proxy(fresh, {
     get: (target, name) => {
       const own: unknown = Reflect.get(target, name);

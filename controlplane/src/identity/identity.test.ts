@@ -69,7 +69,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(join(folder, '..'), { recursive: true }));
 
-/** A start that came to its end. */
+/** A completed start. */
 async function open(given: IdentityOptions = options): Promise<Identity> {
   const own = await openIdentity(given);
   if (own.isNew) await own.complete();
@@ -219,7 +219,7 @@ describe('the server certificate', () => {
   });
 });
 
-/** Lets every timer come, again and again, until `holds`. */
+/** Fires every timer, repeatedly, until `holds`. */
 async function fireUntil(holds: () => boolean): Promise<void> {
   for (let round = 0; round < 2_000 && !holds(); round += 1) {
     for (const callback of time.fire.splice(0)) callback();

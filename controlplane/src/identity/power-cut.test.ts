@@ -1,4 +1,4 @@
-/** The identity's files on a disk that forgets what was not synced. */
+/** The identity's files on a disk that loses unsynced writes. */
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { ForgetfulFiles, forgetfulDisk, quietLog as log } from '@rackwright/platform/testing';
@@ -20,7 +20,7 @@ async function start(files: ForgetfulFiles): Promise<OwnIdentity> {
   return own;
 }
 
-/** What may never be another one. */
+/** What must never change. */
 async function secretsOf(files: ForgetfulFiles, own: OwnIdentity) {
   const authorities = await files.readFile('/identity/ca.sealed');
   const { serverKeyPem, erasure, adminTokenSha256 } = own;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type Issued, RecentCertificates } from './recent-certificates.ts';
 
 const lifetimeMs = 200_000;
-/** Of a life of 200 s no other certificate is made within the first second. */
+/** With a life of 200 s no other certificate is created within the first second. */
 const spacingMs = 1_000;
 
 function issued(answer: string, atMs = 0, caSha256 = 'ca'): Issued<string> {

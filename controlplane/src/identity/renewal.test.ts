@@ -15,7 +15,7 @@ import { defaultTrustTiming } from './rotation.ts';
 const yearMs = 365 * 86_400_000;
 const retryMs = 5_000;
 const random = nodeRandom();
-/** Nothing is looked at by itself. */
+/** No automatic checks. */
 const timing = { ...defaultTrustTiming, lookMs: 10 * yearMs };
 let nowMs: number;
 let timers: { readonly atMs: number; readonly act: () => void }[];
@@ -40,7 +40,7 @@ const clock: Clock = {
 const note = (_fields: object, message: string): void => void lines.push(message);
 const log: Log = { debug: () => {}, info: note, warn: note, error: note, child: () => log };
 
-/** Goes so far at once, and does what is due by then. */
+/** Jumps ahead at once, and runs what is due by then. */
 function pass(ms: number): void {
   nowMs += ms;
   const due = timers.filter(({ atMs }) => atMs <= nowMs);
@@ -116,7 +116,7 @@ test('a control plane that stops while its disk is full tries nothing again', as
   expect(timers.some(({ atMs }) => atMs === nowMs + retryMs)).toBe(false);
 });
 
-/** As another replica does it. */
+/** As by another replica. */
 function rotate() {
   return authorities.change(async (record) => {
     const { caLifetimeMs } = timing;

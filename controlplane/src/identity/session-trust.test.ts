@@ -1,4 +1,4 @@
-/** What ends an agent's session: a key that was taken away, a certificate that has run out. */
+/** What ends an agent's session: a revoked key, an expired certificate. */
 import { X509Certificate } from 'node:crypto';
 import type { CallContext } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -60,7 +60,7 @@ function contextOf(certificate: PeerCertificate | undefined): CallContext {
 
 type PeerCertificate = NonNullable<ReturnType<CallContext['peerCertificate']>>;
 
-/** A session whose certificate is good for 90 days, and what it was ended with. */
+/** A session whose certificate is valid for 90 days, and the reason of its end. */
 async function attendOne() {
   const caKey = generatePrivateKeyPem();
   const ca = await makeCaCertificate(caKey, clock, random, 365 * 24 * hourMs);

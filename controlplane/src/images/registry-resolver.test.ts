@@ -39,7 +39,7 @@ async function resolver(answer: Answer, registry: Record<string, unknown> = {}) 
   return { resolve, requests, noted, heap };
 }
 
-/** What a registry says of the tag. */
+/** A registry's response for the tag. */
 function found({ method }: WebRequest): Page {
   const headers = { 'docker-content-digest': image.manifest };
   return method === 'HEAD' ? { headers } : { headers, body: manifest };

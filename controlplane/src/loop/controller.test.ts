@@ -68,7 +68,7 @@ test('a thing that is woken again and again goes behind the others', async () =>
   for (let index = 0; index < 300; index++) controller.wake(`h${index}`, 'look');
   await until(1);
   expect(begun).toHaveLength(256);
-  // Whoever waits for a pass does not queue behind those that nobody waits for.
+  // A caller that waits for a pass does not queue behind woken passes.
   expect(await controller.take('h299', async () => 'taken')).toBe('taken');
   controller.wake('h0', 'look');
   waits[0]?.resolve();
@@ -100,7 +100,7 @@ test('a pass that fails is repeated after a pause that doubles up to a bound', a
   expect(pauses.length).toBeGreaterThan(10);
   expect(warnings).toHaveLength(times.length);
   expect(warnings[0]).toEqual({ host: 'a' });
-  // A wake-up does not wait, and what has succeeded begins with the first pause again.
+  // A wake-up does not wait, and a success resets the pause to the first one.
   const count = times.length;
   fails = false;
   controller.wake('a', 'look');

@@ -1,4 +1,4 @@
-/** Every call is counted once, by what its caller hears of it. */
+/** Every call is counted once, by the code that its caller gets. */
 import { ApiFailure, type BoundService, type CallContext, HostService } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { countCalls } from './counted-calls.ts';

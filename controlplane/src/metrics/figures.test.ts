@@ -1,4 +1,4 @@
-/** What the control plane counts: within bounds, without a scan, and no label names a host. */
+/** The metrics of the control plane: bounded, without a scan, and without hosts as labels. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as api from '@rackwright/messages';

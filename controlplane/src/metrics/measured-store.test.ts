@@ -1,4 +1,4 @@
-/** A measured store passes what the store itself passes, and tells of each call. */
+/** A measured store returns the store's own results, and reports each call. */
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Whom the door counts as known of those that ask for certificates. */
+/** Which callers of enrolment count as known. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import {
   agent,

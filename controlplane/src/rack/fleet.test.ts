@@ -1,4 +1,4 @@
-/** The brakes through the operators' API: the fleet's record, and what racks may be limited to. */
+/** The brakes through the operators' API: the fleet's record, and the limits of racks. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
   asRevision,
@@ -140,7 +140,7 @@ describe('the fleet', () => {
     expect(frozen.status?.freeze).toMatchObject({ by: 'user:admin', reason: 'a drill' });
     expect((await fleet.freezeFleet({ reason: 'another' })).status?.freeze?.reason).toBe('a drill');
     expect((await fleet.thawFleet({ reason: 'over' })).status?.freeze).toBeUndefined();
-    // The request that came twice has been answered, and freezes nothing anew.
+    // The repeated request got its response, and freezes nothing again.
     expect((await fleet.freezeFleet(request)).status?.freeze).toBeUndefined();
     const refused = await failureOf(fleet.thawFleet({}));
     expect(refused.kind).toBe('failedPrecondition');

@@ -69,7 +69,7 @@ test('an image that the fleet keeps from agents is refused, as a deployment is',
 test('a request id answers the same again, and never what is not there any more', async () => {
   const { racks } = fixture;
   const made = await racks.prefetchImage({ name, image: image(1), requestId: 'r1' });
-  // What was there already is kept with the id, too.
+  // An image that was already there is stored with the id, too.
   const again = { name, image: image(1), requestId: 'r2' };
   expect((await racks.prefetchImage(again)).createTime).toEqual(made.createTime);
   const other = await failureOf(racks.prefetchImage({ ...again, image: image(2) }));
@@ -97,7 +97,7 @@ test('a rack is asked for sixteen images at most', async () => {
   for (let n = 1; n <= 16; n += 1) await racks.prefetchImage({ name, image: image(n) });
   const tooMany = await failureOf(racks.prefetchImage({ name, image: image(17) }));
   expect(tooMany.message).toContain('has 16 images to fetch beforehand');
-  // One that is there already is none more.
+  // An image that is already there does not count twice.
   await racks.prefetchImage({ name, image: image(16) });
   expect((await racks.listPrefetchedImages({ name })).images).toHaveLength(16);
 });

@@ -40,7 +40,7 @@ describe('a record', () => {
     return { kind: 'none' };
   };
 
-  /** Whatever stands there, one more. */
+  /** Adds one, whatever the present record. */
   const pushAhead = async (tombstone: string) => {
     const kept = await readRecord(store, schema, key);
     const record = kept?.record ?? create(schema);

@@ -77,7 +77,7 @@ test('in tests, whoever changes what is shared fails', async () => {
 });
 
 test('a copy is what a clone is, unknown fields included, and is changed alone', () => {
-  // Field 4000 is one that nobody knows.
+  // Field 4000 is unknown.
   const unknown = Uint8Array.of(0x82, 0xfa, 0x01, 0x01, 0x2a);
   const known = toBinary(schema, record('one'));
   const original = fromBinary(schema, Uint8Array.of(...known, ...unknown));
@@ -103,14 +103,14 @@ test('decoded records are kept up to 64 MiB, and the longest unused goes first',
     const value = new Uint8Array(mebibyte);
     return { key: `hosts.h${at}`, value, revision: at + 1, writeId: `w${at}` };
   };
-  // Nothing is decoded of what is here: it is taken in as written by this process.
+  // Nothing is decoded here: it is stored as written by this process.
   const kept = Array.from({ length: 64 }, (_, at) => {
     const mine = record(`h${at}`);
     keepShared(store, schema, { ...entryOf(at), bytes: mebibyte }, mine);
     return mine;
   });
   for (const at of [0, 15]) expect(sharedRecordOf(store, schema, entryOf(at))).toBe(kept[at]);
-  // One more: what was asked for longest ago goes, a tenth at once.
+  // One more: the least recently used ones are dropped, a tenth at once.
   keepShared(store, schema, { ...entryOf(64), bytes: mebibyte }, record('more'));
   for (const at of [0, 9, 15, 63]) {
     expect(sharedRecordOf(store, schema, entryOf(at))).toBe(kept[at]);

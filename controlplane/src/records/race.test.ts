@@ -9,7 +9,7 @@ import { changeRecord, deleteRecord, readRecord, writeRecord } from './index.ts'
 
 const schema = wire.RackRecordSchema;
 const key = 'racks.r1';
-/** More than so many writers can lose against each other. */
+/** More than the conflicts among this many writers. */
 const roundsMax = 100;
 
 test('a write while a change is being made is kept, and the change is made anew', async () => {

@@ -1,4 +1,4 @@
-/** Writes whose outcome the store cannot tell, and stores that do not answer. */
+/** Writes with an unknown outcome, and stores that do not respond. */
 import { create } from '@bufbuild/protobuf';
 import { ApiFailure, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
@@ -17,7 +17,7 @@ import {
 const schema = wire.RackRecordSchema;
 const key = 'racks.r1';
 let store: StateStore;
-/** What goes wrong with the next calls that write. */
+/** Faults of the next writes. */
 let faults: MemoryFault[];
 let writes: number;
 

@@ -1,4 +1,4 @@
-/** Ids of requests that records remember: of 35, the newest 32. */
+/** Ids of requests in a record: of 35, the newest 32. */
 import { describe, expect, test } from 'vitest';
 import { appliedId, hasApplied, withApplied } from './request-ids.ts';
 

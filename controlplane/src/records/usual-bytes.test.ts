@@ -1,4 +1,4 @@
-/** The life of a host is written in few of its bytes. */
+/** The life of a host takes few bytes of storage. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ import {
 import { Rig } from '../host/testing/rig.ts';
 import { usualBytes } from './usual-bytes.ts';
 
-/** Everything that the life of one host has written, in order. */
+/** All writes of the life of one host, in order. */
 async function changesOfLife(): Promise<Change[]> {
   const rig = new Rig();
   rig.addRack('r1');

@@ -1,4 +1,4 @@
-/** A change of the key that is cut at each of its writes, before it and after it. */
+/** A key rotation that is interrupted at each of its writes, before and after it. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -13,7 +13,7 @@ import { createSecrets, type Secrets, secretsKeyId } from './secrets.ts';
 const random = nodeRandom();
 const [one, two] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)] as const;
 const names = ['c1', 'c2', 'c3'];
-/** What the one that is asked writes, in this order. */
+/** The writes of the replica that gets the request, in this order. */
 const itsWrites = [
   'secrets.key',
   'secrets.readers.a',
@@ -59,7 +59,7 @@ async function add(secrets: Secrets, name: string): Promise<void> {
   await store.put(`credentials.${name}`, toBinary(wire.CredentialRecordSchema, record), 'absent');
 }
 
-/** The store of one that dies at a write, and never does anything after it. */
+/** The store of a replica that dies at a write, and has no effect afterwards. */
 function dying(at: number, when: 'before' | 'after', writes: string[]): StateStore {
   const died = () => Promise.reject(new Error('it was killed'));
   const isDead = () => writes.length > at;
@@ -81,7 +81,7 @@ function dying(at: number, when: 'before' | 'after', writes: string[]): StateSto
   });
 }
 
-/** How many secrets a program with these keys alone can open. */
+/** How many secrets a program with only these keys can open. */
 async function openedBy(...keys: Uint8Array[]): Promise<number> {
   const secrets = createSecrets(keys, random);
   let count = 0;
@@ -98,7 +98,7 @@ async function openedBy(...keys: Uint8Array[]): Promise<number> {
   return count;
 }
 
-/** Longer than one that is gone without a word is waited for. */
+/** Longer than others wait for a replica that stopped without notice. */
 async function passTime(): Promise<void> {
   for (let round = 0; round < 10; round += 1) {
     nowMs += 30_000;
@@ -136,7 +136,7 @@ describe.each(['the next to start', 'the one that is up'])('%s ends a change', (
       for (const name of names) await add(first.secrets, name);
       first.stop();
       const isUp = who === 'the one that is up';
-      // It may write some of it first: the end alone is judged then.
+      // It may write some of it first: only the end is checked then.
       const up = isUp ? await started('b', [one, two]) : undefined;
       const writes: string[] = [];
       const kept = dying(at, when, writes);
@@ -158,7 +158,7 @@ describe.each(['the next to start', 'the one that is up'])('%s ends a change', (
       );
       a.stop();
       if (!isUp) {
-        // The kill has fallen where it was to fall, and left what it was to leave.
+        // The kill happened at the intended write, with the intended remains.
         expect([outcome, writes]).toEqual(['killed', itsWrites.slice(0, at + 1)]);
         const resealed = Math.max(0, at - 3 + (when === 'after' ? 1 : 0));
         expect(await openedBy(two)).toBe(resealed);

@@ -1,4 +1,4 @@
-/** Replicas over one store in memory; a clock that stands still until it is asked to go on. */
+/** Replicas over one store in memory, on a clock that the test moves. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { ApiFailure, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -36,7 +36,7 @@ beforeEach(async () => {
 interface Replica {
   readonly keeper: SecretsKeeper;
   readonly secrets: Secrets;
-  /** What its source holds. */
+  /** The keys of its source. */
   keys: readonly Uint8Array[];
   reads: number;
 }
@@ -77,7 +77,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Everything that waits for time happens. */
+/** Runs everything that waits for time. */
 async function passTime(ms: number): Promise<void> {
   nowMs += ms;
   for (const callback of timers.splice(0)) callback();
@@ -119,7 +119,7 @@ describe('the key that seals', () => {
       [id(two), 3],
       [id(one), 0],
     ]);
-    // The old key can be taken away.
+    // The old key can be removed.
     const later = createSecrets([two], random);
     expect(await opened(later, 'c2')).toBe('secret of c2');
   });

@@ -18,7 +18,7 @@ function recordOf(version: bigint, password: string): store.CredentialRecord {
   });
 }
 
-/** As records were before they had data keys. */
+/** As records were before data keys existed. */
 function directRecord(key: Uint8Array, password: string): store.CredentialRecord {
   const nonce = random.bytes(12);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);

@@ -1,7 +1,6 @@
 /**
- * Every method that the operators' port serves × every role × every scope × what is in it and what
- * is not, against a server: let in or refused as the table says, and not a word of what is out of
- * scope in any answer.
+ * Every method of the operators' port × every role × every scope × resources in and out of it,
+ * against a server: permitted or refused as in the table, and nothing out of scope in any response.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -58,7 +57,7 @@ const requestOf = (method: DescMethod, side: Side) => requestFor(method, side, n
 const call = (method: DescMethod, request: object, token: string | undefined) =>
   callOf(fixture.channel, method, { ...request }, token);
 
-/** What refuses for want of a right; everything else has been let through. */
+/** Refusals for a missing right; any other error means that the call was permitted. */
 const refusals = new Set([
   'ROLE_TOO_SMALL',
   'SCOPE_TOO_SMALL',
@@ -70,7 +69,7 @@ const refusals = new Set([
 ]);
 
 /**
- * What was agreed, by a method's path: the expectation comes from the text that people have read,
+ * The agreed rules, by a method's path: the expectation comes from the text that people have read,
  * not from the table that decides.
  */
 const agreed: ReadonlyMap<string, Agreed> = new Map(
@@ -125,7 +124,7 @@ describe.each(Object.keys(roles) as (keyof typeof roles)[])('as %s', (role) => {
             `${side}: ${expected}`,
           );
           if (scope === 'everything') continue;
-          // What the caller says itself is no news to it.
+          // The caller's own words reveal nothing new to it.
           const own = JSON.stringify(request, (_key, value) =>
             typeof value === 'bigint' ? String(value) : value,
           );
@@ -136,7 +135,7 @@ describe.each(Object.keys(roles) as (keyof typeof roles)[])('as %s', (role) => {
   });
 });
 
-/** What was agreed of the call. */
+/** The agreed result of the call. */
 function expectedOf(
   { role, kind }: Agreed,
   held: Role,

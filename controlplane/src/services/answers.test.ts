@@ -1,6 +1,6 @@
 /**
  * Every (state × run × request) through the API of a control plane on loopback: a move, or a
- * refusal that says what to do instead and changes nothing. The answers stand in `answers.txt`.
+ * refusal that says what to do instead and changes nothing. `answers.txt` has the results.
  */
 import { ApiFailure, HostState, RunKind } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
@@ -33,7 +33,7 @@ const nameIn = (names: Readonly<Record<string, number>>, value: number | undefin
     .find((name) => names[name] === value)
     ?.toLowerCase() ?? 'none';
 
-/** A text without what differs from host to host and from day to day. */
+/** A text without the parts that vary with host and day. */
 function general(text: string, id: string): string {
   return text
     .replaceAll(`hosts/${id}: `, '')
@@ -49,7 +49,7 @@ async function inGroups<T, R>(items: readonly T[], work: (item: T) => Promise<R>
   return results;
 }
 
-/** What one call comes to: "+", or the refusal. Fails when that is none, or changed anything. */
+/** The result of one call: "+", or the refusal. Fails for another error, or if anything changed. */
 async function answer(
   { id, ask }: Combination,
   hosts: Fixture['hosts'],
@@ -95,7 +95,7 @@ test('every request in every state and run is a move, or says what to do instead
   for (const [index, { situation }] of combinations.entries()) {
     await putHost(store, preparedHost(index, situation));
   }
-  // A pass that looks at a host for the first time may write it, and no request is to blame.
+  // The first pass over a host may write it, which is not the request's doing.
   await settled(store);
   const answers = await inGroups(combinations, (each) => answer(each, hosts, store));
   await expect(written(answers)).toMatchFileSnapshot('answers.txt');

@@ -1,8 +1,8 @@
 /**
- * What a call reads and writes does not grow with the hosts that it is not about. Counted, not
- * timed: values that the store hands over, their bytes, writes, and rows of the fleet view that are
- * looked at, with few hosts and with many. What is done for every host at the start is the same for
- * each. That no statement of SQLite reads more than it hands over is tested beside them.
+ * The reads and writes of a call do not grow with the number of unrelated hosts. Counted, not
+ * timed: returned values, their bytes, writes, and rows of the fleet view, with few hosts and with
+ * many. Work for every host at the start is the same for each. Other tests check that no statement
+ * of SQLite reads more than it returns.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,19 +33,19 @@ const hostsPerRack = 20;
 const host = 'hosts/h101';
 const rack = 'racks/r2';
 const smallPool = 'small';
-/** What else a fleet does by itself meanwhile is in none of so many counts at least. */
+/** In at least one of this many counts a fleet has no background work. */
 const tries = 4;
-/** What a call sets off has come to its end when nothing is counted in so many looks on end. */
+/** The effects of a call are over when this many looks in a row count nothing. */
 const quietLooks = 5;
 const lookMs = 50;
 const longestWaitMs = 60_000;
 
-/** Rows of fleet views that were looked at, by whomever. */
+/** Rows of fleet views that were read, by any caller. */
 const visits = vi.spyOn(FleetRows.prototype, 'get');
 
 const pause = (ms: number) => new Promise<void>((resolve) => nodeClock().after(ms, resolve));
 
-/** What one call came to. */
+/** The cost of one call. */
 interface CallCost extends Cost {
   readonly visited: number;
 }
@@ -55,15 +55,15 @@ interface Scope {
   readonly pools: string[];
 }
 
-/** Who sees everything, and who does not. */
+/** A caller that sees everything, and one that does not. */
 interface Callers extends OperatorClients {
   readonly ofRack: OperatorClients;
   readonly ofPool: OperatorClients;
-  /** What an agent tells of machines, and the looks at all of them. */
+  /** An agent's reports of machines, and the looks at all of them. */
   readonly machines: ControlPlane['discovery'];
 }
 
-/** A control plane with hosts that nothing moves, started on a store that has them already. */
+/** A control plane with idle hosts, started on a store that has them already. */
 class Fleet {
   readonly #folder: string;
   readonly #disk = new MemoryDisk();
@@ -104,7 +104,7 @@ class Fleet {
   async startUp() {
     const kept = { random: nodeRandom(), clock: nodeClock(), disk: this.#disk };
     const { store, cost } = countedStore(await openMemoryStore(kept));
-    // What looks at everything from time to time does not within this test.
+    // Periodic looks at everything do not happen within this test.
     const extras = { config: { resyncIntervalMs: 86_400_000 } };
     const controlPlane = await startOn(this.#folder, store, undefined, extras);
     const token = (await readFile(join(this.#folder, 'identity/admin.token'), 'utf8')).trim();
@@ -120,7 +120,7 @@ class Fleet {
     return { store, cost, controlPlane, channel, clients, scoped };
   }
 
-  /** Callers that see one rack, and one pool of few hosts, alone. */
+  /** Callers that see only one rack, and one pool of few hosts. */
   async #callers() {
     const { clients, scoped, controlPlane } = this.#running();
     const ofRack = await scoped('of-rack', { racks: [rack], pools: [] });
@@ -134,8 +134,8 @@ class Fleet {
   }
 
   /**
-   * Until nothing has been counted in `looks` looks on end. Looks, not time: on a busy machine the
-   * control plane, which is in this process, comes to its turn between any two of them.
+   * Waits until `looks` looks in a row have counted nothing. Looks, not time: on a busy machine the
+   * control plane, which is in this process, runs between any two of them.
    */
   async settled(looks: number): Promise<void> {
     const { cost } = this.#running();
@@ -149,7 +149,7 @@ class Fleet {
     }
   }
 
-  /** What `call` costs, with what it sets off. */
+  /** The cost of `call`, including its effects. */
   async costOf(call: Call): Promise<CallCost> {
     const { cost } = this.#running();
     const clients = this.#scoped;
@@ -160,10 +160,10 @@ class Fleet {
       visits.mockClear();
       await call(clients, time);
       await this.settled(quietLooks);
-      // The first time is the one that fills caches.
+      // The first time fills caches.
       if (time > 0) found.push({ ...costSince(before, cost), visited: visits.mock.calls.length });
     }
-    // The hourly sweep of either fleet looks at each of its rows, which `rows` alone does not show.
+    // The hourly sweep of either fleet reads each of its rows, which `rows` alone does not show.
     const looks = ({ rows, visited }: CallCost): number => rows + visited;
     return found.reduce((least, each) => (looks(each) < looks(least) ? each : least));
   }
@@ -189,7 +189,7 @@ async function putHostOf(store: StateStore, n: number, hosts: number): Promise<v
   await store.put(key, toBinary(wire.HostFactsSchema, facts), 'absent');
 }
 
-/** A machine that another rack lists, and a line that waits for yet another one. */
+/** A machine that another rack lists, and a line that waits for a third one. */
 async function putListedOf(store: StateStore, n: number, hosts: number): Promise<void> {
   const id = `m${n}`;
   const inRack = `racks/r${3 + (n % (hosts / hostsPerRack - 2))}`;
@@ -238,7 +238,7 @@ afterAll(async () => {
 
 type Call = (clients: Callers, time: number) => Promise<unknown>;
 
-/** At the address that the machine says. */
+/** At the address that the machine reports. */
 const anyBmc = { credential: 'credentials/bmc' };
 
 const calls: Readonly<Record<string, Call>> = {
@@ -280,7 +280,7 @@ const calls: Readonly<Record<string, Call>> = {
       expectedHostId: `line${time}`,
       expectedHost: { match: { serial: `LINE-${time}` }, spec: { rack, bmc: anyBmc } },
     }),
-  // Its machine comes with it: each time as many others wait.
+  // Its machine comes with it: each time the same number of others wait.
   'making a machine a host': async ({ discovery, machines }, time) => {
     const serial = `FOUND-${time}`;
     await machines.report('r2', findingOf(serial, tries + 1 + time));
@@ -294,7 +294,7 @@ const calls: Readonly<Record<string, Call>> = {
   },
 };
 
-/** Numbers, and with them names, are a little longer where there are more. */
+/** Numbers, and so names, are a little longer where there are more. */
 const slack = (least: number) => least * 1.1 + 200;
 
 test.each(Object.entries(calls))('%s costs the same with ten times the hosts', async (_, call) => {
@@ -316,7 +316,7 @@ test('a call that reads all hosts, and one that looks at all rows, is seen', asy
   const reading: Call = ({ hosts }) => hosts.listHosts({ pageSize: 1_000 });
   const [least, most] = [await few.costOf(reading), await many.costOf(reading)];
   expect(most.rows).toBeGreaterThan(least.rows * 2);
-  // No index is kept of labels.
+  // There is no index of labels.
   const looking: Call = ({ hosts }) => hosts.listHosts({ filter: 'labels.site = nowhere' });
   const [looked, lookedAtMany] = [await few.costOf(looking), await many.costOf(looking)];
   expect(looked.visited).toBeGreaterThanOrEqual(fewHosts);

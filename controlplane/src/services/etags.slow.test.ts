@@ -1,6 +1,6 @@
 /**
- * Every method whose request bears an etag, on a resource that has changed since: each refuses.
- * A new method is among them by itself.
+ * Every method whose request has an etag, on a resource that has changed since: each refuses. A new
+ * method is included automatically.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Role } from '@rackwright/messages';
@@ -16,7 +16,7 @@ const template = 'templates/etags';
 const sink = 'eventSinks/etags';
 const url = 'https://hooks.example.org/events';
 const source = 'steps:\n  - name: look\n    script: date\n';
-/** What others have in their tables is built in, or is not made there. */
+/** Resources that are built in, or not created in the tables of others. */
 const named: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   UpdateTemplate: { template: { name: template } },
   DeleteTemplate: { name: template },
@@ -41,7 +41,7 @@ beforeAll(async () => {
 
 afterAll(() => fixture.stop());
 
-/** The resource whose etag an update bears; undefined: the request bears it itself, or none. */
+/** The resource whose etag an update has; undefined: the request itself has one, or none. */
 function resourceOf({ input, name }: DescMethod): string | undefined {
   if (!name.startsWith('Update')) return undefined;
   const field = input.fields.find(({ message }) => message?.field['etag'] !== undefined);
@@ -52,7 +52,7 @@ const bearing = methods.filter((method) => {
   return method.input.field['etag'] !== undefined || resourceOf(method) !== undefined;
 });
 
-/** What is asked of each, with an etag of so old a revision that it is nobody's. */
+/** The request for each, with an etag of an old revision that no resource has. */
 function staleRequest(method: DescMethod): Readonly<Record<string, unknown>> {
   const etag = formatPosition(fixture.store, 0);
   const {

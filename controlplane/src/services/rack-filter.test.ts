@@ -1,4 +1,4 @@
-/** Lists that are limited to a rack say when there is no such rack. */
+/** Lists that are limited to a rack refuse a rack that does not exist. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
   addSurroundings,

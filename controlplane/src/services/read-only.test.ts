@@ -1,7 +1,4 @@
-/**
- * What reads, reads: no method that changes nothing by the table of access leaves another revision
- * in the store, whatever it finds there.
- */
+/** Reads only read: a method that changes nothing by the access table never writes to the store. */
 import type { DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { HostState, Role } from '@rackwright/messages';
@@ -22,7 +19,7 @@ const reading = methods.filter((method) => accessTable[pathOf(method)]?.changes 
 beforeAll(async () => {
   fixture = await startFixture({ disk });
   names = await addSide(fixture, 'aa');
-  // One without a run: what it needs to begin one is looked for.
+  // A host without a run: the needs of its next run are checked.
   const idle = preparedHost(7, { state: HostState.MANAGEABLE, kind: undefined });
   const { rack, credential } = names;
   if (idle.host?.spec?.bmc === undefined) throw new Error('no spec');
@@ -31,7 +28,7 @@ beforeAll(async () => {
   await putHost(fixture.store, idle);
   names = { ...names, host: idle.host.name };
   token = await tokenFor(fixture, 'viewer-everything', Role.ADMIN);
-  // That a token is used is noted from time to time, whatever it is used for.
+  // The use of a token is recorded at intervals, for any kind of use.
   for (const method of reading.slice(0, 1)) await read(method);
   await settled(fixture.store);
 });
@@ -42,7 +39,7 @@ function read(method: DescMethod) {
   return callOf(fixture.channel, method, requestOf(method, 'aa', names), token);
 }
 
-/** Takes from the host what its next turn would take again, and from a reader never. */
+/** Removes what the host's next reconcile would take again, and a reader never would. */
 async function loseAddresses(): Promise<void> {
   for (const { key, revision } of (await fixture.store.list('reservations')).entries) {
     await fixture.store.delete(key, revision);

@@ -1,6 +1,6 @@
 /**
- * The same request id acts once and answers the same, also after the control plane was stopped and
- * started again over the same database.
+ * A repeated request id acts once and gets the same response, also after a restart of the control
+ * plane over the same database.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -75,7 +75,7 @@ async function recordOf(store: StateStore, id: string): Promise<wire.HostRecord 
   return found.kind === 'found' ? fromBinary(wire.HostRecordSchema, found.value) : undefined;
 }
 
-/** Where a request is accepted, and what must be there beside. */
+/** Where a request is accepted, and what else it needs. */
 interface Case {
   readonly situation: Situation;
   readonly prepare?: (record: wire.HostRecord) => void;
@@ -169,7 +169,7 @@ function prepared(index: number, name: string): wire.HostRecord {
   return record;
 }
 
-/** Everything that the request changed is undone, but not that it was there. */
+/** Undoes every change of the request, but keeps its id. */
 async function undo(record: wire.HostRecord, id: string): Promise<boolean> {
   const key = storeKey('hosts', id);
   const found = await running.store.get(key);

@@ -95,7 +95,7 @@ test('a watch tells what leaves the scope as gone, and nothing of the rest', asy
   while (last.startsWith('1 hosts/aa-host') || last.startsWith('1 hosts/e-aa')) last = await next();
   expect(last).toBe('1 hosts/c-aa');
   await watch.return?.();
-  // Its past has only what was in the pool then.
+  // Its history has only the changes made while it was in the pool.
   const { revisions } = await ofPool.hosts.listHostRevisions({ name: 'hosts/c-aa' });
   expect(JSON.stringify(revisions, plain)).not.toContain('zz');
   expect(revisions.length).toBeGreaterThan(0);
@@ -223,7 +223,7 @@ test('the audit stream shows what was asked of hosts and racks in scope', async 
   await ofRack.hosts.holdHost({ name: aa.host, scope: HoldScope.POWER, reason: 'mine' });
   await failureOf(ofRack.hosts.holdHost({ name: zz.host, scope: HoldScope.POWER, reason: 'no' }));
   const { records } = await ofRack.audit.listAuditRecords({});
-  // Of refusals, what was wanted; by the other's token as well, which would be told the same.
+  // For refusals, what was requested; also by the other token, which would get the same.
   const texts = JSON.stringify(records, plain);
   expect(texts).not.toContain('zz');
   expect(texts).toContain('names something out of your scope, which is not in the scope of');

@@ -30,7 +30,7 @@ let fixture: Fixture;
 let host: string;
 const disk = new MemoryDisk();
 let extras: Extras;
-/** What the provider was sent, and what it puts into its next ID token. */
+/** The requests to the provider, and the content of its next ID token. */
 let exchanged: URLSearchParams[] = [];
 let claims: Record<string, unknown> = {};
 

@@ -1,4 +1,4 @@
-/** A batch under any luck of its hosts. */
+/** A batch with any results of its hosts. */
 import { create } from '@bufbuild/protobuf';
 import {
   asWorkflowRunNumber,

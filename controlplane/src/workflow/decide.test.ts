@@ -1,4 +1,4 @@
-/** What shall happen to a workflow, by what surrounds it. */
+/** The next action for a workflow, by its context. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {

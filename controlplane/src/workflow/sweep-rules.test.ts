@@ -1,4 +1,4 @@
-/** How many runs stay, and for how long one that timed out can be looked at. */
+/** How many runs stay, and for how long a run that timed out is shown. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -30,7 +30,7 @@ function run(number: number, kind: RunKind, outcome: RunOutcome = RunOutcome.SUC
 const hostAfter = (runCount: number) =>
   create(wire.HostRecordSchema, { runCount: BigInt(runCount) });
 
-/** The numbers that go at `nowMs`, in ascending order. */
+/** The numbers of the removed runs at `nowMs`, in ascending order. */
 function gone(runs: readonly Run[], nowMs = endMs): number[] {
   const removed = finishedToRemove(runs, [], hostAfter(100), { nowMs, timedOutShownMs });
   return removed.map(({ number }) => Number(number)).toSorted((a, b) => a - b);

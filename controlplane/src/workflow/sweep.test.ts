@@ -1,4 +1,4 @@
-/** What the sweeper never takes: anything of a host that is there, whatever it was told of it. */
+/** What the sweeper never removes: anything of an existing host, whatever was reported of it. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, store as wire } from '@rackwright/messages';
 import { quietLog as log } from '@rackwright/platform/testing';
@@ -17,7 +17,7 @@ let store: StateStore;
 let rows: FleetRows;
 let tell: RowListener;
 let sweeper: Sweeper;
-/** What was read of the store: "get hosts.h1". */
+/** Reads of the store: "get hosts.h1". */
 let reads: string[];
 
 beforeEach(async () => {
@@ -96,7 +96,7 @@ test('a host that is there keeps its runs, whatever an older change says of it',
   tell(row, undefined);
   tell(undefined, row);
   await advance(sweepIntervalMs);
-  // Nothing is known of whose it is by now.
+  // Its owner is unknown by now.
   tell(row, { kind: 'unreadable', hostId: 'h1', revision: row.revision + 1, reason: 'cut short' });
   await advance(5 * sweepIntervalMs);
   sweeper.stop();

@@ -4,8 +4,7 @@
  *
  * Invariants:
  * 1. Every action may be repeated, raced and interrupted anywhere; a missing record is no error.
- * 2. It reads a candidate before it reads its owner: so a candidate that has no owner then never
- *    gets one.
+ * 2. It reads a candidate before it reads its owner: an owner that is missing then does not exist.
  * 3. Nothing of an existing host is removed: the store is asked for the host after the candidate
  *    was found, whatever this replica has heard.
  * 4. A pass costs as much as has changed since the last one, for any number of hosts. Candidates
@@ -68,7 +67,7 @@ interface Gone {
   readonly passes: number;
 }
 
-/** Passes for a removed host: one of them may itself be interrupted. */
+/** Passes over a removed host: late writes may come between two of them. */
 const passesForGone = 2;
 /** Passes until everything is read again, to find missed changes: about a day. */
 const passesToAll = 144;
@@ -196,7 +195,7 @@ export class Sweeper {
       const record = sharedRecordOf(store, wire.WorkflowRecordSchema, entry);
       const hasOwner = host?.host?.uid === record.workflow?.status?.hostUid;
       const isOwned = host !== undefined && hasOwner;
-      // The loop removes a workflow without an owner: that of the host, and that of a pending run.
+      // The loop of workflows removes workflows and pending runs without an owner.
       if (!isOwned || isOpen(latestRun(record))) {
         workflows.wake(id);
         again = true;

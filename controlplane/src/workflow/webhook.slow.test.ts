@@ -28,7 +28,7 @@ test('a receiver knows a call that is made again by its key, and leads it nowher
     new Promise((resolve) => {
       const given = { url: `${origin}/rack?x=1`, body: '{"host":"h1"}', headers: '{"X-A":"b"}' };
       const order = { id, arguments: given, deadlineMs: clock.nowMs() + 10_000, rack: '' };
-      // Answered before the next one is asked for.
+      // Answered before the next one is requested.
       callWebhook(order, async (result) => void setImmediate(() => resolve(result)));
     });
   expect(await call('uid/7/2/1')).toMatchObject({ kind: 'transientError' });

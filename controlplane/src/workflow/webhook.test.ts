@@ -26,7 +26,7 @@ function answered({ status, headers = {}, parts = [], breaks = false }: Page): W
   return { kind: 'answered', status, headers, body: body(), close: () => {} };
 }
 
-/** A caller whose requests are answered by the test, one after the other. */
+/** A caller whose requests the test answers, one after the other. */
 function setUp(openCredential?: Parameters<typeof createWebhookCaller>[0]['openCredential']) {
   const sent: { request: WebRequest; answer: (outcome: WebOutcome) => void }[] = [];
   const timers: { delayMs: number; callback: () => void }[] = [];
@@ -140,7 +140,7 @@ describe('a webhook', () => {
   ])('a webhook that cannot be heard ($kind) is called again', async (outcome) => {
     const result = await resultOf(outcome);
     expect(result).toMatchObject({ kind: 'transientError' });
-    // Paths and queries may be secrets.
+    // Paths and queries may be secret.
     expect(JSON.stringify(result, (_, value) => String(value))).not.toContain('token');
   });
 

@@ -145,7 +145,7 @@ test('each token that is not let in is told why, and what to do', async () => {
   expect(await reasonOf('rwa1.abc')).toBe('TOKEN_WRONG');
   await fixture.access.deleteToken({ name: 'tokens/spent', reason: 'left' });
   expect(await reasonOf(secret)).toBe('TOKEN_REVOKED');
-  // Only whoever has the secret is told that there was one.
+  // Only a caller with the secret learns that the token existed.
   expect(await reasonOf(`${secret.slice(0, -1)}-`)).toBe('TOKEN_WRONG');
   const expireTime = inMs(300);
   const short = await fixture.access.createToken({
@@ -187,7 +187,7 @@ test('revoking ends the streams that are open, and no other’s', async () => {
 });
 
 test('a stream ends when its token expires', async () => {
-  // On a busy machine a token may end before its stream has begun: that stream proves nothing.
+  // On a busy machine a token may expire before its stream has begun: such a stream proves nothing.
   for (let lifeMs = 400; ; lifeMs *= 2) {
     const token = { role: Role.VIEWER, expireTime: inMs(lifeMs) };
     const { secret } = await fixture.access.createToken({ tokenId: `for-${lifeMs}-ms`, token });
@@ -278,7 +278,7 @@ test('one of the administrators who delete each other’s tokens at once stays',
     })),
   );
   await all[0]?.client.access.deleteToken({ name: 'tokens/admin', reason: 'not needed' });
-  // Each deletes the next one's.
+  // Each deletes the next one's token.
   const outcomes = await Promise.allSettled(
     all.map(({ client }, index) => {
       const name = `tokens/${ids[(index + 1) % ids.length]}`;
@@ -335,7 +335,7 @@ describe('deletions of administrators’ tokens', () => {
     const deleted = await Promise.all(ids.map(remove));
     expect(deleted).toHaveLength(ids.length);
     await tokenFor(own, 'last', Role.ADMIN);
-    // What came to its end is not remembered beside its token.
+    // A finished deletion is not kept in addition to its token's record.
     await remove('last');
     const kept = await own.store.get(key);
     if (kept.kind !== 'found') throw new Error('it was announced');

@@ -1,4 +1,4 @@
-/** What keeps a noisy rack from taking what is the others'. */
+/** A quota keeps a noisy rack from using the capacity of others. */
 import type { CallContext, RackId } from '@rackwright/messages';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** What rests on how often an agent beats. */
+/** What depends on the interval of an agent's heartbeats. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { expect, test } from 'vitest';

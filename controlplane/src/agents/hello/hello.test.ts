@@ -1,4 +1,4 @@
-/** What Hello is answered: each operation of a journal gets its directive (R10). */
+/** The answer to Hello: each operation of a journal gets its directive (R10). */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { agent, HostGoal, HostState } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ function directives(plain: PlainAgent) {
   return welcome?.directives.map(({ operationId, action }) => [operationId, action]);
 }
 
-/** A control plane that has only just started, over a store that takes its time. */
+/** A control plane that has just started, over a slow store. */
 async function justStarted() {
   const rig = rigWith({ goal: HostGoal.MANAGEABLE });
   const before = await rig.replica();
@@ -102,7 +102,9 @@ describe('an operation in the journal', () => {
   });
 });
 
-/** A store that fails so many times in a row as h1 is read for the Hello of a second session. */
+/**
+ * A store that fails this many times in a row when h1 is read for the Hello of a second session.
+ */
 async function failingOnHello(failures: number) {
   const rig = rigWith({ goal: HostGoal.MANAGEABLE });
   const left = { count: 0 };

@@ -1,4 +1,4 @@
-/** A credential that cannot be opened is the matter of its host, and of nobody else. */
+/** A credential that cannot be opened affects only its own host. */
 import { FailureType, HostState, RunKind, store as wire } from '@rackwright/messages';
 import type { MemoryCall, MemoryFault } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -73,7 +73,7 @@ test('is not taken for unusable when the store did not answer', async () => {
   });
   opening.fails = false;
   await rig.advance(1);
-  // The first look of the turn finds it; the one before sending does not.
+  // The first read of the pass finds it; the one before sending does not.
   reads = 2;
   const plain = await connectAgent(rig, replica);
   expect(reads).toBeLessThan(1);

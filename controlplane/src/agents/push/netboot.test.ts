@@ -1,4 +1,4 @@
-/** What the agent is told of hosts without a disk, and when, from the host's step to its list. */
+/** What the agent learns of hosts without a disk, and when, from the host's step to its list. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
@@ -21,7 +21,7 @@ import { listOf } from './boot-lists.ts';
 
 const image = `registry.example/os@sha256:${'ab'.repeat(32)}`;
 
-/** A host that is to run its image without a disk, and that its agent is switching off for that. */
+/** A host that is to run its image without a disk, during the power off before that. */
 async function switchingOff() {
   const rig = rigWith({});
   const replica = await rig.replica();
@@ -59,7 +59,7 @@ const netboots = (plain: PlainAgent) => {
   return plain.of('bootSnapshot').map(({ hosts }) => hosts[0]?.netboot?.image);
 };
 
-/** Where in what the agent got the order stands to boot the image. */
+/** The position of the order to boot the image among the agent's messages. */
 const ordered = (plain: PlainAgent) => {
   return plain.received.findIndex(({ case: kind, value }) => {
     if (kind !== 'operation' || value.kind.case !== 'setPower') return false;
@@ -158,7 +158,7 @@ test('a host keeps its image where the way to it is gone, and says so', async ()
 
 test('a host whose image the list has no room for is not ordered to boot it', async () => {
   const { rig, plain } = await switchingOff();
-  // More than is accepted: what was written before there was a bound.
+  // More than is accepted now: written before the bound existed.
   const caPem = 'x'.repeat(4 * 1024 * 1024);
   setFleet(rig, { registries: [{ registry: 'registry.example', caPem }] });
   await plain.report(complete());

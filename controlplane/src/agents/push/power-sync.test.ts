@@ -1,4 +1,4 @@
-/** Whose power an agent looks at, and what becomes of its digests. */
+/** Which hosts' power an agent polls, and how its digests are processed. */
 import { create } from '@bufbuild/protobuf';
 import { agent, HostGoal, HostState, RackSpecSchema, store as wire } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';

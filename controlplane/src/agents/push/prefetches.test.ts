@@ -1,4 +1,4 @@
-/** Which images an agent is told to have before a host asks, and what it says of them. */
+/** Which images an agent has to prefetch, and what it reports of them. */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,

@@ -67,7 +67,7 @@ export class NetworkFaults {
     }
   }
 
-  /** None where the agent names a host of another rack, or nothing. */
+  /** Empty for malformed fields, a host of another rack, or a MAC of no other rack. */
   async #faultOf({ type, mac, address, hostUid }: agent.NetworkFault): Promise<RackFault[]> {
     if (!isKnownRackFault(type) || !addressShape.test(address)) return [];
     if (mac !== '' && !macShape.test(mac)) return [];

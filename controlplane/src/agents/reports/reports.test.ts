@@ -1,4 +1,4 @@
-/** Reports that cannot be folded in: too large, or while the store is away (R7). */
+/** Reports that cannot be folded in: too large, or while the store is unavailable (R7). */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
@@ -35,7 +35,7 @@ async function started(faults?: (call: MemoryCall) => MemoryFault) {
   return { rig, replica, plain };
 }
 
-/** The session lives, the report has its answer, and the rack's other host goes on. */
+/** The session continues, the report has its answer, and the rack's other host goes on. */
 async function expectUnharmed(rig: Rig, plain: PlainAgent, operationId: OperationId) {
   expect(plain.ended).toBe(false);
   expect(plain.of('reportAnswer').map((answer) => answer.operationId)).toContain(operationId);
@@ -130,7 +130,7 @@ describe('a report that is too large to be kept', () => {
   });
 });
 
-/** Up to the inspection of h1, past what h2 is ordered meanwhile. */
+/** Up to the inspection of h1, past the orders for h2 in the meantime. */
 async function orderedOf(rig: Rig, plain: PlainAgent) {
   await plain.report(complete(), plain.last('u1'));
   await plain.report(complete(), plain.last('u1'));
@@ -215,7 +215,7 @@ describe('while the store is away', () => {
 });
 
 describe('while others change a record all the time', () => {
-  /** As often as one change of a record may lose. */
+  /** The most conflicts that one change of a record may lose. */
   const roundsMax = 16;
 
   test.each<[string, (rig: Rig) => void]>([

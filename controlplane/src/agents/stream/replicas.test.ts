@@ -1,4 +1,4 @@
-/** Two replicas on one store: one holds the agent's stream, and neither writes for nothing. */
+/** Two replicas on one store: one holds the agent's stream, and neither writes without need. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, HostState, RunOutcome, RunPhase, store } from '@rackwright/messages';
@@ -23,7 +23,7 @@ async function two() {
   return { rig, a, b };
 }
 
-/** Revisions of hosts that were written in so long. */
+/** Revisions of hosts that were written during this time. */
 async function writtenWhile(rig: Rig, work: Promise<void> | (() => Promise<void>)) {
   const before = rig.lastRevision('hosts');
   await (typeof work === 'function' ? work() : work);
@@ -266,7 +266,7 @@ describe('two agents of one rack, at two replicas', () => {
     const { rig, a, b } = await two();
     await connectAgent(rig, a, { journal: original });
     const second = await connectAgent(rig, b, { journal: { ...original, generation: 4n } });
-    // The replica with the old stream looks at its hosts as well.
+    // The replica with the old stream reconciles its hosts as well.
     await rig.advance(3 * resyncIntervalMs);
     expect(second.ids()).toEqual(['u1/1/0/1', 'u2/1/0/1']);
     expect(rig.status().run?.steps[0]).toMatchObject({ attempt: 1 });

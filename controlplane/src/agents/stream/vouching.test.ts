@@ -1,4 +1,4 @@
-/** Which agents the door of the agents' port, and that of enrolment, count as known. */
+/** Which agents the agents' port, and enrolment, count as known. */
 import { type CallContext, permissionDenied } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';

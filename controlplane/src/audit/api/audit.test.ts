@@ -25,7 +25,7 @@ async function find(search: object): Promise<AuditRecord[]> {
   return (await fixture.audit.listAuditRecords(search)).records;
 }
 
-/** Refusals are recorded off the path of the call. */
+/** Refusals are recorded outside the path of the call. */
 async function findSoon(search: object): Promise<AuditRecord[]> {
   for (let round = 0; round < 100; round += 1) {
     const found = await find(search);

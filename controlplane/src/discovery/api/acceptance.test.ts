@@ -1,4 +1,4 @@
-/** Machines that a line of the manifest or a rule makes hosts, over a whole control plane. */
+/** Machines that become hosts by a line of the manifest or a rule, over a whole control plane. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Host, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -111,7 +111,7 @@ test('a crash after the host was made lists nothing twice and makes no second ho
   expect(await hostNames()).toEqual(['hosts/e1']);
   const acceptances = () => site.fixture.audit.listAuditRecords({ actor: 'system:discovery' });
   expect((await acceptances()).records).toHaveLength(1);
-  // As a crash would have left it: host made, line not marked, machine still listed, no facts.
+  // As after a crash: host created, line not marked, machine still listed, no facts.
   const name = 'expectedHosts.e1';
   const line = await site.fixture.store.get(name);
   if (stored.kind !== 'found' || line.kind !== 'found') throw new Error('not kept');

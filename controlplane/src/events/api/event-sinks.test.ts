@@ -21,7 +21,7 @@ interface Request {
   readonly body: string;
 }
 
-/** A receiver whose answers are the test's. */
+/** A receiver with the test's responses. */
 async function receiver() {
   const requests: Request[] = [];
   const waiting: (() => void)[] = [];
@@ -46,7 +46,7 @@ async function receiver() {
     answer: (next: number) => {
       status = next;
     },
-    /** Resolves once a request fits. */
+    /** Resolves once a request matches. */
     until: async (fits: (event: Record<string, unknown>) => boolean) => {
       for (;;) {
         const found = requests.find(({ body }) => fits(JSON.parse(body)));

@@ -29,7 +29,7 @@ afterEach(() => fixture.stop());
 
 type Asked = Partial<Pick<WatchEventsRequest, 'filter' | 'position'>>;
 
-/** Opens a watch; `until` answers what it told up to the first that fits. */
+/** Opens a watch; `until` returns its responses up to the first match. */
 async function watching(asked: Asked = {}, { events }: Pick<Fixture, 'events'> = fixture) {
   const stopping = new AbortController();
   const stream = events.watchEvents(asked, { signal: stopping.signal })[Symbol.asyncIterator]();

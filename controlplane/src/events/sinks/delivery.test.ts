@@ -1,4 +1,6 @@
-/** Deliveries to one sink on a simulated clock: what arrives, in which order, whatever happens. */
+/**
+ * Deliveries to one sink on a simulated clock: what arrives, and in which order, despite failures.
+ */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type Event, EventTypeSchema, HostState, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -30,7 +32,7 @@ beforeEach(async () => {
   store = await openMemoryStore({ random: seededRandom(1), clock, retention });
 });
 
-/** The same store, but for this. */
+/** The same store, with these overrides. */
 function over(changes: Partial<StateStore>): StateStore {
   return { ...measuredStore(store, () => 0, quiet), ...changes };
 }
@@ -50,7 +52,7 @@ async function putHost(id: string, state: HostState, faults: readonly string[] =
   await store.put(key, value, found.kind === 'found' ? found.revision : 'absent');
 }
 
-/** What a receiver has, in the order in which it came. */
+/** The received events, in order of arrival. */
 type Arrived = { readonly id: string; readonly subject: string; readonly word: string }[];
 
 const wordOf = (event: Event) => {
@@ -70,7 +72,7 @@ interface Setting {
   readonly filter?: string;
 }
 
-/** Starts a replica that delivers; what the receiver takes stands in `arrived`. */
+/** Starts a replica that delivers; received events are added to `arrived`. */
 function deliver(arrived: Arrived, setting: Setting = {}) {
   const {
     of = store,
@@ -102,7 +104,7 @@ function deliver(arrived: Arrived, setting: Setting = {}) {
 const wordsOf = (arrived: Arrived, subject: string) =>
   arrived.filter((each) => each.subject === subject).map(({ word }) => word);
 
-/** Without what came again: the first time of each. */
+/** Without repeated events: the first arrival of each. */
 const once = (arrived: Arrived) => {
   const seen = new Set<string>();
   return arrived.filter(({ id }) => !seen.has(id) && seen.add(id));
@@ -112,7 +114,7 @@ const once = (arrived: Arrived) => {
 const faultsOf = (count: number) =>
   Array.from({ length: count }, (_, index) => `FAULT_RAISED f${index}`);
 
-/** Brings faults to hosts, `count` each, within `overMs`. */
+/** Sets and clears faults of hosts, `count` each, within `overMs`. */
 async function bringFaults(hosts: readonly string[], count: number, overMs: number): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     for (const id of hosts) {
@@ -132,7 +134,7 @@ test('a receiver that is down for an hour gets every event, in order for each ho
   await advance(5_000);
   expect(arrived).toHaveLength(3);
   isDown = true;
-  // More than the store keeps of a record without regard to its age.
+  // More than the store keeps of a record regardless of age.
   const count = HISTORY_PER_KEY + 20;
   await bringFaults(hosts, count, 3_600_000);
   expect(arrived).toHaveLength(3);
@@ -155,7 +157,7 @@ test('a control plane that is killed at any boundary leaves nothing out', async 
   for (let boundary = 1; ; boundary += 1) {
     const arrived: Arrived = [];
     let left = boundary;
-    /** Whatever is done after the kill is done by nobody. */
+    /** After the kill, actions have no effect. */
     const alive = async <T>(act: () => Promise<T>): Promise<T> => {
       left -= 1;
       return left >= 0 ? act() : new Promise<T>(() => undefined);
@@ -188,7 +190,7 @@ test('a control plane that is killed at any boundary leaves nothing out', async 
 
 const arrivedNow = (_event: Event): Attempted => taken;
 
-/** As `deliver`, to a sink of its own. */
+/** As `deliver`, to another sink. */
 function startAs(own: string, arrived: Arrived, of: StateStore, answer: Answer = () => taken) {
   const stopping = new AbortController();
   const sink: Delivered = {

@@ -1,4 +1,4 @@
-/** Lists of steps through the operators' API: what is wrong with them is said field by field. */
+/** Lists of steps through the operators' API: errors name their fields. */
 import { ApiFailure, HostState } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';

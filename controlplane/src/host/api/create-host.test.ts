@@ -24,7 +24,7 @@ afterEach(async () => {
   await fixture.stop();
 });
 
-/** As a turn of the host would write its record. */
+/** As a reconcile of the host would write its record. */
 async function writeAgain(key: string): Promise<void> {
   const found = await fixture.store.get(key);
   if (found.kind !== 'found') throw new Error(`${key} is not there`);
@@ -33,7 +33,7 @@ async function writeAgain(key: string): Promise<void> {
   await fixture.store.put(key, toBinary(wire.HostRecordSchema, record), found.revision);
 }
 
-/** Another creation, which has looked before this one's record was there. */
+/** Another creation, which has read before this one's record existed. */
 async function takeFirstAddress(): Promise<void> {
   const { spec } = await fixture.hosts.getHost({ name: 'hosts/h1' });
   const [value] = spec === undefined ? [] : reservedValues(spec);

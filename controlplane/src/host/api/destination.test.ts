@@ -50,7 +50,7 @@ const line = (address = '', bmcAddress = '') => ({
 });
 const validateOnly = true;
 
-/** Every way to say where a password goes. */
+/** Every call that sets where a password is sent. */
 const ways: Record<string, (as: Clients) => Promise<unknown>> = {
   'HostService/CreateHost': ({ hosts }) =>
     hosts.createHost({ hostId: 'thief', host: { spec: spec(own) }, validateOnly }),
@@ -117,7 +117,7 @@ describe('the password of a credential that names no networks', () => {
         updateMask: { paths: [`spec.bmc.${field}`, 'spec.bmc.protocol'] },
         validateOnly,
       });
-    // Out of the scope of whoever is limited to the rack: nobody has it there yet.
+    // Out of scope for a caller limited to the rack: no host there uses it yet.
     const unscoped = operatorClients(
       fixture.channel,
       await tokenFor(fixture, `all-${field.replaceAll('_', '-')}`, Role.OPERATOR),
@@ -198,7 +198,7 @@ test('two who change it and the host at once do not bring its secret outside', a
   const spied = vi.spyOn(store, 'put').mockImplementation(async (key, ...rest) => {
     if (key === 'hosts.aa-host') {
       spied.mockImplementation(put);
-      // After the host's change was judged, and before it is written.
+      // After the check of the host's change, and before its write.
       await bound(['192.0.1.0/26'], [names.rack]);
     }
     return put(key, ...rest);

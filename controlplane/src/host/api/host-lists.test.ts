@@ -1,4 +1,4 @@
-/** Lists of hosts by what they are found by, in pages, as they are at the moment of the call. */
+/** Lists of hosts by their indexed fields, in pages, in the state at the time of the call. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostView, Role, store as wire } from '@rackwright/messages';
 import { operatorClients } from '@rackwright/rpc';

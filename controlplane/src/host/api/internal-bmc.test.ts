@@ -1,4 +1,4 @@
-/** BMCs at addresses of this machine or its link: no agent is sent there unless they are listed. */
+/** BMCs at addresses of this machine or its link: agents connect there only if they are listed. */
 import { Role } from '@rackwright/messages';
 import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -36,7 +36,7 @@ const specAt = (address: string, port?: number) => {
   return { ...rest, bmc: { ...bmc, address, ...(port === undefined ? {} : { port }) } };
 };
 
-/** Every way to say where a BMC is, and the field in which that is refused. */
+/** Every call that sets a BMC's address, and the field of its refusal. */
 const ways = (address: string) => {
   const spec = specAt(address);
   const validateOnly = true;

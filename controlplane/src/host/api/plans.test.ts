@@ -1,4 +1,4 @@
-/** Plans through the operators' API: shown, kept, refused with what has changed, started once. */
+/** Plans through the operators' API: shown, stored, refused with the changes, started once. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -147,7 +147,7 @@ test('a plan that has expired is not started', async () => {
 
 const deps = () => ({ store: fixture.store, clock: nodeClock(), random: nodeRandom() });
 
-/** Makes a plan older than it is. */
+/** Makes a plan look older. */
 async function age(name: string, byMs: number): Promise<void> {
   const key = storeKey('plans', 'u1', name.split('/').at(-1) ?? '');
   const found = await fixture.store.get(key);

@@ -1,4 +1,4 @@
-/** How power is taken from a system, as people say it of a host and of one request. */
+/** How a system is switched off, as set for a host and for one request. */
 import { PowerAction, ShutdownMode } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-/** A watch with a filter tells what comes to match and what ceases to, and nothing else. */
+/** A watch with a filter reports hosts that begin or cease to match, and nothing else. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
   type HostId,
@@ -33,7 +33,7 @@ async function move(hostId: HostId, site: string): Promise<void> {
   await fixture.hosts.updateHost({ host, updateMask: { paths: ['labels.site'] } });
 }
 
-/** Kinds and names of what is told, one by one; of what is told twice in a row the first. */
+/** Kinds and names of the responses, one by one; of two equal ones in a row only the first. */
 async function* told(request: Parameters<Fixture['hosts']['watchHosts']>[0]) {
   let last = '';
   for await (const { kind, host, position } of fixture.hosts.watchHosts(request)) {
@@ -45,7 +45,7 @@ async function* told(request: Parameters<Fixture['hosts']['watchHosts']>[0]) {
   }
 }
 
-/** The next that is about one of these hosts. */
+/** The next response about one of these hosts. */
 async function next(of: AsyncGenerator<{ line: string; position: string }>) {
   const { value, done } = await of.next();
   if (done === true) throw new Error('the watch has ended');
@@ -67,7 +67,7 @@ test('what matches is told, then what comes to match, and what ceases to as dele
   expect((await next(watch)).line).toBe('UPDATED h1 a');
   await watch.return(undefined);
 
-  // From a position, it is not known what was told before.
+  // After a resume, the earlier responses are unknown.
   const resumed = told({ filter: 'labels.site = a', position: synced.position });
   const lines = new Set<string>();
   while (!lines.has('UPDATED h1 a')) lines.add((await next(resumed)).line);

@@ -1,4 +1,4 @@
-/** The drives that a BMC lists: asked for, kept as facts, and dropped with the BMC they are of. */
+/** The drives that a BMC lists: requested, stored as facts, and dropped with their BMC. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   type agent,
@@ -20,7 +20,7 @@ const known = ({ context }: Bench) => context.facts.bmcDrives;
 
 type Told = MessageInitShape<typeof BmcDriveListSchema>;
 
-/** A result as an agent gives it that has asked the BMC, too. */
+/** A result of an agent that has also asked the BMC. */
 function withDrives(result: agent.Report['result'], told: Told): agent.Report['result'] {
   if (result.case === 'complete' && result.value.observations !== undefined) {
     result.value.observations.bmcDrives = create(BmcDriveListSchema, told);
@@ -34,7 +34,7 @@ function listed(...serials: string[]): Told {
   return { available: true, complete: true, drives };
 }
 
-/** A host that has come to the inspection that somebody asked for. */
+/** A host at a requested inspection. */
 function toInspection(spec: Parameters<typeof bench>[0], told?: Told): Bench {
   const host = bench(spec);
   host.apply({ kind: 'tick' });

@@ -1,4 +1,4 @@
-/** Faults of a BMC: each has its own recovery, and since when it stands is kept. */
+/** Faults of a BMC: each has its own recovery, and keeps its start time. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -20,7 +20,7 @@ import { silenceErrorMs } from './health.ts';
 
 type Health = MessageInitShape<typeof agent.BmcHealthSchema>;
 
-/** A host that rests: verified, and led no further. */
+/** A verified host without further goals. */
 function resting(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -28,7 +28,7 @@ function resting(): Bench {
   return host;
 }
 
-/** What a look told, `agoMs` after it began to be so. The agent's clock is an hour ahead. */
+/** The result of a poll, `agoMs` after it became true. The agent's clock is an hour ahead. */
 function see(host: Bench, bmcHealth: Health, agoMs = 0): void {
   const agentNowMs = host.nowMs + 3_600_000;
   const since = timestampFromMs(agentNowMs - agoMs);
@@ -54,7 +54,7 @@ const transient = (cause: TransientName, message = 'no answer'): agent.Report['r
   value: create(agent.TransientErrorSchema, { cause: transientCauseOf(cause), message }),
 });
 
-/** Lets the operation in the slot meet silence, and time pass to its next attempt. */
+/** The operation in the slot gets no answer, and time passes to its next attempt. */
 function meetSilence(host: Bench, times: number, cause: TransientName = 'unreachable'): void {
   for (let n = 0; n < times; n++) {
     host.report(transient(cause));

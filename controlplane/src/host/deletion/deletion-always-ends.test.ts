@@ -1,4 +1,4 @@
-/** Whatever happened to a host before: force ends, busy changes nothing, each call is made once. */
+/** After any history of a host: force ends, busy changes nothing, each call is made once. */
 import { clone, create, equals } from '@bufbuild/protobuf';
 import {
   agent,
@@ -29,7 +29,7 @@ const silent: agent.Report['result'] = {
 };
 const journal = create(agent.JournalSchema, { id: 'j1', generation: 1n });
 
-/** What may happen to the host, by a name that a failing sequence can be read by. */
+/** Possible events of the host, by names that make a failing sequence readable. */
 const happenings: Readonly<Record<string, (host: Bench) => HostEvent | undefined>> = {
   done: (host) => report(host, done),
   verified: (host) => report(host, verified()),
@@ -104,7 +104,7 @@ function happen(host: Bench, event: HostEvent | undefined): void {
   if (!host.removed) expectOnItsWay(host);
 }
 
-/** What holds of every host that is to be deleted, after every event. */
+/** What holds for every host in deletion, after every event. */
 function expectOnItsWay(host: Bench): void {
   const { state, run, deletion, backoff } = statusOf(host);
   const active = run?.phase === RunPhase.ENDED ? undefined : run;
@@ -128,7 +128,7 @@ const states = [
   HostState.EXTERNAL,
 ];
 
-/** A host in some state, after anything that may have happened to it. */
+/** A host in some state, after any earlier events. */
 const lives = fc.record({
   state: fc.constantFrom(...states),
   poweredOn: fc.boolean(),
@@ -147,7 +147,7 @@ function live({ state, poweredOn, names }: Life): Bench {
   return host;
 }
 
-/** Nobody uses the host, and whoever worked on it has been silent for too long. */
+/** The host is unclaimed, and the party of its work has been silent for too long. */
 function abandon(host: Bench): void {
   host.nowMs += 91_000;
   happen(host, { kind: 'tick' });

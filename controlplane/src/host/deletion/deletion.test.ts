@@ -116,7 +116,7 @@ test('a deletion taken back erases nothing: the clean that it started ends', () 
   expect(effects).toContainEqual(expect.objectContaining({ kind: 'cancel' }));
   const by = { by: 'user:test', reason: 'the deletion was taken back' };
   expect(statusOf(host).run?.abort).toMatchObject(by);
-  // Even where the switching off could not be stopped any more, nothing follows it.
+  // Even when the power off could not be stopped any more, nothing follows it.
   host.report(done);
   expect(runKind(host)).toBeUndefined();
   expect(statusOf(host)).toMatchObject({
@@ -233,7 +233,7 @@ test('an agent that did not confirm is asked to forget at each look at the host'
   expect(host.apply({ kind: 'tick' })).toEqual([]);
 });
 
-/** A host that an image ran on and that was given back; nothing has erased it since. */
+/** A released host that ran an image; it has not been erased since. */
 function released() {
   const host = manageable();
   host.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: 'it runs the shop' });

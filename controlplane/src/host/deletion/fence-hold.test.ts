@@ -72,7 +72,7 @@ test("a person's hold that speaks of unknown work outlives a Hello without any",
   expect(host.record.change?.cause).toContain('works on what was never ordered from here');
   const told = host.record.change;
   hello(listed);
-  // What is known already is no news.
+  // A known fact changes nothing.
   expect(host.record.change).toEqual(told);
   host.request({ kind: 'hold', scope: HoldScope.WORK, reason, untilMs: undefined });
   hello(listed);

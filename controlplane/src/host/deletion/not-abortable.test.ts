@@ -16,7 +16,7 @@ const runnerSteps = [steps.tune, steps.flash].map((name) =>
   }),
 );
 
-/** Stuck at `name`, with one step behind it: its agent has been silent beyond the deadline. */
+/** Stuck at `name`, with one step after it: its agent has been silent beyond the deadline. */
 function stuckAt(name: string) {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });

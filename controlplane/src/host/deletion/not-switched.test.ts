@@ -1,10 +1,10 @@
-/** A host that is on and that nobody can switch off waits with its removal, and says for what. */
+/** A host that is on and cannot be switched off waits with its removal, and says for what. */
 import { DeletionMode, HostGoal, RunKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { type Bench, bench, statusOf, verified } from '../testing/bench.ts';
 
-/** A host that is known to be on, at rest. */
+/** A host that is known to be on, without a run. */
 function on(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });

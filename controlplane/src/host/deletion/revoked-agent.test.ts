@@ -1,11 +1,11 @@
-/** A host that is to be deleted while the agent of its rack is revoked: nobody can be asked. */
+/** A host in deletion while the agent of its rack is revoked: no agent can be asked. */
 import { DeletionMode, HostGoal, RunPhase, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { connectAgent, proved } from '../testing/plain-agent.ts';
 import { type Replica, type Rig, rigWith } from '../testing/rig.ts';
 
-/** A host that is on, whose rack has lost its agent by a revocation. */
+/** A host that is on, whose rack's agent was revoked. */
 async function revoked(): Promise<{ rig: Rig; replica: Replica }> {
   const rig = rigWith({ goal: HostGoal.MANAGEABLE });
   const replica = await rig.replica();

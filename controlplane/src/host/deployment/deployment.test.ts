@@ -148,7 +148,7 @@ test('a host that never proves itself is not in service, and what it holds is na
   expect([state, image]).toEqual([HostState.MANAGEABLE, first]);
 });
 
-/** The agent has said something since. */
+/** The agent has sent a message since. */
 function passTime(host: Bench, ms: number): void {
   host.nowMs += ms;
   const { session } = host.context;
@@ -315,7 +315,7 @@ test('what waits for its turn can be deleted: the order is called off', () => {
   expect(displayOf(statusOf(host))).toBe('provisioning, queued for its image');
   const effects = host.request(remove);
   expect(effects.find(({ kind }) => kind === 'cancel')).toMatchObject({ operationId: id });
-  // Its place is told once more meanwhile: what is called off waits for no turn.
+  // Its position is reported once more: an order that is called off no longer waits.
   host.report(continuing({ queuePlace: 2 }));
   expect(statusOf(host).run).toMatchObject({ phase: RunPhase.RUNNING });
 });

@@ -1,4 +1,4 @@
-/** Hosts that run their image without a disk: the way of that into service, and out of it early. */
+/** Hosts that run their image without a disk: their way into service, and out of it early. */
 import { create } from '@bufbuild/protobuf';
 import { agent, DeploySpecSchema, HostState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -71,7 +71,7 @@ test.each(['deploy.fetch_image', 'power.off'])(
     const { message } = statusOf(host).faults[0] ?? {};
     expect(message).toContain(`; it boots ${first} over the network, as before`);
     if (step !== 'power.off') return;
-    // It was being switched off: it comes back by itself, from where it came.
+    // It was being switched off: it returns by itself to its earlier image.
     host.report(done);
     expect(host.operation().kind).toMatchObject({
       value: { on: true, bootFrom: agent.BootTarget.IMAGE },

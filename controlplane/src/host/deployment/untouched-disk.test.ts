@@ -1,4 +1,4 @@
-/** What a host that was not reimaged after all says of that, and when it is over. */
+/** What a host reports after a reimage that did not happen, and when that ends. */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
@@ -65,7 +65,7 @@ function finish(host: Bench): void {
   expect(statusOf(host).run?.phase).toBe(RunPhase.ENDED);
 }
 
-/** A reimage of which the step that writes ends so, and whatever follows by itself. */
+/** A reimage whose write step ends like this, and all automatic follow-ups. */
 function reimage(host: Bench, to: string, end: agent.Report['result']): void {
   host.request({ kind: 'reimage', image: to });
   driveTo(host, 'deploy.write_image');
@@ -258,7 +258,7 @@ function erasedWell(host: Bench): agent.Report['result'] {
   return { case: 'complete', value: create(agent.CompleteSchema, { evidence }) };
 }
 
-/** Each ending of a provision, by the step that it ends in. */
+/** Each end of a provision, by the step at which it ends. */
 const beforeTheWrite = ['deploy.fetch_image', 'power.off', 'runner.inspect', 'deploy.write_image'];
 
 test.each(beforeTheWrite)(

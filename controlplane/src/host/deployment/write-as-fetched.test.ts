@@ -15,7 +15,7 @@ function driveTo(host: Bench, name: string): void {
   expect(stepAt(host)).toBe(name);
 }
 
-/** Whether the order under way says that the image may be written as it comes. */
+/** Whether the present order permits a write during the download. */
 function asComes(host: Bench): boolean | undefined {
   const { kind } = host.operation();
   return kind.case === 'runStep' ? kind.value.deployment?.writeAsFetched : undefined;
@@ -27,7 +27,7 @@ test('an image is written as it comes only onto a host that has just been cleane
   expect([stepAt(host), asComes(host)]).toEqual(['deploy.fetch_image', true]);
   driveTo(host, 'deploy.write_image');
   expect(asComes(host)).toBe(true);
-  // What has come onto the disk whole is worth keeping.
+  // A complete image on the disk has to be kept.
   driveTo(host, 'deploy.await_image');
   expect(asComes(host)).toBe(false);
 

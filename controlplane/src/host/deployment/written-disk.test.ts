@@ -117,7 +117,7 @@ test('a host whose disk boots comes to netboot only over a release and a clean',
   const told = askReimage(inService(), true);
   expect(told).toContain(`its disk may still boot ${first} whenever the host restarts`);
   expect(told).toContain('release it, let it be cleaned, and provision it with netboot then');
-  // Nobody answers its firmware's netboot any more: it goes on to the disk.
+  // Its firmware's netboot is no longer answered: it goes on to the disk.
   expect(askReimage(inService(true), false)).toBe('kept');
   expect(askReimage(inService(true), true)).toBe('kept');
   expect(askReimage(inService(), false)).toBe('kept');

@@ -1,4 +1,4 @@
-/** A BMC whose GUID rightly differs from what its machine says: a person vouches for that UUID. */
+/** A BMC whose GUID differs from its machine's: a person confirms that UUID. */
 import { FailureType } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
@@ -16,7 +16,7 @@ import {
 const other = Uint8Array.from({ length: 16 }, (_, index) => index * 7 + 3);
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-/** A clean's inspection has come to `system`; its BMC says `uuid`. */
+/** A clean's inspection has found `system`; its BMC reports `uuid`. */
 function inspectedAs(
   system: { readonly uuid: Uint8Array; readonly serial: string },
   acceptedUuid: string,

@@ -1,4 +1,4 @@
-/** A host that goes out of use is read again first: no boot after that would. */
+/** A host that goes out of use is read again first: no later boot would do that. */
 import { create } from '@bufbuild/protobuf';
 import {
   CleaningPolicySchema,

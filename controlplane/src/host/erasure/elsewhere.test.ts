@@ -1,4 +1,6 @@
-/** A disk that another host is known to have: told, and neither erased, written nor certified. */
+/**
+ * A disk that another host is known to have: reported, and neither erased, written nor certified.
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,

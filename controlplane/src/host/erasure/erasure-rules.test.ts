@@ -65,7 +65,7 @@ test('H6: a disk that appears after the erase keeps the host from being availabl
   expect(host.record.host?.status?.dirty).toBe(true);
 });
 
-/** A host whose one disk has been erased, and that is about to be looked at again. */
+/** A host whose one disk has been erased, before its second inspection. */
 function erasedHost() {
   const host = bench();
   driveToErase(host);
@@ -74,7 +74,7 @@ function erasedHost() {
   return host;
 }
 
-/** The look of a runner that has no driver for one storage controller. */
+/** The inventory of a runner that has no driver for one storage controller. */
 function inspectedUndriven() {
   const look = inspected();
   if (look.case === 'complete' && look.value.observations?.inventory !== undefined) {

@@ -1,4 +1,6 @@
-/** Evidence of an erasure: of what was ordered, named by what it says, and written once (H6). */
+/**
+ * Evidence of an erasure: it matches the order, its id follows from it, it is written once (H6).
+ */
 import { createHash } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';

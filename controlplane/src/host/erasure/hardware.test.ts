@@ -1,4 +1,4 @@
-/** Hardware that changes in a host that is available: a pure comparison, and what follows of it. */
+/** Hardware changes in an available host: a pure comparison, and the consequences. */
 import { clone, create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
@@ -48,7 +48,7 @@ test('a boot MAC is known when an interface has it, in whatever letters', () => 
   const now = inventory([], ['52:54:00:00:00:0A']);
   expect(unknownBootMacs({ bootMacs: ['52:54:00:00:00:0a'] }, now)).toEqual([]);
   expect(unknownBootMacs({ bootMacs: ['52:54:00:00:00:0a', mac] }, now)).toEqual([mac]);
-  // A runner that lists no interface says nothing of them.
+  // A runner that lists no interface reports nothing about them.
   expect(unknownBootMacs({ bootMacs: [mac] }, inventory([], []))).toEqual([]);
 });
 
@@ -60,14 +60,14 @@ test('the drives that a BMC lists differ from an inventory by what came and what
     'its BMC lists drive SERIAL-C, which was not there',
     'its BMC lists disk SERIAL-B no more',
   ]);
-  // What is not complete, or was never listed, shows nothing of what is gone.
+  // An incomplete list, or none before, shows nothing about missing drives.
   expect(driveChanges(now, both, listed(['SERIAL-A'], { complete: false }))).toEqual([]);
   expect(driveChanges(now, undefined, listed(['SERIAL-A']))).toEqual([]);
   expect(driveChanges(now, both, listed([], { available: false }))).toEqual([]);
   expect(driveChanges(now, both, undefined)).toEqual([]);
 });
 
-/** An available host with this inventory, whose goal leads it there. */
+/** An available host with this inventory, by its goal. */
 function ready(known: Inventory): Bench {
   const host = availableHost();
   const { facts } = host.context;
@@ -103,7 +103,7 @@ test('a boot MAC that no interface has takes a host out of available, and is ins
   host.report(inspectedAs(still));
   host.context = { ...host.context, facts: { ...host.context.facts, inventory: still } };
   host.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
-  // Nothing is erased for a host that may never boot the runner again; a person mends it.
+  // Nothing is erased for a host that may never boot the runner again; a person fixes it.
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE });
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
   expect(told.blocker).toBe('a person');

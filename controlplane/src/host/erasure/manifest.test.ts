@@ -1,4 +1,4 @@
-/** The manifest of a host: each storage device that anybody shows, with what became of it. */
+/** The manifest of a host: each reported storage device, with the decision about it. */
 import { create } from '@bufbuild/protobuf';
 import { type ErasureManifest, parseDocument } from '@rackwright/erasure';
 import {
@@ -25,7 +25,7 @@ const drive = create(StorageSignSchema, {
   ...{ source: StorageSource.BMC, kind: StorageSignKind.DRIVE, name: 'Bay 1', serial: 'DISK-1' },
 });
 
-/** A clean that has erased its disk, and what comes of its next look. */
+/** A clean that has erased its disk, and the effects of its next inspection. */
 function lookedAgain(): readonly HostEffect[] {
   const host = bench();
   driveToErase(host);

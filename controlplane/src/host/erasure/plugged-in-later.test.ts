@@ -1,4 +1,4 @@
-/** Disks that come into an available host, or leave it and come back: none is used unerased. */
+/** Disks that are added to an available host, or removed and returned: none is used unerased. */
 import { create } from '@bufbuild/protobuf';
 import {
   FailureType,

@@ -180,7 +180,7 @@ describe('the first boot of the runner after a clean', () => {
 
   test('reads nothing again once somebody may have used a host whose next clean failed', () => {
     const host = available();
-    // A clean that begins anew counts nothing as erased; what is to be read again stays.
+    // A new clean counts no earlier erasure; pending second readings stay.
     host.record.certified = [];
     Object.assign(statusOf(host), { state: HostState.MANAGEABLE, dirty: true, poweredOn: false });
     expect(isDue({ record: host.record, status: statusOf(host) })).toBe(true);
@@ -302,7 +302,7 @@ describe('data that has come back', () => {
     boot(host);
     host.report(inspected());
     fails(host, 'notErased');
-    // One name for it, whoever named it.
+    // The same name from every source.
     expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.DATA_RETURNED);
     host.request({ kind: 'clean', steps: [] });
     expect(names(host).slice(-4)).toEqual(['power.bootRunner', 'runner.await', again, 'power.off']);

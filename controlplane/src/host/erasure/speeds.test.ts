@@ -1,4 +1,4 @@
-/** How fast disks were decides how long they may take, and what plans say. */
+/** The measured speeds of disks determine their time limits, and the durations in plans. */
 import { create, type MessageInitShape, toBinary, toJson } from '@bufbuild/protobuf';
 import {
   DurationSchema,
@@ -46,7 +46,7 @@ const full = { level: agent.VerificationLevel.FULL };
 
 type Outcome = Exclude<MessageInitShape<typeof agent.DeviceOutcomeSchema>, agent.DeviceOutcome>;
 
-/** The erase step fails, and its evidence says this of the disk. */
+/** The erase step fails, with this evidence about the disk. */
 function failsWith(host: Bench, outcome: Outcome, operationId?: OperationId) {
   const { OVERWRITE } = agent.ErasureMethod;
   const { UNVERIFIED } = agent.VerdictKind;

@@ -1,4 +1,4 @@
-/** One run erases by several steps, each by its own method; nothing out of the plan is signed. */
+/** One run erases by several steps, each by its own method; nothing outside the plan is signed. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { agent, FailureType, HostGoal, HostState, RunOutcome } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
@@ -43,7 +43,7 @@ function brings(host: Bench, outcomes: Outcome[], more: { ofFailedStep?: boolean
   return host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
 }
 
-/** Reports what the step under way was ordered to do. */
+/** Reports what the present step was ordered to do. */
 function eraseAsOrdered(host: Bench, disks = [virtioDisk]): void {
   const { devices } = ordered(host);
   brings(

@@ -1,4 +1,6 @@
-/** No word and no policy makes another host's machine this one's, and no certificate moves on. */
+/**
+ * No confirmation and no policy makes another host's machine this one's, and no certificate moves.
+ */
 import { create } from '@bufbuild/protobuf';
 import {
   BmcEndpointSchema,

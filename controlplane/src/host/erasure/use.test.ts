@@ -1,4 +1,4 @@
-/** A host that somebody else boots while a clean is under way: what was erased counts no more. */
+/** A host that somebody else boots during a clean: its erasures no longer count. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
@@ -43,7 +43,7 @@ function erase(host: Bench): void {
   host.report(inspected());
 }
 
-/** An automatic clean whose disks are erased and looked at, being switched off. */
+/** An automatic clean during its last power off, with erased and inspected disks. */
 function atLastOff(): Bench {
   const host = bench();
   driveToErase(host);
@@ -52,7 +52,7 @@ function atLastOff(): Bench {
   return host;
 }
 
-/** A clean as a list that a person wrote: erased, switched off, and held there. */
+/** A clean from a person's list: erased, switched off, and held there. */
 function heldAfterErasing(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });

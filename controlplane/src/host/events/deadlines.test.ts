@@ -1,4 +1,4 @@
-/** Stored deadlines over a session that comes and goes (R5): silence alone fails nothing. */
+/** Stored deadlines over an interrupted session (R5): silence alone fails nothing. */
 
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';

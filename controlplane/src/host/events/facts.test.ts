@@ -1,4 +1,4 @@
-/** Facts that nobody ordered, one by one: whose they are, and what is kept of them. */
+/** Facts without an order, one by one: which host they belong to, and what is stored. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
@@ -23,7 +23,7 @@ const { AVAILABLE, MANAGEABLE } = HostState;
 const mac = '52:54:00:00:00:01';
 const own = { hostUid: 'u1', mac };
 
-/** What one pass makes of it. */
+/** The result of one pass. */
 function told(host: Bench, observations: Told): Pass {
   const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
   foldFacts(pass, create(agent.ObservationsSchema, observations));
@@ -33,7 +33,7 @@ function told(host: Bench, observations: Told): Pass {
 const factsOf = ({ effects }: Pass) =>
   effects.flatMap((effect) => (effect.kind === 'facts' ? [effect.facts] : []));
 
-/** One that has no run. */
+/** A host without a run. */
 function idle(poweredOn?: boolean, protocol: BmcProtocol = BmcProtocol.UNSPECIFIED): Bench {
   const host = bench({ bmc: { address: '10.0.0.1', credential: 'credentials/c1', protocol } });
   const status = { state: AVAILABLE, dirty: false };
@@ -41,7 +41,7 @@ function idle(poweredOn?: boolean, protocol: BmcProtocol = BmcProtocol.UNSPECIFI
   return host;
 }
 
-/** One whose runner is waited for. */
+/** A host that waits for its runner. */
 function waiting(): Bench {
   const host = bench();
   host.apply({ kind: 'tick' });
@@ -82,7 +82,7 @@ test('another host that netboots instead is noted while that boot’s runner is 
   expect(instead(`u1/${BigInt(run) - 1n}/0/1`)).toBeUndefined();
   expect(instead(boot(host).replace('u1/', 'u2/'))).toBeUndefined();
   expect(instead('')).toBeUndefined();
-  // Whoever is on that network says these.
+  // Anyone on that network can send these.
   const kept = instead(boot(host), { mac: 'm'.repeat(500), hostName: 'h'.repeat(500) });
   for (const [name = '', letter] of [
     [kept?.mac, 'm'],

@@ -1,4 +1,4 @@
-/** Where a run that ends badly leaves its host: faults, words, and what is tried again. */
+/** The host after a failed run: faults, texts, and retries. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { deviceFactsOf } from '@rackwright/erasure';
@@ -31,9 +31,9 @@ const error = { type: FailureType.IO_ERROR, message: 'no' };
 type Run = Init<typeof RunSchema>;
 type Status = Init<typeof HostStatusSchema>;
 
-/** It was being written when it ended; or it never came so far. */
+/** It ended during the write; or before it. */
 const wrote = { steps: [did(writeImageStep)] };
-/** It was whole on its disk. */
+/** The disk had a complete image. */
 const whole = { record: { deployedRun: 7n } };
 
 const inventory = create(InventorySchema, { devices: [virtioDisk] });

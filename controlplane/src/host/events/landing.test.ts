@@ -1,4 +1,4 @@
-/** Where the end of a run leaves its host: what is erased before it goes, claims and errors. */
+/** The host after a run: erasure before removal, claims and errors. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   FailureType,
@@ -74,7 +74,7 @@ test('the error of a run is told, unless a person stopped a look or the goal has
   const goals = { runKind: INSPECT, failure: { type: FailureType.NO_DEVICES } };
   const beside = landed({ kind: SERVICE, outcome: FAILED, error }, { backoff, lastError: goals });
   expect(beside.status.lastError).toMatchObject(goals);
-  // It did not work for the goal: that is not tried any later for it.
+  // It was not a run for the goal: the goal's retry is not delayed by it.
   expect(beside.status.backoff?.failures).toBe(1);
   const alone = landed({ kind: SERVICE, outcome: FAILED, error }).status;
   expect(alone.lastError).toMatchObject({ runKind: SERVICE });

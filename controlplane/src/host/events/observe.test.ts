@@ -1,4 +1,4 @@
-/** What is seen of a host without an order, and what that costs its readiness. */
+/** Observations of a host without an order, and their effect on its readiness. */
 import { clone } from '@bufbuild/protobuf';
 import { HostGoal, HostSpecSchema, HostState, RunKind } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
@@ -30,7 +30,7 @@ async function available() {
   return { rig, replica, plain };
 }
 
-/** A host that shall be manageable, cleaned because somebody asked. */
+/** A host with the goal manageable, cleaned on request. */
 async function cleanByHand() {
   const rig = rigWith({ goal: HostGoal.MANAGEABLE });
   const replica = await rig.replica();
@@ -52,7 +52,7 @@ function expectUsed(rig: Rig) {
   expect(rig.status()).toMatchObject({ state: MANAGEABLE, dirty: true, useEpoch: 2n });
 }
 
-/** The run under way, up to the inventory that its runner brings. */
+/** The present run, up to its runner's inventory. */
 async function inspectFinds(rig: Rig, plain: PlainAgent, ...disks: (typeof virtioDisk)[]) {
   await toInspect(rig, plain);
   await plain.report(inspected(disks));

@@ -1,4 +1,4 @@
-/** What power a run that ended badly leaves its host with, by what it had come to. */
+/** The power of a host after a failed run, by how far the run got. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -20,7 +20,7 @@ const nowMs = Date.UTC(2026, 0, 1);
 const { AVAILABLE, PROVISIONED, MANAGEABLE } = HostState;
 const { SERVICE, WORKFLOW, REIMAGE, INSPECT, CLEAN } = RunKind;
 const { FAILED, CANCELLED } = RunOutcome;
-/** Tried, and only planned. */
+/** Attempted, and only planned. */
 const [did, plans] = [1, 0];
 const step = (name: string, attempt: number, more: StepInit = {}): StepInit => ({
   ...{ name, attempt },
@@ -36,7 +36,7 @@ interface Ended {
   readonly steps: readonly StepInit[];
   readonly outcome?: RunOutcome;
   readonly disk?: DiskAfter;
-  /** A person is to look at the host first. */
+  /** A person has to look at the host first. */
   readonly looks?: boolean;
 }
 

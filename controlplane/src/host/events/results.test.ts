@@ -35,7 +35,7 @@ function conflict(reason: agent.ConflictReason, delayMs = 1_000): agent.Report['
   };
 }
 
-/** Reports without a sequence number, as all that does not end an attempt. */
+/** Reports without a sequence number, like all that do not end an attempt. */
 function say(host: Bench, result: agent.Report['result']): void {
   const { id: operationId } = host.operation();
   const report = create(agent.ReportSchema, { operationId, hostUid: 'u1', result });

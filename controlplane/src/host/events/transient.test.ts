@@ -1,4 +1,4 @@
-/** What could not be told yet: when it is asked again, what is said meanwhile, and when it ends. */
+/** Unknown results: when they are retried, what is reported meanwhile, and when that ends. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -32,7 +32,7 @@ function could(cause: TransientName, delayMs?: number): agent.Report['result'] {
   return { case: 'transientError', value: create(agent.TransientErrorSchema, value) };
 }
 
-/** Lets time pass; the agent is heard all the while. */
+/** Advances the clock; the agent is heard all the while. */
 function pass(host: Bench, ms: number): void {
   host.nowMs += ms;
   const { session } = host.context;
@@ -41,7 +41,7 @@ function pass(host: Bench, ms: number): void {
   host.apply({ kind: 'tick' });
 }
 
-/** At its first verify, whose answer is the BMC's. */
+/** At its first verify, which the BMC answers. */
 function verifying(): Bench {
   const host = bench();
   host.apply({ kind: 'tick' });
@@ -193,7 +193,7 @@ test.each([
   host.report(could('runnerAway'));
   const { run } = statusOf(host);
   expect(run?.waiting?.reason).toBe(isWaited ? 'runner' : 'hold');
-  // Nobody knows how far it came: whether it begins a second time is for a person to say.
+  // How far it got is unknown: a person decides whether it begins a second time.
   if (isWaited) return;
   pass(host, bootTimeoutMs);
   expect([stepAt(host), host.record.operation?.sentTo]).toEqual(['bios.flash', undefined]);

@@ -212,9 +212,9 @@ test('a policy that lets nothing be erased is named with the command that change
   driveToErase(host);
   expect(host.record.host?.status?.lastError?.failure?.type).toBe(FailureType.NOT_CERTIFIED);
   expect(explain(host).unblock[0]).toContain('--priority deploy.erase_devices-');
-  // What would be refused moves nobody.
+  // A command that would be refused does not help.
   expect(explain(host).unblock.join()).not.toContain('rackwright host clean');
-  // The policy of today decides, not that of the clean that failed.
+  // The present policy decides, not that of the failed clean.
   delete host.record.host?.spec?.cleaning;
   expect(explain(host).unblock.join()).toContain('rackwright host clean h1');
 });

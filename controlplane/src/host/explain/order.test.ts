@@ -1,4 +1,4 @@
-/** What is told first of a host that more than one thing keeps. */
+/** The order of explanations for a host with several blockers. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HoldSchema, HoldScope, store } from '@rackwright/messages';
@@ -15,7 +15,7 @@ function hold(host: Bench, scope: HoldScope, by: string): void {
   statusOf(host).holds.push(create(HoldSchema, { scope, by, reason: `asked by ${by}`, since }));
 }
 
-/** Without its credential, which would be told if nothing else kept it. */
+/** Without its credential, which would be named if there were no other blocker. */
 function withoutCredential(): Bench {
   const host = bench();
   host.context = { ...host.context, credentialVersion: undefined };

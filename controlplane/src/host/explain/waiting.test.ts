@@ -1,4 +1,4 @@
-/** Everything that a run can wait for is explained, and doing what is said moves it. */
+/** Every possible wait of a run is explained, and following the advice moves the run. */
 import { readFile } from 'node:fs/promises';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
@@ -42,10 +42,10 @@ import {
 import { explainHost } from './explain.ts';
 import { waitCells } from './waiting.ts';
 
-/** How a host comes to wait for something, and what ends that beside commands. */
+/** How a host begins a wait, and what ends it besides commands. */
 interface Case {
   readonly into: () => Bench;
-  /** What stands under `unblock` and is done elsewhere; its effects on the host. */
+  /** Actions of `unblock` outside the host; returns their effects on it. */
   readonly outside?: (host: Bench) => readonly HostEffect[];
 }
 
@@ -66,7 +66,7 @@ function atVerify(): Bench {
   return host;
 }
 
-/** The pause that was named is over. */
+/** The announced pause is over. */
 function later(host: Bench): readonly HostEffect[] {
   const { nextAttemptTime } = explained(host);
   expect(nextAttemptTime, 'what goes on by itself says when').toBeDefined();
@@ -74,7 +74,7 @@ function later(host: Bench): readonly HostEffect[] {
   return tick(host);
 }
 
-/** Before the first boot, with a limit that has no place for this host. */
+/** Before the first boot, with a limit that has no slot for this host. */
 function queued(name: QuotaView['name'], at: () => Bench, quota: QuotaView['quota']): Bench {
   const host = at();
   const slot: OwnSlot = { run: runOf(host).number, kind: 'queued', position: 1 };
@@ -93,7 +93,7 @@ function granted(host: Bench): readonly HostEffect[] {
   return tick(host);
 }
 
-/** A clean that is about to order its erasure, behind a brake. */
+/** A clean before its erasure, behind a brake. */
 function braked(brake: (host: Bench) => void): Bench {
   const host = bench();
   driveToClean(host);
@@ -289,13 +289,13 @@ function waitsFor(host: Bench): string | undefined {
   return run?.phase === RunPhase.WAITING ? run.waiting?.reason : undefined;
 }
 
-/** Whether something has come of it: it waits no longer, or its order is out again. */
+/** Whether the wait has changed: it is over, or the order was sent again. */
 function moved(host: Bench, reason: string, effects: readonly HostEffect[]): boolean {
   const tried = effects.some(({ kind }) => kind === 'send' || kind === 'callWebhook');
   return waitsFor(host) !== reason || tried;
 }
 
-/** The request that a command of a line is; undefined for a line that is none of the host's. */
+/** The request of a command in a line; undefined for a line without a host command. */
 function requestOf(line: string): HostRequest | undefined {
   const [, command] = /rackwright host (resume|skip|abort|retry) h1$/.exec(line) ?? [];
   if (command === 'retry') return { kind: 'retry' };

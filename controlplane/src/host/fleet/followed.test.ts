@@ -1,4 +1,4 @@
-/** How a replica hears of hosts that others write: by watch, and by a slow look at everything. */
+/** How a replica learns of hosts that others write: by watch, and by a slow resync. */
 
 import { RunKind } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';

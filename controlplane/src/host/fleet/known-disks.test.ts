@@ -1,4 +1,4 @@
-/** Which host has a disk is found by the disk’s name, and never by a look at all hosts. */
+/** The host with a disk is found by the disk’s name, and never by a scan over all hosts. */
 import { create, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
 import {
   agent,
@@ -40,7 +40,7 @@ function inventoryOf(disks: readonly Disk[]) {
   return { devices };
 }
 
-/** The host is inspected: what its disks are, as its turn would keep it; who has them. */
+/** The host is inspected: stores its disks like a reconcile; returns their owners. */
 async function inspect(id: string, disks: readonly Disk[], phase: RunPhase = RunPhase.ENDED) {
   const [name, uid] = [`hosts/${id}`, `u-${id}`];
   const operation = { operation: { id: 'op' } };

@@ -1,4 +1,4 @@
-/** Forced removals through whole replicas: what is written, in which order, and who undoes it. */
+/** Forced removals through whole replicas: what is written, in which order, and who removes it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { DeletionMode, HostState, RunKind, RunPhase, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -22,7 +22,7 @@ function hostIsGone(rig: Rig, hostId = 'h1'): boolean {
   return rig.read(storeKey('hosts', hostId), wire.HostRecordSchema) === undefined;
 }
 
-/** Adds h2 as CreateHost would while the fence of u1 stands. */
+/** Adds h2 as CreateHost would during the fence of u1. */
 function addFenced(rig: Rig): void {
   rig.addHost(2);
   const record = rig.record('h2');
@@ -127,7 +127,7 @@ test.each(['cp.abandonedStored', 'cp.tombstoneStored', 'cp.hostRemoved'])(
     await rig.advance(1_000);
     const after = await rig.replica({ id: 'after' });
     await rig.advance(100);
-    // The intent and its consequence are one turn: before the record went, nothing had been asked.
+    // The intent and its effect are in one pass: before the deletion of the record there was none.
     if (!hostIsGone(rig)) await after.request(force);
     expect(hostIsGone(rig)).toBe(true);
     expect(rig.rack()?.tombstones).toEqual(['u1']);

@@ -1,4 +1,4 @@
-/** How long runs usually take: medians of the last successes, of the host or its rack. */
+/** The usual durations of runs: medians of the last successes, of the host or its rack. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {

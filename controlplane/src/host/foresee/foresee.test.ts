@@ -1,4 +1,4 @@
-/** Plans on the bench: what is foreseen is what the machine does, and only that is started. */
+/** Plans on the bench: the prediction matches the execution, and only that is started. */
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -50,7 +50,7 @@ function drafted(host: Bench, request: PlannableRequest = clean): DraftPlan {
 
 const kept = (draft: DraftPlan) => create(store.PlanRecordSchema, draft);
 
-/** Verified and inspected, and left alone by its goal. */
+/** Verified and inspected, and at its goal. */
 function looked(devices = [virtioDisk]): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -129,7 +129,7 @@ test('looked at again, the same host has the same plan, whatever its disks are c
   expect(drafted(host).plan.hash).toBe(before.plan.hash);
 });
 
-/** One thing that is otherwise than when the plan was made, and how it is told. */
+/** One difference since the plan was made, and its text. */
 const changes: Readonly<Record<string, [(host: Bench) => void, string]>> = {
   'another disk': [
     (host) => look(host, [create(StorageDeviceSchema, { ...virtioDisk, serial: 'DISK-2' })]),
@@ -285,7 +285,7 @@ test('a deletion by plan erases the disks that the plan names, and no others', (
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
   expect(told.unblock.join()).toContain('rackwright host plan delete h1');
   expect(told.unblock.join()).toContain('rackwright host cancel-delete h1');
-  // Tried again it is still that plan, until the right disk is back.
+  // A retry follows the same plan, until the right disk is back.
   host.request({ kind: 'retry' });
   driveToErasure(host, [other]);
   expect(host.record.devicePlan).toEqual([]);
@@ -294,7 +294,7 @@ test('a deletion by plan erases the disks that the plan names, and no others', (
   expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual([virtioDisk.serial]);
 });
 
-/** Provisioned, and its plain deletion has come to a clean that waits for its runner. */
+/** Provisioned, and its normal deletion is at a clean that waits for its runner. */
 function deletedToItsClean(): Bench {
   const host = looked();
   const { status } = host.record.host ?? {};

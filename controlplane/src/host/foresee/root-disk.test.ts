@@ -1,4 +1,4 @@
-/** What a plan says of each disk of a deployment is what the runner then does. */
+/** A plan's text for each disk of a deployment matches what the runner then does. */
 import { create } from '@bufbuild/protobuf';
 import { chooseTarget } from '@rackwright/disk-image';
 import { decideScope, deviceFactsOf } from '@rackwright/erasure';
@@ -93,7 +93,7 @@ test.each(cases)(
     expect(told.filter(isWrittenOver).map(({ serial }) => serial)).toEqual(writes);
     const fails = notes.filter((note) => note.startsWith('the run would fail: '));
     expect(fails.length).toBe(chosen.kind === 'disk' ? 0 : 1);
-    // That a disk stays is said only where the run leaves it, whoever asks and how often.
+    // A disk is reported to stay only where every such run leaves it.
     const stays = told.filter(staysAsItIs).map(({ serial }) => serial);
     expect(stays.filter((serial) => writes.includes(serial))).toEqual([]);
     if (chosen.kind === 'disk') expect([...stays, ...writes].length).toBe(told.length);

@@ -76,7 +76,7 @@ test('nothing is missing where a side does not list it, or not all', () => {
   expect(rowsOf({ seen, drives: { ...list(), complete: false } })[0]).toEqual(open);
   const drives = list(drive('Bay 1', 'SERIAL-A'));
   expect(rowsOf({ drives })).toEqual([[undefined, undefined, 'Bay 1', '']]);
-  // A drive may stand behind a volume of a RAID controller.
+  // A drive may be behind a volume of a RAID controller.
   const behind = { devices: [disk('sda', 'VOLUME', { raidVolume: true })] };
   expect(rowsOf({ seen: behind, drives }).map(([match]) => match)).toEqual([undefined, undefined]);
   const parts = { complete: false, interfaces: [{ name: 'NIC.1', mac: 'bb' }] };

@@ -7,7 +7,7 @@ const leaf = { systemName: 'leaf-1', portId: '1' };
 const spine = { systemName: 'spine', portId: '2' };
 const bytesMax = 100_000;
 
-/** One interface in whatever letters, with these neighbours. */
+/** One interface, with its MAC in any case, with these neighbors. */
 function heard(mac: string, neighbors: readonly object[], listenedSeconds: number): Inventory {
   const interfaces = [{ mac, neighbors: [...neighbors], listenedSeconds }];
   return create(InventorySchema, { interfaces });

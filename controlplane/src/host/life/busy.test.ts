@@ -1,4 +1,4 @@
-/** What keeps a host from its deletion, and what does not any more. */
+/** What prevents the deletion of a host, and what no longer does. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -22,7 +22,7 @@ const claim = { by: 'pools/p', reason: 'a host of the pool', at };
 type StatusInit = Exclude<MessageInitShape<typeof HostStatusSchema>, { $typeName: string }>;
 type RunInit = Exclude<MessageInitShape<typeof RunSchema>, { $typeName: string }>;
 
-/** A host whose status has this, looked at an hour after the run began to wait. */
+/** A host with this status, an hour after the run began to wait. */
 function passWith(status: StatusInit): Pass {
   const host = bench();
   const { record } = host;

@@ -1,4 +1,4 @@
-/** A host that a pool holds: its goal leads it on, with its pauses, its bounds and its words. */
+/** A host of a pool: its goal leads it, with pauses, bounds and texts of the goal. */
 import { create } from '@bufbuild/protobuf';
 import { agent, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -44,7 +44,7 @@ function provisioning(): Bench {
   return host;
 }
 
-/** Lets every step up to `last` end well. */
+/** Completes every step up to `last`. */
 function driveTo(host: Bench, last: string): void {
   while (stepAt(host) !== last) {
     if (stepAt(host) === 'runner.await') host.runnerReady();
@@ -65,7 +65,7 @@ test('a host that its image has left dirty is cleaned at once, whatever failure 
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN, requestedBy: 'goal' });
 });
 
-/** Lets a day pass, with every clean that begins in it ending so; answers how many did. */
+/** Advances the clock by a day, with this end of every clean in it; returns their number. */
 function cleansOfADay(host: Bench, end: agent.Report['result']): number {
   const untilMs = host.nowMs + dayMs;
   let cleans = 0;

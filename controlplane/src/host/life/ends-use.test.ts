@@ -1,4 +1,4 @@
-/** What a person may do by hand with a host that a pool holds. */
+/** What a person may do manually with a host of a pool. */
 import { create } from '@bufbuild/protobuf';
 import { agent, HostState, RerunClass } from '@rackwright/messages';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** A goal that is reached and undone again and again: it is given up, though nothing fails. */
+/** A goal that is repeatedly reached and undone: it is given up, although nothing fails. */
 import { create } from '@bufbuild/protobuf';
 import { FaultSchema, RunKind, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { availableHost, type Bench, statusOf, verified } from '../testing/bench.
 const { goalRunsMax, goalRunsWithinMs } = defaultTiming;
 const minuteMs = 60_000;
 
-/** Something makes the goal ask for a verify, which ends well. Whether it was started. */
+/** Makes the goal request a verify, which succeeds. Returns whether it was started. */
 function undoneOnce(host: Bench): boolean {
   statusOf(host).faults.push(create(FaultSchema, { type: verifyFailed }));
   const before = statusOf(host).run?.number;
@@ -22,7 +22,7 @@ function undoneOnce(host: Bench): boolean {
   return true;
 }
 
-/** How many runs the goal starts, one a step, until it starts none; at most `most`. */
+/** How many runs the goal starts, one per step, until it starts none; at most `most`. */
 function startsOf(host: Bench, stepMs: number, most: number): number {
   for (let count = 0; count < most; count++) {
     if (!undoneOnce(host)) return count;
@@ -41,7 +41,7 @@ test('a goal that is undone after each run is given up, and a person is told why
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
   expect(told).toMatchObject({ blocker: 'a person' });
   expect(told.headline).toContain(reason);
-  // It stays so, however long nobody looks.
+  // It stays so until somebody looks, however long that takes.
   host.nowMs += 10 * goalRunsWithinMs;
   expect(undoneOnce(host)).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** What a goal asks for next, and what becomes of one that failed. */
+/** The next run of a goal, and the handling of a failed goal. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -53,7 +53,7 @@ const { MANAGEABLE, AVAILABLE, PROVISIONED, NEW, EXTERNAL } = HostState;
 const { VERIFY, INSPECT, CLEAN, PROVISION, POWER, ADOPT, DELETE } = RunKind;
 const inventory = create(InventorySchema, {});
 
-/** A verified, inspected host that is not claimed, and what is else of it. */
+/** A verified, inspected, unclaimed host, with these changes. */
 function passOf({ status = {}, spec = {}, record = {}, context = {} }: Host = {}): Pass {
   const host = bench(spec);
   const kept = host.record.host;
@@ -109,7 +109,7 @@ test.each<[string, RunKind | undefined, Host]>([
   expect(wantedRun(passOf(host))).toBe(wanted);
 });
 
-/** A run that has failed, as `backOff` is told of it. */
+/** A failed run, in the form for `backOff`. */
 const runOf = (init: Init<typeof RunSchema> = {}): Run =>
   create(RunSchema, { kind: INSPECT, number: asRunNumber(4), outcome: RunOutcome.FAILED, ...init });
 
@@ -211,7 +211,7 @@ test('a goal is tried again when its pause is over, and one given up when a pers
   expect(may(undefined)).toBe(true);
   expect([may(at(1)), may(at(0)), may(at(-1))]).toEqual([false, true, true]);
   expect(may({ givenUpReason: 'no' })).toBe(false);
-  // Another credential than the one that failed is a reason to try at once.
+  // A credential other than the failed one permits another attempt at once.
   expect([may({ givenUpReason: 'no' }, 0n), may(at(60_000), 0n)]).toEqual([true, true]);
   expect(isDue(passOf({ status: { backoff: at(1) } }))).toBe(false);
   expect(isDue(passOf())).toBe(true);

@@ -1,4 +1,4 @@
-/** What a held host, or one that lacks something, does not do; and how it is freed. */
+/** What a held or incomplete host does not do; and how it is released. */
 import {
   agent,
   HoldScope,
@@ -37,7 +37,7 @@ async function proven() {
   return around;
 }
 
-/** The agent comes back with work that was never ordered from here. */
+/** The agent reconnects with work that was not ordered from here. */
 async function comesWithUnknownWork(rig: Rig, replica: Replica) {
   const journal = { id: 'j1', generation: 2n };
   return connectAgent(rig, replica, { journal, operations: [unknown] });

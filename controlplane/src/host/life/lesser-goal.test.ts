@@ -1,4 +1,4 @@
-/** An available host whose goal becomes less. */
+/** An available host whose goal is lowered. */
 import { HostGoal, HostState, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { availableHost, type Bench, statusOf } from '../testing/bench.ts';

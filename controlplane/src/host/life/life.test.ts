@@ -1,4 +1,4 @@
-/** Every kind of run beside verify, inspect and clean: what it does, and where the host is then. */
+/** Every kind of run besides verify, inspect and clean: its steps, and the host's next state. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -45,7 +45,7 @@ function refusal(host: Bench, request: HostRequest, actor = 'user:test'): string
   return outcome.refusal.message;
 }
 
-/** A verified host whose goal asks for no more. */
+/** A verified host at its goal. */
 function manageable(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -53,7 +53,7 @@ function manageable(): Bench {
   return host;
 }
 
-/** Runs an image; what is not about how it came there begins here. */
+/** Runs an image; tests that do not cover the way there begin here. */
 function provisioned(poweredOn = true): Bench {
   const host = manageable();
   host.request({ kind: 'adopt', to: HostState.PROVISIONED, reason: '' });
@@ -70,13 +70,13 @@ function available(): Bench {
   return offer(host);
 }
 
-/** Completes steps until the one of this name is under way. */
+/** Completes steps until the one of this name is in progress. */
 function driveTo(host: Bench, name: string): void {
   for (let count = 0; count < stepsMax && stepAt(host) !== name; count++) completeStep(host);
   expect(stepAt(host)).toBe(name);
 }
 
-/** Completes every step of the run under way. */
+/** Completes every step of the present run. */
 function finish(host: Bench): void {
   const number = status(host).run?.number;
   const goesOn = () => status(host).run?.number === number && stepAt(host) !== undefined;
@@ -97,7 +97,7 @@ function completeStep(host: Bench): void {
   else host.report(at.startsWith('runner.inspect') ? inspected() : done);
 }
 
-/** What the runner of a host under test can do beside erasing. */
+/** The steps of the runner of a host under test, besides erasing. */
 function offer(host: Bench): Bench {
   const reshape = create(agent.StepDescriptionSchema, {
     name: inBand.step,

@@ -1,4 +1,4 @@
-/** Hosts of which only a newer version knows what they are or do. */
+/** Hosts with states or work that only a newer version knows. */
 import { clone, equals } from '@bufbuild/protobuf';
 import { HostState, type Run, type RunKind, RunPhase, store } from '@rackwright/messages';
 import { expect, test } from 'vitest';

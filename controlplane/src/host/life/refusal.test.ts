@@ -1,4 +1,4 @@
-/** What stands in the way of a request: who keeps the host, since when, and from whom. */
+/** The reason for a refusal: who holds the host, since when, and against whom. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -45,7 +45,7 @@ const abort = { kind: 'abort', reason: '' } as const;
 const resume = { kind: 'resume', reason: '' } as const;
 const retry = { kind: 'retry' } as const;
 
-/** The host as it is, without what is said of it. */
+/** The host in this state. */
 function passOf({ status = {}, record = {}, context = {} }: Host) {
   const host = bench();
   if (host.record.host?.spec?.bmc === undefined) throw new Error('the bench has a BMC');
@@ -55,7 +55,7 @@ function passOf({ status = {}, record = {}, context = {} }: Host) {
   return beginPass(host.record, { ...host.context, nowMs: atMs, ...context });
 }
 
-/** "claimed: hosts/h1: …"; empty: nothing stands in the way. */
+/** "claimed: hosts/h1: …"; empty: accepted. */
 function whyNot(request: HostRequest, host: Host = {}, by: Requester = ann): string {
   const refusal = refusalOf(passOf(host), request, by);
   if (refusal === undefined) return '';

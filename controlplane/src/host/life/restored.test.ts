@@ -1,4 +1,4 @@
-/** A store that has lost something: nothing is ordered until a person has accepted that. */
+/** A store that has lost data: nothing is ordered until a person has accepted that. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
   agent,
@@ -40,7 +40,7 @@ async function started() {
   return { rig, replica, plain };
 }
 
-/** The agent comes back, and has seen more than there is. */
+/** The agent reconnects, and has seen more than the store has. */
 function comesWithMore(
   rig: Rig,
   replica: Replica,
@@ -64,7 +64,7 @@ function accept(rig: Rig): void {
   rig.put(storeKey('racks', 'r1'), wire.RackRecordSchema, record);
 }
 
-/** The agent has taken the acceptance in and says Hello anew. */
+/** The agent has stored the acceptance and says Hello again. */
 async function comesAgain(
   rig: Rig,
   replica: Replica,
@@ -212,7 +212,7 @@ describe('an agent that has seen more than the store has', () => {
     const third = await comesAgain(rig, replica, again);
     const passed = rig.record().runCount;
     await third.cut();
-    // The backup is one of before any run that followed, and three revisions are lost with it.
+    // The backup is from before any later run, and three revisions are lost with it.
     const { lostRevisions = noRevision } = rig.rack() ?? {};
     const revision = asRevision(rig.lastRevision() + 3);
     const seen = { incarnation: rig.disk.incarnation, revision, lostRevisions };
@@ -243,7 +243,7 @@ describe('an agent that has seen more than the store has', () => {
     const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 5));
     accept(rig);
     await again.cut();
-    // Revisions come on top until there are more of them than the agent has seen.
+    // Further revisions, until there are more than the agent has seen.
     for (let index = 0; index < 6; index += 1) await replica.request({ kind: 'verify' });
     const seen = { incarnation: rig.disk.incarnation, revision: asRevision(1) };
     await connectAgent(rig, replica, { journal: nextLife, seen });
@@ -389,7 +389,7 @@ describe('a host whose use in the lost stretch nobody knows', () => {
 });
 
 describe('a new incarnation', () => {
-  /** h1 is verified, and the rack is worked for in the first incarnation. */
+  /** h1 is verified, and the rack has work of the first incarnation. */
   async function restored() {
     const { rig, replica, plain } = await started();
     await plain.report(proved());

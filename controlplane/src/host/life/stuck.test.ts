@@ -1,4 +1,4 @@
-/** Whether work that nobody can do still protects a host, with real sessions. */
+/** Whether work that no party can do still protects a host, with real sessions. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HostGoal, HostState, RunKind, RunPhase, RunSchema } from '@rackwright/messages';

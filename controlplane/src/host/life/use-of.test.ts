@@ -1,4 +1,4 @@
-/** What was asked for in one use of a host does not reach the next one. */
+/** A request from one use of a host does not affect the next one. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, type HostStatusSchema, store } from '@rackwright/messages';

@@ -1,4 +1,4 @@
-/** A runner that is gone for good: only another boot brings the run further. */
+/** A runner that is gone for good: only another boot advances the run. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -24,7 +24,7 @@ import {
 } from '../testing/bench.ts';
 import { bootNow, passTime, script, startOn, workable, wrote } from '../testing/templates.ts';
 
-/** What an agent answers to an order for a boot that is over. */
+/** An agent's answer to an order for a boot that is over. */
 const bootOver: agent.Report['result'] = {
   case: 'retryAfter',
   value: create(agent.RetryAfterSchema, {

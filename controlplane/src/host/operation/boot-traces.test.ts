@@ -1,4 +1,6 @@
-/** Boots as agents tell of them: kept within bounds, told to people, and deciding nothing. */
+/**
+ * Boots as agents report them: stored within bounds, shown to people, without effect on decisions.
+ */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -19,7 +21,7 @@ import { type Bench, bench, bootOfRunner, done, statusOf, verified } from '../te
 
 type Told = MessageInitShape<typeof BootTraceSchema>;
 
-/** Facts without an operation; what they leave stands in the context of the next turn. */
+/** Facts without an operation; they are in the context of the next pass. */
 function tell(host: Bench, told: Exclude<Told, BootTrace>, hostUid = 'u1'): readonly BootTrace[] {
   const observations = { bootTrace: { operationId: boot(host), ...told } };
   const value = create(agent.HostUpdatedSchema, { observations });
@@ -35,7 +37,7 @@ function tell(host: Bench, told: Exclude<Told, BootTrace>, hostUid = 'u1'): read
 
 const boot = (host: Bench) => bootOfRunner(statusOf(host).run);
 
-/** A host whose runner is waited for. */
+/** A host that waits for its runner. */
 function waiting(): Bench {
   const host = bench();
   host.apply({ kind: 'tick' });

@@ -1,4 +1,6 @@
-/** Hosts without a BMC: nothing happens, and nothing is claimed, before somebody has said so. */
+/**
+ * Hosts without a BMC: nothing happens, and nothing is assumed, before somebody has reported it.
+ */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -44,7 +46,7 @@ function byHand(goal: HostGoal = HostGoal.AVAILABLE): Bench {
   return host;
 }
 
-/** Waits for a person who shall switch it off, before its first boot. */
+/** Waits for a person to switch it off, before its first boot. */
 function atOff(): Bench {
   const host = byHand(HostGoal.MANAGEABLE);
   host.request({ kind: 'inspect' });

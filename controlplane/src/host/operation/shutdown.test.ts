@@ -1,4 +1,4 @@
-/** How power is taken from a running system: the deadline in the record, and what comes of it. */
+/** How a running system is switched off: the deadline in the record, and the result. */
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -23,7 +23,7 @@ import { rendered, workflowRun } from '../testing/templates.ts';
 const { STOPPED, FORCED, FORCED_UNSUPPORTED } = ShutdownOutcome;
 const graceful = create(ShutdownPolicySchema, { mode: ShutdownMode.GRACEFUL });
 
-/** What the order in the slot says: after how many seconds from the start the system is forced. */
+/** The order in the slot: the seconds from the start until the system is forced off. */
 function orderedSeconds(host: Bench): number | undefined {
   const { kind } = host.operation();
   return kind.case === 'setPower' ? secondsOf(kind.value.shutdownDeadline) : undefined;

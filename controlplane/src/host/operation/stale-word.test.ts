@@ -1,4 +1,4 @@
-/** A word counts for what the run asks at that moment, and gives way to what the machine says. */
+/** A person's report counts only for the present request, and less than the machine's own. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   BmcEndpointSchema,
@@ -11,7 +11,7 @@ import {
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, statusOf } from '../testing/bench.ts';
 
-/** Waits for a person who shall switch it off. */
+/** Waits for a person to switch it off. */
 function atOff(): Bench {
   const host = bench({ bmc: { protocol: BmcProtocol.MANUAL }, goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });

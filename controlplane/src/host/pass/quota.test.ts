@@ -1,4 +1,4 @@
-/** Limits as lists of slots: who gets a place, in which order, and for how long it counts. */
+/** Limits as lists of slots: who gets a slot, in which order, and for how long it counts. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { asRunNumber, type HostUid, store } from '@rackwright/messages';
 import { VALUE_BYTES_MAX } from '@rackwright/store';
@@ -116,7 +116,7 @@ describe('a wipe budget', () => {
         for (const { who: uid, kind: move, waitMs } of all) {
           nowMs += waitMs;
           const open = slots.taken.some((slot) => slot.hostUid === uid && slot.open);
-          // It begins when it says so, at the latest moment at which its place is open.
+          // It begins when it says so, at the latest possible moment of its slot.
           if (move === 'leave' && open) begun.push({ uid, ms: nowMs });
           const change = { kind: move, who: h(uid) } as SlotChange;
           slots = changedSlots(slots, change, twoInTen, nowMs);
@@ -134,7 +134,9 @@ describe('the record of a rack', () => {
   const uid = (index: number) => index.toString(16).padStart(32, '0');
   const nowMs = Date.UTC(2026, 0, 1) + 1;
 
-  /** More hosts than any list takes, which ask for places as `kind` does, and what is kept. */
+  /**
+   * More hosts than any list takes, which request slots as `kind` does; returns the stored ones.
+   */
   function crowded(quota: Quota, kind: 'take' | 'occupy'): Slots {
     let slots = none;
     for (let index = 0; index < placesMax + 1_000; index++) {
@@ -154,7 +156,7 @@ describe('the record of a rack', () => {
       tombstones: Array.from({ length: 2_000 }, (_, index) => uid(index)),
     });
     expect(record.queued.length).toBeGreaterThan(0);
-    // What else stands in it: labels, the freeze's reason, steps of the agent.
+    // Other content: labels, the freeze's reason, steps of the agent.
     const elseBytes = 32 * 1024;
     const bytes = toBinary(store.RackRecordSchema, record).length;
     expect(bytes).toBeLessThan(VALUE_BYTES_MAX - elseBytes);

@@ -20,7 +20,7 @@ function verifying() {
   return host;
 }
 
-/** Another machine stands where the host did. */
+/** Another machine has replaced the host's. */
 function anotherMachine(): agent.Report['result'] {
   const guid = Uint8Array.from({ length: 16 }, (_, index) => 200 - index);
   const bmcIdentity = create(BmcIdentitySchema, { guid, serial: 'OTHER' });

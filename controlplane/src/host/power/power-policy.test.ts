@@ -1,4 +1,4 @@
-/** spec.power against what is seen: a fault, or a run, and never against the guards. */
+/** spec.power against the observed power: a fault, or a run, and never against the guards. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   AfterFailureSchema,
@@ -26,7 +26,7 @@ interface Wish {
   readonly dirty?: boolean;
 }
 
-/** A host that rests in a state, with a wish for its power. */
+/** A host without a run in a state, with a desired power. */
 function resting({ power = HostPower.OFF, policy = REPORT, state, dirty }: Wish): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE, power });
   host.context = { ...host.context, powerMismatch: policy };

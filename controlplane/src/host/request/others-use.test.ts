@@ -1,4 +1,4 @@
-/** A retry that changes nothing, and what only an administrator does to a host somebody uses. */
+/** A retry without effect, and what only an administrator may do to a host in use. */
 
 import { create } from '@bufbuild/protobuf';
 import { agent, HostGoal, TransientCause } from '@rackwright/messages';
@@ -85,7 +85,7 @@ describe('a host that somebody claims', () => {
     for (const request of [on, { kind: 'inspect' } as const]) {
       expect(refusalTo(claimed(), request, bob)).toContain('claimed by user:ann');
       expect(refusalTo(claimed(), request, ann)).toBeUndefined();
-      // What the host is to be by its spec was said by somebody who may.
+      // The spec's goal was set by somebody who may set it.
       expect(refusalTo(claimed(), request, { actor: 'policy' })).toBeUndefined();
     }
   });

@@ -1,4 +1,4 @@
-/** What people say of a host: holds and their scopes, claims, retry; and how stuck hosts yield. */
+/** People's requests: holds and their scopes, claims, retry; and stuck hosts. */
 import { create, equals } from '@bufbuild/protobuf';
 import {
   agent,

@@ -1,4 +1,4 @@
-/** What a program is told of a refusal: one case for each reason that the host's machine gives. */
+/** The machine-readable reasons of refusals: one case for each reason of the host's machine. */
 import { create } from '@bufbuild/protobuf';
 import {
   ClaimSchema,
@@ -28,7 +28,7 @@ const by = { actor: 'user:bob' };
 const clean: HostRequest = { kind: 'clean', steps: [] };
 const retry: HostRequest = { kind: 'retry' };
 
-/** Its BMC is proved, and nothing is asked of it. */
+/** Its BMC is proved, and its goal is reached. */
 function manageable(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -64,7 +64,7 @@ function workflow(more: Partial<WorkflowRequest>): HostRequest {
   };
 }
 
-/** Reasons of which a case is made here. */
+/** Reasons that have a case here. */
 const cases: Partial<Record<HostRefusalName, Case>> = {
   busy: { host: begun, request: clean },
   state: { host: manageable, request: { kind: 'release', reason: 'over' } },
@@ -139,7 +139,7 @@ const cases: Partial<Record<HostRefusalName, Case>> = {
   },
 };
 
-/** What the shell of workflows says, and their own tests show. */
+/** Reasons of the workflows' shell, which its own tests cover. */
 const elsewhere: readonly HostRefusalName[] = ['workflowDisabled', 'workflowPending', 'notNow'];
 
 test.each(Object.entries(cases))('a request is refused as "%s"', (name, { host, request }) => {

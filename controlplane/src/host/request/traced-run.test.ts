@@ -1,4 +1,4 @@
-/** What a call starts is of its trace: the run, and every operation of it. */
+/** The work of a call belongs to its trace: the run, and every operation of it. */
 import { RunKind } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { availableHost, statusOf } from '../testing/bench.ts';

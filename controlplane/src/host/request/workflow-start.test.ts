@@ -1,4 +1,4 @@
-/** What keeps a workflow from being started on a host, said by the name of the step. */
+/** Reasons against the start of a workflow on a host, with the name of the step. */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,

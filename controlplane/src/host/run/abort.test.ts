@@ -1,4 +1,4 @@
-/** Aborts that meet a link that drops: what was aborted never begins afterwards. */
+/** Aborts during a dropped link: aborted work never begins afterwards. */
 import { agent, HostGoal, RunOutcome, RunPhase } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { fleetKey } from '../fleet/followed.ts';
@@ -11,7 +11,7 @@ const manageable = { goal: HostGoal.MANAGEABLE };
 const abort = { kind: 'abort', reason: 'wrong host' } as const;
 const first = 'u1/1/0/1';
 
-/** The verify has been sent, the link has dropped, and the abort came while nobody listened. */
+/** The verify has been sent, the link has dropped, and the abort came during that. */
 async function abortedWhileAway() {
   const rig = rigWith(manageable);
   const replica = await rig.replica();
@@ -56,7 +56,7 @@ test('an abort between Welcome and the opening of the session is not lost', asyn
   let slowBootList = false;
   const replica = await rig.replica({
     faults: async ({ kind, key }) => {
-      // Of all that follows Welcome, only the boot list reads the fleet's record.
+      // Of all messages after Welcome, only the boot list reads the fleet's record.
       if (slowBootList && kind === 'get' && key === fleetKey) {
         await new Promise<void>((resolve) => rig.clock.after(500, resolve));
       }

@@ -1,4 +1,4 @@
-/** What a clean that ended badly leaves: the runner for a while, a run to go on with, a limit. */
+/** The state after a failed clean: the runner for a while, a run to resume, a limit. */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,

@@ -1,4 +1,4 @@
-/** Burn-ins in cleans: where they stand, which disks they may write over, and what is kept. */
+/** Burn-ins in cleans: their positions, the disks that they may overwrite, and what is stored. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -62,7 +62,7 @@ function ordered(host: Bench): agent.RunStep {
   return kind.value;
 }
 
-/** Ends the step under way; what that leaves stands in the context of the next report. */
+/** Ends the present step; its facts are in the context of the next report. */
 function end(host: Bench, burnIn: Told, failure?: FailureType): void {
   const observations = { burnIn };
   const effects = host.report(
@@ -178,7 +178,7 @@ test('the last burn-in of each kind is kept, within bounds, by the step that was
   const long = 'x'.repeat(10_000);
   const part = () => ({ name: long, finding: long, errors: 3n });
   const parts = Array.from({ length: 100 }, part);
-  // It says another kind than was ordered, and a temperature that none is.
+  // It reports another kind than was ordered, and an impossible temperature.
   end(host, { kind: BurnInKind.DISK, passed: true, parts, problem: long, celsiusMax: 2 ** 30 });
   const [kept] = host.context.facts.burnIns;
   expect(kept).toMatchObject({ kind: BurnInKind.MEMORY, passed: true });

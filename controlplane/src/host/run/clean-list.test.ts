@@ -1,4 +1,4 @@
-/** Lists of steps with control steps between them, and what a person does with a run that waits. */
+/** Lists of steps with control steps between them, and a person's actions on a waiting run. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -62,7 +62,7 @@ const runnerSteps = [
   described('bios.set', { rebootAfter: true }),
 ];
 
-/** A manageable host whose agent and runner have told their steps. */
+/** A manageable host whose agent and runner have announced their steps. */
 function manageable(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -321,7 +321,7 @@ test('a boot that is lost later repeats the erasure, and nothing that must not r
   expect(stepAt(host)?.name, 'nobody is asked twice').toBe('power.off');
 });
 
-/** Another runner of the same boot says that it is there, and what it finds. */
+/** Another runner of the same boot reports its presence and its inventory. */
 function inspectedBy(host: Bench, runnerSession: string): void {
   const bootOperationId = bootOfRunner(runOf(host));
   const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession, bootId: 'b2' };

@@ -1,4 +1,4 @@
-/** Any list that is accepted, whatever happens on the way: it ends, or waits for a person. */
+/** Any accepted list, with any events on the way: it ends, or waits for a person. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, RerunClass, RunPhase, TransientCause } from '@rackwright/messages';
@@ -45,7 +45,7 @@ function manageable(): Bench {
   return host;
 }
 
-/** What comes of one attempt. */
+/** The result of one attempt. */
 type Luck = 'done' | 'interrupted' | 'bootOver' | 'away';
 
 const luck = fc.oneof(
@@ -87,7 +87,7 @@ const runOf = (host: Bench) => {
 /** Longest walks: each luck but `done` adds a few boots. */
 const walkMax = 400;
 
-/** Takes the run as far as it goes; no id may come again once its attempt was reported. */
+/** Advances the run as far as possible; no id may recur once its attempt was reported. */
 function walk(host: Bench, lucks: readonly Luck[]): void {
   const reported = new Set<string>();
   const left = [...lucks];
@@ -152,7 +152,7 @@ test('a step that never runs twice runs again only on a person’s word', () => 
         else {
           host.apply({ kind: 'tick' });
           const what = left.shift() ?? 'done';
-          // Whoever is busy or has no runner has begun nothing.
+          // An attempt that was busy, or had no runner, has begun nothing.
           if (step?.name === flash && (what === 'done' || what === 'interrupted')) begun += 1;
           host.report(resultOf(host, what));
         }

@@ -1,4 +1,4 @@
-/** The end of a hand-off, which acts when it counts: of a run that is over it never does. */
+/** The end of a hand-off, which acts when it counts: for a finished run it never does. */
 import { create } from '@bufbuild/protobuf';
 import { agent, RunOutcome } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -16,7 +16,7 @@ import {
   wrote,
 } from '../testing/templates.ts';
 
-/** A hand-off has been ordered, and nothing has come of it. */
+/** A hand-off has been ordered, and has no result yet. */
 function ordered(
   more: Partial<WorkflowStep> = {},
   timeoutMs?: number,
@@ -27,13 +27,13 @@ function ordered(
   return { host, id: host.operation().id };
 }
 
-/** What the agent is answered when it reports this end of the hand-off. */
+/** The answer to the agent's report of this end of the hand-off. */
 function answered(host: Bench, id: string, result: agent.Report['result'] = done): string[] {
   const effects = host.report(result, id);
   return effects.flatMap((effect) => (effect.kind === 'answer' ? [effect.verdict.kind] : []));
 }
 
-/** Time that nobody has looked at yet: the next event is the first to see it. */
+/** Time without a pass: the next event is the first to see it. */
 function passUnseen(host: Bench, ms: number): void {
   host.nowMs += ms;
   const { session } = host.context;

@@ -1,4 +1,4 @@
-/** Steps that the agent takes on the BMC, as a run orders them. */
+/** Steps that the agent runs on the BMC, as a run orders them. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { agent, HostGoal, RerunClass, RunOutcome, resetBmcStep } from '@rackwright/messages';

@@ -1,4 +1,4 @@
-/** Programs of the site's own in cleans: where they stand, what follows them, what they prove. */
+/** The site's own programs in cleans: their positions, what follows them, what they prove. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -43,7 +43,7 @@ const image = `registry.example.org/tools/check@sha256:${'a'.repeat(64)}`;
 const templates = { imageRepositories: ['registry.example.org/tools/*'] };
 type Own = Partial<Omit<OwnCleanStep, '$typeName' | '$unknown'>>;
 
-/** A verified host of a fleet with these programs; its goal is what a clean brings. */
+/** A verified host of a fleet with these programs; a clean reaches its goal. */
 function hostWith(...own: readonly Own[]): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });

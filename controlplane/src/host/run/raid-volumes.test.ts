@@ -1,4 +1,4 @@
-/** RAID volumes in a clean: what they make of the disks is looked at, and erased, behind them. */
+/** RAID volumes in a clean: the new disks are inspected, and erased, afterwards. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -37,7 +37,7 @@ import { rendered, startOn } from '../testing/templates.ts';
 
 const eraseStep = 'deploy.erase_devices';
 const typedArguments = ['controller', 'volumes'].map((name) => ({ name, required: true }));
-/** An agent that says nothing of a reboot: it comes all the same. */
+/** An agent that does not announce a reboot: it happens all the same. */
 const agentSteps = [
   create(agent.StepDescriptionSchema, {
     name: applyVolumesStep,
@@ -59,7 +59,7 @@ const volume = create(StorageDeviceSchema, {
   raidVolume: true,
 });
 
-/** A manageable host whose agent makes volumes. */
+/** A manageable host whose agent creates volumes. */
 function manageable(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -81,7 +81,7 @@ const ordered = (host: Bench) => {
   return kind.case === 'runStep' ? kind.value : undefined;
 };
 
-/** Boots into the runner, which sees that it is the right machine; it may have no disk yet. */
+/** Boots into the runner, which identifies the right machine; it may have no disk yet. */
 function boot(host: Bench): void {
   driveToInspect(host);
   host.report(inspected([]));
@@ -129,7 +129,7 @@ test('what was erased before volumes are made counts for none of them', () => {
   expect(host.record.devicePlan).toEqual([]);
   host.report(done);
   driveToInspect(host);
-  // It bears the name of the disk that was erased.
+  // It has the name of the disk that was erased.
   host.report(inspected([virtioDisk]));
   expect(stepAt(host)).toBe(eraseStep);
   eraseWell(host, virtioDisk);

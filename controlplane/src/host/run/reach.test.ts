@@ -1,4 +1,4 @@
-/** What the fleet lets templates reach, asked again whenever something is about to be reached. */
+/** The targets that the fleet permits to templates, checked again before each use. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,

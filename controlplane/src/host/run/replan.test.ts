@@ -46,7 +46,7 @@ const pendingOf = (host: Bench) =>
     .map(({ name, title }) => title || name);
 const stepNow = (host: Bench) => pendingOf(host)[0];
 
-/** From its request to the runner's coming in the boot behind the erasure. */
+/** From its request to the presence of the runner in the boot after the erasure. */
 function cleanToSecondBoot(host: Bench, steps: agent.StepDescription[]): void {
   host.request({ kind: 'clean', steps: [] });
   host.report(done);
@@ -81,7 +81,7 @@ function manageable(runnerSteps = ofV1, retired = false): Bench {
   return host;
 }
 
-/** A runner of this version has come up from the boot under way. */
+/** A runner of this version has come up from the present boot. */
 function runnerComes(host: Bench, runnerVersion: string, steps: agent.StepDescription[]): void {
   const bootOperationId = bootOfRunner(runOf(host));
   const ready = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
@@ -100,7 +100,7 @@ test('what its runner can do is learnt from each list that is another one, and n
   const { facts: before } = host.context;
   runnerComes(host, '1', [...ofV1]);
   expect(host.context.facts).toBe(before);
-  // As many steps, and one of them is another one now.
+  // The same number of steps, one of which is different.
   const changed = [described('bios.set', 90), ...ofV1.slice(1)];
   runnerComes(host, '1', changed);
   expect(host.context.facts).toMatchObject({ runnerSteps: changed, runnerVersion: '1' });

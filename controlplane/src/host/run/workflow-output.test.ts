@@ -1,4 +1,4 @@
-/** What steps write, what webhooks answer, and what is said of a run that is over. */
+/** The output of steps, responses of webhooks, and reports about a finished run. */
 import { create, equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -215,7 +215,7 @@ test('a report after timedOut is told in the timeline once, and changes nothing 
   expect(equals(store.HostRecordSchema, host.record, told)).toBe(true);
 });
 
-/** Without what only says what has been told. */
+/** Without fields that only record what was reported. */
 function withoutMemory(record: store.HostRecord): store.HostRecord {
   const change = create(store.ChangeSchema);
   return { ...record, change, openOperations: [], settledOperations: [] };

@@ -1,4 +1,4 @@
-/** Control plane and agent start anew during a hand-off: it is never begun twice (L7, L9). */
+/** Restarts of control plane and agent during a hand-off: it is never begun twice (L7, L9). */
 import { agent, HostGoal, RunOutcome, type store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bootOfRunner, failed } from '../testing/bench.ts';

@@ -1,4 +1,4 @@
-/** Runs of templates: which steps run, what boots for them, and what follows a failed attempt. */
+/** Runs of templates: which steps run, which boots they need, and what follows a failed attempt. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {

@@ -1,6 +1,6 @@
 /**
- * Any template, whatever comes of its attempts: judged by a machine that has a runner only while it
- * was booted into one, and that counts what was really begun on it.
+ * Any template with any results of its attempts. The judge is a simulated machine: it has a runner
+ * only while it was booted into one, and counts what really began on it.
  */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
@@ -28,7 +28,7 @@ import {
   wrote,
 } from '../testing/templates.ts';
 
-/** What comes of one attempt. */
+/** The result of one attempt. */
 type Luck = 'done' | 'fails' | 'late' | 'silent' | 'interrupted' | 'away' | 'resets';
 
 const luck: fc.Arbitrary<Luck> = fc.oneof(
@@ -110,13 +110,13 @@ function renderedOf({
 /** The machine and its agent. */
 class Machine {
   on: 'off' | 'runner' | 'disk' | 'handedOver' = 'off';
-  /** The power-on whose runner is there, or comes. */
+  /** The power-on whose runner is up, or coming up. */
   boot = '';
   /** How often each step of the template was begun, by its title. */
   readonly begun = new Map<string, number>();
   readonly ids = new Set<string>();
 
-  /** Carries an order out, and says what the agent reports; undefined: nothing. */
+  /** Carries an order out, and returns the agent's report; undefined: none. */
   carryOut(host: Bench, what: Luck): agent.Report['result'] | undefined {
     const operation = host.operation();
     if (this.ids.has(operation.id)) throw new Error(`${operation.id} names two attempts`);
@@ -191,7 +191,7 @@ function pass(host: Bench, ms: number): void {
   host.context = { ...host.context, session: { ...session, lastMessageMs: host.nowMs } };
 }
 
-/** More turns than any run needs: each bad luck adds a boot and what comes after it. */
+/** More rounds than any run needs: each bad result adds a boot and the steps after it. */
 const turnsMax = 600;
 
 interface Told {
@@ -200,7 +200,7 @@ interface Told {
   readonly resumed: ReadonlyMap<string, number>;
 }
 
-/** The machine does what its agent was sent, and the agent says so, or nothing. */
+/** The machine carries out its agent's orders, and the agent reports it, or nothing. */
 function carryOut(host: Bench, machine: Machine, luck: Luck): void {
   const { id } = host.operation();
   const said = machine.carryOut(host, luck);
@@ -236,7 +236,7 @@ function walk(host: Bench, lucks: readonly Luck[]): Told {
   return { machine, resumed };
 }
 
-/** The run of the workflow, also when the host's power as it was has followed it. */
+/** The run of the workflow, also when the restored power has followed it. */
 function workflowOf(host: Bench) {
   const [ended] = host.record.finishedRuns;
   return runOf(host).workflowRun === '' && ended !== undefined ? ended : runOf(host);
@@ -254,7 +254,7 @@ test('every template ends, with ids of their own, and begins nothing twice by it
       outcomes.set(run.outcome, (outcomes.get(run.outcome) ?? 0) + 1);
       for (const { title, rerunClass, handOff, retries } of steps) {
         if (rerunClass !== RerunClass.NEVER_TWICE && !handOff) continue;
-        // What a template says may be tried again after it is known to have ended.
+        // A template's retries apply after the end of an attempt is known.
         const allowed = 1 + (handOff ? 0 : retries) + (resumed.get(title) ?? 0);
         expect(machine.begun.get(title) ?? 0, title).toBeLessThanOrEqual(allowed);
       }

@@ -24,7 +24,7 @@ const freeze = (reason: string, atMs = 0) => ({
   freeze: { by: 'user:ann', reason, at: timestampFromMs(atMs) },
 });
 
-/** Writes the rack past every replica, as the operators' API would. */
+/** Writes the rack directly, bypassing every replica, like the operators' API. */
 function changeRack(
   rig: Rig,
   spec: Exclude<MessageInitShape<typeof RackSpecSchema>, RackSpec>,
@@ -57,7 +57,7 @@ async function started(hosts = 1) {
   return { rig, replica, plain };
 }
 
-/** Hosts h1…hN, each verified; what they want next is to be inspected in the runner. */
+/** Hosts h1…hN, each verified; next they want an inspection in the runner. */
 async function verified(rig: Rig, replica: Replica, hosts: number) {
   const plain = await connectAgent(rig, replica);
   for (let n = 1; n <= hosts; n++) await plain.report(proved(n), plain.last(`u${n}`));
@@ -148,7 +148,7 @@ describe('a limit of runs', () => {
   test('is kept by replicas that start anew, and no place is lost with a host', async () => {
     const { rig, replica } = await three();
     replica.kill();
-    // It went while nobody was there.
+    // It was removed while no replica ran.
     rig.remove(storeKey('hosts', 'h1'));
     const next = await rig.replica({ id: 'next', resyncIntervalMs: 60_000 });
     await connectAgent(rig, next, { journal: { id: 'j1', generation: 2n } });

@@ -1,4 +1,4 @@
-/** What is known of a host, as two replicas write it. */
+/** The facts of a host, as two replicas write them. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type HostUid, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';

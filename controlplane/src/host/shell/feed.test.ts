@@ -1,4 +1,4 @@
-/** What a replica hears of hosts, and what a resync finds. */
+/** What a replica learns of hosts, and what a resync finds. */
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { rigWith } from '../testing/rig.ts';
@@ -10,7 +10,7 @@ test('a record that cannot be decoded stops neither the start nor a resync', asy
   rig.disk.write({ key, value: Uint8Array.of(255), expected, writeId: 'cut short' });
   const replica = await rig.replica({ resyncIntervalMs: 60_000, deaf: true });
   expect(replica.hosts.hostIdsOfRack('r1').toSorted()).toEqual(['h2', 'h3']);
-  // It hears of nothing: only a resync finds who went.
+  // It gets no reports: only a resync finds removed hosts.
   rig.remove(storeKey('hosts', 'h3'));
   await rig.advance(130_000);
   expect(replica.hosts.hostIdsOfRack('r1')).toEqual(['h2']);

@@ -1,4 +1,4 @@
-/** Records of ended runs and of what their steps wrote, through crashes and two replicas. */
+/** Records of finished runs and of their steps' output, through crashes and two replicas. */
 import { create, equals, fromBinary } from '@bufbuild/protobuf';
 import {
   FailureType,

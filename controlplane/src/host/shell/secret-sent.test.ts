@@ -1,4 +1,4 @@
-/** Which secret went to which operation is told, and never its value. */
+/** The record says which secret was sent for which operation, and never its value. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { agent, type CredentialSchema, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import type { AuditEvent } from '../../audit/index.ts';
 import { sendForget, sendOperation } from './effects.ts';
 
-/** What goes to agents, while one is connected; `limits`: of the credential. */
+/** Messages to agents, while one is connected; `limits`: of the credential. */
 async function sending(limits: MessageInitShape<typeof CredentialSchema> = {}) {
   const store = await openMemoryStore({ random: nodeRandom() });
   const credential = { name: 'credentials/bmc', version: 7n, ...limits };
@@ -33,7 +33,7 @@ async function sending(limits: MessageInitShape<typeof CredentialSchema> = {}) {
     return sendOperation(deps as never, { rackId, operation, sentTo });
   };
   const forget = () => sendForget(deps as never, 'r1', create(wire.HostRecordSchema, {}));
-  /** Another version of it is what stands now. */
+  /** Stores another version of it. */
   const rotate = async (version: bigint) => {
     const next = create(wire.CredentialRecordSchema, { credential: { ...credential, version } });
     const found = await store.get('credentials.bmc');
@@ -108,7 +108,7 @@ test('a session is given each version once, until its agent may have let go of i
   await send(verify);
   await send(script);
   expect(sent).toEqual(['credentialValue', 'operation', 'operation']);
-  // On record for each operation all the same.
+  // Still recorded for each operation.
   expect(events).toHaveLength(2);
   await rotate(8n);
   await send(verify);

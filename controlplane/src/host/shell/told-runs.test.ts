@@ -1,4 +1,4 @@
-/** An ended run is told once, whoever keeps it and however often it is met. */
+/** A finished run is reported once, whichever replica stores it and however often it is seen. */
 import { create } from '@bufbuild/protobuf';
 import { asRunNumber, type Run, RunPhase, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';

@@ -27,7 +27,7 @@ const digest = `sha256:${'1'.repeat(64)}`;
 /** Of no enum. */
 const unknown = 9 as never;
 
-/** "field description" of everything that is wrong. */
+/** "field description" of every violation. */
 function violationsOf(check: (violations: Violations) => void): string[] {
   const violations = new Violations();
   try {
@@ -119,7 +119,7 @@ test('what leaves the call that proves in its place is taken, and all where none
   }
 });
 
-/** As large as is taken, with another letter in its script. */
+/** As large as permitted, with another letter in its script. */
 function largest(letter: string): MessageInitShape<typeof DeploySpecSchema> {
   const script = `#!${letter.repeat(65_534)}`;
   const networkConfig = `version: 2\n#${'x'.repeat(16_372)}`;
@@ -153,7 +153,7 @@ test('the largest deployments fit into the record of their host, one in place of
   expect(request('provision', 'a')).toBeGreaterThan(96_000);
   expect(host.record.host?.status?.state).toBe(HostState.PROVISIONED);
   host.request({ kind: 'claim', reason: 'mine' });
-  // With one in the record, a run as large as may be has its place beside it.
+  // With one in the record, a run of the largest size still fits.
   expect(request('reimage', 'b')).toBeLessThan(VALUE_BYTES_MAX / 2);
   expect(host.record.host?.status?.deploy?.firstBoot?.userData).toContain('bbb');
   expect(bytes).toBeLessThan(VALUE_BYTES_MAX - 48 * 1024);

@@ -1,4 +1,6 @@
-/** What registries callers with a scope have asked: those that the fleet names, and no others. */
+/**
+ * Which registries are asked for callers with a scope: those that the fleet names, and no others.
+ */
 import { Role } from '@rackwright/messages';
 import { operatorClients } from '@rackwright/rpc';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -30,7 +32,7 @@ const imagesAt = (place: string) => [
   `https://${place}/disk.raw#sha256=${'a'.repeat(64)}`,
 ];
 
-/** Every call that has an image of hosts looked up or fetched. */
+/** Every call that resolves or fetches an image of hosts. */
 const ways: Record<string, (as: Clients, image: string) => Promise<unknown>> = {
   provision: ({ hosts }, image) => hosts.provisionHost({ name: names.host, image }),
   reimage: ({ hosts }, image) => hosts.reimageHost({ name: names.host, image }),
@@ -61,7 +63,7 @@ test.each(Object.entries(ways))(
       for (const image of imagesAt(place)) {
         const refused = await failureOf(way(scoped, image));
         expect(refused, image).toMatchObject({ reason: 'IMAGE_HOST_NOT_NAMED' });
-        // Whatever listens there, or nothing: the same words.
+        // Whether or not anything listens there: the same words.
         expect(refused.message).toContain(`and ${place} is none of them`);
         expect(await reasonOf(way(unscoped, image)), image).not.toBe('IMAGE_HOST_NOT_NAMED');
       }

@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 afterAll(() => fixture.stop());
 
-/** A host that is available, without a machine that would make it so. */
+/** An available host, without a real machine. */
 async function addAvailable(hostId: HostId, n: number): Promise<void> {
   await fixture.hosts.createHost({ hostId, host: { labels, spec: specOf(n) } });
   const key = storeKey('hosts', hostId);
@@ -54,7 +54,7 @@ async function addAvailable(hostId: HostId, n: number): Promise<void> {
   }
 }
 
-/** Two disks, of which the second one is kept from being written. */
+/** Two disks, of which the second one must not be written. */
 async function addDisks(hostId: HostId): Promise<void> {
   const disk = (serial: string, device: string) => ({
     ...{ device, serial, model: 'M', sizeBytes: 1_000_000_000_000n, transport: Transport.SATA },
@@ -88,7 +88,7 @@ test('a pool is made, changed and listed; and once, however often it is asked fo
   expect(changed.spec).toMatchObject({ size: 2, historyLimit: 5, image });
   const stale = { name: 'pools/web', etag: made.etag, spec: { size: 3 } };
   expect((await failureOf(pools.updatePool({ pool: stale }))).kind).toBe('aborted');
-  // The same request again, with an etag that was right then.
+  // A repeated request, with an etag that was right then.
   const again = await pools.updatePool({ pool, requestId: 'u1' });
   expect(again.spec?.size).toBe(2);
   expect((await pools.listPools({})).pools.map(({ name }) => name)).toEqual(['pools/web']);
@@ -134,7 +134,7 @@ test('a pool claims its hosts, and says of each why it does not go', async () =>
   await expect
     .poll(async () => (await hosts.getHost({ name: 'hosts/h2' })).status?.claim?.by)
     .toBe('pools/web');
-  // The rack has no agent here: a run waits for it, and the others for that first one.
+  // The rack has no agent here: a run waits for it, and the others wait for that first one.
   const away = 'the agent of the rack is not connected';
   await expect
     .poll(async () => {
@@ -149,18 +149,18 @@ test('a pool claims its hosts, and says of each why it does not go', async () =>
   expect(told.causes.map(({ text }) => text).join('\n')).toContain(away);
   const host = await hosts.explainHost({ name: 'hosts/h1' });
   expect(host.causes.map(({ text }) => text).join('\n')).toContain('pools/web: ');
-  // Who is out has gone already; the plan has those that are left.
+  // The host that is out has already gone; the plan has the others.
   const plan = await pools.planRollout({ name: 'pools/web' });
   expect(plan.hosts.map(({ toImage }) => toImage)).toEqual([image]);
   expect(plan.hosts[0]).toMatchObject({ lostDisks: ['ROOT'], keptDisks: ['OTHER'] });
-  // By such a hint the runner alone sees which one it is: no disk is promised to be kept.
+  // With such a hint only the runner can select the disk: no disk is promised to be kept.
   const byPath = { rootDisk: { byPath: 'pci-0000:00:17.0-ata-1' } };
   const updateMask = { paths: ['spec.root_disk'] };
   const name = plan.hosts[0]?.host ?? '';
   await hosts.updateHost({ host: { name, spec: byPath }, updateMask });
   const unsure = await pools.planRollout({ name: 'pools/web' });
   expect(unsure.hosts[0]).toMatchObject({ host: name, lostDisks: [], keptDisks: [] });
-  // But for those that nothing may be written to.
+  // Except those that must not be written.
   await pools.updatePool({
     pool: { name: 'pools/web', spec: { deploy: { keepDisks: ['OTHER'] } } },
   });
@@ -207,7 +207,7 @@ test('a history comes in pages, and what is deployed meanwhile repeats none', as
     const key = storeKey('deployments', uid, hostUid, `${seconds}-${hex}`);
     await store.put(key, value, 'absent', undefined);
   };
-  // Two at a time, which only their digests set in order.
+  // Two at a time, ordered only by their digests.
   for (let at = 0; at < 5; at += 1) await deploy('u1', `a${at}`, 10 + (at >> 1));
   const parent = 'pools/web';
   const seen: string[] = [];
@@ -267,7 +267,7 @@ test('a watch sends every pool, then each change, and the end', async () => {
   expect(gone.status?.deleting).toBe(true);
   await watching;
   expect((await failureOf(pools.getPool({ name: 'pools/tagged' }))).kind).toBe('notFound');
-  // Asked once more, it answers the same.
+  // A repeated request gets the same response.
   expect((await pools.deletePool({ name: 'pools/tagged', requestId: 'd1' })).uid).toBe(gone.uid);
 });
 
@@ -285,7 +285,7 @@ test('a creation that is repeated after its pool is gone makes no other one', as
   await goes();
   expect((await pools.createPool(asked)).uid).toBe(made.uid);
   expect(await failure()).toBe('notFound');
-  // Nor after another one of its name.
+  // Nor after another one with its name.
   expect((await pools.createPool({ ...asked, requestId: 's2' })).uid).not.toBe(made.uid);
   await goes();
   expect((await pools.createPool(asked)).uid).toBe(made.uid);
@@ -299,7 +299,7 @@ test('a pool that is deleted gives its hosts back, and what they are stays', asy
   const other = listed.find(({ state }) => state !== 'out')?.host ?? '';
   const before = await hosts.getHost({ name: other });
   await pools.deletePool({ name: 'pools/web', reason: 'not needed' });
-  // What it has begun has done nothing yet, and is called off.
+  // Its run has had no effect yet, and is called off.
   await expect
     .poll(async () => (await pools.listPools({})).pools.map(({ name }) => name))
     .toEqual([]);
@@ -403,7 +403,7 @@ test('a change to a selector, a gate or pins changes only the part that is named
   const entries = ['spec.pins.`hosts/h3`', 'spec.pins.`hosts/h5`'];
   const pinned = await update({ pins: { 'hosts/h5': pin } }, ...entries);
   expect(pinned?.pins).toEqual({ 'hosts/h4': image, 'hosts/h5': pin });
-  // Without a mask: what is set.
+  // Without a mask: the fields that are set.
   const unmasked = await update({ hosts: { rack: 'racks/r1' } });
   expect(unmasked?.hosts).toMatchObject({ labels: { pool: 'parts' }, rack: 'racks/r1' });
   for (const path of ['spec.hosts.`rack`', 'spec.pins.``', 'spec.deploy.`x`']) {
@@ -424,7 +424,7 @@ test('listing pools reads no host that none of them selects', async () => {
     const read = [...list.mock.calls, ...get.mock.calls].map(([key]) => key);
     return read.filter((key) => key === 'hosts' || key.startsWith('hosts.')).length;
   };
-  // Other work looks at hosts now and then.
+  // Other work reads hosts now and then.
   await expect.poll(readings).toBe(0);
   for (const each of [list, get]) each.mockRestore();
 });

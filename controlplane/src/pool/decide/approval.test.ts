@@ -1,4 +1,4 @@
-/** A person approves a digest for hosts that wait for that, and nothing else. */
+/** A person approves a digest for the hosts that wait for it, and nothing else. */
 import { create } from '@bufbuild/protobuf';
 import { RolloutGateSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { digest, Rollout } from './rollout.fixture.ts';
 
 const two = { amount: { case: 'count' as const, value: 2 } };
 
-/** Three hosts of which two wait for a person to let them have B. */
+/** Three hosts, of which two wait for a person's approval of B. */
 function waiting(): Rollout {
   const rollout = new Rollout(3, { rollout: { gate: { approval: true }, maxUnavailable: two } });
   rollout.push('A');
@@ -32,7 +32,7 @@ test('all that wait for the digest are approved together, or those that are name
   const asked = { hosts: [last?.host ?? ''], digest: digest('B'), by: 'user:ann' };
   expect(approve(one.record, asked)).toBeUndefined();
   expect(approvers(one)).toEqual(['', 'user:ann']);
-  // Who approved first has approved.
+  // The first approval counts.
   expect(approve(one.record, { ...asked, hosts: [], by: 'user:bob' })).toBeUndefined();
   expect(approvers(one)).toEqual(['user:bob', 'user:ann']);
 });

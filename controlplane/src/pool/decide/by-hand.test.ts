@@ -1,4 +1,4 @@
-/** What a person may do by hand with a host of a pool, by the host's real record. */
+/** What a person may do manually with a host of a pool, with the host's real record. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -51,7 +51,7 @@ function stepOf(host: Bench): string {
   return run?.phase === RunPhase.ENDED ? '' : (run?.steps[run.currentStep]?.name ?? '');
 }
 
-/** Asks for it, which is accepted. */
+/** The request is accepted. */
 function asked(host: Bench, request: HostRequest, actor = ann): void {
   host.apply({ kind: 'request', request, by: { actor } });
 }
@@ -126,13 +126,13 @@ test('a host that a person switched off is left off until the power is on again'
   const pool = new Rollout(2).push('A');
   pool.set(1, { ...off, name: 'hosts/h1', uid: 'u1', labels: { pool: 'p' } });
   pool.push('B');
-  // It would be healed at once, with a hand in it.
+  // It would be healed at once, while a person works on it.
   expect([pool.out, pool.surveyed().standings[0]?.why]).toEqual(['', why]);
   asked(host, on);
   host.report(done);
   expect(seenOf(host)).toMatchObject({ service: 'in', keptBy: undefined });
 
-  // One that goes off by itself is no such host; nor is one that was off when the pool took it.
+  // A host that goes off by itself does not count; nor does one that was off when the pool took it.
   statusOf(host).poweredOn = false;
   expect(seenOf(host)).toMatchObject({ service: 'out', keptBy: undefined });
   const before = provisioned();
@@ -157,7 +157,7 @@ test.each([
   const { state, poweredOn, run } = statusOf(host);
   expect({ state, poweredOn }).toEqual({ state: HostState.AVAILABLE, poweredOn: false });
   expect(run).toMatchObject({ outcome: RunOutcome.SUCCEEDED, requestedBy: ann });
-  // Nobody could switch it on for the pool to go.
+  // Nobody could switch it on to let the pool continue.
   expect(refusal(host, on)).toContain('an available host stays off');
   expect(seenOf(host)).toMatchObject({ switchedOffBy: undefined, keptBy: undefined });
 });
@@ -174,7 +174,7 @@ test.each([
     finished(host);
     expect(statusOf(host).poweredOn).toBe(false);
     expect(seenOf(host)).toMatchObject({ service: 'out', keptBy: undefined });
-    // A template that switches off is the word of who has asked for it.
+    // A template's power off counts as its requester's.
     statusOf(host).poweredOn = true;
     asked(host, workflow({}, 'powerOff'));
     finished(host);
@@ -191,7 +191,7 @@ test('after its rescue a host counts as out, and may serve: nobody takes it unas
   const left = seenOf(host);
   expect(left).toMatchObject({ service: 'unseen', keptBy: undefined });
   expect(left.illness).toContain('rackwright host power reset h1');
-  // It may have been rebooted in the runner, which is seen by nobody.
+  // It may have been rebooted in the runner, which is not observed.
   const pool = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A');
   pool.set(1, { ...left, name: 'hosts/h1', uid: 'u1', labels: { pool: 'p' } });
   pool.push('B');

@@ -117,7 +117,7 @@ function poolWith(host: Bench, others: readonly SeenHost[], max = 1) {
   });
 }
 
-/** Another one, that runs A as well and has this about it. */
+/** Another host that also runs A, with these changes. */
 const other = (n: number, about: Partial<SeenHost> = {}) =>
   seenAs(n, { claimedBy: pool, keptBy: 'busy: its own', ...about });
 
@@ -178,7 +178,7 @@ test('a host in service is not called off for a well one that never served', asy
   const slots = first.record.pool?.status?.slots;
   expect(slots).toMatchObject([{ host: 'hosts/h1' }, { host: next.name, kind: RunKind.PROVISION }]);
   expect([first.asked, runOf(host)?.abort]).toEqual([[], undefined]);
-  // Nor does it once it runs the image, and has to prove it; but it does if it is out then.
+  // Nor while it proves a running image; but it does if it is out then.
   for (const slot of slots?.slice(1) ?? []) slot.state = RolloutSlotState.PROVING;
   const on = { ...next, ...onTarget, name: next.name, uid: next.uid };
   const soaking = await look(host, first.record, host.nowMs, [out, onTarget, on]);
@@ -233,7 +233,7 @@ test('an image that comes within its window takes the host out, however long tha
 });
 
 const frozen = { of: 'racks/r1', by: 'user:ann', reason: 'a drill', at: timestampFromMs(0) };
-/** What keeps the order to switch a host off from leaving. */
+/** What delays the order to switch a host off. */
 const waits = { agent: { session: undefined }, freeze: { freeze: frozen } };
 
 test.each(Object.entries(waits))(
@@ -268,7 +268,7 @@ test('a host called off while a freeze keeps it in service is not switched at al
 
 const burnt = { kind: 'delete', mode: DeletionMode.FORCE, reason: 'burnt' } as const;
 
-/** Its agent goes for good while it is written, and a person aborts the run. */
+/** Its agent is lost for good during the write, and a person aborts the run. */
 function orphaned(): Bench {
   const host = fetching();
   write(host);

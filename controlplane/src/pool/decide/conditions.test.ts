@@ -1,4 +1,4 @@
-/** What a pool says of trouble that neither halts it nor is over. */
+/** A pool's conditions for problems that neither halt it nor are over. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { PoolAmountSchema } from '@rackwright/messages';

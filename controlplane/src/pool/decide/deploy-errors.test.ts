@@ -1,6 +1,6 @@
 /**
- * From the agent's report of a deployment that failed to what host, explain and pool say: each
- * error its own row, fed by what the step and the agent send.
+ * From the agent's report of a failed deployment to the texts of host, explain and pool: each error
+ * has a row, with the real messages of the step and the agent.
  */
 import { readFileSync } from 'node:fs';
 import { create, fromJson, type JsonValue, type MessageInitShape } from '@bufbuild/protobuf';
@@ -24,7 +24,7 @@ import { failRun, failureOf, stepAt } from './failed-run.fixture.ts';
 const first = `registry.example/os@sha256:${'1'.repeat(64)}`;
 const second = `registry.example/os@sha256:${'2'.repeat(64)}`;
 
-/** What the step and the agent send, as their own tests have recorded it. */
+/** The messages of the step and the agent, as recorded by their own tests. */
 const sent = new Map<string, agent.Failed>(
   ['packages/runner/src/deploy/write-image', 'agent/src/operations/untouched'].flatMap((name) => {
     const file = new URL(`../../../../${name}.ends.jsonl`, import.meta.url);
@@ -189,7 +189,7 @@ test('a host that got status 429 waits for its Retry-After, and says so', () => 
   expect(status?.image).toBe(first);
 });
 
-/** A reimage whose step of this name fails so. */
+/** A reimage whose step of this name fails with it. */
 function failedBy(
   step: string,
   init: MessageInitShape<typeof agent.FailedSchema>,

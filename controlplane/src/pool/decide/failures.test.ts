@@ -1,4 +1,4 @@
-/** What a pool keeps of a host whose try failed, by the digest that was tried. */
+/** What a pool stores of a host's failed attempt, by the digest that was tried. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -16,7 +16,7 @@ import { digest, image, seen } from './rollout.fixture.ts';
 const nowMs = Date.UTC(2026, 0, 1);
 const minuteMs = 60_000;
 
-/** After `before` tries on A and then one on the image of a letter. */
+/** After `before` attempts with A and then one with the image of a letter. */
 function failedOnce(before: number, letter: string): wire.PoolFailure | undefined {
   const record = create(wire.PoolRecordSchema, { pool: { name: 'pools/p', uid: 'p' } });
   const host = seen(1);

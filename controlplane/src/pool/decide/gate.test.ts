@@ -34,7 +34,7 @@ function atGate(gate: Partial<NonNullable<NonNullable<PoolSpec['rollout']>['gate
   return rollout.push('B');
 }
 
-/** The webhook answers the question that stands there. */
+/** The webhook answers the present question. */
 function answer(rollout: Rollout, result: CallResult): Rollout {
   const [question] = rollout.questions;
   if (question === undefined || rollout.gate === undefined) throw new Error('nothing is asked');
@@ -99,7 +99,7 @@ test('a replica does not ask while another does, and takes over from one that is
   rollout.nowMs += 121_000;
   rollout.look();
   expect(rollout.questions.map(({ id }) => id)).toEqual([asked?.id]);
-  // The first one again: it is not its question any more.
+  // The first replica again: the question no longer belongs to it.
   rollout.gate = { replica: 'one', policy, answers: new Map() };
   rollout.look();
   expect(rollout.questions).toEqual([]);
@@ -136,7 +136,7 @@ test('a new URL is asked another question; a yes of the first lets nobody throug
 
 test('a question that stood when the URL was changed is not put to the new one', () => {
   const rollout = atGate();
-  // A person is wanted, too: until then no question is made for the new URL.
+  // A person's approval is required, too: until then no question is made for the new URL.
   setGate(rollout, { webhookUrl: otherUrl, approval: true });
   expect(rollout.look().questions).toEqual([]);
 });
@@ -184,7 +184,7 @@ test('without the gate the hosts that wait at it go', () => {
   expect(rollout.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
 
-/** Named as in the pool, by what stands at the gate and what does not. */
+/** The condition's text, by the hosts at the gate and the others. */
 function others({ hosts, slots }: Rollout) {
   return hosts.filter(({ uid }) => !slots.some(({ hostUid }) => hostUid === uid));
 }
@@ -194,7 +194,7 @@ function approve(rollout: Rollout): Rollout {
   return rollout.look();
 }
 
-/** One that runs B, in good health. */
+/** A host that runs B and is healthy. */
 function oneOnB(rollout: Rollout): Rollout {
   approve(rollout);
   return rollout.end(rollout.out);
@@ -275,7 +275,7 @@ test('two hosts let through at once keep to what may be out, and to the cap of a
   }
 });
 
-/** A digest that ends a URL, as images that come by HTTP are named. */
+/** A digest at the end of a URL, as in names of HTTP images. */
 const byUrl = `http://images.example/os.qcow2#sha256=${'65'.repeat(32)}`;
 
 function explained({ record, hosts, nowMs }: Rollout) {
@@ -324,7 +324,7 @@ function setPaused({ spec }: Rollout, paused: boolean): void {
   if (spec.rollout !== undefined) spec.rollout.paused = paused;
 }
 
-/** Two on A and the first one at the gate for B, since a window opened. */
+/** Two on A, the first of them at the gate for B since a window opened. */
 function inWindow(deadlineHours: number): Rollout {
   const gate = { approval: true, deadline: durationFromMs(deadlineHours * 3_600_000) };
   const rollout = new Rollout(2, { rollout: { gate, windows: [weekly] } }).push('A');
@@ -344,7 +344,7 @@ test('approved when the window is shut, it waits for that, and nobody is told of
   expect(told.blocker).toBe('its window');
   expect(told.unblock.join()).not.toContain('--gate none');
   expect(told.nextAttemptTime).toEqual(timestampFromMs(Date.UTC(2026, 11, 5, 2)));
-  // The next window may be further away than the deadline: it is what was approved.
+  // The next window may be further away than the deadline: the approval remains.
   rollout.nowMs = Date.UTC(2026, 11, 5, 2);
   expect(rollout.look().slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
@@ -373,7 +373,7 @@ test('a host that waits for another one beside a shut window does not wait for e
   const [slot] = rollout.slots;
   rollout.nowMs = Date.UTC(2026, 10, 28, 4);
   approve(rollout);
-  // For the window alone it would.
+  // For the window alone it would be.
   expect(rollout.slots[0]).toMatchObject({ message: 'let through, and waits for a window' });
   const out = rollout.hosts.findIndex(({ image: has }) => has === image('B'));
   rollout.set(out + 1, { illness: 'powerMismatch: it is off' });

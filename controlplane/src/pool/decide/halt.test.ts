@@ -27,7 +27,7 @@ const policyOf = (pool: Rollout) => pool.spec.rollout ?? missing();
 const numberOf = (name: string) => Number(name.replace(/^(hosts\/)?h/, ''));
 const firstOut = (pool: Rollout) => pool.out.split(' ')[0] ?? missing();
 
-/** The first of those that are out fails in writing; its name. */
+/** The first host that is out fails during the write; returns its name. */
 function failFirst(pool: Rollout): string {
   const first = firstOut(pool);
   pool.end(first, 'failedWriting');
@@ -85,7 +85,7 @@ test('the way back stops, too, when it loses hosts that were ready', () => {
   expect(pool.condition('Degraded')).toBe('RolledBack');
   let lost = 0;
   for (; pool.out !== ''; lost++) failFirst(pool);
-  // The two that were lost on B, two on the way back, and who was out with the last of them.
+  // Two lost on B, two on the way back, and the one that was out with the last of them.
   expect(lost).toBeLessThanOrEqual(5);
   expect(pool.condition('Degraded')).toBe('RolloutHalted');
 });
@@ -202,7 +202,7 @@ test('an image that is wanted no more holds no slot, in its soak or while it is 
     expect(pool.slots.map((slot) => slot.image)).toEqual([image('C')]);
     expect(pool.surveyed().failedCount).toBe(0);
     expect(pool.ledger.size).toBe('illness' in left ? 0 : 1);
-    // Who is ill goes first.
+    // A host that is ill goes first.
     if ('illness' in left) expect(pool.out).toBe(first);
   }
 });

@@ -31,6 +31,6 @@ test.each([
   const { host, run } = failedAt(step);
   const failure = failureOf(host, run, image);
   expect(failure).toMatchObject({ hostUid: 'u1', counted });
-  // What counts is not tried again by itself: so many halt the rollout.
+  // A failure that counts is not retried automatically: enough of them halt the rollout.
   expect(failure?.retryTime === undefined).toBe(counted);
 });

@@ -1,4 +1,4 @@
-/** A host that is written, and has to be healthy for a while: the clock that runs against it. */
+/** A written host has to be healthy for a while: the deadline for that. */
 import { durationFromMs, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
 import { historyOf } from '../ledger/history.ts';
@@ -94,7 +94,7 @@ test('garm-H1: deployed is a host when it is seen healthy, not when its run had 
   const { pool, pass, at } = unproved();
   expect(pass(10)).toEqual([]);
   expect(pass(4, well)).toEqual(at(14));
-  // What becomes of it later does not make it newer.
+  // A later change of the host does not make it newer.
   for (const change of [off, well, {}]) expect(pass(2, change)).toEqual(at(14));
   expect(pool.out).toBe('');
 });
@@ -112,7 +112,7 @@ test('a host that returns when another image is wanted is deployed with the firs
   expect(pass(20)).toEqual([]);
   if (pool.spec.rollout !== undefined) pool.spec.rollout.paused = true;
   pool.push('B');
-  // It counts for nothing any more, and is kept for the history alone.
+  // It no longer counts, and is kept only for the history.
   expect(pool.surveyed().failedCount).toBe(0);
   expect(pool.record.failures).toMatchObject([{ counted: false, attempts: 0 }]);
   expect(pass(10, well)).toEqual(at(30));

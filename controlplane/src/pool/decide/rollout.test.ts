@@ -19,7 +19,7 @@ const count = (value: number) => ({ amount: { case: 'count' as const, value } })
 const percent = (value: number) => ({ amount: { case: 'percent' as const, value } });
 const available = { state: HostState.AVAILABLE, image: '', digest: '' };
 
-/** All hosts on A, which is the target; nothing is under way. */
+/** All hosts on A, which is the target; nothing is in progress. */
 function settled(hosts: number, spec: ConstructorParameters<typeof Rollout>[1] = {}): Rollout {
   return new Rollout(hosts, spec).push('A');
 }
@@ -98,7 +98,7 @@ test('an approved host goes; one that nobody approves gives its slot back, and w
   pool.look();
   expect(pool.slots[0]?.state).toBe(RolloutSlotState.RUNNING);
   pool.end(pool.out);
-  // The one that was not approved waits at the gate again, and its failure counts nowhere.
+  // The host without an approval waits at the gate again, and its failure does not count.
   pool.nowMs += hourMs / 2;
   expect(pool.look().out).toBe(first);
   expect(pool.surveyed().failedCount).toBe(0);
@@ -238,7 +238,7 @@ test('garm-R23: outside its windows nobody in service is taken; who never ran ma
   pool.nowMs = startMs + 14 * hourMs;
   pool.look();
   expect(pool.slots).toHaveLength(1);
-  // What has begun may end after the window has.
+  // A deployment that has begun may end after the window.
   pool.nowMs += 2 * hourMs;
   pool.end(pool.out);
   expect([pool.out, pool.countOn('B')]).toEqual(['', 2]);
@@ -344,7 +344,7 @@ test('garm-R29: a host that two pools want whole is held by neither; the others 
   expect(pool.condition('Degraded')).toBe('HostConflict');
   expect(pool.messageOf('Degraded')).toContain('hosts/h2 is selected by pools/q, too');
   expect(pool.countOn('B')).toBe(2);
-  // One with a size leaves it to the one without, and takes nothing from it.
+  // A pool with a size leaves it to one without, and takes nothing from it.
   spec.size = 1;
   pool.look().finish();
   expect(pool.countOn('B')).toBe(3);
@@ -362,7 +362,7 @@ test.each([
   pool.others = [{ name: 'pools/q', spec }];
   pool.push('A').finish();
   expect(pool.host(2).claimedBy).toBe(row.takes ? 'pools/p' : undefined);
-  // Who holds it keeps it.
+  // The pool that holds it keeps it.
   pool.others = [];
   pool.look().finish();
   pool.others = [
@@ -412,7 +412,7 @@ test('rollback, when wanted, goes back from what failed, and stays there until a
   pool.end(pool.out, 'failedWriting');
   pool.end(pool.out, 'failedWriting');
   expect(pool.condition('Degraded')).toBe('RolledBack');
-  // Two are broken and out already: they are rescued at once, and nobody else is touched.
+  // Two are broken and out already: they are healed at once, and no other host is touched.
   expect(pool.slots.map((slot) => slot.image)).toEqual([image('A'), image('A')]);
   pool.finish();
   expect(pool.countOn('A')).toBe(5);

@@ -1,4 +1,4 @@
-/** A rollout that stands still says so by its conditions, and names who or what it waits for. */
+/** A stopped rollout says so in its conditions, and names what it waits for. */
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, RolloutSlotState } from '@rackwright/messages';
 import { expect, test } from 'vitest';

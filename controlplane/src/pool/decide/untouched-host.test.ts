@@ -1,4 +1,4 @@
-/** A pool and a host of its own whose reimage has failed, by the host's real record. */
+/** A pool and one of its hosts whose reimage has failed, with the host's real record. */
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
@@ -133,7 +133,7 @@ test('a host in use is out as well while a person has work done on it in the run
   expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'out']);
 });
 
-/** Two hosts, one of which may be out; the first one's run is this. */
+/** Two hosts, one of which may be out; this is the first one's run. */
 function poolOf(run: RunNumber): wire.PoolRecord {
   const target = { image: image('2'), reference: image('2'), digest: digest('2') };
   const slot = { number: 1n, host: 'hosts/h1', hostUid: 'u1', image: target.image, run };
@@ -159,7 +159,7 @@ function reimaging(): Bench {
   return host;
 }
 
-/** From the first image to the second one, as far as it comes; then nothing runs any more. */
+/** From the first image towards the second one, until nothing runs any more. */
 function reimaged(end: agent.Report['result']): SeenHost {
   const host = reimaging();
   host.report(end);
@@ -172,7 +172,7 @@ function advance(host: Bench, at: string): void {
   else host.report(at === 'runner.inspect' ? inspected() : done);
 }
 
-/** A host of the pool’s that runs the first image. */
+/** A host of the pool that runs the first image. */
 function inUse(): Bench {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
@@ -194,7 +194,7 @@ function seenOf({ record }: Bench): SeenHost {
   return seen;
 }
 
-/** Where the host stands in a pool of its own on this image, and how many are out there. */
+/** The status of the host in a pool with this image, and how many hosts are out there. */
 function poolWith(host: SeenHost, digit: string) {
   const target = { image: image(digit), reference: image(digit), digest: digest(digit) };
   const record = create(wire.PoolRecordSchema, {

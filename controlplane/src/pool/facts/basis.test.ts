@@ -1,4 +1,4 @@
-/** When something is tried again because it would be another thing now. */
+/** When a retry is due because the settings have changed. */
 import { create } from '@bufbuild/protobuf';
 import {
   HostSpecSchema,
@@ -68,6 +68,6 @@ test('the source of the image counts while nothing was written, and not any more
   const written = basisOf(record, seen(1, { retries: 2n }));
   const counted = create(wire.PoolFailureSchema, { basis: before, counted: true });
   expect(isOfOther(counted, written)).toBe(true);
-  // None was written down.
+  // None was recorded.
   expect(isOfOther(create(wire.PoolFailureSchema, { counted: true }), written)).toBe(false);
 });

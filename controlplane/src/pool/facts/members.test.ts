@@ -1,4 +1,4 @@
-/** Whom a pool holds, whom it leaves to others, and whom it has no room for. */
+/** Which hosts a pool holds, which it leaves to others, and which do not fit. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   HostState,

@@ -1,4 +1,4 @@
-/** What a pool makes of the answers of registries, and of an image that does not fit all hosts. */
+/** How a pool handles registries' answers, and an image that does not suit all hosts. */
 import { describe, expect, test } from 'vitest';
 import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
 import { knownDigest } from './target.ts';
@@ -6,7 +6,7 @@ import { knownDigest } from './target.ts';
 const hourMs = 3_600_000;
 const one = { amount: { case: 'count' as const, value: 1 } };
 
-/** Three hosts on A, which is the target; nothing is under way. */
+/** Three hosts on A, which is the target; nothing is in progress. */
 function settled(): Rollout {
   return new Rollout(3).push('A');
 }
@@ -50,14 +50,14 @@ test('garm-T8: hosts that the image does not fit fail by themselves; the others 
     pool.nowMs += hourMs;
     pool.look().end(first, 'failedBefore');
   }
-  // It is tried again, but not at once.
+  // It is retried, but not at once.
   expect(pool.look().out).toBe('');
   expect([pool.countOn('B'), pool.surveyed().failedCount]).toEqual([3, 0]);
   expect(pool.messageOf('Degraded')).toContain(`hosts/${first}`);
 });
 
 describe('a tag that moves to another index', () => {
-  /** The registry names this digest now, and these manifests behind it. */
+  /** The registry resolves to this digest now, with these manifests. */
   function moves(pool: Rollout, letter: string, platforms: Readonly<Record<string, string>>) {
     const { image: named } = pool.spec;
     const known = knownDigest(pool.record, named);

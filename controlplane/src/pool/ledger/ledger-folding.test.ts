@@ -12,7 +12,7 @@ import {
   wholeEntriesMax,
 } from './ledger-folding.ts';
 
-/** A ledger as a store keeps it: what was listed before may have changed since. */
+/** A ledger as in a store: it may have changed since it was listed. */
 class Ledger {
   readonly #entries = new Map<string, LedgerEntry>();
   #revision = 0;
@@ -32,7 +32,7 @@ class Ledger {
     return this.#entries.size;
   }
 
-  /** Carries folds out, up to the `steps`-th write or removal: there it dies. */
+  /** Applies folds, up to the `steps`-th write or removal: there it crashes. */
   carryOut(folds: readonly LedgerFold[], steps = Number.POSITIVE_INFINITY): void {
     let left = steps;
     for (const { write, removals } of folds) {
@@ -116,14 +116,14 @@ test('L1, L2: no death, no other replica and no gone host changes what the histo
         }
       };
       write(first, 0);
-      // Host 4 is always there; a host that is gone stays gone, and deploys nothing any more.
+      // Host 4 always exists; a removed host never returns, and deploys nothing any more.
       const gone = new Set<string>();
       const digestsInUse = new Set(['sha256:0', 'sha256:1', 'sha256:2', 'sha256:3']);
       let seen = ledger.list();
       for (const { beforeMs, diesAfter, gone: goes, stale } of passes) {
         gone.add(`h${goes}`);
         const hosts = ['h0', 'h1', 'h2', 'h3', 'h4'].filter((each) => !gone.has(each));
-        // Another replica, which has listed it a while ago.
+        // Another replica, with an older listing.
         if (!stale) seen = ledger.list();
         ledger.carryOut(foldsOf(seen, factsOf(hosts, { beforeMs, digestsInUse })), diesAfter);
         expect(ledger.history()).toEqual(plain.history());

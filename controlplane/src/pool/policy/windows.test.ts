@@ -16,7 +16,7 @@ function windowOf(cron: string, hours: number, timeZone = ''): RolloutWindow {
   });
 }
 
-/** Every moment at which the window opens, looked at in steps of a quarter of an hour. */
+/** Every opening of the window, in steps of a quarter of an hour. */
 function starts(window: RolloutWindow, fromMs: number, toMs: number): string[] {
   const found: string[] = [];
   let before = opening([window], fromMs - quarterMs).isOpen;
@@ -116,7 +116,7 @@ test('the moments of a day are those at which a clock there shows its times', ()
     const midnight = Date.UTC(year, month, date);
     for (const day of [midnight - dayMs, midnight, midnight + dayMs]) {
       const momentOf = momentsOf(zone, day / dayMs);
-      // Which moments show which time, asked one by one.
+      // Which moments have which wall time, computed one by one.
       const shows = Map.groupBy(
         Array.from({ length: 3 * 96 }, (_, n) => day - dayMs + n * quarterMs),
         (ms) => wallOf(zone, ms),
@@ -136,7 +136,7 @@ test('windows that open at each minute cost no more questions to the zone than r
     return windowOf('* * * 2 *', 1, n % 2 === 0 ? 'Europe/Vienna' : 'Asia/Tokyo');
   });
   const asked = vi.spyOn(Intl.DateTimeFormat.prototype, 'formatToParts');
-  // Shut, with the change to summer time ahead; open; and on the day of a change.
+  // Closed, with the change to summer time ahead; open; and on the day of a change.
   for (const ms of [Date.UTC(2026, 10, 1), Date.UTC(2026, 1, 3), Date.UTC(2026, 2, 29)]) {
     for (let look = 0; look < 5; look++) opening(windows, ms + look);
   }

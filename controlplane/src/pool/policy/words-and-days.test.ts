@@ -1,4 +1,4 @@
-/** Days of the calendar, windows as cron writes them, and texts that a record keeps. */
+/** Calendar days, cron windows, and texts for the record. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { RolloutSlotSchema, RolloutWindowSchema } from '@rackwright/messages';
@@ -34,7 +34,7 @@ test('the ends of Februaries and years are where they are', () => {
   }
 });
 
-/** The times of one day at which a window of a minute opens, "HH:MM". */
+/** The times of one day at which a window of one minute opens, "HH:MM". */
 function openings(cron: string, day: number): string[] {
   const window = create(RolloutWindowSchema, { cron, duration: durationFromMs(60_000) });
   const found: string[] = [];

@@ -1,4 +1,4 @@
-/** A rack whose agent is away: its hosts cannot be worked on, and keep no slot from the others. */
+/** A rack whose agent is away: its hosts cannot be worked on, and take no slot from the others. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { HostState, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
@@ -15,7 +15,7 @@ const away = 'the agent of racks/r2 is away since 2026-11-22T11:00:00Z';
 const oneAtOnce = { maxUnavailable: { amount: { case: 'count', value: 1 } } } as const;
 const minuteMs = 60_000;
 
-/** Two racks with a host each; `r2` is what the store says of the second one's agent. */
+/** Two racks with a host each; `r2` is the store's record of the second one's agent. */
 function rigOf(r2: (nowMs: number) => object, at = new Rig()): Rig {
   for (const [index, rackId] of ['r1', 'r2'].entries()) {
     at.addRack(rackId);

@@ -1,4 +1,4 @@
-/** Which hosts a pool asks for something, and what it makes of the answers. */
+/** Which hosts a pool sends requests to, and how it handles the answers. */
 import { create } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
 import type { LogFields } from '@rackwright/platform';
@@ -28,7 +28,7 @@ async function ask(outcomes: Readonly<Record<string, Outcome>>, callOffs = new M
   const log = {
     debug: (fields: LogFields, message: string) => void lines.push({ fields, message }),
   };
-  // Its own already, one that is to go, one that is to come, and a stranger's.
+  // Its own already, one that leaves, one that joins, and one of another owner.
   const world = [
     seen(1),
     seen(2, { claimedBy: pool }),

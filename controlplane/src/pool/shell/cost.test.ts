@@ -1,5 +1,5 @@
 /**
- * A pass over a pool costs what its hosts cost, however many other hosts there are: counted at the
+ * A pass over a pool costs as much as its hosts, for any number of other hosts: counted at the
  * store and at the rows of the fleet view, with few hosts and with many.
  */
 import { HostGoal, HostState, store as wire } from '@rackwright/messages';
@@ -18,7 +18,7 @@ const [fewHosts, manyHosts] = [200, 2_000] as const;
 const members = 10;
 const hostsPerRack = 20;
 
-/** Rows of fleet views that were looked at, by whomever. */
+/** Rows of fleet views that were read, by any caller. */
 const visits = vi.spyOn(FleetRows.prototype, 'get');
 
 interface Fleet {
@@ -28,7 +28,7 @@ interface Fleet {
   readonly counted: Counted;
 }
 
-/** A pool of hosts that run its image, among many that nothing moves and nobody selects. */
+/** A pool of hosts that run its image, among many idle ones that no pool selects. */
 async function fleetOf(hosts: number): Promise<Fleet> {
   const rig = new Rig();
   for (let n = 1; n <= hosts; n += 1) putHost(rig, n);

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { digest } from '../decide/rollout.fixture.ts';
 import { PoolSite } from './crash.fixture.ts';
 
-/** A store of which every third look at the pool shows what stood there before. */
+/** A store in which every third read of the pool shows an earlier state. */
 function stale(store: StateStore): StateStore {
   let looks = 0;
   return changed(store, {

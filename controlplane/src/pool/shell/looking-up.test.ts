@@ -8,7 +8,7 @@ import type { ResolveAnswer } from '../../images/index.ts';
 import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
 import { LookingUp } from './looking-up.ts';
 
-/** The pool as it stands with this target. */
+/** The pool with this target. */
 function recordAt(letter: string): wire.PoolRecord {
   const target = {
     ...{ reference, digest: digest(letter), image: image(letter), version: letter },
@@ -30,7 +30,7 @@ test('an answer that came too late for its target is asked for anew, and never t
   await found.promise;
   const answer = lookingUp.take('p', recordAt('A'));
   expect(answer).toMatchObject({ digest: digest('A'), known: digest('A') });
-  // It could not be written, for another replica has written B.
+  // It could not be written, because another replica has written B.
   lookingUp.putBack('p', answer);
   found = Promise.withResolvers();
   expect(lookingUp.take('p', recordAt('B'))).toBeUndefined();
@@ -38,7 +38,7 @@ test('an answer that came too late for its target is asked for anew, and never t
   expect(asked).toEqual([digest('A'), digest('B')]);
   const anew = lookingUp.take('p', recordAt('B'));
   expect(anew).toMatchObject({ digest: digest('B'), version: 'B' });
-  // What says the same as the target that stands there is no other word.
+  // An answer equal to the present target changes nothing.
   lookingUp.putBack('p', anew);
   expect(lookingUp.take('p', recordAt('B'))).toBe(anew);
   lookingUp.stop();
@@ -49,7 +49,7 @@ test('hosts on B stay there, whatever was answered while the target was A', () =
   const old = { kind: 'digest', reference, digest: digest('A'), version: 'v-A' } as const;
   pool.look({ ...old, known: digest('A') });
   expect([pool.out, pool.countOn('B')]).toEqual(['', 3]);
-  // A tag that was set back is an answer of now.
+  // A tag that was set back gives a present answer.
   pool.look({ ...old, known: digest('B') });
   expect(pool.slots[0]?.image).toBe(image('A'));
 });

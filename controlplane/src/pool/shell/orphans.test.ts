@@ -1,4 +1,4 @@
-/** Claims that stand, or come to stand, when their pool is gone. */
+/** Claims that exist, or appear, when their pool is deleted. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -17,7 +17,7 @@ import { poolKey } from '../policy/names.ts';
 import { Pools } from './loop.ts';
 import type { PoolHosts } from './slot-run.ts';
 
-/** Three hosts that are available, and claimed by this. */
+/** Three available hosts with this claim. */
 function rigWith(claimedBy = ''): Rig {
   const rig = new Rig();
   rig.addRack();
@@ -35,7 +35,7 @@ function rigWith(claimedBy = ''): Rig {
 
 const claims = (rig: Rig) => [1, 2, 3].map((n) => rig.status(`h${n}`).claim?.by ?? '').join();
 
-/** A replica, that asks hosts so. */
+/** A replica that sends requests like this. */
 async function start(rig: Rig, id: string, asks: (hosts: PoolHosts) => PoolHosts = (own) => own) {
   const { hosts, shared } = await rig.replica({ id });
   const resolve = async () =>

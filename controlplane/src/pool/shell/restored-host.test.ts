@@ -1,6 +1,6 @@
 /**
- * A host that a restored store shows as a pool's, or as nobody's: it may have been given to
- * somebody in the lost stretch, and its pool leaves it alone until a person has looked.
+ * A host that a restored store shows as a pool's, or as unowned: it may have a new user since the
+ * lost history, and its pool leaves it unchanged until a person has looked.
  */
 import { HostState, type Run, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
@@ -23,7 +23,7 @@ const lookFirst = 'the store was restored: look whether the host is in use, then
 const clean: HostRequest = { kind: 'clean', steps: [] };
 const reimage: HostRequest = { kind: 'reimage', image: image('B') };
 
-/** As the backup has it; undefined claim: it shows it as nobody's. */
+/** As in the backup; undefined claim: unowned. */
 function kept(state: HostState, claimedBy?: string): Bench {
   const host = bench();
   host.apply({ kind: 'tick' });
@@ -86,7 +86,7 @@ describe.each([
     expect(told.headline).toContain(lookFirst);
     expect(told.unblock.join()).toMatch(/host retry h1.*take it out of what that selects/);
     expect(asks(host, 'user:ann', { kind: 'retry' })).toBe('accepted');
-    // Who is not in use is led by its goal, and not by its pool.
+    // A host that is not in use is led by its goal, and not by its pool.
     expect(seenOf(host).keptBy?.includes('busy: inspect') ?? false).toBe(state === AVAILABLE);
     if (state === PROVISIONED) expect(asks(host, 'pools/p', request)).toBe('accepted');
     expect(underWay(host)?.kind).toBe(kind);

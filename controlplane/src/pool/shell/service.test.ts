@@ -1,4 +1,4 @@
-/** What faults, holds and power of a host in service mean for its pool. */
+/** The effects of faults, holds and power of a host in service on its pool. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
@@ -28,7 +28,7 @@ const failures = Object.values(landings)
 const lacks = ['notUnique', 'noCredential', 'a fault of the future'];
 const faults = [...new Set([...failures, ...bmcFaults, ...lacks])];
 
-/** A host that runs A, is on, and has this about it. */
+/** A host that runs A and is on, with these changes. */
 function seenWith(
   about: MessageInitShape<typeof HostStatusSchema>,
 ): Pick<SeenHost, 'illness' | 'service' | 'keptBy' | 'isInRescue'> {
@@ -39,7 +39,7 @@ function seenWith(
   return { illness, service, keptBy, isInRescue };
 }
 
-/** Its pool has a gate and a window that is shut, and wants B. */
+/** Its pool has a gate and a closed window, and wants B. */
 function wantsB(host: Partial<SeenHost>): Rollout {
   const windows = [{ cron: '0 2 * * *', duration: durationFromMs(3_600_000), timeZone: '' }];
   const pool = new Rollout(1, { rollout: { gate: { approval: true }, windows } });
@@ -75,7 +75,7 @@ test.each([
 test('a host in rescue is taken in by no pool, and written by none, until all is saved', () => {
   const inRescue = seenWith({ inRescue: true });
   const why = 'it is in rescue; when all is saved: rackwright host retry h1';
-  // Given back before, and selected by nobody until now.
+  // Released before, and not selected until now.
   const pool = new Rollout(2, { size: 2 }, { claimedBy: 'user:ann' });
   pool.set(1, { ...inRescue, claimedBy: undefined });
   pool.push('B');

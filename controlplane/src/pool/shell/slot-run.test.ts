@@ -1,4 +1,4 @@
-/** What the host of a slot is asked for, and when it is not asked any more. */
+/** The request to the host of a slot, and when it is no longer sent. */
 import { create } from '@bufbuild/protobuf';
 import {
   asRunNumber,
@@ -27,8 +27,8 @@ import { seenHost } from '../facts/seen.ts';
 import { newsOfSlot, type PoolHosts } from './slot-run.ts';
 
 /**
- * Asks the host for the run of a slot that was just taken. `change`: what has come since;
- * `agoMs`: how long ago the pool was looked at.
+ * Requests the run of a new slot from the host. `change`: since then; `agoMs`: the age of the
+ * pool's snapshot.
  */
 async function begin(
   host: Bench,
@@ -78,7 +78,7 @@ test.each(Object.entries(changes))(
   async (reason, change) => {
     const { news, asked } = await begin(provisioned(), [], change);
     expect([news, asked]).toEqual([{ kind: 'recalled' }, undefined]);
-    // Who is out already costs nobody anything.
+    // A host that is already out costs nothing.
     const broken = provisioned();
     status(broken).poweredOn = false;
     const mayHeal = !/left the pool|not wanted/.test(reason);
@@ -86,7 +86,7 @@ test.each(Object.entries(changes))(
   },
 );
 
-/** Runs of the host after the slot was taken: who asked for each, and what kind it is. */
+/** Runs of the host since the slot: the requester and the kind of each. */
 function addRuns(host: Bench, runs: readonly (readonly [string, RunKind])[]): void {
   for (const [requestedBy, kind] of runs) {
     host.record.runCount += 1n;

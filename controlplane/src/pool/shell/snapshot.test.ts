@@ -1,4 +1,4 @@
-/** What a decision about one pool knows of the others. */
+/** What a decision about one pool knows of the other pools. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { AbortSchema, PoolSchema, store as wire } from '@rackwright/messages';

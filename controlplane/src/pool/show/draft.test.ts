@@ -9,7 +9,7 @@ const available = { state: HostState.AVAILABLE, image: '', digest: '' };
 const namesOf = ({ hosts }: { hosts: readonly { host: string }[] }) =>
   hosts.map(({ host }) => host).toSorted();
 
-/** A pool that is not made yet, as it would be with the image of a letter. */
+/** A pool that does not exist yet, with the image of a letter. */
 function drafted(pool: Rollout, letter: string) {
   const { record, hosts, others, registries, nowMs } = pool;
   const draft = { record, before: undefined, digest: digest(letter) };
@@ -30,7 +30,7 @@ test('before a pool is made, it shows the very hosts that it would write over', 
     'hosts/h1 is claimed by user:ann, and not taken',
     'hosts/h3 is new: taken once it is ready',
   ]);
-  // Nothing is kept of it; made, it does just that.
+  // Nothing of it is stored; once created, it does exactly this.
   expect(pool.record.members).toEqual([]);
   pool.push('A').finish();
   expect(pool.record.members.map(({ host }) => host)).toEqual(namesOf(plan));
@@ -50,7 +50,7 @@ test('with a size, a share of the hosts is one of those that a new pool takes', 
   expect(drafted(pool, 'B').unavailableMax).toBe(2);
   pool.push('B');
   expect(pool.surveyed().unavailableMax).toBe(2);
-  // Of one that takes all it is the same.
+  // For a pool that takes all hosts it is the same.
   expect(drafted(new Rollout(20, { rollout: { maxUnavailable } }), 'B').unavailableMax).toBe(4);
 });
 

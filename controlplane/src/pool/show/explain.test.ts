@@ -1,4 +1,4 @@
-/** What a person is told that a pool waits for, and what helps. */
+/** The explanation of what a pool waits for, and what helps. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {

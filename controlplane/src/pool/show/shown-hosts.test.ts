@@ -1,4 +1,4 @@
-/** Each host of a pool as people see it, and those that it does not get. */
+/** Each host of a pool as shown to people, and the hosts that it does not get. */
 import { HostState } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { image, Rollout, seen } from '../decide/rollout.fixture.ts';
@@ -71,6 +71,6 @@ test('a pool is shown with how many are current, failed and out', () => {
     ...{ hostCount: 6, currentCount: 1, failedCount: 1, unavailableMax: 2 },
     ...{ unavailableCount: 2, deleting: false },
   });
-  // What is shown is a copy.
+  // The shown pool is a copy.
   expect(pool.record.pool?.status?.hostCount).toBe(0);
 });

@@ -34,7 +34,7 @@ test('a plan says that nobody would go, and why: its window is shut', () => {
   const plan = rolloutPlan(viewed(pool));
   expect(plan.hosts.map(({ blockedBecause }) => blockedBecause)).toEqual(Array(3).fill(opens));
   expect(plan.heldBecause).toBe(`${plan.hosts[0]?.host}: ${opens}`);
-  // What is broken waits for no window: it goes first, and is asked for by nobody.
+  // A broken host waits for no window: it goes first, without an approval.
   pool.spec.rollout = create(RolloutPolicySchema, { windows, gate: { approval: true } });
   pool.set(2, { illness: 'it is off' });
   const mixed = rolloutPlan(viewed(pool));

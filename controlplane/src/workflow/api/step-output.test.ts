@@ -1,4 +1,4 @@
-/** What a step has written, read while it runs and afterwards; no agent has ever joined. */
+/** The output of a step, read during its run and afterwards; no agent was ever connected. */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
@@ -31,7 +31,7 @@ steps:
 
 let fixture: Fixture;
 let stepLogs: StepLogs;
-/** Of the host's run: where the step stands. */
+/** In the host's run: the position of the step. */
 let at = { index: 0, run: 0n };
 
 beforeEach(async () => {
@@ -153,7 +153,7 @@ test('ends also with a step of which nothing was ever stored', async () => {
   const following = lines(read({ follow: true })).finally(() => {
     isOver = true;
   });
-  // The control plane, which runs, may just be setting the step going again.
+  // The running control plane may be restarting the step.
   const fail = async () => {
     await changeStep(StepState.FAILED);
     return isOver;

@@ -1,4 +1,4 @@
-/** Templates and what was asked of them, after the control plane was stopped and started again. */
+/** Templates and their requests, after a restart of the control plane. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -37,7 +37,7 @@ handlers:
   - { name: tidy, script: rm -f /run/ntp }
 `;
 
-/** Descriptions of all violations that a call ends with. */
+/** Descriptions of all violations of a failed call. */
 async function told(call: Promise<unknown>): Promise<string[]> {
   const error = await failureOf(call);
   if (!('violations' in error)) throw new Error(`expected violations, got ${error.message}`);

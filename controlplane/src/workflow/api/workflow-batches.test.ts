@@ -1,4 +1,4 @@
-/** Batches through the real API; no agent has ever joined, so that runs wait where they are. */
+/** Batches through the real API; no agent was ever connected, so that runs wait where they are. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostState, RunKind, WorkflowRunState, store as wire } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

@@ -24,7 +24,7 @@ afterEach(() => fixture.stop());
 
 const parent = 'hosts/h1';
 const name = `${parent}/workflows/flash`;
-/** No agent of the rack offers it, which only the host itself knows. */
+/** No agent of the rack has it, which only the host itself knows. */
 const source = 'steps: [{ name: a, bmc: firmware.flash }]\n';
 
 test('a refused run leaves nothing, and takes the request of no earlier one along', async () => {

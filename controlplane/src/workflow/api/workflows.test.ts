@@ -1,4 +1,4 @@
-/** Workflows through the real API of a control plane on loopback; no agent has ever joined. */
+/** Workflows through the real API of a control plane on loopback; no agent was ever connected. */
 import { HostState, RunKind, WorkflowRunState } from '@rackwright/messages';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
