@@ -254,7 +254,7 @@ export class Sessions {
       if (kept.kind === 'absent') this.#forget(hash);
     } catch (error) {
       // Once the store responds again, the watch reports what has changed.
-      log.warn({}, 'a session was not looked at again', error);
+      log.warn({}, 'a session could not be read again', error);
     }
   }
 

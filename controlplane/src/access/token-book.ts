@@ -189,7 +189,7 @@ export class TokenBook {
       if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#ends.tell(proof);
     } catch (error) {
       // Once the store responds again, the watch reports what has changed.
-      log.warn({ token: name }, 'a token was not looked at again', error);
+      log.warn({ token: name }, 'a token could not be read again', error);
     }
   }
 

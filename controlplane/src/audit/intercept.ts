@@ -100,7 +100,7 @@ function recorded(
 
 /** Methods whose response contains a secret that is sent once. */
 const handingOut = new Set(['AccessService.CreateToken', 'RackService.CreateJoinToken']);
-const handedOut = { kind: 'secretSent', outcome: 'ok', message: 'told to who asked' } as const;
+const handedOut = { kind: 'secretSent', outcome: 'ok', message: 'sent to the caller' } as const;
 
 interface Noting {
   readonly trail: AuditTrail;

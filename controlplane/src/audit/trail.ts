@@ -155,7 +155,11 @@ class Trail implements AuditTrail {
     };
     this.#lookForUnfinished(isOnly)
       .catch((error: unknown) => {
-        log.warn({}, 'calls whose end is missing: looked for again later', error);
+        log.warn(
+          {},
+          'calls without a final record could not be searched; tried again later',
+          error,
+        );
       })
       .finally(again);
   }
@@ -165,7 +169,10 @@ class Trail implements AuditTrail {
     const beforeMs = isOnly ? Number.POSITIVE_INFINITY : clock.nowMs() - unfinishedAfterMs;
     const { unfinished, isCut } = await unfinishedIn(store.log, beforeMs);
     if (isCut) {
-      log.warn({}, 'more calls in an hour than are looked through for those whose end is missing');
+      log.warn(
+        {},
+        'the search for calls without a final record was cut: too many calls in an hour',
+      );
     }
     for (const { id, record } of unfinished) {
       if (this.#begun.has(id)) continue;
@@ -253,7 +260,7 @@ class Trail implements AuditTrail {
       record;
     const told = { kind, actor, action, resource, outcome, message, requestId, operationId, peer };
     const fields = { ...told, lost: this.#lost, reason };
-    this.#deps.log.error(fields, 'an audit record was lost; here it stands');
+    this.#deps.log.error(fields, 'an audit record could not be stored; this line has it');
     settled(false);
   }
 

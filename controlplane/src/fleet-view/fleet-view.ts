@@ -343,7 +343,7 @@ export class FleetView {
         listener(before, after);
       } catch (error) {
         const { hostId: host = '' } = after ?? before ?? {};
-        this.#deps.log.warn({ host }, 'who was told of the host failed', error);
+        this.#deps.log.warn({ host }, 'a listener for hosts failed', error);
       }
     }
   }
@@ -382,7 +382,7 @@ export class FleetView {
       try {
         listener(host, revision, record);
       } catch (error) {
-        this.#deps.log.warn({ host }, 'who was told of the record failed', error);
+        this.#deps.log.warn({ host }, 'a listener for records failed', error);
       }
     }
     return record;

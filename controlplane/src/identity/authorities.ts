@@ -326,7 +326,7 @@ export class Authorities {
       this.#lookAtMs = Number.POSITIVE_INFINITY;
       this.#look()
         .catch((error: unknown) => {
-          log.warn({}, 'the rotation of authorities was not looked at', error);
+          log.warn({}, 'the rotation of authorities could not be checked', error);
         })
         .finally(() => this.#lookWithin(timing.lookMs));
     });

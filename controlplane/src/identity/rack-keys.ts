@@ -98,7 +98,7 @@ export class RackKeys {
       this.#judge(attended, kept?.record);
     } catch (error) {
       // Without the store the session gets no lease either; the watch reports later changes.
-      log.warn({ rack: attended.rackId }, 'an agent’s key was not looked at', error);
+      log.warn({ rack: attended.rackId }, 'an agent’s key could not be checked', error);
     }
   }
 

@@ -1,8 +1,8 @@
 /**
  * Removes records that nothing refers to any more and that no driver removes: abandoned resources
  * that were resolved long ago, facts of hosts whose removal a crash interrupted, old entries of
- * deploy ledgers, and pending deliveries of deleted event sinks. Ledgers of deleted pools are
- * removed entirely, and old entries of other pools are merged into one.
+ * deploy ledgers, and pending deliveries of deleted event sinks. Old entries of deleted pools are
+ * removed, and those of other pools are merged into one.
  *
  * Invariants:
  * 1. No record is removed that still fences a host, or that a host with the same name may be about

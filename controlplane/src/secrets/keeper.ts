@@ -132,7 +132,7 @@ export class SecretsKeeper {
       if (kept !== undefined) await deleteRecord(this.#parts, key, kept.revision);
     } catch (error) {
       // The others wait as for a replica that stopped without notice.
-      log.warn({}, 'what this replica said of its keys stays', error);
+      log.warn({}, 'the record of the keys of this replica could not be removed', error);
     }
   }
 

@@ -91,11 +91,7 @@ export class BootSnapshots {
     if (nowMs - this.#lookedAtMs < lookAgainMs) return;
     this.#lookedAtMs = nowMs;
     this.#lookAgain(list, fleet?.record).catch((error: unknown) => {
-      this.#deps.log.warn(
-        { rack: this.#rackId },
-        'credentials of images could not be looked at',
-        error,
-      );
+      this.#deps.log.warn({ rack: this.#rackId }, 'credentials of images could not be read', error);
     });
   }
 

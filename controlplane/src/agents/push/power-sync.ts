@@ -155,7 +155,7 @@ export class PowerSyncs {
       this.#sentVersions.set(name, version);
       return [name, { version, message: { case: 'credentialValue', value }, mayGoTo }];
     } catch (error) {
-      log.warn({ credential: name }, 'no looks with this credential', error);
+      log.warn({ credential: name }, 'hosts with this credential are not polled', error);
       return undefined;
     }
   }

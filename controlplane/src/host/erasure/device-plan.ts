@@ -70,7 +70,7 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
   if (tooWeak !== undefined) return tooWeak;
   const leaving = drivesThatLeave(pass, run, inventory);
   if (leaving !== undefined) return leaving;
-  // The devices before this are not those that the list erases, and may be no disks at all.
+  // Before the volumes exist, the devices are not those that the list erases, and may be no disks.
   if (areVolumesNext(run)) return failureOf(disksElsewhere(pass.record));
   const erasures = run.steps.filter((step) => isErasure(step.name));
   if (erasures.length === 0) return undefined;

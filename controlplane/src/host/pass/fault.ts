@@ -9,7 +9,7 @@ import { cut, messageMax } from './step-failure.ts';
 
 /**
  * Sets a fault, or updates an existing one, which keeps its start time. `since`: the start, if not
- * now. A warning does not stop the host's work; an error does.
+ * now. The host works despite a warning; an error prevents some of its work.
  */
 export function setFault(
   pass: Pass,

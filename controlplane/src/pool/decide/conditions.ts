@@ -94,7 +94,7 @@ function upToDate(
     const waits = atGate.map((slot) => gateWait(record, slot, { isOpen: opening.isOpen }));
     const found = gateVerdicts.find(({ wait }) => waits.includes(wait));
     if (found?.wait === 'others') {
-      // Hosts without a slot will not return to service by one.
+      // The awaited hosts have no slot, so none of these slots brings them back.
       const slot = atGate[waits.indexOf('others')];
       return no(found.reason, `${count}; ${slot?.host}: ${slot?.message}`);
     }

@@ -1,8 +1,9 @@
 /**
  * Wall time in a zone of the IANA database, and back. Pure: the zone's rules are Node's own.
  *
- * A wall time that a clock change skips stands for the moment that lies equally long after the
- * change. A wall time that occurs twice stands for the first occurrence.
+ * A wall time that a clock change skips stands for a moment after the change: half an hour into the
+ * skipped time means half an hour after the change. A wall time that occurs twice stands for the
+ * first occurrence.
  */
 
 const dayMs = 86_400_000;

@@ -42,7 +42,8 @@ export function shownPool(viewed: Viewed): Pool {
   const pool = clone(PoolSchema, record.pool ?? create(PoolSchema));
   pool.status ??= create(PoolStatusSchema);
   const { target, rolledBackFrom } = pool.status;
-  // The record has the digest on which hosts failed, which distinguishes the others.
+  // The record keeps the target on which hosts failed, so that a new one is recognized. People see
+  // the target that the pool goes back to.
   if (rolledBackFrom !== '' && rolledBackFrom === target?.digest && record.previousTarget) {
     pool.status.target = clone(RolloutTargetSchema, record.previousTarget);
   }
@@ -82,7 +83,7 @@ export function shownHosts(
     const message = stand === 'waiting' ? (outage.whyWaits(standing) ?? 'goes next') : why;
     return create(PoolHostSchema, {
       ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
-      // Neither during its boot into the runner, whatever its disk contains.
+      // Nor is it healthy during the run of its slot, whatever its disk contains.
       ...{ healthy: isServing(host) && !isTaken },
       ...{ state: isAtGate ? 'atGate' : stand, message },
     });
