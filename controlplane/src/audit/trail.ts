@@ -260,7 +260,7 @@ class Trail implements AuditTrail {
       record;
     const told = { kind, actor, action, resource, outcome, message, requestId, operationId, peer };
     const fields = { ...told, lost: this.#lost, reason };
-    this.#deps.log.error(fields, 'an audit record could not be stored; this line has it');
+    this.#deps.log.error(fields, 'an audit record was lost; this line has it');
     settled(false);
   }
 
