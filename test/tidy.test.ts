@@ -15,6 +15,7 @@ import {
   findLooseCitations,
   findUnlistedSections,
 } from './tidy/documents.ts';
+import { findDroppedErrors } from './tidy/dropped.ts';
 import { findTestOnlyExports } from './tidy/exports.ts';
 import { findStairs } from './tidy/floors.ts';
 import { findMissingHeader } from './tidy/headers.ts';
@@ -75,6 +76,10 @@ test('has no two exported types of one name in a workspace', () => {
 
 test('logs nothing that was caught without its cause', () => {
   expect(allOf(findDroppedCauses)).toEqual([]);
+});
+
+test('drops no error of product code without a reason that a reader can see', () => {
+  expect(allOf(findDroppedErrors)).toEqual([]);
 });
 
 /** Brands that must stay: an id among them takes no plain text or number any more. */

@@ -311,7 +311,7 @@ function deploymentImages(
 }
 
 function makeExecutor(
-  { clock, config, images, hostImages, architecture = 'amd64', bootMediumUrl }: CoreParts,
+  { clock, log, config, images, hostImages, architecture = 'amd64', bootMediumUrl }: CoreParts,
   drivers: BmcDrivers,
   orders: RunnerDesk,
   proofs: Proofs,
@@ -328,7 +328,7 @@ function makeExecutor(
   const phoneHomePath = (deploymentId: DeploymentId) => proofs.phoneHomePath(deploymentId);
   const carriedOn = new CarriedOn();
   return createExecutor({
-    ...{ drivers, orders, clock, bootFirmware },
+    ...{ drivers, orders, clock, log, bootFirmware },
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
     ...(onSwitchedOn === undefined ? {} : { onSwitchedOn }),
     ...(images === undefined ? {} : { images: { images, clock } }),

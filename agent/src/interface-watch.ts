@@ -31,6 +31,7 @@ const listLine = /^(\d{1,10})\s+(\S+)\s/;
 
 /** The present interfaces. Never rejects: an interface that cannot be read counts as absent. */
 export async function lookAtInterfaces(disk: Pick<Disk, 'read'>): Promise<InterfaceIndexes> {
+  // Another look follows in a few seconds.
   const bytes = await disk.read(listPath).catch(() => undefined);
   const indexes = new Map<string, number>();
   for (const line of new TextDecoder().decode(bytes).split('\n')) {

@@ -62,7 +62,7 @@ class Looking {
         handOffs: noHandOffs,
         limits: defaultDeskLimits,
       }));
-      const executor = createExecutor({ drivers, orders, clock });
+      const executor = createExecutor({ drivers, orders, clock, log });
       world.work = (operation, context) => executor.execute(operation, context);
       self.#looks = new PowerSync({ clock, random, log, drivers, session, orders });
       return self.#looks;

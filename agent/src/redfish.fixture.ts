@@ -88,6 +88,7 @@ export function startExecutor(
   const parts = { clock, exec: nodeExec(), httpClient: nodeHttpClient(), log: quietLog };
   const executor = createExecutor({
     clock,
+    log: quietLog,
     drivers: createBmcDrivers(config.bmc, parts),
     ...(bootMediumUrl === undefined ? {} : { bootMediumUrl }),
     orders: new RunnerDesk({

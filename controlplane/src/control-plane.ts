@@ -392,7 +392,7 @@ async function startServices(
       close: () => closeAll(closing),
     };
   } catch (error) {
-    // The function that opened the store closes it.
+    // The function that opened the store closes it. The first error is the one that is thrown.
     await closeAll(closing.slice(1)).catch(() => undefined);
     throw error;
   }

@@ -61,6 +61,7 @@ export class PoweredHost {
     const exec = self.#exec(imitatedIpmitool(clock, self.bmc));
     const executor = createExecutor({
       clock,
+      log: quietLog,
       orders: new RunnerDesk({
         clock,
         log: quietLog,

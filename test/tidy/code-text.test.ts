@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { codeOf } from './code-text.ts';
+import { codeOf, commentLinesOf } from './code-text.ts';
 
 test('blanks comments and the contents of texts', () => {
   expect(codeOf("a('x//y'); // z\n/* b\nc */ d")).toBe("a('    ');     \n    \n     d");
@@ -31,4 +31,9 @@ test('tells regular expressions from divisions', () => {
 test('keeps every line break', () => {
   const text = '/* a\n*/ `b\nc` // d\n"e"\n';
   expect(codeOf(text).split('\n')).toHaveLength(text.split('\n').length);
+});
+
+test('finds the lines of comments', () => {
+  const text = "a; // b\nconst c = 'https://d';\n/* e\n * f */\n`// g ${h /* i */}`\nj;";
+  expect([...commentLinesOf(text)]).toEqual([1, 3, 4, 5]);
 });

@@ -12,19 +12,38 @@ interface Cursor {
   readonly text: string;
   at: number;
   out: string;
+  /** Where each comment begins and ends. */
+  readonly comments: (readonly [from: number, to: number])[];
 }
 
+type Scanned = Readonly<Pick<Cursor, 'out' | 'comments'>>;
+
 /** Many checks read the same files. */
-const known = new Map<string, string>();
+const known = new Map<string, Scanned>();
 
 /** Blanks comments, text contents and regular expressions; templates keep their `${…}` code. */
 export function codeOf(text: string): string {
+  return scanned(text).out;
+}
+
+/** Numbers of the lines that hold a comment or a part of one; the first line is 1. */
+export function commentLinesOf(text: string): ReadonlySet<number> {
+  const lines = new Set<number>();
+  for (const [from, to] of scanned(text).comments) {
+    const first = text.slice(0, from).split('\n').length;
+    const count = text.slice(from, to).split('\n').length;
+    for (let line = first; line < first + count; line += 1) lines.add(line);
+  }
+  return lines;
+}
+
+function scanned(text: string): Scanned {
   const before = known.get(text);
   if (before !== undefined) return before;
-  const cursor: Cursor = { text, at: 0, out: '' };
+  const cursor: Cursor = { text, at: 0, out: '', comments: [] };
   scan(cursor, false);
-  known.set(text, cursor.out);
-  return cursor.out;
+  known.set(text, cursor);
+  return cursor;
 }
 
 /** Runs to the end, or, inside a template's `${`, to the brace that closes it. */
@@ -36,8 +55,8 @@ function scan(cursor: Cursor, inTemplate: boolean): void {
     if (inTemplate && char === '}' && depth === 0) return;
     if (char === '{') depth += 1;
     if (char === '}') depth -= 1;
-    if (pair === '//') blankTo(cursor, endOf(cursor, '\n'));
-    else if (pair === '/*') blankTo(cursor, endOf(cursor, '*/') + 2);
+    if (pair === '//') blankComment(cursor, endOf(cursor, '\n'));
+    else if (pair === '/*') blankComment(cursor, endOf(cursor, '*/') + 2);
     else if (char === "'" || char === '"') blankQuoted(cursor, char);
     else if (char === '`') blankTemplate(cursor);
     else if (char === '/' && startsRegex(cursor.out)) blankRegex(cursor);
@@ -59,6 +78,11 @@ function endOf(cursor: Cursor, mark: string): number {
 function blankTo(cursor: Cursor, end: number): void {
   cursor.out += cursor.text.slice(cursor.at, end).replace(/[^\n]/g, ' ');
   cursor.at = Math.min(end, cursor.text.length);
+}
+
+function blankComment(cursor: Cursor, end: number): void {
+  cursor.comments.push([cursor.at, end]);
+  blankTo(cursor, end);
 }
 
 function blankQuoted(cursor: Cursor, quote: string): void {

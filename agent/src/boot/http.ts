@@ -71,7 +71,8 @@ export async function startHttp(
     const asked = parseTarget(targetForm(target).path);
     return 'mac' in asked ? options.knownHost(asked.mac) : undefined;
   };
-  const listened = { ...listen, ...options.limits, hostOf };
+  const onFailure = (error: unknown): void => pages.failed(error);
+  const listened = { ...listen, ...options.limits, hostOf, onFailure };
   return http.listen(listened, (request) => pages.answer(request));
 }
 
@@ -281,6 +282,14 @@ class BootPages {
         };
       }
     }
+  }
+
+  /** Logs the error of a request that gets no proper answer. */
+  failed(error: unknown): void {
+    const { log } = this.#options;
+    this.#trouble.spend((suppressed) =>
+      log.warn({ suppressed }, 'a request of a boot cannot be answered', error),
+    );
   }
 
   #report(fields: Record<string, string | number>, message: string): void {

@@ -56,6 +56,7 @@ export class ActiveTransfer {
     this.#sockets = [socket];
     const { port } = socket.local;
     for (const address of this.#closed ? [] : others) {
+      // The interface may have lost the address. The first socket serves without it.
       const other = await udp.connect({ address, port, peer }, handlers).catch(() => undefined);
       if (other !== undefined) this.#sockets.push(other);
     }

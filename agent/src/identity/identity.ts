@@ -146,6 +146,7 @@ function readIdentity(text: string): AgentIdentity | undefined {
     readKey(identity.privateKeyPem);
     return identity;
   } catch {
+    // It is no JSON, or the key cannot be read. The caller names the file.
     return undefined;
   }
 }

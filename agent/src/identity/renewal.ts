@@ -8,7 +8,7 @@
  */
 import { createHash, X509Certificate } from 'node:crypto';
 import type { agent } from '@rackwright/messages';
-import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
+import { type Cancel, type Clock, type Log, type Random, whenSettled } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
 import { authoritiesMax, certificatesIn, fingerprintsOf, readBundle, signerOf } from './bundle.ts';
 import { clockWarning, diagnose } from './diagnosis.ts';
@@ -209,7 +209,7 @@ export class IdentityRenewal {
       await this.#parts.files.save(changed);
       this.#identity = changed;
     });
-    this.#writing = writing.catch(() => undefined);
+    this.#writing = whenSettled(writing);
     return writing;
   }
 }

@@ -394,6 +394,25 @@ describe('a folder that cannot be used', () => {
     expect(cache.find(digestOf(bytes))).toBeDefined();
   });
 
+  test('is logged with its error when it cannot be made after a failed fetch', async () => {
+    const below = join(folder, 'images');
+    const refused = new Error('read-only');
+    const told: unknown[] = [];
+    const log = { ...quietLog, warn: (...line: unknown[]) => void told.push(line.at(-1)) };
+    const clock = { nowMs: () => nowMs, suspendAwareMs: () => nowMs, after: () => () => {} };
+    let isReadOnly = false;
+    const prepare = async (): Promise<void> => {
+      if (isReadOnly) throw refused;
+      await mkdir(below, { recursive: true });
+    };
+    const parts = { files: nodeLargeFiles(), clock, log, bytesMax: 100_000, prepare };
+    const cache = await BlobCache.open({ hashes: callersHashes, ...parts, folder: below });
+    await rm(below, { recursive: true });
+    isReadOnly = true;
+    await expect(hold(cache, bytesOf('a'))).rejects.toMatchObject({ kind: 'noSpace' });
+    expect(told).toEqual([refused]);
+  });
+
   test('is made when it is missing, also later', async () => {
     const below = join(folder, 'images');
     const clock = { nowMs: () => nowMs, suspendAwareMs: () => nowMs, after: () => () => {} };

@@ -31,7 +31,14 @@ import {
   type ReadersHash,
   verifiedBlob,
 } from '@rackwright/oci';
-import type { Clock, Hashes, LargeFiles, Log } from '@rackwright/platform';
+import {
+  type Clock,
+  type Hashes,
+  type LargeFiles,
+  type Log,
+  markHandled,
+  whenSettled,
+} from '@rackwright/platform';
 import { type BlobFetch, fetchBlob } from './blob-fetch.ts';
 import { ComingBytes, type Readable } from './coming-bytes.ts';
 
@@ -197,7 +204,7 @@ export class BlobCache {
       const fetching = joined ?? this.#begin(wanted, source, retryDelaysMs);
       try {
         // A fetch that its last caller has left is not joined; this waits for its end.
-        if (fetching.stop.signal.aborted) await fetching.done.catch(() => {});
+        if (fetching.stop.signal.aborted) await whenSettled(fetching.done);
         else await this.#follow(fetching, signal, onBytes);
       } catch (error) {
         const isOthers = joined !== undefined && isOciError(error, ...refusals);
@@ -230,6 +237,13 @@ export class BlobCache {
       throw this.#failureOf(error);
     });
     return this.#loaded;
+  }
+
+  async #prepareAnew(): Promise<void> {
+    const { prepare, log } = this.#parts;
+    await prepare?.().catch((error: unknown) =>
+      log.warn({}, 'the folder of the image cache cannot be prepared', error),
+    );
   }
 
   async #takeUp(): Promise<void> {
@@ -304,7 +318,7 @@ export class BlobCache {
       )
       .catch(async (error: unknown) => {
         // The next try may find it there.
-        if (!isOciError(error)) await this.#parts.prepare?.().catch(() => {});
+        if (!isOciError(error)) await this.#prepareAnew();
         throw this.#failureOf(error);
       })
       .finally(() => {
@@ -340,7 +354,7 @@ export class BlobCache {
       gone.reject(new OciError('unreachable', 'given up'));
     };
     signal.addEventListener('abort', leave, { once: true });
-    gone.promise.catch(() => {});
+    markHandled(gone.promise);
     try {
       if (signal.aborted) leave();
       await Promise.race([done, gone.promise]);

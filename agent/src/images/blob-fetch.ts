@@ -25,6 +25,7 @@ import {
   type Hashes,
   type LargeFiles,
   type Log,
+  markHandled,
   type PartFile,
   pause,
   type RunningHash,
@@ -232,7 +233,7 @@ class GatheringWriter {
     gathered.free = Promise.all([this.#hash.update(bytes), written]);
     this.#writing = written;
     // The next user of that buffer, or the next flush, gets the error.
-    for (const each of [written, gathered.free]) each.catch(() => {});
+    for (const each of [written, gathered.free]) markHandled(each);
     this.#sinceSync += bytes.length;
     // A reader of these bytes does not wait for the disk.
     if (this.#sinceSync < syncBytes || this.#isSyncing) return;
@@ -243,7 +244,7 @@ class GatheringWriter {
     this.#syncing = this.#part.sync().finally(() => {
       this.#isSyncing = false;
     });
-    this.#syncing.catch(() => {});
+    markHandled(this.#syncing);
   }
 }
 

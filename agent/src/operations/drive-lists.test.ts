@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import type { BmcDrive, BmcDriver, BmcResult } from '@rackwright/bmc';
 import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent, BmcIdentitySchema, BootMediumSchema } from '@rackwright/messages';
+import { quietLog } from '@rackwright/platform/testing';
 import type { FinalResult } from '@rackwright/results';
 import { describe, expect, test } from 'vitest';
 import type { RunnerOrder, RunnerOrders } from '../runner-gateway/index.ts';
@@ -53,7 +54,7 @@ function setUp(readDrives: ReadDrives | undefined, serial = 'HOST-1') {
       return { name, version, username: 'u', password: 'p' };
     },
   } as OperationContext;
-  return { clock, asked, context, driveLists: new DriveLists(drivers, clock) };
+  return { clock, asked, context, driveLists: new DriveLists(drivers, clock, quietLog) };
 }
 
 function request(bootOperationId = 'boot') {

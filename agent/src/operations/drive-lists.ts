@@ -21,7 +21,7 @@ import {
   StorageSignSchema,
   StorageSource,
 } from '@rackwright/messages';
-import { type Clock, errorText } from '@rackwright/platform';
+import { type Clock, errorText, type Log } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
 import { AttemptEnd, type OperationContext } from '../session/index.ts';
 import { type BmcDrivers, openBmc } from './bmc-access.ts';
@@ -53,12 +53,14 @@ interface Kept {
 export class DriveLists {
   readonly #drivers: BmcDrivers;
   readonly #clock: Clock;
+  readonly #log: Log;
   /** By host uid, the oldest first. */
   readonly #kept = new Map<string, Kept>();
 
-  constructor(drivers: BmcDrivers, clock: Clock) {
+  constructor(drivers: BmcDrivers, clock: Clock, log: Log) {
     this.#drivers = drivers;
     this.#clock = clock;
+    this.#log = log;
   }
 
   /** Asks a BMC whose identity was just verified. Undefined: its protocol has no such list. */
@@ -118,7 +120,7 @@ export class DriveLists {
   async #partsOf(driver: BmcDriver, { signal }: Context): Promise<BmcParts | undefined> {
     const limit = timeLimit(this.#clock, { remainingMs: () => partsReadingMsMax, signal });
     try {
-      return await partsOf(driver, limit.signal);
+      return await partsOf(driver, limit.signal, this.#log);
     } finally {
       limit.end();
     }

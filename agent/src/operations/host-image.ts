@@ -16,7 +16,7 @@
  */
 import { type agent, type DeploymentId, DeployProof, FirstBootFormat } from '@rackwright/messages';
 import { type DiskImage, isOciError, OciError } from '@rackwright/oci';
-import { type Clock, pause } from '@rackwright/platform';
+import { type Clock, markHandled, pause } from '@rackwright/platform';
 import type { Failed, FinalResult } from '@rackwright/results';
 import {
   type Architecture,
@@ -235,7 +235,7 @@ async function untilWhole(
   const thrownAway = aborted(anew).then(() => {
     throw new BegunAnew();
   });
-  thrownAway.catch(() => {});
+  markHandled(thrownAway);
   await Promise.race([whole, thrownAway, aborted(signal)]);
 }
 

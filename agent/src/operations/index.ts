@@ -3,7 +3,7 @@
  * records it; the gateway drives the runner.
  */
 import type { agent, HostUid } from '@rackwright/messages';
-import type { Clock } from '@rackwright/platform';
+import type { Clock, Log } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import type { RunnerOrders } from '../runner-gateway/index.ts';
 import type { ExecutedKind, Executor, OperationContext } from '../session/index.ts';
@@ -33,6 +33,7 @@ export interface ExecutorParts extends StepImages, OwnStepParts {
   readonly drivers: BmcDrivers;
   readonly orders: RunnerOrders;
   readonly clock: Clock;
+  readonly log: Log;
   /** Absent: that of the drivers, for all hosts. */
   readonly bootFirmware?: BootFirmware;
   /** Absent: no host boots from virtual media. */
@@ -49,8 +50,8 @@ const operationKinds = ['verifyAccess', 'setPower', 'inspect', 'runStep'] as con
 const bmcAddressesMax = 10_000;
 
 export function createExecutor(parts: ExecutorParts): Executor {
-  const { drivers, orders, clock, forgetDeployments } = parts;
-  const looks = { orders, driveLists: new DriveLists(drivers, clock) };
+  const { drivers, orders, clock, log, forgetDeployments } = parts;
+  const looks = { orders, driveLists: new DriveLists(drivers, clock, log) };
   const { driveLists } = looks;
   const own = ownSteps(parts);
   const bmcOfHost = new Map<string, { address: string; port: number }>();

@@ -82,7 +82,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bio
   };
   const bootFirmware: BootFirmware = (hostUid) =>
     hostUid === 'unknown' ? { problem: 'no such profile' } : { firmware: hostFirmware };
-  const executor = createExecutor({ drivers, orders, clock, bootFirmware });
+  const executor = createExecutor({ drivers, orders, clock, log: quietLog, bootFirmware });
   const execute = (kind: Kind, { hostUid } = { hostUid: 'uid' }): Promise<FinalResult> => {
     const operation = create(agent.OperationSchema, { id: 'op', hostUid, kind });
     return clock.settle(executor.execute(operation, context));

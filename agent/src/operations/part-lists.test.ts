@@ -1,4 +1,5 @@
 import type { BmcDriver, BmcInventory, BmcResult } from '@rackwright/bmc';
+import { quietLog } from '@rackwright/platform/testing';
 import { expect, test } from 'vitest';
 import { partsOf } from './part-lists.ts';
 
@@ -7,8 +8,14 @@ const nothing = { processors: [], memory: [], drives: [], interfaces: [], firmwa
 /** The parts that are read from a BMC with this answer. */
 async function listed(answer: () => Promise<BmcResult<BmcInventory>>, isOver = false) {
   const driver = { readInventory: answer } as Partial<BmcDriver> as BmcDriver;
-  return partsOf(driver, isOver ? AbortSignal.abort() : new AbortController().signal);
+  return partsOf(driver, isOver ? AbortSignal.abort() : new AbortController().signal, log);
 }
+
+const warned: unknown[] = [];
+const log = {
+  ...quietLog,
+  warn: (_fields: unknown, _message: string, error?: unknown) => void warned.push(error),
+};
 
 const answering = (more: Partial<BmcInventory>) => async (): Promise<BmcResult<BmcInventory>> => {
   return { kind: 'ok', value: { ...nothing, complete: true, ...more } };
@@ -42,8 +49,10 @@ test('a BMC that does not answer, or has no time left, has listed nothing', asyn
   const unread = { complete: false, memoryModules: [] };
   const failed = { kind: 'failed', type: 'rejected', message: 'no', backendWords: '' } as const;
   expect(await listed(async () => failed)).toMatchObject(unread);
-  expect(await listed(() => Promise.reject(new Error('broken')))).toMatchObject(unread);
+  const broken = new Error('broken');
+  expect(await listed(() => Promise.reject(broken))).toMatchObject(unread);
+  expect(warned).toEqual([broken]);
   const firmware = [{ name: 'BIOS', version: '2.1' }] as const;
   expect(await listed(answering({ firmware }), true)).toMatchObject({ ...unread, firmware: [] });
-  expect(await partsOf({} as BmcDriver, new AbortController().signal)).toBeUndefined();
+  expect(await partsOf({} as BmcDriver, new AbortController().signal, log)).toBeUndefined();
 });

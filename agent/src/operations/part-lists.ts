@@ -7,6 +7,7 @@
 import { create } from '@bufbuild/protobuf';
 import type { BmcDriver, BmcInventory, BmcMemoryModule } from '@rackwright/bmc';
 import { type BmcParts, BmcPartsSchema } from '@rackwright/messages';
+import type { Log } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
 
 /** Longest reading of the lists. */
@@ -18,6 +19,7 @@ const textBytesMax = 64;
 export async function partsOf(
   driver: BmcDriver,
   signal: AbortSignal,
+  log: Log,
 ): Promise<BmcParts | undefined> {
   if (driver.readInventory === undefined) return undefined;
   // Reading the drives has taken all the time.
@@ -25,7 +27,8 @@ export async function partsOf(
   try {
     const read = await driver.readInventory(['memory', 'interfaces', 'firmware'], signal);
     return read.kind === 'ok' ? partsToWire(read.value) : unread();
-  } catch {
+  } catch (error) {
+    if (!signal.aborted) log.warn({}, 'the part lists of a BMC cannot be read', error);
     return unread();
   }
 }

@@ -154,6 +154,7 @@ export class Exchanges {
         silence.then(() => undefined),
         incoming.next().then(
           ({ done, value }) => (done === true ? undefined : value.message),
+          // A stream that breaks has ended.
           () => undefined,
         ),
       ]);

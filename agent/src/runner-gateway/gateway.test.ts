@@ -20,6 +20,12 @@ const random = nodeRandom();
 const memoryDisk = () => new MemoryDisk().open().disk;
 const token = 'a'.repeat(32);
 const closers: (() => Promise<void> | void)[] = [];
+/** What the gateway has logged as an error. */
+const errors: unknown[] = [];
+const log = {
+  ...quietLog,
+  error: (_fields: unknown, _message: string, error?: unknown) => void errors.push(error),
+};
 
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
@@ -52,7 +58,7 @@ async function startGateway(helloTimeoutMs = defaultGatewayLimits.helloTimeoutMs
   const gateway = new RunnerGateway({
     clock,
     random,
-    log: quietLog,
+    log,
     desk,
     imageEndpoint: (localAddress) => `${localAddress}:8080`,
     limits: { ...defaultGatewayLimits, helloTimeoutMs },
@@ -182,6 +188,19 @@ describe('the gateway for runners', () => {
     again.hangUp();
     expect((await again.next()).case).toBeUndefined();
     await expect.poll(() => rig.facts.at(-1)).toBe('gone uid-1');
+  });
+
+  test('logs why a report cannot be processed, and ends the stream', async () => {
+    const rig = await startGateway();
+    const link = await dial(rig);
+    await sayHello(link, runnerKey());
+    const planted = new Error('planted');
+    rig.desk.report = () => {
+      throw planted;
+    };
+    link.send({ case: 'report', value: create(agent.ReportSchema, { operationId: 'op-1' }) });
+    expect((await link.next()).case).toBeUndefined();
+    expect(errors.splice(0)).toEqual([planted]);
   });
 
   test('sends a runner for its images to the address that it has dialled', async () => {

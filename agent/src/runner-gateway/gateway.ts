@@ -238,7 +238,15 @@ export class RunnerGateway {
     if (grant.handedOff === undefined) {
       facts.runnerReady(hostUid, readyFacts(hello, grant, runnerSession));
     }
-    const reading = this.#read(link, incoming).finally(() => outgoing.end());
+    this.#read(link, incoming)
+      .catch((error: unknown) =>
+        log.error(
+          { host: hostName, runnerSession },
+          'a report of a runner cannot be processed',
+          error,
+        ),
+      )
+      .finally(() => outgoing.end());
     try {
       yield* outgoing;
     } finally {
@@ -246,7 +254,6 @@ export class RunnerGateway {
         log.info({ host: hostName, runnerSession }, 'runner disconnected');
         facts.runnerGone(hostUid, runnerSession);
       }
-      reading.catch(() => undefined);
     }
   }
 

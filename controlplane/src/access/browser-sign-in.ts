@@ -204,6 +204,7 @@ export class BrowserSignIn {
       const opened = this.#parts.secrets.openBytes(purpose, sealed);
       return JSON.parse(Buffer.from(opened).toString('utf8')) as Beginning;
     } catch {
+      // Any client can send such a cookie. The caller refuses it.
       return undefined;
     }
   }

@@ -17,6 +17,7 @@ import {
   type CallContext,
   permissionDenied,
 } from '@rackwright/messages';
+import { abandon, markHandled } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { HostPlaces } from './host-places.ts';
 import { isUnscoped, type Principal } from './principal.ts';
@@ -199,15 +200,14 @@ async function* untilEnded(
   try {
     for (;;) {
       const pending = iterator.next();
-      // It may reject when nobody awaits it any more.
-      pending.catch(() => undefined);
+      markHandled(pending);
       const next = await Promise.race([pending, over]);
       if (next === 'over' || ended.aborted) throw tokenEnded();
       if (next.done === true) return;
       yield next.value;
     }
   } finally {
-    iterator.return?.()?.catch(() => undefined);
+    abandon(iterator);
   }
 }
 

@@ -298,6 +298,7 @@ function decoded({ value }: Entry): SessionRecord {
   try {
     return fromBinary(schema, value);
   } catch {
+    // An empty record is over.
     return create(schema);
   }
 }

@@ -145,6 +145,7 @@ function hostWithin(scope: Scope, value: Uint8Array): Host | undefined {
     const { host } = hostOf(value);
     return includes(scope, placeOf(host)) ? host : undefined;
   } catch {
+    // The host stays hidden. The fleet view reports the record.
     return undefined;
   }
 }

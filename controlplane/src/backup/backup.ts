@@ -174,6 +174,7 @@ async function writeArchive(
     if ((await disk.stat(to)) !== undefined) throw new BackupError(`${to} exists by now`);
     await files.rename(temporary, to);
   } catch (error) {
+    // It may be closed already. The next line removes it in any case.
     await part.close().catch(() => undefined);
     await files.remove(temporary);
     throw error;

@@ -3,6 +3,7 @@
  * control plane that the backup lacks.
  */
 
+import { parsedJson } from '@rackwright/platform';
 import type { StoreDriver } from '../config.ts';
 import { isStoreDriver } from './store-drivers.ts';
 
@@ -57,10 +58,8 @@ export class BackupError extends Error {
 
 /** Reads a manifest. Throws `BackupError`. */
 export function parseManifest(text: string): Manifest {
-  let read: unknown;
-  try {
-    read = JSON.parse(text);
-  } catch {
+  const read = parsedJson(text);
+  if (read === undefined) {
     throw new BackupError('its manifest.json is no JSON: it is no backup, or a damaged one');
   }
   const { format } = isRecord(read) ? read : {};

@@ -1,5 +1,6 @@
 /** Lists with the filter and the order of a request. */
 import { invalidArgument } from '@rackwright/messages';
+import { parsedJson } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import {
   type Fields,
@@ -154,10 +155,6 @@ function placeOf(text: string, length: number): Place | undefined {
 }
 
 function parsedList(text: string): unknown[] {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return Array.isArray(parsed) ? parsed : [];
-  } catch {
-    return [];
-  }
+  const parsed = parsedJson(text);
+  return Array.isArray(parsed) ? parsed : [];
 }

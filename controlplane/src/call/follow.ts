@@ -1,6 +1,6 @@
 /** Following the store for a watch stream. */
 import { unavailable } from '@rackwright/messages';
-import type { Cancel, Clock } from '@rackwright/platform';
+import { abandon, type Cancel, type Clock, markHandled } from '@rackwright/platform';
 import { type Change, type Revision, type StateStore, StoreError } from '@rackwright/store';
 import { watchCollections } from '../access/index.ts';
 import { startOver } from './position.ts';
@@ -57,13 +57,13 @@ export async function* withTicks<T>(
       }
       if (next.done === true) return;
       pending = iterator.next();
-      // Awaited in the next round; until then a rejection must not count as unhandled.
-      pending.catch(() => undefined);
+      // Awaited in the next round.
+      markHandled(pending);
       yield { kind: 'item', item: next.value };
     }
   } finally {
     tick.cancel();
-    iterator.return?.().catch(() => undefined);
+    abandon(iterator);
   }
 }
 

@@ -3,6 +3,7 @@
  * the store's incarnation, so that one from before a restore is recognized and not trusted.
  */
 import { ApiFailure, aborted, invalidArgument } from '@rackwright/messages';
+import { parsedJson } from '@rackwright/platform';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 
 const shape = /^([A-Za-z0-9_-]{1,64})\.(\d{1,16})$/;
@@ -112,17 +113,14 @@ function isKey(text: string): boolean {
   try {
     return storeKey(...text.split('.')) === text;
   } catch {
+    // `storeKey` throws for parts that no key has.
     return false;
   }
 }
 
 function readToken(token: string): unknown[] {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(token, 'base64url').toString('utf8'));
-    return Array.isArray(parsed) ? parsed : [];
-  } catch {
-    return [];
-  }
+  const parsed = parsedJson(Buffer.from(token, 'base64url').toString('utf8'));
+  return Array.isArray(parsed) ? parsed : [];
 }
 
 /** The error for an invalid page token. */

@@ -1,4 +1,5 @@
 /** Several streams as one, each in its own order. */
+import { abandon } from '@rackwright/platform';
 
 /**
  * The items of all sources as they come; at most one item of each source waits. Ends when all
@@ -49,6 +50,6 @@ export async function* merged<T>(
       if (item !== undefined) yield item;
     }
   } finally {
-    for (const iterator of iterators) iterator.return?.().catch(() => undefined);
+    for (const iterator of iterators) abandon(iterator);
   }
 }

@@ -153,6 +153,7 @@ export class Collection<T> implements Found<T> {
     try {
       return this.#kind.keptOf(entry);
     } catch {
+      // (3)
       return undefined;
     }
   }

@@ -57,6 +57,7 @@ function usable(
   try {
     certificate = readCertificate(pem);
   } catch {
+    // The caller makes a new certificate in its place.
     return undefined;
   }
   const { issuer, names, privateKeyPem } = making;

@@ -44,6 +44,7 @@ function annotatedVersion(bytes: Uint8Array): string {
     if (typeof version !== 'string' || /\p{Cc}/u.test(version)) return '';
     return version.slice(0, versionCharactersMax);
   } catch {
+    // It is no manifest, so it has no version. A deployment refuses the image.
     return '';
   }
 }

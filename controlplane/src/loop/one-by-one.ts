@@ -1,4 +1,5 @@
 /** One queue per key, so that the work on one thing runs one after the other. */
+import { whenSettled } from '@rackwright/platform';
 
 export class OneByOne {
   readonly #queues = new Map<string, Promise<unknown>>();
@@ -7,7 +8,7 @@ export class OneByOne {
   take<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(key) ?? Promise.resolve();
     const turn = before.then(work);
-    const settled = turn.catch(() => undefined);
+    const settled = whenSettled(turn);
     this.#queues.set(key, settled);
     void settled.then(() => {
       if (this.#queues.get(key) === settled) this.#queues.delete(key);

@@ -56,6 +56,7 @@ export class CountedRacks {
     try {
       record = sharedRecordOf(this.#store, wire.RackRecordSchema, entry);
     } catch {
+      // Work with the record reports the error.
       return undefined;
     }
     if (record.agentPublicKey.length === 0) return undefined;

@@ -109,6 +109,7 @@ function pemProblem(text: string): string | undefined {
       if (new X509Certificate(pem).raw.length > 0) continue;
       return 'has an empty certificate';
     } catch {
+      // The message of OpenSSL helps no person.
       return `has a certificate that cannot be read, the ${index + 1}. of ${found.length}`;
     }
   }

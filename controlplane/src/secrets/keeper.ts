@@ -22,7 +22,14 @@ import {
   SecretsKeySchema,
   store as wire,
 } from '@rackwright/messages';
-import { type Cancel, type Clock, errorText, type Log, type Random } from '@rackwright/platform';
+import {
+  type Cancel,
+  type Clock,
+  errorText,
+  type Log,
+  type Random,
+  whenSettled,
+} from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
@@ -200,7 +207,7 @@ export class SecretsKeeper {
   /** One after another: two rounds at once would only compete with each other. */
   #turn(): Promise<void> {
     const turn = this.#turns.then(() => this.#step());
-    this.#turns = turn.catch(() => undefined);
+    this.#turns = whenSettled(turn);
     return turn;
   }
 

@@ -39,6 +39,7 @@ export function openUnder(
   try {
     return Buffer.concat([decipher.update(ciphertext), decipher.final()]);
   } catch {
+    // The tag does not match: another key, another purpose, or changed bytes. Node says no more.
     return undefined;
   }
 }

@@ -105,6 +105,7 @@ function hasTwoReadings(text: string): boolean {
   try {
     decoded = decodeURIComponent(path).normalize('NFKC');
   } catch {
+    // A "%" without two digits: servers read it in different ways.
     return true;
   }
   if (/\p{Cc}/u.test(decoded)) return true;

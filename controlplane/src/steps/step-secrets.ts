@@ -5,6 +5,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
+import { parsedJson } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import type { Policy } from './policy.ts';
 
@@ -24,7 +25,7 @@ const secretsMax = 96;
 /** The names in an argument; undefined when it cannot be parsed. */
 export function readSecrets(text: string | undefined): readonly NamedSecret[] | undefined {
   if (text === undefined || text === '') return [];
-  const parsed = parseJson(text);
+  const parsed = parsedJson(text);
   if (!isRecord(parsed)) return undefined;
   const entries = Object.entries(parsed);
   if (entries.length > secretsMax) return undefined;
@@ -81,14 +82,6 @@ export function secretUses(given: Given, versions: ReadonlyMap<string, bigint>):
       part: part === 'username' ? agent.SecretUse_Part.USERNAME : agent.SecretUse_Part.PASSWORD,
     }),
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -11,6 +11,7 @@
 import {
   type Clock,
   entriesNaming,
+  parsedJson,
   type WebAnswer,
   type WebClient,
   type WebRequest,
@@ -89,10 +90,5 @@ function unanswered(message: string): Unanswered {
 
 /** Whether a body is one JSON value (RFC 8259). */
 export function isJson(body: string): boolean {
-  try {
-    JSON.parse(body);
-    return true;
-  } catch {
-    return false;
-  }
+  return parsedJson(body) !== undefined;
 }

@@ -1,4 +1,4 @@
-import type { OperationId } from '@rackwright/messages';
+import { type OperationId, unavailable } from '@rackwright/messages';
 import type { Clock, WebOutcome, WebRequest } from '@rackwright/platform';
 import { WebBroken } from '@rackwright/platform';
 import { quietLog as quiet } from '@rackwright/platform/testing';
@@ -26,8 +26,10 @@ function answered({ status, headers = {}, parts = [], breaks = false }: Page): W
   return { kind: 'answered', status, headers, body: body(), close: () => {} };
 }
 
+type CallerParts = Parameters<typeof createWebhookCaller>[0];
+
 /** A caller whose requests the test answers, one after the other. */
-function setUp(openCredential?: Parameters<typeof createWebhookCaller>[0]['openCredential']) {
+function setUp(openCredential?: CallerParts['openCredential'], others: Partial<CallerParts> = {}) {
   const sent: { request: WebRequest; answer: (outcome: WebOutcome) => void }[] = [];
   const timers: { delayMs: number; callback: () => void }[] = [];
   const clock: Clock = {
@@ -46,6 +48,7 @@ function setUp(openCredential?: Parameters<typeof createWebhookCaller>[0]['openC
   const callWebhook = createWebhookCaller({
     ...{ web: { send }, clock, log: quiet },
     ...(openCredential === undefined ? {} : { openCredential }),
+    ...others,
   });
   const results: CallResult[] = [];
   const ask = (given: Record<string, string> = { url }, changes = {}) => {
@@ -65,6 +68,25 @@ async function resultOf(outcome: WebOutcome): Promise<CallResult | undefined> {
   sent[0]?.answer(outcome);
   return settle();
 }
+
+describe('the addresses that a webhook may not reach', () => {
+  test.each([
+    [unavailable('STORE_UNAVAILABLE', 'come again'), 'the store is away', 0],
+    [new Error('damaged'), 'the internal addresses cannot be read', 1],
+  ])(
+    'cannot be read because of %s, so the call is tried again',
+    async (refusal, message, linesLogged) => {
+      const told: unknown[] = [];
+      const log = { ...quiet, error: (...line: unknown[]) => void told.push(line.at(-1)) };
+      const internalAddresses = () => Promise.reject(refusal);
+      const { ask, sent, settle } = setUp(undefined, { log, internalAddresses });
+      ask();
+      expect(await settle()).toEqual({ kind: 'transientError', message });
+      expect(sent).toEqual([]);
+      expect(told).toEqual(linesLogged === 0 ? [] : [refusal]);
+    },
+  );
+});
 
 describe('a webhook', () => {
   test('is sent its body, under the id of the attempt', () => {

@@ -13,8 +13,16 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { Masking, maskText, type OperationId, StepExitSchema } from '@rackwright/messages';
-import type { Clock, Log, WebAnswer, WebClient, WebRequest } from '@rackwright/platform';
+import {
+  type Clock,
+  type Log,
+  parsedJson,
+  type WebAnswer,
+  type WebClient,
+  type WebRequest,
+} from '@rackwright/platform';
 import type { CallOutput, CallResult, CallWebhook, WebhookOrder } from '../host/index.ts';
+import { isAway } from '../records/index.ts';
 import { type GivenFor, OutOfBounds } from '../secrets/index.ts';
 import { callWebhook, isJson, readSecrets } from '../steps/index.ts';
 
@@ -138,7 +146,7 @@ function withoutSecrets(result: CallResult, hidden: readonly string[]): CallResu
 }
 
 async function send(
-  { web, clock, internalAddresses }: WebhookParts,
+  { web, clock, log, internalAddresses }: WebhookParts,
   order: WebhookOrder,
   { headers, hidden }: FoundSecrets & { readonly kind: 'found' },
 ): Promise<CallResult> {
@@ -146,8 +154,14 @@ async function send(
   if (typeof request === 'string') {
     return { kind: 'failed', type: 'invalidArgument', message: request };
   }
-  const listed = internalAddresses === undefined ? [] : await internalAddresses().catch(() => {});
-  if (listed === undefined) return { kind: 'transientError', message: 'the store is away' };
+  let listed: readonly string[];
+  try {
+    listed = internalAddresses === undefined ? [] : await internalAddresses();
+  } catch (error) {
+    if (isAway(error)) return { kind: 'transientError', message: 'the store is away' };
+    log.error({ operation: order.id }, 'the internal addresses cannot be read', error);
+    return { kind: 'transientError', message: 'the internal addresses cannot be read' };
+  }
   const timeoutMs = Math.min(callTimeoutMs, order.deadlineMs - clock.nowMs());
   if (timeoutMs <= 0) return { kind: 'transientError', message: 'its time was over' };
   const called = await callWebhook(
@@ -242,12 +256,7 @@ function readHeaders(
   text: string,
   secrets: Readonly<Record<string, string>>,
 ): Record<string, string> | string {
-  let value: unknown;
-  try {
-    value = text === '' ? {} : JSON.parse(text);
-  } catch {
-    value = undefined;
-  }
+  const value = text === '' ? {} : parsedJson(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return 'headers: must be a JSON object whose values are texts';
   }

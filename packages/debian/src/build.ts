@@ -137,13 +137,19 @@ async function licencesOf(
     return await Promise.all(
       packages.map(async ({ name, version }) => {
         const path = join(unpacked, 'usr/share/doc', name, 'copyright');
-        const text = await readFile(path, 'utf8').catch(() => '');
+        const text = await readFile(path, 'utf8').catch(emptyIfMissing);
         return { name, version, licence: `of Debian ${name}, as its text says`, text };
       }),
     );
   } finally {
     await rm(unpacked, { recursive: true, force: true });
   }
+}
+
+/** Some packages have a link in its place, to the text of a package that is not among these. */
+function emptyIfMissing(error: unknown): string {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '';
+  throw error;
 }
 
 async function write(

@@ -67,6 +67,7 @@ export async function* gathered(
     }
   } finally {
     isStopped = true;
+    // The reader has left: the error of the next piece has no recipient.
     await filling.catch(() => {});
     await input.return?.();
   }

@@ -47,7 +47,7 @@ test('all who ask within a second get the bytes of one answer', async () => {
     reads += 1;
     return [{ labels: {}, value: reads }];
   });
-  const answer = answers({ clock, registry });
+  const answer = answers({ clock, log, registry });
   const first = answer(asked);
   expect(first.status).toBe(200);
   expect(first.headers['content-type']).toContain('version=0.0.4');
@@ -71,7 +71,7 @@ test.each([
   ['127.0.0.1', '', 421],
   ['192.0.2.1', 'cp.example.org:7445', 200],
 ])('a caller at %s that asks for "%s" is answered with %d', (localAddress, host, status) => {
-  const answer = answers({ clock: clockAt(), registry: new Registry() });
+  const answer = answers({ clock: clockAt(), log, registry: new Registry() });
   const { status: answered, body } = answer({ ...asked, localAddress, headers: { host } });
   expect(answered).toBe(status);
   if (status === 421) expect(body).toContain('ask localhost');
@@ -84,8 +84,33 @@ test.each([
   ['GET', '/metrics/../etc', 404],
   ['GET', '/metrics?x=1', 200],
 ])('the request %s %s is answered with %d', (method, target, status) => {
-  const answer = answers({ clock: clockAt(), registry: new Registry() });
+  const answer = answers({ clock: clockAt(), log, registry: new Registry() });
   expect(answer({ ...asked, method, target }).status).toBe(status);
+});
+
+test('the error of a family is logged once, until the family can be read again', () => {
+  const told: unknown[][] = [];
+  const keeping = { ...log, error: (...line: unknown[]) => void told.push(line) };
+  const clock = clockAt();
+  const registry = new Registry();
+  const gone = new Error('gone');
+  let isBroken = true;
+  registry.gauge('bad', 'Throws.', {}, () => {
+    if (isBroken) throw gone;
+    return [];
+  });
+  const answer = answers({ clock, log: keeping, registry });
+  const scrape = () => {
+    clock.ms += 1_000;
+    expect(answer(asked).status).toBe(200);
+    return told.length;
+  };
+  expect([scrape(), scrape()]).toEqual([1, 1]);
+  expect(told).toEqual([[{ family: 'bad' }, 'a family of the metrics cannot be read', gone]]);
+  isBroken = false;
+  scrape();
+  isBroken = true;
+  expect(scrape()).toBe(2);
 });
 
 test('a port that is in use is tried again, and nobody waits for it', async () => {

@@ -62,7 +62,9 @@ export async function serveMetrics(
   let isClosed = false;
   const open = async (): Promise<void> => {
     try {
-      const opened = await http.listen({ ...listen, ...limits }, answer);
+      const onFailure = (error: unknown): void =>
+        log.error({}, 'a request for the metrics cannot be answered', error);
+      const opened = await http.listen({ ...listen, ...limits, onFailure }, answer);
       if (isClosed) await opened.close();
       else server = opened;
       log.info({ address: opened.address, port: opened.port }, 'metrics are served');
@@ -88,14 +90,17 @@ export async function serveMetrics(
 /** Answers one request after the other. */
 export function answers({
   clock,
+  log,
   registry,
-}: Pick<MetricsParts, 'clock' | 'registry'>): (request: HttpRequest) => HttpResponse {
+}: Pick<MetricsParts, 'clock' | 'log' | 'registry'>): (request: HttpRequest) => HttpResponse {
+  const onUnread = (family: string, error: unknown): void =>
+    log.error({ family }, 'a family of the metrics cannot be read', error);
   const kept = new Map<Format, { readonly atMs: number; readonly bytes: Uint8Array }>();
   const bytesOf = (format: Format): Uint8Array => {
     const atMs = clock.suspendAwareMs();
     const known = kept.get(format);
     if (known !== undefined && atMs - known.atMs < keptMs) return known.bytes;
-    const bytes = new TextEncoder().encode(expose(registry.families(), format));
+    const bytes = new TextEncoder().encode(expose(registry.families(onUnread), format));
     kept.set(format, { atMs, bytes });
     return bytes;
   };

@@ -5,6 +5,7 @@
  *    together under "other".
  * M2 Counting costs a look-up. It never waits and never throws.
  * M3 A value that is read at a scrape is read at once. A reader that throws costs its own family.
+ *    Its error is reported once, until the family can be read again.
  */
 import {
   Admission,
@@ -80,6 +81,8 @@ export const callBounds: readonly number[] = [
 
 export class Registry {
   readonly #declared: Declared[] = [];
+  /** Families that could not be read at the last scrape. */
+  readonly #broken = new Set<string>();
   #unread = 0;
 
   constructor() {
@@ -157,13 +160,17 @@ export class Registry {
     this.#reading('counter', name, help, spec, read);
   }
 
-  /** Every family as it is now. M3 */
-  families(): Family[] {
-    return this.#declared.flatMap(({ read }) => {
+  /** Every family as it is now. `onUnread` gets the name of each that throws, and the error. M3 */
+  families(onUnread?: (family: string, error: unknown) => void): Family[] {
+    return this.#declared.flatMap(({ name, read }) => {
       try {
-        return [read()];
-      } catch {
+        const family = read();
+        this.#broken.delete(name);
+        return [family];
+      } catch (error) {
         this.#unread += 1;
+        if (!this.#broken.has(name)) onUnread?.(name, error);
+        this.#broken.add(name);
         return [];
       }
     });

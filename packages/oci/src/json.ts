@@ -9,6 +9,7 @@ export function parseJson(bytes: Uint8Array, what: string): JsonObject {
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
+    // The message of the parser repeats bytes of the registry.
     throw new OciError('malformed', `the ${what} is not JSON`);
   }
   return asObject(value, `the ${what}`);

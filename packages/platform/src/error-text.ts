@@ -22,6 +22,7 @@ function causeOf(caught: unknown): unknown {
   try {
     return caught instanceof Error ? caught.cause : undefined;
   } catch {
+    // The getter throws. The text has no cause then.
     return undefined;
   }
 }
@@ -34,6 +35,7 @@ function messageOf(caught: unknown): string {
     // An error without a message has its name at least: an AggregateError of a failed connection.
     return String(message) || codeOf(caught);
   } catch {
+    // The error has no text. This function must not throw.
     return 'no text can be made of it';
   }
 }

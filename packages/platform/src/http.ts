@@ -72,6 +72,11 @@ export interface HttpListen {
   readonly keptFileBytesMax?: number;
   /** A connection silent for this long is closed. */
   readonly idleTimeoutMs: number;
+  /**
+   * Gets the error of a request that is answered with 500, or broken off although its client is
+   * still there: a handler threw, or a file cannot be read. A missing file is no failure.
+   */
+  onFailure?(error: unknown): void;
 }
 
 export interface Http {

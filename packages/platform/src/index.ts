@@ -44,6 +44,7 @@ export {
   mayBeReached,
   readAddress,
 } from './internal-address.ts';
+export { parsedJson } from './json.ts';
 export type { LargeFile, LargeFiles, PartFile } from './large-files.ts';
 export type { HeldAnswer, LocalCalls, LocalListener } from './local-calls.ts';
 export type { Log, LogFields } from './log.ts';
@@ -52,6 +53,7 @@ export { nodeVersionProblem } from './node-version.ts';
 export { pause } from './pause.ts';
 export type { ProcessFigures } from './process-figures.ts';
 export { type Random, randomId } from './random.ts';
+export { abandon, markHandled, whenSettled } from './rejections.ts';
 export type { Supervision } from './supervision.ts';
 export type { TreeBounds, TreeEntry } from './tree.ts';
 export type {

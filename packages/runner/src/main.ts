@@ -29,6 +29,7 @@ import { folderFiles, linuxFiles } from './linux/machine-files.ts';
 import { ownArchitecture } from './linux/own-architecture.ts';
 import { replacePredecessor } from './linux/predecessor.ts';
 import { linuxPrograms } from './linux/programs.ts';
+import { isMissing } from './linux/sys-files.ts';
 import { realRoots } from './linux/sys-roots.ts';
 import type { BlockDevices } from './machine/block-devices.ts';
 import type { MachineFiles } from './machine/files.ts';
@@ -205,8 +206,9 @@ function armCrash({ lab, stateFolder }: RunnerConfig, bootId: string, log: Log):
 function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
   }
 }
 

@@ -17,8 +17,10 @@ import {
   type Disk,
   errorText,
   type Log,
+  markHandled,
   pause,
   type Random,
+  whenSettled,
 } from '@rackwright/platform';
 import { type Failed, fullJitterDelayMs } from '@rackwright/results';
 import type { BlockDevices } from './machine/block-devices.ts';
@@ -218,6 +220,12 @@ class RunnerLoop {
   }
 
   /** Resolves when all that follows from the event has been carried out. */
+  /** Not waited for. */
+  #note(event: SessionEvent): void {
+    // A failure to save is met by the loop (invariant 2).
+    markHandled(this.#dispatch(event));
+  }
+
   #dispatch(event: SessionEvent): Promise<void> {
     const effects = this.#session.handle(event, this.#parts.clock.nowMs());
     return this.#carryOut(effects);
@@ -343,7 +351,7 @@ class RunnerLoop {
       crashPoint,
       signal: controller.signal,
       progress: (percent: number, text: string) => {
-        this.#dispatch({ kind: 'progressed', operationId, percent, text }).catch(() => undefined);
+        this.#note({ kind: 'progressed', operationId, percent, text });
       },
       stage: (identity: string, stage: DeviceStage) => {
         stages.set(identity, stage);
@@ -366,10 +374,10 @@ class RunnerLoop {
   async #mayBegin(operationId: OperationId, signal: AbortSignal): Promise<PermissionEnd> {
     const may = await this.#permissions.ask(operationId, signal, (reason) => {
       const told = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
-      this.#dispatch(told).catch(() => undefined);
+      this.#note(told);
     });
     const begun = may.kind === 'granted' && !signal.aborted;
-    if (begun) this.#dispatch({ kind: 'begun', operationId }).catch(() => undefined);
+    if (begun) this.#note({ kind: 'begun', operationId });
     return may;
   }
 
@@ -411,7 +419,7 @@ class RunnerLoop {
     const message = result.kind === 'failed' ? result.message : undefined;
     this.#parts.log.info({ operation: operationId, result: result.kind, message }, 'ended');
     // A failure to save is met by the loop (invariant 2).
-    await this.#dispatch({ kind: 'ended', operationId, ...end }).catch(() => undefined);
+    await whenSettled(this.#dispatch({ kind: 'ended', operationId, ...end }));
   }
 
   #internal(operationId: OperationId, error: unknown): { result: StepEnd['result'] } {

@@ -100,6 +100,7 @@ export function eventsOf(
     const is = change.kind === 'put' ? fromBinary(schema, change.value) : undefined;
     told = steps({ segments, before: was, after: is });
   } catch {
+    // A gap stands in place of the events.
     return [gapOf(incarnation, change, GapReason.UNREADABLE)];
   }
   const { contents, labels = noLabels } = told;

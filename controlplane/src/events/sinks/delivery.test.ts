@@ -2,8 +2,14 @@
  * Deliveries to one sink on a simulated clock: what arrives, and in which order, despite failures.
  */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { type Event, EventTypeSchema, HostState, store as wire } from '@rackwright/messages';
-import type { Clock } from '@rackwright/platform';
+import {
+  type Event,
+  EventTypeSchema,
+  HostState,
+  unavailable,
+  store as wire,
+} from '@rackwright/messages';
+import type { Clock, Log } from '@rackwright/platform';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { HISTORY_PER_KEY, openMemoryStore, type StateStore } from '@rackwright/store';
@@ -70,6 +76,7 @@ interface Setting {
   readonly answer?: Answer;
   readonly begin?: number;
   readonly filter?: string;
+  readonly log?: Log;
 }
 
 /** Starts a replica that delivers; received events are added to `arrived`. */
@@ -80,6 +87,7 @@ function deliver(arrived: Arrived, setting: Setting = {}) {
     answer = () => taken,
     begin = 0,
     filter = '',
+    log: ownLog = log,
   } = setting;
   const stopping = new AbortController();
   const counts = { delivered: 0, failed: 0, dead: 0 };
@@ -95,7 +103,7 @@ function deliver(arrived: Arrived, setting: Setting = {}) {
       counts[what] += 1;
     },
   };
-  const parts = { store: of, clock, log, replicaId, retryDelayMs: 1_000 };
+  const parts = { store: of, clock, log: ownLog, replicaId, retryDelayMs: 1_000 };
   const worker = new SinkWorker(parts, sink, stopping.signal);
   const ended = worker.run();
   return { counts, worker, ended, stop: () => stopping.abort() };
@@ -186,6 +194,22 @@ test('a control plane that is killed at any boundary leaves nothing out', async 
     }
     expect(boundary).toBeLessThan(100);
   }
+});
+
+test.each([
+  ['the store is away', unavailable('STORE_UNAVAILABLE', 'come again'), 0],
+  ['its record is damaged', new Error('damaged'), 1],
+])('a cursor cannot be released when %s: only another error is logged', async (_, why, lines) => {
+  let isEnding = false;
+  const put: StateStore['put'] = (...of) => (isEnding ? Promise.reject(why) : store.put(...of));
+  const told: unknown[] = [];
+  const keeping = { ...log, warn: (...line: unknown[]) => void told.push(line.at(-1)) };
+  const one = deliver([], { of: over({ put }), log: keeping });
+  await advance(1_000);
+  isEnding = true;
+  one.stop();
+  await one.ended;
+  expect(told).toEqual(lines === 0 ? [] : [why]);
 });
 
 const arrivedNow = (_event: Event): Attempted => taken;

@@ -157,7 +157,11 @@ class Delivery {
   async end(): Promise<void> {
     await Promise.all(this.#attempts);
     this.#noteMoved();
-    await this.#cursor.release().catch(() => undefined);
+    await this.#cursor.release().catch((error: unknown) => {
+      // Another replica takes the cursor when its hold is over.
+      const { sinkId: sink } = this.#sink;
+      if (!isAway(error)) this.#parts.log.warn({ sink }, 'the cursor cannot be released', error);
+    });
   }
 
   #ring(): void {

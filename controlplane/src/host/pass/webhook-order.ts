@@ -26,5 +26,6 @@ export type CallWebhook = (
 /** For a platform without outgoing calls. */
 export const callNobody: CallWebhook = (_order, answer) => {
   const message = 'this control plane makes no webhook calls';
+  // The host asks again once the store is back.
   answer({ kind: 'failed', type: 'unsupported', message }).catch(() => undefined);
 };

@@ -147,6 +147,7 @@ function recordOf({ value }: Entry): wire.HostRecord | undefined {
   try {
     return fromBinary(wire.HostRecordSchema, value);
   } catch {
+    // The fleet view reports the record.
     return undefined;
   }
 }

@@ -101,8 +101,18 @@ export class Performing {
       const ended = isAway(error)
         ? Promise.reject(error)
         : this.#parts.post(hostId, { kind: 'report', report });
-      ended.catch(() => this.#sendLater(hostId, sending.operation));
+      ended.catch((cause: unknown) => this.#sendAfter(cause, hostId, sending.operation));
     }
+  }
+
+  /** The store logs by itself that it is away. */
+  #sendAfter(failure: unknown, hostId: HostId, operation: agent.Operation): void {
+    if (!isAway(failure)) {
+      const { retryDelayMs } = this.#deps.timing;
+      const fields = { host: hostId, operation: operation.id, retryDelayMs };
+      this.#deps.log.warn(fields, 'an operation is not sent yet; it is tried again', failure);
+    }
+    this.#sendLater(hostId, operation);
   }
 
   /**
@@ -118,7 +128,9 @@ export class Performing {
     this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
       const { controller } = this.#parts;
       if (controller.signal.aborted) return;
-      controller.take(hostId, again).catch(() => this.#sendLater(hostId, operation));
+      controller
+        .take(hostId, again)
+        .catch((cause: unknown) => this.#sendAfter(cause, hostId, operation));
     });
   }
 }

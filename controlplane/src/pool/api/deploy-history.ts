@@ -40,6 +40,7 @@ function placeOf(text: string): DeployHistoryEntry | undefined {
   try {
     return fromBinary(DeployHistoryEntrySchema, Buffer.from(text, 'base64url'));
   } catch {
+    // The message of the decoder describes bytes that the caller has never seen.
     const description = 'is no page token of this API; send the last one received, or none';
     throw invalidArgument([{ field: 'page_token', description }]);
   }

@@ -14,6 +14,7 @@ import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type RolloutSlot, RolloutSlotState, RunKind, store as wire } from '@rackwright/messages';
+import { parsedJson } from '@rackwright/platform';
 import { backoffDelayMs } from '@rackwright/results';
 import type { CallResult, WebhookOrder } from '../../host/index.ts';
 import { msOf } from '../../records/index.ts';
@@ -77,12 +78,8 @@ function fold(
 }
 
 function proceeds(tail: Uint8Array | undefined): boolean {
-  try {
-    const said: unknown = JSON.parse(new TextDecoder().decode(tail));
-    return typeof said === 'object' && said !== null && 'proceed' in said && said.proceed === true;
-  } catch {
-    return false;
-  }
+  const said = parsedJson(new TextDecoder().decode(tail));
+  return typeof said === 'object' && said !== null && 'proceed' in said && said.proceed === true;
 }
 
 function saidBy(answer: CallResult, isLetThrough: boolean): string {

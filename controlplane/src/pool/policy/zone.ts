@@ -21,6 +21,7 @@ export function isZone(zone: string): boolean {
     formatOf(zone);
     return true;
   } catch {
+    // `Intl` throws a RangeError for a zone that it does not know.
     return false;
   }
 }

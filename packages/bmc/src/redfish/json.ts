@@ -2,6 +2,7 @@
  * Reads a BMC's answers: no field is assumed to be there or to have its type, and texts and lists
  * are bounded.
  */
+import { parsedJson } from '@rackwright/platform';
 
 export interface JsonObject {
   readonly [key: string]: unknown;
@@ -12,12 +13,8 @@ const pathCharactersMax = 512;
 
 /** Undefined: not JSON, or no object. */
 export function parseObject(body: Uint8Array): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(body));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(new TextDecoder().decode(body));
+  return isObject(value) ? value : undefined;
 }
 
 function isObject(value: unknown): value is JsonObject {

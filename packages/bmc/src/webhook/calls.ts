@@ -1,4 +1,5 @@
 /** The requests to a device that switches a socket, and the state in its answer. Pure. */
+import { parsedJson } from '@rackwright/platform';
 import type { PowerState } from '../driver.ts';
 
 /** The requests of one socket. */
@@ -48,7 +49,7 @@ export function stateIn(body: Uint8Array, calls: PowerCalls): ReadState {
 
 function textIn(text: string, field: string): string | undefined {
   if (field === '') return text;
-  let at: unknown = parsed(text);
+  let at: unknown = parsedJson(text);
   for (const name of field.split('.')) {
     if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined;
     at = (at as Readonly<Record<string, unknown>>)[name];
@@ -56,12 +57,4 @@ function textIn(text: string, field: string): string | undefined {
   return typeof at === 'string' || typeof at === 'number' || typeof at === 'boolean'
     ? String(at)
     : undefined;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -117,6 +117,7 @@ async function bodyOf(
     }
     return Buffer.concat(parts);
   } catch {
+    // The connection ended within the body; the answer is "broken".
     return 'broken';
   } finally {
     answer.close();

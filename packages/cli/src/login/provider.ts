@@ -5,7 +5,7 @@
  * Invariant: no error carries a token, a code or a secret, and no answer of more than
  * `answerBytesMax` is read.
  */
-import type { WebClient, WebLimits } from '@rackwright/platform';
+import { parsedJson, type WebClient, type WebLimits } from '@rackwright/platform';
 import type { LoginSettings } from '../config-file.ts';
 import { Interrupted, NotReached, SignInNeeded, UsageError } from '../failure.ts';
 import { clean } from '../output/text.ts';
@@ -205,13 +205,9 @@ async function jsonOf(
     if (bytes > answerBytesMax) throw new UsageError(`${url} answers more than a sign-in needs`);
     pieces.push(piece);
   }
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(concat(pieces, bytes)));
-    if (value instanceof Object) return value as Readonly<Record<string, unknown>>;
-  } catch {
-    // It is no JSON: it says nothing that is understood here.
-  }
-  return {};
+  const value = parsedJson(new TextDecoder().decode(concat(pieces, bytes)));
+  // What is no JSON says nothing that is understood here.
+  return value instanceof Object ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 function concat(pieces: readonly Uint8Array[], bytes: number): Uint8Array {

@@ -121,6 +121,7 @@ export async function readSession(io: CommandIo, context: string): Promise<Sessi
       expiresAtMs: typeof expiresAtMs === 'number' ? expiresAtMs : undefined,
     };
   } catch {
+    // The file holds no session: the caller asks for a new sign-in.
     return undefined;
   }
 }
@@ -137,6 +138,7 @@ function expiryOf(token: string): number | undefined {
     const { exp } = JSON.parse(text) as { readonly exp?: unknown };
     return typeof exp === 'number' ? exp * 1_000 : undefined;
   } catch {
+    // Some providers give no JWT. A token without an end is used until it is refused.
     return undefined;
   }
 }

@@ -48,6 +48,7 @@ export function parseInstant(text: string): Timestamp | undefined {
   try {
     return fromJson(TimestampSchema, text);
   } catch {
+    // The caller names the forms of a time.
     return undefined;
   }
 }

@@ -38,6 +38,7 @@ export async function signIn(token: string): Promise<Failure | undefined> {
 
 /** Ends the session. It is over for this page whether or not the control plane is reached. */
 export async function signOut(): Promise<void> {
+  // A person can do nothing more. The session also ends by its time.
   await ask('/auth/sign-out', 'POST').catch(() => undefined);
 }
 
@@ -47,6 +48,7 @@ export async function optionsOf(): Promise<Options> {
     const { issuer } = (await answer.json()) as { issuer?: string | null };
     return { issuer: answer.ok ? (issuer ?? undefined) : undefined };
   } catch {
+    // A sign-in by token stays possible, and reports its own error.
     return { issuer: undefined };
   }
 }
@@ -83,6 +85,7 @@ const codes: Readonly<Record<string, Code>> = {
 
 /** The refusal in Connect's form of an error: code, message, and details with the reason. */
 async function refusalOf(answer: Response): Promise<Failure> {
+  // A proxy may answer with a page: then only the status is known.
   const said = (await answer.json().catch(() => ({}))) as ConnectRefusal;
   const message = said.message ?? `The control plane answered with HTTP status ${answer.status}`;
   const reason = said.details?.map(({ debug }) => debug?.reason ?? '').find(Boolean) ?? '';

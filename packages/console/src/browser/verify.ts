@@ -24,6 +24,7 @@ export async function verifyStatement(
     const isValid = await crypto.subtle.verify(how, key, raw, bytes);
     return { kind: isValid ? 'valid' : 'invalid' };
   } catch {
+    // The key or the signature cannot be read: nothing is verified.
     return { kind: 'invalid' };
   }
 }

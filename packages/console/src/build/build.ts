@@ -73,7 +73,11 @@ export async function buildConsoleInto(folder: string): Promise<void> {
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, bytes);
   }
-  await rename(folder, old).catch(() => undefined);
+  await rename(folder, old).catch((error: unknown) => {
+    // The first build has nothing to put aside.
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    if (!isMissing) throw error;
+  });
   await rename(fresh, folder);
   await rm(old, { recursive: true, force: true });
 }

@@ -36,6 +36,7 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
+    // A person has typed it. The page of that name reports that nothing has it.
     return part;
   }
 }

@@ -49,6 +49,7 @@ export function readStatement(bytes: Uint8Array): Known | undefined {
     const value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Known;
     return value.format === knownFormat ? value : undefined;
   } catch {
+    // It is no JSON in UTF-8: the page shows the plain bytes.
     return undefined;
   }
 }

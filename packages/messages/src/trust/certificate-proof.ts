@@ -39,6 +39,7 @@ export function readP256PublicKey(der: Uint8Array): KeyObject | undefined {
     const canonical = key.export({ type: 'spki', format: 'der' }).equals(Buffer.from(der));
     return onCurve && canonical ? key : undefined;
   } catch {
+    // It is no key in DER. The caller refuses the peer.
     return undefined;
   }
 }

@@ -101,6 +101,7 @@ export function decode(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
+    // `fatal`: the decoder throws a TypeError for just this reason.
     throw new OciError('malformed', 'the archive has a name that is not UTF-8');
   }
 }

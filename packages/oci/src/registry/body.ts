@@ -46,6 +46,7 @@ export async function refusalWords(answer: WebAnswer): Promise<string> {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
     errors = typeof value === 'object' && value !== null && 'errors' in value ? value.errors : [];
   } catch {
+    // The caller reports the status of the refusal in any case.
     return '';
   }
   const words = (Array.isArray(errors) ? errors : []).flatMap((each: unknown) => {

@@ -10,6 +10,7 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { AppendFile, Disk, FileStat } from '../disk.ts';
+import { whenSettled } from '../rejections.ts';
 import { type FileCalls, type FileCallsHandle, nodeFileCalls } from './file-calls.ts';
 import { versionOf } from './file-version.ts';
 import { syncFolder } from './sync-folder.ts';
@@ -41,7 +42,7 @@ async function inTurn(
   write: () => Promise<void>,
 ): Promise<void> {
   const before = lastWrites.get(path) ?? Promise.resolve();
-  const mine = before.catch(() => {}).then(write);
+  const mine = whenSettled(before).then(write);
   lastWrites.set(path, mine);
   try {
     await mine;
@@ -111,11 +112,11 @@ function appendFile(path: string, file: FileCallsHandle): AppendFile {
   };
   return {
     append: (bytes) => {
-      last = last.catch(() => {}).then(() => write(bytes));
+      last = whenSettled(last).then(() => write(bytes));
       return last;
     },
     close: async () => {
-      await last.catch(() => {});
+      await whenSettled(last);
       if (refusal === undefined) refusal = `${path}: closed`;
       await file.close();
     },

@@ -38,15 +38,18 @@ export function nodeFailedStarts(
   const [folder = ''] = (environment['RUNTIME_DIRECTORY'] ?? '').split(':');
   const file = join(folder, fileName);
   const forget = async (): Promise<void> => {
+    // (4)
     if (folder !== '') await rm(file, { force: true }).catch(() => undefined);
   };
   return {
     begin: async () => {
       if (folder === '') return true;
+      // (4) No file: no start has failed.
       const before = await stat(file).then(
         ({ size }) => size,
         () => 0,
       );
+      // (4)
       await appendFile(file, '.').catch(() => undefined);
       const ms = pauseAfter(before);
       if (ms === 0 || (await wait(ms))) return true;

@@ -233,6 +233,7 @@ class LazyFile {
   }
 
   async close(): Promise<void> {
+    // A file that was never opened needs no close. The caller of `open` has the error.
     const file = await this.#file?.catch(() => undefined);
     await file?.close();
   }

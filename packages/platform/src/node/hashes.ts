@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import type { Hashes, RunningHash } from '../hashes.ts';
+import { markHandled } from '../rejections.ts';
 
 /** Below that a thread costs more than it brings. */
 const threadedBytesMin = 32 * 1024 * 1024;
@@ -102,7 +103,7 @@ class ThreadHash implements RunningHash {
   #ask(asked: Asked): Promise<Answered> {
     const answer = Promise.withResolvers<Answered>();
     // The caller gets the error, now or later, or at the digest.
-    answer.promise.catch(() => {});
+    markHandled(answer.promise);
     if (this.#failure !== undefined) {
       answer.reject(this.#failure);
       return answer.promise;

@@ -315,6 +315,28 @@ test('is not well when its handler does not answer, or when it listens no more',
   expect(await server.problem(60_000)).toBe('HTTP does not listen any more');
 });
 
+test('reports the error of a request that fails, and none for a missing file', async () => {
+  const failures: unknown[] = [];
+  const planted = new Error('planted');
+  const fileOf = (path: string) => ({ kind: 'file', path, start: 0, end: 3 }) as const;
+  const server = await serve(
+    ({ target }) => {
+      if (target === '/bad') throw planted;
+      // A folder can be opened, and not be read.
+      const path = target === '/folder' ? folder : join(folder, 'gone');
+      return { status: 200, headers: {}, body: fileOf(path) };
+    },
+    { onFailure: (error) => void failures.push(error) },
+  );
+  expect((await get(server, '/gone')).status).toBe(404);
+  expect(failures).toEqual([]);
+  expect((await get(server, '/bad')).status).toBe(500);
+  expect(failures).toEqual([planted]);
+  await expect(get(server, '/folder')).rejects.toThrow();
+  expect(failures).toHaveLength(2);
+  expect(failures[1]).toMatchObject({ code: 'EISDIR' });
+});
+
 test('a handler that throws costs its request, not the server', async () => {
   const server = await serve(({ target }) => {
     if (target === '/bad') throw new Error('planted');

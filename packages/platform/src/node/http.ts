@@ -29,6 +29,7 @@ import type {
   HttpResponse,
   HttpServer,
 } from '../http.ts';
+import { markHandled } from '../rejections.ts';
 import { type Caller, Callers } from './callers.ts';
 import { FilePieces, type OpenFile, type Piece } from './file-pieces.ts';
 import { gateRequests } from './request-gate.ts';
@@ -39,6 +40,8 @@ interface Exchange {
   readonly response: ServerResponse;
   readonly pieces: FilePieces;
   readonly mayAsk: MayAsk;
+  /** See `HttpListen.onFailure`. */
+  readonly failed: (error: unknown) => void;
 }
 
 /** False when the host that it asks for has as many connections as it may have. */
@@ -85,8 +88,9 @@ async function listen(options: HttpListen, handle: Handle): Promise<HttpServer> 
     return host === undefined || caller === undefined || callers.name(caller, host);
   };
   const pieces = new FilePieces({ keptBytesMax: options.keptFileBytesMax ?? 0, keptMs });
+  const failed = (error: unknown): void => options.onFailure?.(error);
   const onRequest = (request: IncomingMessage, response: ServerResponse): void =>
-    serve({ request, response, pieces, mayAsk }, handle);
+    serve({ request, response, pieces, mayAsk, failed }, handle);
   server.on('checkExpectation', onRequest);
   server.on('request', onRequest);
   const speak = limitCallers(server, callers);
@@ -216,7 +220,8 @@ async function answerWhole(exchange: Exchange, handle: Handle): Promise<void> {
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   try {
     await answer(exchange, handle);
-  } catch {
+  } catch (error) {
+    exchange.failed(error);
     if (response.headersSent) response.destroy();
     else response.writeHead(500, { connection: 'close', 'content-length': 0 }).end();
   }
@@ -248,14 +253,15 @@ async function answer(exchange: Exchange, handle: Handle): Promise<void> {
 
 /** H3. */
 async function sendFile(
-  { request, response, pieces }: Exchange,
+  { request, response, pieces, failed }: Exchange,
   decided: HttpResponse,
   slice: FileSlice,
 ): Promise<void> {
   let file: OpenFile;
   try {
     file = await pieces.open(slice.path, slice.version);
-  } catch {
+  } catch (error) {
+    if (!isGone(error)) failed(error);
     // One on its way may have another name by now.
     if (slice.readable !== undefined) response.writeHead(503, { ...noBody, 'retry-after': '1' });
     else response.writeHead(404, noBody);
@@ -271,11 +277,17 @@ async function sendFile(
     }
     await sendSlice(response, file, slice);
     response.end();
-  } catch {
+  } catch (error) {
+    // A client that has gone causes errors of its own.
+    if (!response.destroyed) failed(error);
     response.destroy();
   } finally {
     await file.close();
   }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 /**
@@ -297,7 +309,7 @@ async function sendSlice(
     await sent;
     at += piece.bytes.length;
     sent = written(response, piece);
-    sent.catch(() => {});
+    markHandled(sent);
   }
   await sent;
 }

@@ -4,7 +4,7 @@
  */
 
 import { ApiFailure, unavailable } from '@rackwright/messages';
-import type { Clock } from '@rackwright/platform';
+import { type Clock, markHandled } from '@rackwright/platform';
 import type { IncomingLimits, IncomingRequests } from '../server/first-message.ts';
 import { callerGone } from '../server/told-failures.ts';
 import { networkOfPeer } from '../wire/caller-address.ts';
@@ -34,7 +34,7 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
   const { incoming, limits, clock, peerAddress } = parts;
   const ended = Promise.withResolvers<never>();
   // Nobody may ever wait for it.
-  ended.promise.catch(() => undefined);
+  markHandled(ended.promise);
   const held = incoming.begin(networkOfPeer(peerAddress), () => {
     const words = 'More is on its way to this server than it has room for; come again later.';
     ended.reject(unavailable('TOO_MUCH_UNDER_WAY', words, limits.retryAfterMs));

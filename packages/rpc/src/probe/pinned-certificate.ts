@@ -50,6 +50,7 @@ export async function lookAtCertificates(
   try {
     return (await readChain(probe)).map((der) => new X509Certificate(der));
   } catch {
+    // The caller looks after a failed call, and reports the error of that call.
     return undefined;
   }
 }

@@ -8,6 +8,7 @@
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Pace } from '@rackwright/messages';
+import { abandon } from '@rackwright/platform';
 
 /** Resolves with the value, or undefined as soon as `signal` aborts. Rejects as `promise` does. */
 export async function unlessAborted<T>(
@@ -92,9 +93,8 @@ export async function pump<T>(
     return false;
   } finally {
     waits.over();
-    // Not awaited: a generator that is still waiting would delay us (invariant 1). An error while
-    // it is being closed belongs to a call that is over.
-    if (!finished) iterator.return?.().catch(() => undefined);
+    // Not awaited: a generator that is still waiting would delay us (invariant 1).
+    if (!finished) abandon(iterator);
   }
 }
 
@@ -123,7 +123,7 @@ export async function* untilAborted<T>(
   } finally {
     waits.over();
     // Not awaited, as in `pump`.
-    if (!finished) iterator.return?.().catch(() => undefined);
+    if (!finished) abandon(iterator);
   }
 }
 

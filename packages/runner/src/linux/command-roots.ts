@@ -97,6 +97,7 @@ async function findProgram(name: string, path: string): Promise<string> {
     const file = join(folder, name);
     const isThere = await access(file).then(
       () => true,
+      // A folder may lack the program, or be missing: execvp(3) continues as well.
       () => false,
     );
     if (isThere) return file;

@@ -48,6 +48,12 @@ test('replaces a file, and what a killed runner left', async () => {
   expect(readdirSync(join(root, 'etc'))).toEqual(['file']);
 });
 
+test('rejects with the reason when its temporary file cannot be removed', async () => {
+  mkdirSync(join(root, 'etc/.rackwright-write'));
+  const refusal = await writeConfined(root, '/etc/file', file).catch((error: unknown) => error);
+  expect(refusal).toMatchObject({ syscall: 'unlink' });
+});
+
 test.each([
   ['an absolute link', '/etc/target', '/etc/file'],
   ['a link beside it', 'target', '/etc/file'],

@@ -8,6 +8,7 @@
  */
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, rename, unlink } from 'node:fs/promises';
+import { isMissing } from './sys-files.ts';
 
 /** Links that are followed on the way to one file. */
 const linksMax = 40;
@@ -35,7 +36,7 @@ export async function writeConfined(
 ): Promise<void> {
   await atFile(root, path, 'make', async (folder, name) => {
     const temporary = below(folder, temporaryName);
-    await unlink(temporary).catch(() => undefined);
+    await unlink(temporary).catch(unlessMissing);
     const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
     const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, privateMode);
     try {
@@ -44,6 +45,7 @@ export async function writeConfined(
       await file.sync();
       await rename(temporary, below(folder, name));
     } catch (error) {
+      // The next write of the file removes a leftover.
       await unlink(temporary).catch(() => undefined);
       throw error;
     } finally {
@@ -158,6 +160,10 @@ async function kindOf(place: string): Promise<Kind> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'missing';
     throw error;
   }
+}
+
+function unlessMissing(error: unknown): void {
+  if (!isMissing(error)) throw error;
 }
 
 function partsOf(path: string): string[] {

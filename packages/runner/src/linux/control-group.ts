@@ -41,7 +41,10 @@ export function killGroup(folder: string): void {
 
 /** Removes a group without members; a group with members stays. */
 export async function removeGroup(folder: string): Promise<void> {
-  for (const each of (await groupsIn(folder)).reverse()) await rmdir(each).catch(() => undefined);
+  for (const each of (await groupsIn(folder)).reverse()) {
+    // EBUSY: it has members. ENOENT: it was removed meanwhile.
+    await rmdir(each).catch(() => undefined);
+  }
 }
 
 /** The group and those below it, each after its parent. */

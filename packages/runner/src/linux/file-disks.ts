@@ -50,6 +50,7 @@ import {
 } from './file-disk-description.ts';
 import type { Lie } from './file-disk-lies.ts';
 import { type ContentAt, type DiskCounts, Medium, noCounts, zeros } from './file-disk-medium.ts';
+import { isMissing } from './sys-files.ts';
 
 /** Lines of a disk's log that go into evidence. */
 const logLinesShown = 16;
@@ -236,8 +237,9 @@ class FileDisk implements HeldDevice {
     try {
       const lines = readFileSync(this.#logPath(), 'utf8').trimEnd().split('\n');
       return lines.slice(-logLinesShown);
-    } catch {
-      return [];
+    } catch (error) {
+      if (isMissing(error)) return [];
+      throw error;
     }
   }
 

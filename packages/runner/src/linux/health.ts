@@ -1,6 +1,6 @@
 /** A device's report of its own health, by `smartctl --json`. The parser is pure. */
 import type { HealthFacts } from '@rackwright/erasure';
-import type { Exec } from '@rackwright/platform';
+import { type Exec, parsedJson } from '@rackwright/platform';
 import { sayTool } from './tool.ts';
 
 const askTimeoutMs = 20_000;
@@ -48,11 +48,7 @@ function jsonIn(text: string): Fields | undefined {
   const from = text.indexOf('{');
   const to = text.lastIndexOf('}');
   if (from < 0 || to < from) return undefined;
-  try {
-    return fieldsOf(JSON.parse(text.slice(from, to + 1)));
-  } catch {
-    return undefined;
-  }
+  return fieldsOf(parsedJson(text.slice(from, to + 1)));
 }
 
 function fieldsOf(value: unknown): Fields | undefined {

@@ -12,6 +12,7 @@ import {
 } from './efi-variables.ts';
 import { rereadPartitions } from './image-disk.ts';
 import { ownArchitecture } from './own-architecture.ts';
+import { isMissing } from './sys-files.ts';
 import { unxz } from './xz-filter.ts';
 
 /** There when the kernel was started by UEFI. */
@@ -53,7 +54,8 @@ async function isThere(path: string): Promise<boolean> {
   try {
     await access(path);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
   }
 }

@@ -23,6 +23,7 @@ import {
 } from '../program/program.ts';
 import { enterGroup, killGroup, membersOfGroup, removeGroup } from './control-group.ts';
 import { endAll, hasVariable, processesWhere, readProcess } from './processes.ts';
+import { isMissing } from './sys-files.ts';
 
 export interface ProgramParts {
   readonly disk: Disk;
@@ -110,7 +111,10 @@ function notStarted(message: string): RunningProgram {
 async function isFolder(path: string): Promise<boolean> {
   return await stat(path).then(
     (found) => found.isDirectory(),
-    () => false,
+    (error: unknown) => {
+      if (isMissing(error)) return false;
+      throw error;
+    },
   );
 }
 

@@ -1,5 +1,5 @@
 /** Running a disk tool. Its exit code only says whether it thought it worked. */
-import { type Exec, firstInheritedDescriptor } from '@rackwright/platform';
+import { type Exec, firstInheritedDescriptor, parsedJson } from '@rackwright/platform';
 import { boundText } from '@rackwright/results';
 import { DeviceError } from '../machine/block-devices.ts';
 
@@ -68,14 +68,10 @@ export async function askTool(
   const outputBytesMax = toolOutputBytesMax;
   const result = await exec.run({ file, args, timeoutMs, outputBytesMax, descriptors });
   if (result.kind !== 'exited' || result.code !== 0) return undefined;
-  try {
-    const value: unknown = JSON.parse(result.stdout);
-    return typeof value === 'object' && value !== null
-      ? (value as Readonly<Record<string, unknown>>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(result.stdout);
+  return typeof value === 'object' && value !== null
+    ? (value as Readonly<Record<string, unknown>>)
+    : undefined;
 }
 
 /** The tool's output, with any exit code; empty when it gave none. Its exit code proves nothing. */

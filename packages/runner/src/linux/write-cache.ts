@@ -6,7 +6,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Transport, WriteCache } from '@rackwright/erasure';
 import type { Exec } from '@rackwright/platform';
-import { namesIn, readText } from './sys-files.ts';
+import { isMissing, namesIn, readText } from './sys-files.ts';
 import { sayTool } from './tool.ts';
 
 const askTimeoutMs = 20_000;
@@ -53,7 +53,8 @@ function fromKernel(type: string): WriteCache | undefined {
 async function isWritable(path: string): Promise<boolean> {
   try {
     return ((await stat(path)).mode & writeBits) !== 0;
-  } catch {
-    return false;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
   }
 }

@@ -9,6 +9,7 @@
  * C4 When `settled` has resolved, nothing is under way any more.
  */
 import { ImageError } from '@rackwright/disk-image';
+import { markHandled, whenSettled } from '@rackwright/platform';
 import { inFlight, transfersInFlight } from '../erase/transfers.ts';
 import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block-devices.ts';
 import { transferMemory } from '../machine/transfer-memory.ts';
@@ -90,7 +91,7 @@ export class CheckedWrites {
     const piece = bytes.subarray(0, length);
     const write = this.#open.write(offset, piece);
     // A later wait rejects with the error.
-    write.catch(() => {});
+    markHandled(write);
     this.#filling.used += 1;
     this.#underWay.push(write);
     writes.push(write);
@@ -121,7 +122,7 @@ export class CheckedWrites {
   /** C4 */
   async settled(): Promise<void> {
     await Promise.allSettled([...this.#filling.writes, ...this.#other.writes]);
-    await this.#checks.catch(() => {});
+    await whenSettled(this.#checks);
   }
 
   /** Has the batch read back that is full, and waits until the other one was. */
@@ -130,7 +131,7 @@ export class CheckedWrites {
     full.checked = this.#checks.then(() => this.#check(full));
     this.#checks = full.checked;
     // A later wait rejects with the error.
-    full.checked.catch(() => {});
+    markHandled(full.checked);
     await this.#other.checked;
     this.#filling = this.#other;
     this.#other = full;

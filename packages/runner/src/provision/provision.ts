@@ -130,7 +130,8 @@ export async function provisionDisk(
   } catch (error) {
     return failure(work, error);
   } finally {
-    await image?.close().catch(() => {});
+    // An error of the close changes no result: the work is complete, or has failed before.
+    await image?.close().catch(() => undefined);
   }
 }
 

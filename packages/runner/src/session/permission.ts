@@ -10,7 +10,7 @@
  *    (R8).
  */
 import type { OperationId } from '@rackwright/messages';
-import type { Clock } from '@rackwright/platform';
+import { type Clock, whenSettled } from '@rackwright/platform';
 
 /** An agent's answer to one question. */
 export type Permission =
@@ -69,7 +69,7 @@ export class Permissions {
     tell: (reason: string) => void,
   ): Promise<PermissionEnd> {
     const end = this.#before.then(() => this.#askUntil(operationId, signal, tell));
-    this.#before = end.catch(() => undefined);
+    this.#before = whenSettled(end);
     return end;
   }
 

@@ -1,4 +1,5 @@
 /** Reading the arguments of a step: text on the wire, checked before anything is done. Pure. */
+import { parsedJson } from '@rackwright/platform';
 
 /** The problem of the first bad one, or the value. */
 export type Read<T> =
@@ -33,7 +34,7 @@ export function unknownArguments(
 /** The argument `environment`: a JSON object of texts, or empty. */
 export function readEnvironment(text: string | undefined): Read<Record<string, string>> {
   if (text === undefined || text === '') return value({});
-  const parsed = parseJson(text);
+  const parsed = parsedJson(text);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     return bad('environment: must be a JSON object whose values are texts');
   }
@@ -61,7 +62,7 @@ export function readSecretEnvironment(
   secrets: Readonly<Record<string, string>>,
 ): Read<Record<string, string>> {
   if (text === undefined || text === '') return value({});
-  const parsed = parseJson(text);
+  const parsed = parsedJson(text);
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     return bad('secretEnvironment: must be a JSON object');
   }
@@ -81,12 +82,4 @@ function problemOfVariable(name: string, content: unknown): string | undefined {
   if (name.startsWith(reservedPrefix)) return `names with ${reservedPrefix} are our own`;
   if (typeof content !== 'string') return `the value of ${name} must be a text`;
   return content.includes('\0') ? `the value of ${name} holds a zero byte` : undefined;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -22,6 +22,7 @@ import {
   RunningDigest,
   verifiedBlob,
 } from '@rackwright/oci';
+import { parsedJson } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
 import { commandLine, configProblem, readImage } from '../command/image.ts';
 import { type CommandRoot, type CommandRoots, defaultUnpackLimits } from '../command/roots.ts';
@@ -319,12 +320,7 @@ function readCommand({ order, secretEnvironment }: StepContext): Read<Command> {
 
 function readList(text: string): Read<readonly string[]> {
   if (text === '') return value([]);
-  let list: unknown;
-  try {
-    list = JSON.parse(text);
-  } catch {
-    list = undefined;
-  }
+  const list = parsedJson(text);
   const isTexts = (items: unknown): items is string[] =>
     Array.isArray(items) && items.every((item) => typeof item === 'string' && !item.includes('\0'));
   if (!isTexts(list)) return bad('arguments: must be a JSON list of texts without zero bytes');

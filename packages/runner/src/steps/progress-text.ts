@@ -5,6 +5,7 @@
  * The text names the seed of its challenge: a challenge from another seed has other places, and
  * says nothing about those that a check reads.
  */
+import { parsedJson } from '@rackwright/platform';
 import type { DeviceStage } from './step.ts';
 
 const stages: readonly string[] = ['begun', 'challenged', 'erased', 'verified'];
@@ -28,13 +29,8 @@ export function formatProgress(stagesByDevice: StagesByDevice, challengeSeed: Ui
 /** Anything that is not such a text about this challenge tells nothing: the map is empty then. */
 export function parseProgress(text: string, challengeSeed: Uint8Array): StagesByDevice {
   const found = new Map<string, DeviceStage>();
-  let value: unknown;
   if (text.length > progressCharactersMax) return found;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return found;
-  }
+  const value = parsedJson(text);
   if (typeof value !== 'object' || value === null || !('devices' in value)) return found;
   if (!('seed' in value) || value.seed !== hex(challengeSeed)) return found;
   const devices: unknown = value.devices;

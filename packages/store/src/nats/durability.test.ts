@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import {
   checkDurability,
   factsOf,
+  gatherFacts,
   holderOf,
   judgeDurability,
   mayComeToPass,
@@ -22,6 +23,18 @@ test('is unknown, naming the server, when one holder is silent', () => {
     survivesPowerLoss: 'unknown',
     reason: expect.stringMatching(/nats-server n2 /),
   });
+});
+
+test('an unknown verdict gives the errors of silent servers, and no password', async () => {
+  // `fetch` asks nobody at port 1.
+  const urls = ['http://127.0.0.1:1', 'http://[', 'http://user:secret@127.0.0.1:1'];
+  const gathered = await gatherFacts({ durability: { kind: 'monitors', urls } } as never);
+  expect(gathered.facts).toEqual([]);
+  expect(gathered.failures[0]).toMatch(/^127\.0\.0\.1:1: fetch failed: \w/);
+  expect(gathered.failures[1]).toBe('127.0.0.1:1: give its URL without a password');
+  expect(gathered.failures[2]).toMatch(/^a monitor: \w/);
+  const { reason } = judgeDurability([], [online('n1')], [], gathered.failures);
+  expect(reason).toContain('nats-server n1 syncs (127.0.0.1:1: fetch failed');
 });
 
 test('is proved without a holder that is offline, as long as a majority is', () => {

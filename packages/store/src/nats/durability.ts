@@ -4,6 +4,7 @@
  * server that holds a replica must be asked; an ordinary client cannot read the setting.
  */
 import type { PeerInfo } from '@nats-io/jetstream';
+import { errorText } from '@rackwright/platform';
 import { connect } from 'nats';
 import type { StateStore } from '../contract.ts';
 import { StoreError } from '../errors.ts';
@@ -49,12 +50,13 @@ export interface DurabilityVerdict {
 
 /**
  * Judges the servers that hold a replica. One that is offline may be silent, as long as a majority
- * is proven; so may one in `provenBefore`.
+ * is proven; so may one in `provenBefore`. `failures`: the errors of those that did not answer.
  */
 export function judgeDurability(
   facts: readonly ServerFacts[],
   holders: readonly Holder[],
   provenBefore: readonly string[] = [],
+  failures: readonly string[] = [],
 ): DurabilityVerdict {
   const byName = new Map(facts.map((each) => [each.name, each]));
   const silent = holders.filter(({ name }) => !byName.has(name));
@@ -71,7 +73,8 @@ export function judgeDurability(
   const hasMajority = proven.length * 2 > holders.length;
   if (!hasMajority || unproven.some(({ isOffline }) => !isOffline)) {
     const names = namesOf(unproven).join(', ') || '(none known)';
-    const reason = `nobody has shown how nats-server ${names} syncs`;
+    const why = failures.length === 0 ? '' : ` (${failures.join('; ')})`;
+    const reason = `nobody has shown how nats-server ${names} syncs${why}`;
     return { ...verdict, survivesPowerLoss: 'unknown', reason };
   }
   const reason = 'every replica syncs before it acknowledges';
@@ -94,9 +97,16 @@ export function factsOf(varz: unknown): ServerFacts | undefined {
   return { name, version, syncsAlways: isRecord(config) && config['sync_always'] === true };
 }
 
+/** The facts of the servers that answer, and the errors of the others. */
+export interface GatheredFacts {
+  readonly facts: readonly ServerFacts[];
+  readonly failures: readonly string[];
+}
+
 /** Asks by the way that the options give. Throws `serverTooOld`; other failures prove nothing. */
-export async function gatherFacts(options: NatsStoreOptions): Promise<readonly ServerFacts[]> {
-  const answers = await askServers(options);
+export async function gatherFacts(options: NatsStoreOptions): Promise<GatheredFacts> {
+  const failures: string[] = [];
+  const answers = await askServers(options, failures);
   const facts: ServerFacts[] = [];
   for (const answer of answers) {
     const each = factsOf(answer);
@@ -104,7 +114,7 @@ export async function gatherFacts(options: NatsStoreOptions): Promise<readonly S
     checkServerVersion(each.version, each.name);
     facts.push(each);
   }
-  return facts;
+  return { facts, failures: failures.toSorted() };
 }
 
 /** Throws `durabilityUnproven` unless proved. */
@@ -117,36 +127,53 @@ export function checkDurability(verdict: DurabilityVerdict): void {
   );
 }
 
-async function askServers(options: NatsStoreOptions): Promise<readonly unknown[]> {
+async function askServers(
+  options: NatsStoreOptions,
+  failures: string[],
+): Promise<readonly unknown[]> {
   const proof = options.durability;
   switch (proof?.kind) {
     case undefined:
       return [];
     case 'monitors':
-      return Promise.all(proof.urls.map(askMonitor));
+      return Promise.all(proof.urls.map((url) => askMonitor(url, failures)));
     case 'systemAccount': {
       const { user, password } = proof;
-      return askSystem({ ...options, authentication: { kind: 'password', user, password } });
+      const authentication = { kind: 'password', user, password } as const;
+      return askSystem({ ...options, authentication }, failures);
     }
     case 'systemAccountCredentials': {
       const { credentials } = proof;
-      return askSystem({ ...options, authentication: { kind: 'credentials', credentials } });
+      const authentication = { kind: 'credentials', credentials } as const;
+      return askSystem({ ...options, authentication }, failures);
     }
   }
 }
 
-async function askMonitor(url: string): Promise<unknown> {
+async function askMonitor(url: string, failures: string[]): Promise<unknown> {
   try {
     const target = new URL('/varz', url);
     const answer = await fetch(target, { signal: AbortSignal.timeout(PROOF_TIMEOUT_MS) });
     return await answer.json();
-  } catch {
-    // A monitor that does not answer proves nothing; the verdict names its server.
+  } catch (error) {
+    failures.push(monitorFailure(url, error));
     return undefined;
   }
 }
 
-async function askSystem(options: NatsStoreOptions): Promise<readonly unknown[]> {
+/** Without the password that the URL may hold. */
+function monitorFailure(url: string, error: unknown): string {
+  if (!URL.canParse(url)) return `a monitor: ${errorText(error)}`;
+  const { host, username, password } = new URL(url);
+  // `fetch` refuses such a URL, and its message repeats it.
+  if (`${username}${password}` !== '') return `${host}: give its URL without a password`;
+  return `${host}: ${errorText(error)}`;
+}
+
+async function askSystem(
+  options: NatsStoreOptions,
+  failures: string[],
+): Promise<readonly unknown[]> {
   try {
     const connection = await connect({ ...connectionOptions(options), reconnect: false });
     try {
@@ -162,7 +189,8 @@ async function askSystem(options: NatsStoreOptions): Promise<readonly unknown[]>
     } finally {
       await connection.close();
     }
-  } catch {
+  } catch (error) {
+    failures.push(`the system account: ${errorText(error)}`);
     return [];
   }
 }

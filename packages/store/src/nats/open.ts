@@ -102,7 +102,8 @@ async function proveDurability(
   if (leader === '' || holders.length < replicas) {
     throw new Error(`the bucket has ${holders.length} of ${replicas} replicas so far`);
   }
-  return judgeDurability(await gatherFacts(options), holders, provenBefore);
+  const { facts, failures } = await gatherFacts(options);
+  return judgeDurability(facts, holders, provenBefore, failures);
 }
 
 /** Looks again for a while: a server that has just gone still counts as present. */

@@ -158,6 +158,7 @@ async function* messagesOf(
     forget = path.whenDisturbed(() => void opened.close());
     void endWhenReplaced(opened);
     const close = () => void opened.close();
+    // It rejects once this watch has ended.
     endWhenBehind(path, subjects, progress, ended.signal).then(close, () => {});
     for await (const message of opened) {
       progress.position = message.seq;
@@ -210,6 +211,7 @@ async function isOwed(
     const firsts = await Promise.all(subjects.map((subject) => path.firstOf(subject, from)));
     return firsts.some((revision) => revision !== undefined);
   } catch {
+    // The next round asks again. A lost watch ends for its reader.
     return false;
   }
 }

@@ -84,6 +84,7 @@ export async function proposeNames(
       .slice(0, proposedMost)
       .map((id) => `${shown}${id}`);
   } catch {
+    // A completion must write no error into the line of a person.
     return [];
   }
 }

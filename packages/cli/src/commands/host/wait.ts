@@ -118,6 +118,7 @@ function seenHost(clock: Clock, hosts: HostClient, first: Host) {
       ({ usualDuration: usual }) => {
         usualMs = usual === undefined ? undefined : durationMs(usual);
       },
+      // The wait continues without the usual duration.
       () => undefined,
     );
   };
