@@ -1,17 +1,22 @@
 /** Each test skips itself, with a reason, where the machine cannot carry it. */
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { attemptsReporter } from './test/attempts-reporter.ts';
+import { deadlineReporter } from './test/deadline-reporter.ts';
 import { LongestFirst } from './test/longest-first.ts';
 import { endRun, overdueReporter } from './test/overdue-reporter.ts';
 import { openRunFolder } from './test/run-folder.ts';
 import { skippedReporter } from './test/skipped-reporter.ts';
-import { tiers, workersOf } from './test/tiers.ts';
+import { secondsOfRun, tiers, workersOf } from './test/tiers.ts';
 
 openRunFolder();
 
 /** Where `.ci/run` wants the results as JSON, to sum the tiers. */
 const jsonPath = process.env['RACKWRIGHT_TEST_JSON'];
 const json = jsonPath === undefined ? [] : [['json', { outputFile: jsonPath }] as const];
+
+const seconds = secondsOfRun(process.env);
+const deadline = seconds === undefined ? [] : [deadlineReporter(seconds)];
 
 /** Of a test, and of a hook. */
 const timeoutMs = 600_000;
@@ -31,13 +36,21 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     // Other tests need the processors: threads of the collector cost more than they save.
     execArgv: ['--single-threaded-gc'],
-    maxWorkers: workersOf(availableParallelism(), process.argv),
+    maxWorkers: workersOf(availableParallelism(), process.argv, seconds),
     sequence: { sequencer: LongestFirst },
-    reporters: ['default', skippedReporter, overdueReporter(patience, endRun), ...json],
+    reporters: [
+      'default',
+      ...deadline,
+      attemptsReporter(),
+      skippedReporter,
+      overdueReporter(patience, endRun),
+      ...json,
+    ],
     projects: tiers.map((tier) => ({
       extends: true as const,
       test: {
         name: tier.name,
+        retry: tier.name === 'system' ? Number(process.env['RACKWRIGHT_TEST_RETRIES'] ?? 0) : 0,
         include: [...tier.include],
         exclude: ['**/node_modules/**', ...tier.exclude],
         globalSetup: tier.setup === undefined ? [] : [tier.setup],

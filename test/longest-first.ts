@@ -1,11 +1,14 @@
 /** The order in which vitest runs the files of `npm test`. */
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { longest, tiers } from './tiers.ts';
+import { longest, secondsOfRun, tiers } from './tiers.ts';
 
 /**
  * The longest files come first, then tier after tier: between files of one tier a worker keeps its
  * modules. Within these it is Vitest's own order.
+ *
+ * A run with a limit on its time begins with the last tier: what it leaves out is tests of several
+ * programs, not those that tell most about a change.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -17,6 +20,9 @@ export class LongestFirst extends BaseSequencer {
     };
     const tier = ({ project }: TestSpecification): number =>
       tiers.findIndex(({ name }) => name === project.name);
-    return sorted.sort((a, b) => rank(a) - rank(b) || tier(a) - tier(b));
+    const isLimited = secondsOfRun(process.env) !== undefined;
+    return sorted.sort(
+      (a, b) => (isLimited ? tier(b) - tier(a) : 0) || rank(a) - rank(b) || tier(a) - tier(b),
+    );
   }
 }

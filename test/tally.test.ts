@@ -31,6 +31,11 @@ test('never calls a tier well that ended badly', () => {
   expect(tallyOfTier(124, 'no tally', undefined)).toEqual({ passed: 0, failed: 1, skipped: 0 });
 });
 
+test('counts files that were not run, for the time was over, as skipped', () => {
+  const log = 'Not run, for the time was over: 12 files\nJSON report written to x';
+  expect(tallyOfTier(0, log, report([]))).toEqual({ passed: 7, failed: 0, skipped: 15 });
+});
+
 test('counts a tier without a tally as one check', () => {
   expect(tallyOfTier(0, 'done', undefined)).toEqual({ passed: 1, failed: 0, skipped: 0 });
 });

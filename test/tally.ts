@@ -4,8 +4,10 @@
  *
  * S1 A tier that ended badly counts at least one failure, whatever it printed.
  * S2 A tier that printed nothing to count is one check, passed or failed by its exit code.
+ * S3 A file of tests that was not run, since the time was over, counts as one that is skipped.
  */
 import { existsSync, readFileSync } from 'node:fs';
+import { notRunOf } from './deadline-reporter.ts';
 
 /** How many checks ended in which way. */
 export interface Tally {
@@ -50,8 +52,9 @@ export function tallyOfTier(exitCode: number, log: string, json: string | undefi
       ? { passed: 1, failed: 0, skipped: 0 }
       : { passed: 0, failed: 1, skipped: 0 };
   }
-  if (exitCode !== 0 && counted.failed === 0) return { ...counted, failed: 1 };
-  return counted;
+  const all = { ...counted, skipped: counted.skipped + notRunOf(log) };
+  if (exitCode !== 0 && all.failed === 0) return { ...all, failed: 1 };
+  return all;
 }
 
 if (import.meta.main) {

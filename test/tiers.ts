@@ -54,12 +54,24 @@ export const tiers: readonly Tier[] = [
   },
 ];
 
+/** After how many seconds `.ci/run` wants no further test to begin. Undefined: no limit. */
+export function secondsOfRun(environment: NodeJS.ProcessEnv): number | undefined {
+  const text = environment['RACKWRIGHT_TEST_SECONDS'];
+  return text === undefined ? undefined : Number(text);
+}
+
 /**
  * Files at once, on so many processors. Of all tests most wait for programs that they start; those
- * of the tiers that a person names mostly compute.
+ * of the tiers that a person names mostly compute. With a limit on its time a run has fewer at
+ * once, so that on a slow machine each ends in good time.
  */
-export function workersOf(processors: number, commandLine: readonly string[]): number {
-  return commandLine.includes('--project') ? processors + 1 : 4 * processors;
+export function workersOf(
+  processors: number,
+  commandLine: readonly string[],
+  seconds?: number,
+): number {
+  if (commandLine.includes('--project')) return processors + 1;
+  return (seconds === undefined ? 4 : 3) * processors;
 }
 
 /**

@@ -102,6 +102,8 @@ describe('the key of secrets', () => {
   }, async () => {
     const { a, b } = site;
     for (const replica of both()) replica.writeKeys(third, second);
+    // A read is repeated over a new connection, if this one is of a process that was killed.
+    await keysInUse(a);
     const { nextKeyId, keyId } = await a.clients.secrets.rotateSecretsKey({});
     await a.end('SIGKILL');
     const wanted = nextKeyId === '' ? keyId : nextKeyId;

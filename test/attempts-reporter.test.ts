@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { describeSecondAttempts, firstLines } from './attempts-reporter.ts';
+
+test('names the tests that passed at the second attempt, one on a line', () => {
+  expect(describeSecondAttempts(['a.test.ts > works', 'b.test.ts > works'])).toBe(
+    'Passed at the second attempt:\n  a.test.ts > works\n  b.test.ts > works',
+  );
+});
+
+test('says nothing when every test needed one attempt', () => {
+  expect(describeSecondAttempts([])).toBe('');
+});
+
+test('shows the first lines of a long error', () => {
+  const text = Array.from({ length: 100 }, (_, index) => `line ${index}`).join('\n');
+  expect(firstLines(text).split('\n')).toHaveLength(30);
+});
