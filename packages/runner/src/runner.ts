@@ -219,13 +219,13 @@ class RunnerLoop {
     });
   }
 
-  /** Resolves when all that follows from the event has been carried out. */
   /** Not waited for. */
   #note(event: SessionEvent): void {
     // A failure to save is met by the loop (invariant 2).
     markHandled(this.#dispatch(event));
   }
 
+  /** Resolves when all that follows from the event has been carried out. */
   #dispatch(event: SessionEvent): Promise<void> {
     const effects = this.#session.handle(event, this.#parts.clock.nowMs());
     return this.#carryOut(effects);

@@ -159,7 +159,7 @@ test('a client that asks and asks is read no further, and answered once it liste
 });
 
 /** A file that no socket takes whole, and its server. */
-async function serveLarge() {
+async function serveLarge(limits: Partial<HttpListen> = {}) {
   const path = join(folder, 'large');
   const sizeBytes = 16 * 1024 * 1024;
   await writeFile(path, '');
@@ -168,7 +168,7 @@ async function serveLarge() {
   const server = await serve(({ target }) => {
     asked.push(target);
     return { status: 200, headers: {}, body: { kind: 'file', path, start: 0, end: sizeBytes - 1 } };
-  });
+  }, limits);
   return { path, sizeBytes, asked, server };
 }
 
@@ -335,6 +335,40 @@ test('reports the error of a request that fails, and none for a missing file', a
   await expect(get(server, '/folder')).rejects.toThrow();
   expect(failures).toHaveLength(2);
   expect(failures[1]).toMatchObject({ code: 'EISDIR' });
+});
+
+test('reports no error of a client that goes within its own body', async () => {
+  const failures: unknown[] = [];
+  const handled = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const server = await serve(
+    () => {
+      handled.resolve();
+      return { status: 200, headers: {}, onEnd: () => ended.resolve() };
+    },
+    { onFailure: (error) => void failures.push(error) },
+  );
+  const { socket } = await hold(server, '127.0.7.1');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\na');
+  await handled.promise;
+  socket.resetAndDestroy();
+  await ended.promise;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(failures).toEqual([]);
+});
+
+test('reports no error of a client that goes while a file is sent to it', async () => {
+  const failures: unknown[] = [];
+  const { path, server } = await serveLarge({ onFailure: (error) => void failures.push(error) });
+  // What is told first, the reset or the end of the write, is a matter of chance.
+  for (let client = 0; client < 10; client += 1) {
+    const { socket, closed } = pipeline(server, 1);
+    await expect.poll(() => timesOpen(path), { interval: 5 }).toBe(1);
+    socket.resetAndDestroy();
+    await closed;
+    await expect.poll(() => timesOpen(path), { interval: 5 }).toBe(0);
+  }
+  expect(failures).toEqual([]);
 });
 
 test('a handler that throws costs its request, not the server', async () => {

@@ -278,8 +278,9 @@ async function sendFile(
     await sendSlice(response, file, slice);
     response.end();
   } catch (error) {
-    // A client that has gone causes errors of its own.
-    if (!response.destroyed) failed(error);
+    // A client that has gone causes errors of its own: that of a write comes when its connection is
+    // destroyed, before the response is.
+    if (!response.destroyed && !request.socket.destroyed) failed(error);
     response.destroy();
   } finally {
     await file.close();
@@ -348,12 +349,20 @@ function ownForm(address = ''): string {
 
 const noBody = { 'content-length': 0 } as const;
 
-/** H1. False when it is longer than is taken. One that never ends is cut off as silence is. */
+/**
+ * H1. False when it is longer than is taken, or its client has gone within it. One that never ends
+ * is cut off as silence is.
+ */
 async function isDrained(request: IncomingMessage): Promise<boolean> {
   let bytes = 0;
-  for await (const piece of request) {
-    bytes += (piece as Uint8Array).length;
-    if (bytes > bodyBytesMax) return false;
+  try {
+    for await (const piece of request) {
+      bytes += (piece as Uint8Array).length;
+      if (bytes > bodyBytesMax) return false;
+    }
+  } catch (error) {
+    if (request.socket.destroyed) return false;
+    throw error;
   }
   return true;
 }

@@ -20,7 +20,7 @@ export async function enterGroup(folder: string, pid: number): Promise<void> {
   await writeFile(join(folder, 'cgroup.procs'), String(pid));
 }
 
-/** The living processes of the group and of those below it. */
+/** The living processes of the group and of those below it; `''`: there is no group. */
 export async function membersOfGroup(folder: string): Promise<ReadonlySet<number>> {
   const members = new Set<number>();
   for (const each of await groupsIn(folder)) {
@@ -32,6 +32,7 @@ export async function membersOfGroup(folder: string): Promise<ReadonlySet<number
 
 /** SIGKILL to all members at once, so that none starts another meanwhile. */
 export function killGroup(folder: string): void {
+  if (folder === '') return;
   try {
     writeFileSync(join(folder, 'cgroup.kill'), '1', { flag: 'r+' });
   } catch {
@@ -49,6 +50,8 @@ export async function removeGroup(folder: string): Promise<void> {
 
 /** The group and those below it, each after its parent. */
 async function groupsIn(folder: string, depth = 0): Promise<string[]> {
+  // There is no group. Node would read the working folder.
+  if (folder === '') return [];
   const names = await namesIn(folder);
   if (!names.includes('cgroup.procs')) return [];
   const found = [folder];

@@ -134,6 +134,23 @@ test('leaves no daemon behind, whatever marks it has dropped', async (context) =
   expect(existsSync(group)).toBe(false);
 });
 
+test('without a control group it takes no file of the working folder for one', async () => {
+  const other = spawn('/bin/sleep', ['600'], { stdio: 'ignore' });
+  const ended = new Promise<NodeJS.Signals | null>((resolve) => {
+    other.once('exit', (_code, signal) => resolve(signal));
+  });
+  writeFileSync(join(folder, 'cgroup.procs'), `${other.pid}\n`);
+  const before = process.cwd();
+  process.chdir(folder);
+  try {
+    await linuxPrograms(parts());
+  } finally {
+    process.chdir(before);
+    other.kill('SIGTERM');
+  }
+  expect(await ended).toBe('SIGTERM');
+});
+
 test('a successor ends such a daemon too, without any mark on the disk', async (context) => {
   const group = controlGroup();
   if (group === undefined) return context.skip('no control group can be made here');
