@@ -153,7 +153,7 @@ export const longest: readonly string[] = [
   'test/peers-tests/python-client/python.peer.test.ts',
   'packages/runner/src/provision/provision.peer.test.ts',
   'packages/runner/src/provision/provision.test.ts',
-  'test/attacks/doors.test.ts',
+  'test/attacks/listeners.test.ts',
   'packages/bmc/src/webhook/conformance.slow.test.ts',
   'packages/runner/src/main.slow.test.ts',
   'packages/runner/src/linux/machine-files.peer.test.ts',

@@ -5,7 +5,7 @@
  * P1 `warm-up.ts` bundles them from the sources as they are when the tests begin, and only then
  *    says where they are: without it nothing is started, and nothing old is tested.
  * P2 Each program of the product is started from its source too, as in a clone, by
- *    `lifecycle.test.ts` and `test/attacks/doors.test.ts`; outside of vitest nothing else goes.
+ *    `lifecycle.test.ts` and `test/attacks/listeners.test.ts`; outside of vitest nothing else goes.
  */
 import { join } from 'node:path';
 import { inject } from 'vitest';

@@ -117,7 +117,7 @@ const agent: House = {
 
 const rpcPackage: House = {
   folder: 'packages/rpc/src',
-  floors: ['bounds', 'wire', 'probe', 'client', 'door', 'server', 'http', 'standard', '.'],
+  floors: ['bounds', 'wire', 'probe', 'client', 'connections', 'server', 'http', 'standard', '.'],
 };
 
 const houses = [controlPlane, host, pool, agents, agent, rpcPackage];

@@ -45,8 +45,8 @@ import {
 } from '../records/index.ts';
 import { countByKey, resealAll } from './census.ts';
 import type { KeySource } from './key-source.ts';
+import { describeKey, type Reader, waitingFor } from './rotation-status.ts';
 import { SecretError, type Secrets, secretsKeyId } from './secrets.ts';
-import { describeKey, type Reader, waitingFor } from './standing.ts';
 
 export interface KeeperParts {
   readonly store: StateStore;

@@ -28,6 +28,14 @@ export {
   statementSha256,
 } from './certificate.ts';
 export {
+  type CertificateReport,
+  type CertificateStatus,
+  judgeCertificates,
+  type StatusAnswer,
+  type StatusQuestion,
+  standings,
+} from './certificate-status.ts';
+export {
   blockBytes,
   type ChallengePlan,
   challengeContent,
@@ -131,14 +139,6 @@ export {
   type StorageSign,
   signGaps,
 } from './signs.ts';
-export {
-  type CertificateReport,
-  type CertificateStatus,
-  judgeCertificates,
-  type StatusAnswer,
-  type StatusQuestion,
-  standings,
-} from './standing.ts';
 export {
   boundDeviceLog,
   type Disposition,

@@ -46,7 +46,7 @@ export const workflowPlants: readonly Plant[] = [
   {
     name: 'conditionIgnored',
     breaks: 'W3: no step runs whose condition is false',
-    file: 'controlplane/src/host/run/step-turn.ts',
+    file: 'controlplane/src/host/run/step-start.ts',
     find: "if (step.condition !== '' && !conditionHolds(",
     replace: "if (step.condition === ' ' && !conditionHolds(",
     caughtBy: { ...bySimulation, from: 64 },

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { defaultAgentLimits } from './limits.ts';
 import { Quotas } from './quota.ts';
-import { RackSlots } from './turns.ts';
+import { RackSlots } from './rack-slots.ts';
 
 function stream(key: string) {
   const over = new AbortController();

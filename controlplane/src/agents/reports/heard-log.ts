@@ -1,7 +1,7 @@
 /** The output of a step's program, as an agent reports it. */
 import type { agent, RackId } from '@rackwright/messages';
 import type { SessionDependencies } from '../base/dependencies.ts';
-import type { SlotOver } from '../base/turns.ts';
+import type { SlotOver } from '../base/rack-slots.ts';
 import { isPresent } from '../hello/welcome.ts';
 
 /** A rack may report only for its own hosts, and only for their present operations. */

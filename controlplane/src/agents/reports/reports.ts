@@ -7,9 +7,9 @@ import { type Clock, type CrashPoint, errorText, type Log } from '@rackwright/pl
 import type { Hosts } from '../../host/index.ts';
 import { isAway, isBusy } from '../../records/index.ts';
 import type { AcknowledgementMeter } from '../base/acknowledgement.ts';
+import type { SlotOver } from '../base/rack-slots.ts';
 import type { SessionSink } from '../base/sink.ts';
 import type { StepLogs } from '../base/step-logs.ts';
-import type { SlotOver } from '../base/turns.ts';
 import { answerOf, answerWord, Settlement } from './settlement.ts';
 
 export interface ReportsDependencies {

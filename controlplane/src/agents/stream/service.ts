@@ -9,7 +9,7 @@ import {
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { AgentLimits } from '../base/limits.ts';
 import { Outbox } from '../base/outbox.ts';
-import type { RackSlots } from '../base/turns.ts';
+import type { RackSlots } from '../base/rack-slots.ts';
 import { RackSession } from './rack-session.ts';
 import { type SharedBySessions, sharedBySessions } from './shared.ts';
 

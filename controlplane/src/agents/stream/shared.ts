@@ -3,7 +3,7 @@ import { Buckets, type Clock } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { Hosts } from '../../host/index.ts';
 import { type AgentLimits, defaultAgentLimits } from '../base/limits.ts';
-import { RackSlots } from '../base/turns.ts';
+import { RackSlots } from '../base/rack-slots.ts';
 import { BootLists } from '../push/boot-lists.ts';
 
 /** What the sessions of all racks share. */

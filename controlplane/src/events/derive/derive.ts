@@ -8,6 +8,7 @@ import { create, type DescMessage, fromBinary, type MessageShape } from '@bufbui
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Event, EventSchema, EventType, GapReason, store as wire } from '@rackwright/messages';
 import type { Change, Revision } from '@rackwright/store';
+import type { EventContent, EventDraft, Step } from './event-draft.ts';
 import { hostSteps } from './host-steps.ts';
 import {
   abandonedSteps,
@@ -18,7 +19,6 @@ import {
 } from './other-steps.ts';
 import { poolSteps } from './pool-steps.ts';
 import { fleetSteps, rackSteps } from './rack-steps.ts';
-import type { EventContent, EventDraft, Step } from './told.ts';
 
 /** How the changes of one collection become events. */
 interface Rule {

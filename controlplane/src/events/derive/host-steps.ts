@@ -9,7 +9,7 @@ import {
 import { runTrace, traceparentOf } from '@rackwright/trace';
 import { partChangeText } from '../../host/index.ts';
 import { sameMessage } from '../../records/index.ts';
-import { added, type EventContent, type EventDraft, type Step } from './told.ts';
+import { added, type EventContent, type EventDraft, type Step } from './event-draft.ts';
 
 /** The host with its filter fields; for a removed host, as it was. */
 export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): EventDraft {

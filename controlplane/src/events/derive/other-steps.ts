@@ -1,7 +1,7 @@
 /** The events of changes of smaller records. Pure. */
 import { type WorkflowRun, WorkflowRunState, type store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
-import type { EventContent, EventDraft, Step } from './told.ts';
+import type { EventContent, EventDraft, Step } from './event-draft.ts';
 
 export function workflowSteps({ segments, before, after }: Step<wire.WorkflowRecord>): EventDraft {
   const known = new Set(endedRuns(before).map(({ number }) => number));

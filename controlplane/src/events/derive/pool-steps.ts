@@ -1,6 +1,6 @@
 /** The events of a change of a pool's record. Pure. */
 import type { RolloutTarget, store as wire } from '@rackwright/messages';
-import { added, type EventContent, type EventDraft, type Step } from './told.ts';
+import { added, type EventContent, type EventDraft, type Step } from './event-draft.ts';
 
 export function poolSteps({ segments, before, after }: Step<wire.PoolRecord>): EventDraft {
   const { uid = '' } = after?.pool ?? before?.pool ?? {};

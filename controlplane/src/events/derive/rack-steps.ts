@@ -1,7 +1,7 @@
 /** The events of a change of a rack's record, or of the fleet's. Pure. */
 import type { Freeze, store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
-import type { EventContent, EventDraft, Step } from './told.ts';
+import type { EventContent, EventDraft, Step } from './event-draft.ts';
 
 export function rackSteps({ segments, before, after }: Step<wire.RackRecord>): EventDraft {
   const name = `racks/${segments[1]}`;

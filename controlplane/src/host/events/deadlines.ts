@@ -12,7 +12,7 @@ import {
   RunOutcome,
   type RunStep,
 } from '@rackwright/messages';
-import { turnMissed } from '../deployment/image-turn.ts';
+import { turnMissed } from '../deployment/image-queue.ts';
 import { hostNotProved } from '../deployment/not-proved.ts';
 import { bootTraceOf } from '../operation/boot-traces.ts';
 import { bootOperationId } from '../operation/boots.ts';

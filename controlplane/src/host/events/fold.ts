@@ -24,7 +24,7 @@ import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
 import { noteWriteTold } from '../deployment/deployment.ts';
-import { foldPass, turnMissed } from '../deployment/image-turn.ts';
+import { foldPass, turnMissed } from '../deployment/image-queue.ts';
 import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { noteDriveChanges } from '../erasure/hardware.ts';

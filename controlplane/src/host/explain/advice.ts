@@ -21,9 +21,9 @@ import { isDisabledByHost } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
 import { activeRun, runKindName } from '../pass/pass.ts';
 import { adviceOnBoot } from './boot-advice.ts';
+import { hostId } from './explanation-draft.ts';
 import { powerAction, stepFlags } from './flags-of-run.ts';
 import { change, type Line, look, start } from './lines.ts';
-import { hostId } from './told.ts';
 
 /** The names in the lines, in the form for commands. */
 interface Named {

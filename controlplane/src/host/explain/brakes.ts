@@ -7,7 +7,7 @@ import { lookFirstReason } from '../life/goal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { freezeText } from '../pass/brake.ts';
 import type { HostContext } from '../pass/types.ts';
-import { hostId } from './told.ts';
+import { hostId } from './explanation-draft.ts';
 
 interface ToldOfBrake {
   readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];

@@ -5,7 +5,7 @@ import { isFenceHold } from '../deletion/fence-hold.ts';
 import { whatIsNewer } from '../life/newer.ts';
 import { displayOf } from '../pass/display.ts';
 import type { HostContext } from '../pass/types.ts';
-import { type ExplanationDraft, hostId } from './told.ts';
+import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** A hold keeps a pending deletion from going on; undefined without one. */
 export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | undefined {

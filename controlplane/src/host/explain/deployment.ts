@@ -12,7 +12,7 @@ import {
 } from '@rackwright/messages';
 import { switchedOnMs } from '../deployment/deployment.ts';
 import { signsSeen } from '../deployment/not-proved.ts';
-import { type ExplanationDraft, hostId } from './told.ts';
+import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** For a step with progress, or one that waits for the host's own report; undefined for others. */
 export function tellDeployment(

@@ -42,12 +42,12 @@ import {
   withForce,
 } from './deletion.ts';
 import { tellDeployment } from './deployment.ts';
+import type { ExplanationDraft } from './explanation-draft.ts';
 import { abortCauses, pauseEnd, stayOf } from './person.ts';
 import { tellPower } from './power.ts';
 import { faultsAround, rackFaultAdvice } from './rack-faults.ts';
 import { nameOf } from './run.ts';
 import { shutdownCause, tellShutdown } from './shutdown.ts';
-import type { ExplanationDraft } from './told.ts';
 import { tellHold, tellRest, tellUse } from './use.ts';
 import { tellWaiting } from './waiting.ts';
 

@@ -5,7 +5,7 @@ import { counted, type Run, type RunStep, type store } from '@rackwright/message
 import { currentStep } from '../pass/pass.ts';
 import { pauseEndsMs } from '../pass/pause.ts';
 import { engineSteps } from '../pass/step-names.ts';
-import { hostId } from './told.ts';
+import { hostId } from './explanation-draft.ts';
 
 /** What a person can do about a run at a hold or a pause. */
 export function personAdvice(record: store.HostRecord, reason: 'hold' | 'wait'): string[] {

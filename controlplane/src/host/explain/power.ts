@@ -12,7 +12,7 @@ import { bmcUnreachable } from '../bmc/health.ts';
 import { displayOf } from '../pass/display.ts';
 import { powerMismatch } from '../power/power-policy.ts';
 import { type AdviceKey, adviceFor } from './advice.ts';
-import { type ExplanationDraft, hostId } from './told.ts';
+import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** The text, and the failure whose advice helps. */
 const troubles: Readonly<Record<string, { readonly says: string; readonly advice: AdviceKey }>> = {

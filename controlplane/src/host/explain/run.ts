@@ -18,7 +18,7 @@ import {
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { activeRun, runName } from '../pass/pass.ts';
 import { adviceFor } from './advice.ts';
-import { hostId } from './told.ts';
+import { hostId } from './explanation-draft.ts';
 
 /** `record` is the present host, to select advice that still helps. */
 export function explainEndedRun(

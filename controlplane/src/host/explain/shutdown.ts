@@ -3,7 +3,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import type { Run, RunStep, store } from '@rackwright/messages';
 import { shutdownUnderWay } from '../operation/shutdown.ts';
-import { type ExplanationDraft, hostId } from './told.ts';
+import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 import { endRun } from './waiting.ts';
 
 /** How long the run waits for the system, and what follows; none without such a wait. */

@@ -10,7 +10,7 @@ import { wantsAvailable } from '../life/goal.ts';
 import { displayOf, isInRescue } from '../pass/display.ts';
 import { runKindName } from '../pass/pass.ts';
 import { adviceFor } from './advice.ts';
-import { type ExplanationDraft, hostId } from './told.ts';
+import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** A hold that prevents new work, or a power request. */
 export function tellHold(record: store.HostRecord): ExplanationDraft | undefined {

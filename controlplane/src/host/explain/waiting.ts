@@ -14,8 +14,8 @@ import type { HostContext } from '../pass/types.ts';
 import type { HostWait } from '../pass/waiting.ts';
 import { adviceFor } from './advice.ts';
 import { adviceToAccept, tellFreeze, tellQueue } from './brakes.ts';
+import { hostId } from './explanation-draft.ts';
 import { personAdvice } from './person.ts';
-import { hostId } from './told.ts';
 
 /** What a run waits for, and what would release it. */
 export interface ToldOfWait {

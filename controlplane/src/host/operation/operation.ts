@@ -16,7 +16,7 @@ import {
   store,
 } from '@rackwright/messages';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
-import { queueTimeoutMs } from '../deployment/image-turn.ts';
+import { queueTimeoutMs } from '../deployment/image-queue.ts';
 import { isBraked } from '../pass/brake.ts';
 import {
   activeRun,

@@ -7,7 +7,7 @@ import { engineSteps } from '../pass/step-names.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { completeStep, restartStep } from '../run/engine.ts';
 import { calledStep, partOf } from '../run/step-parts.ts';
-import { skipSteps } from '../run/step-turn.ts';
+import { skipSteps } from '../run/step-start.ts';
 import { resumeFailed } from './resume-failed.ts';
 
 type StepOn = Extract<HostRequest, { kind: 'resume' | 'skip' }>;

@@ -60,7 +60,7 @@ import { addProofAtEnd, skipProof, withProof } from './proof-steps.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
 import { calledStep, partOf } from './step-parts.ts';
-import { skipUnneeded } from './step-turn.ts';
+import { skipUnneeded } from './step-start.ts';
 import { refusalOfImage } from './steps/image-of-step.ts';
 import { beginUse } from './steps/power.ts';
 import type { OperationOptions } from './steps/step-definition.ts';

@@ -12,7 +12,7 @@ import { cut } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { afterAttempt } from './step-policy.ts';
-import { skipSteps } from './step-turn.ts';
+import { skipSteps } from './step-start.ts';
 
 /** The longest stored error of one step, in characters: the run's own error is longer. */
 const errorCharactersMax = 256;

@@ -5,7 +5,7 @@
  * Invariants:
  * 1. The list never changes once the run has begun, so that a step's position identifies it. It
  *    includes steps that may not be needed; they are skipped when the run reaches them
- *    (`step-turn.ts`).
+ *    (`step-start.ts`).
  * 2. A step in the runner has a boot before it unless the runner is certainly up there.
  *
  * Must not: check what people wrote (`requested-workflow.ts`).

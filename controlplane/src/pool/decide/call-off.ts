@@ -6,8 +6,8 @@
  * it; a deployment that has begun goes on to its end.
  */
 import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
+import type { Survey } from '../facts/pool-status.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
-import type { Survey } from '../facts/standing.ts';
 import { isPinned, wantedBy } from '../facts/target.ts';
 import { heldOf } from './held.ts';
 import { Room } from './room.ts';

@@ -18,8 +18,8 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import type { Membership } from '../facts/members.ts';
+import type { Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { runUnderWay, type SeenHost } from '../facts/seen.ts';
-import type { Survey, SurveyedHost } from '../facts/standing.ts';
 import { type GateWait, gateWait } from './approval.ts';
 import { Outage, queueOf, stateText } from './survey.ts';
 

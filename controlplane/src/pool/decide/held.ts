@@ -13,8 +13,8 @@
 import { create } from '@bufbuild/protobuf';
 import { counted, type RolloutTarget, store as wire } from '@rackwright/messages';
 import { haltBasis } from '../facts/basis.ts';
+import type { Held, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { isMissed } from '../facts/seen.ts';
-import type { Held, Survey, SurveyedHost } from '../facts/standing.ts';
 import { isPinned } from '../facts/target.ts';
 
 interface Parts {

@@ -9,8 +9,8 @@
  *    image and then failed.
  */
 import { type RackName, RolloutSlotState, RunKind } from '@rackwright/messages';
+import type { Survey } from '../facts/pool-status.ts';
 import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
-import type { Survey } from '../facts/standing.ts';
 import { heldOf } from './held.ts';
 import { namesText } from './slot-words.ts';
 

@@ -29,8 +29,8 @@ import {
 import { engineSteps } from '../../host/index.ts';
 import { msOf } from '../../records/index.ts';
 import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
+import type { Survey } from '../facts/pool-status.ts';
 import { isHealthyOn, isInHands, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
-import type { Survey } from '../facts/standing.ts';
 import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
 import { deploymentOf } from '../facts/written-run.ts';
 import { digestOf } from '../policy/image-name.ts';

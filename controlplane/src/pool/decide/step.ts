@@ -17,8 +17,8 @@ import {
 import { msOf } from '../../records/index.ts';
 import type { PoolDraft, SlotNews } from '../facts/draft-types.ts';
 import { type Membership, membersOf, type OtherPool } from '../facts/members.ts';
+import type { Survey } from '../facts/pool-status.ts';
 import { isMissed, type SeenHost } from '../facts/seen.ts';
-import type { Survey } from '../facts/standing.ts';
 import { foldResolved, type Resolved } from '../facts/target.ts';
 import { type CallOffs, callOffs } from './call-off.ts';
 import { conditionsOf } from './conditions.ts';

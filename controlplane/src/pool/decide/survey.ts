@@ -23,6 +23,7 @@ import {
 } from '@rackwright/messages';
 import { msOf } from '../../records/index.ts';
 import { compare, orderKey } from '../facts/members.ts';
+import type { Stand, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import {
   isBroken,
   isHealthyOn,
@@ -33,7 +34,6 @@ import {
   type SeenHost,
   stateName,
 } from '../facts/seen.ts';
-import type { Stand, Survey, SurveyedHost } from '../facts/standing.ts';
 import { isPinned, targetOf, wantedBy } from '../facts/target.ts';
 import { failureThreshold, unavailableMax } from '../policy/amounts.ts';
 import { opening } from '../policy/windows.ts';

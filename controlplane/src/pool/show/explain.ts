@@ -15,8 +15,8 @@ import { type GateWait, gateWait } from '../decide/approval.ts';
 import { originOf } from '../decide/gate.ts';
 import { heldOf } from '../decide/held.ts';
 import { Outage, queueOf, survey } from '../decide/survey.ts';
+import type { HeldReason, Stand, Survey, SurveyedHost } from '../facts/pool-status.ts';
 import { isServing, type SeenHost } from '../facts/seen.ts';
-import type { HeldReason, Stand, Survey, SurveyedHost } from '../facts/standing.ts';
 import { digestOf } from '../policy/image-name.ts';
 
 /** The most lines of one kind; the rest are counted. */

@@ -19,8 +19,8 @@ import { unavailableCount } from '../decide/conditions.ts';
 import { needsGate } from '../decide/gate.ts';
 import { nextOf, Outage, queueOf, stateText, survey } from '../decide/survey.ts';
 import { compare, membersOf, type OtherPool } from '../facts/members.ts';
+import type { SurveyedHost } from '../facts/pool-status.ts';
 import { isServing, type SeenHost } from '../facts/seen.ts';
-import type { SurveyedHost } from '../facts/standing.ts';
 import { targetOf } from '../facts/target.ts';
 import { historyLimitDefault, historyOf } from '../ledger/history.ts';
 

@@ -10,7 +10,7 @@ import type { UniversalServerResponse } from '@connectrpc/connect/protocol';
 import type { PageResponse } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import { pump } from '../wire/stream.ts';
-import type { Exchange } from './http-door.ts';
+import type { Exchange } from './http-listener.ts';
 
 /** Of every answer: its type is the declared one, and it is for pages of this origin alone. */
 const everyHeaders = {

@@ -8,7 +8,7 @@ import type { Clock } from '@rackwright/platform';
 import type { Arrival } from '../server/admission.ts';
 import type { CallScope } from '../server/call-scope.ts';
 import type { RefusedCalls } from '../server/refused-calls.ts';
-import type { Exchange } from './http-door.ts';
+import type { Exchange } from './http-listener.ts';
 
 export type HttpArrival = Arrival;
 

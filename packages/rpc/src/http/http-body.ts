@@ -5,11 +5,11 @@
 
 import { ApiFailure, unavailable } from '@rackwright/messages';
 import { type Clock, markHandled } from '@rackwright/platform';
+import { callerGone } from '../server/call-failures.ts';
 import type { IncomingLimits, IncomingRequests } from '../server/first-message.ts';
-import { callerGone } from '../server/told-failures.ts';
 import { networkOfPeer } from '../wire/caller-address.ts';
 import { tooMuch } from '../wire/codec.ts';
-import type { Exchange } from './http-door.ts';
+import type { Exchange } from './http-listener.ts';
 
 /** The cost of a piece beside its bytes. */
 const pieceCostBytes = 256;

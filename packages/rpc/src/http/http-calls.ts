@@ -31,15 +31,15 @@ import {
 } from '@rackwright/messages';
 import { limitsOfMethod } from '../bounds/method-limits.ts';
 import type { Admitted } from '../server/admission.ts';
+import { type FailureParts, failureForCaller, serverClosing } from '../server/call-failures.ts';
 import type { HttpParts, OpenHttp } from '../server/http-face.ts';
 import { readRequest } from '../server/requests.ts';
-import { serverClosing, type ToldParts, toldFailure } from '../server/told-failures.ts';
 import { unlessAborted, untilAborted } from '../wire/stream.ts';
 import { connectError } from './connect-error.ts';
 import { cutWhenStalled, sendCall, sendWeb } from './http-answer.ts';
 import { type HttpArrival, httpArrival, pathOf } from './http-arrival.ts';
 import { expectBody, type IncomingBody } from './http-body.ts';
-import { type Exchange, openHttpListener } from './http-door.ts';
+import { type Exchange, openHttpListener } from './http-listener.ts';
 import { readJson } from './json-request.ts';
 import {
   envelopeBytes,
@@ -167,7 +167,7 @@ async function receive(
       : readRequest(method, bytes);
     return { kind: 'read', request, admitted };
   } catch (error) {
-    return { kind: 'refused', failure: toldFailure(error, arrival.entrance, options) };
+    return { kind: 'refused', failure: failureForCaller(error, arrival.entrance, options) };
   }
 }
 
@@ -218,7 +218,7 @@ interface Running {
 }
 
 /** The call that the library runs; throws the refusal. */
-function running(own: HandlerContext, path: string, parts: ToldParts): Running {
+function running(own: HandlerContext, path: string, parts: FailureParts): Running {
   const outcome = own.values.get(outcomeKey);
   if (outcome === undefined) throw new Error(`${path} has come past its reading`);
   if (outcome.kind === 'refused') throw connectError(outcome.failure);
@@ -228,7 +228,7 @@ function running(own: HandlerContext, path: string, parts: ToldParts): Running {
   own.signal.addEventListener('abort', () => scope.abort(), { once: true });
   const told = (error: unknown): ConnectError => {
     if (error instanceof ConnectError) return error;
-    return connectError(toldFailure(admitted.refusal(error), path, parts));
+    return connectError(failureForCaller(admitted.refusal(error), path, parts));
   };
   return { request, admitted, signal: scope.context.signal, told };
 }
@@ -238,7 +238,7 @@ function endOf({ signal }: HandlerContext): unknown {
   return signal.aborted && signal.reason instanceof ConnectError ? signal.reason : serverClosing();
 }
 
-function unary(handler: AnyHandler, path: string, parts: ToldParts) {
+function unary(handler: AnyHandler, path: string, parts: FailureParts) {
   return async (_empty: unknown, own: HandlerContext): Promise<unknown> => {
     const { request, admitted, signal, told } = running(own, path, parts);
     try {
@@ -254,7 +254,7 @@ function unary(handler: AnyHandler, path: string, parts: ToldParts) {
   };
 }
 
-function serverStreaming(handler: AnyHandler, path: string, parts: ToldParts) {
+function serverStreaming(handler: AnyHandler, path: string, parts: FailureParts) {
   return async function* (_empty: unknown, own: HandlerContext) {
     const { request, admitted, signal, told } = running(own, path, parts);
     try {

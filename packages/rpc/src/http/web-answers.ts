@@ -2,17 +2,17 @@
 import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import type { PageRequest, PageResponse, Respond } from '@rackwright/messages';
 import type { Admissions } from '../server/admission.ts';
-import { type ToldParts, toldFailure } from '../server/told-failures.ts';
+import { type FailureParts, failureForCaller } from '../server/call-failures.ts';
 import { connectError } from './connect-error.ts';
 import { sendWeb } from './http-answer.ts';
 import { type HttpArrival, queryOf } from './http-arrival.ts';
 import type { IncomingBody } from './http-body.ts';
-import type { Exchange } from './http-door.ts';
+import type { Exchange } from './http-listener.ts';
 
 /** The entrance of all of it: it needs no token, and has slots of its own. */
 export const webEntrance = 'web';
 
-export interface WebParts extends ToldParts {
+export interface WebParts extends FailureParts {
   readonly admissions: Admissions;
   readonly respond: Respond;
 }
@@ -46,8 +46,8 @@ export async function answerWeb(parts: WebParts, call: WebCall): Promise<void> {
   }
 }
 
-function failed(error: unknown, path: string, parts: ToldParts): PageResponse {
-  const told = connectError(toldFailure(error, path, parts));
+function failed(error: unknown, path: string, parts: FailureParts): PageResponse {
+  const told = connectError(failureForCaller(error, path, parts));
   const headers = Object.fromEntries(told.metadata);
   return {
     status: codeToHttpStatus(told.code),

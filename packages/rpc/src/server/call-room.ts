@@ -16,7 +16,7 @@ import { Buckets, type Clock } from '@rackwright/platform';
 import { networkOfPeer } from '../wire/caller-address.ts';
 import type { RpcLimits } from '../wire/limits.ts';
 import type { CallScope } from './call-scope.ts';
-import { FairSlots } from './fair-turns.ts';
+import { FairSlots } from './fair-slots.ts';
 
 /** Networks whose rates are remembered at once. */
 const networksMax = 4_096;

@@ -35,14 +35,15 @@ import type {
 } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
 import { limitsOfMethod } from '../bounds/method-limits.ts';
-import { type GuardedListener, openGuardedListener } from '../door/front-door.ts';
-import type { ListenerCounts } from '../door/turns-at-the-door.ts';
+import { type GuardedListener, openGuardedListener } from '../connections/guarded-listener.ts';
+import type { ListenerCounts } from '../connections/handshake-slots.ts';
 import { encodeMessage, tooMuch } from '../wire/codec.ts';
 import { defaultRpcLimits, type RpcLimits } from '../wire/limits.ts';
 import { statusDetailsKey, toStatus } from '../wire/status.ts';
 import { iterate, pump } from '../wire/stream.ts';
 import type { KeyAndChain, ServerTls } from '../wire/tls.ts';
 import { Admissions, type Entrance } from './admission.ts';
+import { callerGone, failureForCaller, serverClosing } from './call-failures.ts';
 import { CallRoom } from './call-room.ts';
 import { type SurfaceCall, streamOf } from './call-scope.ts';
 import {
@@ -56,7 +57,6 @@ import { grpcArrival } from './grpc-arrival.ts';
 import type { HttpListener, OpenHttp } from './http-face.ts';
 import { RefusedCalls } from './refused-calls.ts';
 import { readRequest, requestReader } from './requests.ts';
-import { callerGone, serverClosing, toldFailure } from './told-failures.ts';
 
 export interface ServeOptions {
   /** IPv4 or IPv6 address to listen on. */
@@ -326,7 +326,7 @@ async function inScope(
 }
 
 function errorStatus(error: unknown, path: string, shared: Shared): Refusal {
-  return statusOf(toldFailure(error, path, shared));
+  return statusOf(failureForCaller(error, path, shared));
 }
 
 function statusOf({ error }: ApiFailure): Refusal {

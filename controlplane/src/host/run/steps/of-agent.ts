@@ -12,7 +12,7 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { deploymentOf, proofLeftMs } from '../../deployment/deployment.ts';
-import { queueTimeoutMs } from '../../deployment/image-turn.ts';
+import { queueTimeoutMs } from '../../deployment/image-queue.ts';
 import { currentStep, type Pass } from '../../pass/pass.ts';
 import { isDeployStepOfAgent } from '../../pass/step-names.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';

@@ -1,7 +1,7 @@
 /** Large crowds at the listener, with the default limits and a simulated clock. */
 import { describe, expect, test } from 'vitest';
 import { defaultRpcLimits } from '../wire/limits.ts';
-import { type ConnectionLimits, HandshakeSlots, type Visitor } from './turns-at-the-door.ts';
+import { type ConnectionLimits, HandshakeSlots, type Visitor } from './handshake-slots.ts';
 
 /** How long a handshake of an honest client takes. */
 const handshakeMs = 10;

@@ -3,7 +3,7 @@
 import { ApiFailure } from '@rackwright/messages';
 import { type Log, type Random, randomId } from '@rackwright/platform';
 
-export interface ToldParts {
+export interface FailureParts {
   readonly log: Log;
   readonly random: Random;
 }
@@ -12,13 +12,17 @@ export interface ToldParts {
  * An `ApiFailure` as it is, its cause in the log; anything else becomes `internal` with a
  * reference, and only the log has the details under that reference.
  */
-export function toldFailure(error: unknown, path: string, { log, random }: ToldParts): ApiFailure {
+export function failureForCaller(
+  error: unknown,
+  path: string,
+  { log, random }: FailureParts,
+): ApiFailure {
   if (!(error instanceof ApiFailure)) return hide(error, path, { log, random });
   if (error.cause !== undefined) log.warn({ method: path }, error.message, error.cause);
   return error;
 }
 
-function hide(error: unknown, path: string, { log, random }: ToldParts): ApiFailure {
+function hide(error: unknown, path: string, { log, random }: FailureParts): ApiFailure {
   const reference = randomId(random);
   log.error({ method: path, reference }, 'a call failed by our fault', error);
   return new ApiFailure({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FairSlots, type SlotEnd } from './fair-turns.ts';
+import { FairSlots, type SlotEnd } from './fair-slots.ts';
 
 /** A clock that stands still until the test moves it. */
 function standing() {

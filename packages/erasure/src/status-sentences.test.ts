@@ -5,8 +5,8 @@ import * as agent from '@rackwright/messages/agent';
 import { expect, test } from 'vitest';
 import { certificateOf, certify, evidence, trustPem } from './certificate.fixture.ts';
 import { type StatementContext, statementSha256 } from './certificate.ts';
+import { judgeCertificates } from './certificate-status.ts';
 import { buildManifest, buildRevocation } from './documents.ts';
-import { judgeCertificates } from './standing.ts';
 import type { Certificate } from './verify.ts';
 
 interface Change {

@@ -5,9 +5,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { certificateOf, certify, evidence, newKey, trustPem } from './certificate.fixture.ts';
 import { statementSha256 } from './certificate.ts';
+import { judgeCertificates, type StatusQuestion } from './certificate-status.ts';
 import { buildAddendum, buildManifest, buildRevocation } from './documents.ts';
 import { publicKeyOf } from './signature.ts';
-import { judgeCertificates, type StatusQuestion } from './standing.ts';
 import { type Certificate, describeProblem, verifyCertificate, verifyDocument } from './verify.ts';
 
 const createdAt = '2026-11-23T01:02:03.000Z';

@@ -30,7 +30,7 @@ import {
   secureContext,
   tlsOptions,
 } from '../wire/tls.ts';
-import { HandshakeSlots, type ListenerCounts, type Visitor } from './turns-at-the-door.ts';
+import { HandshakeSlots, type ListenerCounts, type Visitor } from './handshake-slots.ts';
 
 export interface GuardedListenerOptions {
   readonly address: string;

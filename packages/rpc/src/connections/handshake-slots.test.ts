@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type ConnectionLimits, HandshakeSlots, type Visitor } from './turns-at-the-door.ts';
+import { type ConnectionLimits, HandshakeSlots, type Visitor } from './handshake-slots.ts';
 
 const limits = {
   connectionsMax: 8,

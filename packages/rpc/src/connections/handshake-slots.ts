@@ -21,8 +21,8 @@ import { Bucket, Buckets, type Clock } from '@rackwright/platform';
 import type { RpcLimits } from '../wire/limits.ts';
 import { Crowd } from './crowd.ts';
 import { type Reputation, Reputations } from './reputation.ts';
+import { SlotShares } from './slot-shares.ts';
 import { StrangersPace } from './strangers-pace.ts';
-import { SlotShares } from './turn-shares.ts';
 
 export type ConnectionLimits = Pick<
   RpcLimits,
