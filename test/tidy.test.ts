@@ -18,6 +18,7 @@ import {
 import { findDroppedErrors } from './tidy/dropped.ts';
 import { findTestOnlyExports } from './tidy/exports.ts';
 import { findStairs } from './tidy/floors.ts';
+import { findDependencyFaults, findFolderFaults, findMissingPaths } from './tidy/folder-tables.ts';
 import { findMissingHeader } from './tidy/headers.ts';
 import { findPlainIds } from './tidy/ids.ts';
 import { describeGraph, findDead, findEscapes, workspaceOf } from './tidy/imports.ts';
@@ -185,6 +186,22 @@ test('has no link in a README that leads nowhere', () => {
   const readmes = readSources(paths.filter((path) => path.endsWith('.md')));
   expect(allOf((file) => findBrokenLinks(file, paths), readmes)).toEqual([]);
   expect(allOf((file) => findLooseAnchors(file, readmes), readmes)).toEqual([]);
+});
+
+test('names in tables of folders each folder that there is, and no other', () => {
+  const readmes = readSources(paths.filter((path) => path.endsWith('README.md')));
+  expect(allOf((file) => findFolderFaults(file, paths), readmes)).toEqual([]);
+});
+
+test('shows in the README what the golden graph shows', () => {
+  const graph = readFileSync(join(root, 'test/dependency-graph.txt'), 'utf8');
+  const readme = readSources(['README.md']);
+  expect(allOf((file) => findDependencyFaults(file, graph), readme)).toEqual([]);
+});
+
+test('has no path in a document that leads nowhere', () => {
+  const documents = readSources(paths.filter((path) => path.endsWith('.md')));
+  expect(allOf((file) => findMissingPaths(file, paths), documents)).toEqual([]);
 });
 
 test('lists every section of the manual at its beginning', () => {
