@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { codeOf, commentLinesOf } from './code-text.ts';
+import { codeOf, commentBlocksOf } from './code-text.ts';
 
 test('blanks comments and the contents of texts', () => {
   expect(codeOf("a('x//y'); // z\n/* b\nc */ d")).toBe("a('    ');     \n    \n     d");
@@ -33,7 +33,13 @@ test('keeps every line break', () => {
   expect(codeOf(text).split('\n')).toHaveLength(text.split('\n').length);
 });
 
-test('finds the lines of comments', () => {
+test('finds comments with their lines, and joins those on consecutive lines', () => {
   const text = "a; // b\nconst c = 'https://d';\n/* e\n * f */\n`// g ${h /* i */}`\nj;";
-  expect([...commentLinesOf(text)]).toEqual([1, 3, 4, 5]);
+  expect(commentBlocksOf(text).map(({ first, last }) => [first, last])).toEqual([
+    [1, 1],
+    [3, 4],
+    [5, 5],
+  ]);
+  const joined = '// a\n  // b\n\n// c\nd; // e\n';
+  expect(commentBlocksOf(joined).map(({ text }) => text)).toEqual(['// a\n  // b', '// c', '// e']);
 });

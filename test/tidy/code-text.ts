@@ -26,15 +26,27 @@ export function codeOf(text: string): string {
   return scanned(text).out;
 }
 
-/** Numbers of the lines that hold a comment or a part of one; the first line is 1. */
-export function commentLinesOf(text: string): ReadonlySet<number> {
-  const lines = new Set<number>();
+/** Comments with only blanks and one line break between them. */
+export interface CommentBlock {
+  /** Numbers of its lines; the first line of a file is 1. */
+  readonly first: number;
+  readonly last: number;
+  readonly text: string;
+}
+
+/** The comments of a text, in order; consecutive ones are one block. */
+export function commentBlocksOf(text: string): readonly CommentBlock[] {
+  const blocks: (readonly [from: number, to: number])[] = [];
   for (const [from, to] of scanned(text).comments) {
-    const first = text.slice(0, from).split('\n').length;
-    const count = text.slice(from, to).split('\n').length;
-    for (let line = first; line < first + count; line += 1) lines.add(line);
+    const before = blocks.at(-1);
+    const isNext = before !== undefined && /^[ \t]*\n?[ \t]*$/.test(text.slice(before[1], from));
+    if (isNext) blocks.pop();
+    blocks.push([isNext ? before[0] : from, to]);
   }
-  return lines;
+  const lineAt = (at: number) => text.slice(0, at).split('\n').length;
+  return blocks.map(([from, to]) => {
+    return { first: lineAt(from), last: lineAt(to), text: text.slice(from, to) };
+  });
 }
 
 function scanned(text: string): Scanned {

@@ -16,6 +16,8 @@ test.each([
   'a;\nawait whenSettled(b());',
   'a;\nmarkHandled(this.#b({ c }));',
   'a;\nb().catch(() => null);\n// It is about d.\nd();',
+  'a;\ntry { b(); } catch {\n  // (3)\n}',
+  '// ignored (R4)\nb().catch(() => undefined);',
 ])('finds %j', (text) => {
   expect(linesIn(text)).toEqual([2]);
 });
@@ -29,6 +31,7 @@ test.each([
   'b().catch(() => undefined); // whoever reads it next gets the error',
   '// Whoever reads it next gets the error.\nawait b(\n  c,\n  d,\n).catch(() => {});',
   '// It ends by itself.\nb().then(c, () => {});',
+  '// Whoever reads it next\n// fails.\nb().catch(() => undefined);',
   '// It ends by itself.\nmarkHandled(b());',
   'await whenSettled(this.#last); markHandled(each.done);',
   'b().catch((error: unknown) => log.warn({}, "it failed", error));',

@@ -1,13 +1,14 @@
 /**
  * Product code drops an error only with a comment that gives the reason, on its lines or on the
- * line before. These forms drop an error:
+ * line before. A reason has three words or more: the number of an invariant is none. These forms
+ * drop an error:
  *
  * - `catch {…}`, and `catch (error) {}`;
  * - `.catch(() => undefined)`, or any other answer that never changes;
  * - `.then(…, () => undefined)`;
  * - `markHandled(…)` and `whenSettled(…)` of a call, as the promise has no other owner.
  */
-import { codeOf, commentLinesOf } from './code-text.ts';
+import { codeOf, commentBlocksOf } from './code-text.ts';
 import { type Finding, isTestCode, type SourceFile } from './sources.ts';
 
 /** Code for tests and demonstrations. */
@@ -23,24 +24,27 @@ const ofCall = /\b(?:markHandled|whenSettled)\((?=[^()]*\()/g;
 const then = /\.then\(/g;
 const lastArgument = new RegExp(`,\\s*\\(\\)\\s*=>\\s*${constant.source}\\s*,?\\s*$`);
 
-/** Places that drop an error without a comment beside them. */
+/** Words that a reason has at least. */
+const wordsMin = 3;
+
+/** Places that drop an error without a reason beside them. */
 export function findDroppedErrors(file: SourceFile): Finding[] {
   if (isTestCode(file.path) || shows.test(file.path)) return [];
   const code = codeOf(file.text);
-  const comments = commentLinesOf(file.text);
+  const reasons = commentBlocksOf(file.text).filter(({ text }) => wordsIn(text) >= wordsMin);
   const lineAt = (at: number): number => code.slice(0, at).split('\n').length;
-  const isSaid = (from: number, to: number): boolean => {
-    for (let line = lineAt(from) - 1; line <= lineAt(to); line += 1) {
-      if (comments.has(line)) return true;
-    }
-    return false;
-  };
+  const isSaid = (from: number, to: number): boolean =>
+    reasons.some(({ first, last }) => last >= lineAt(from) - 1 && first <= lineAt(to));
   return [...blocksIn(code), ...callbacksIn(code)]
     .filter(({ from, to }) => !isSaid(from, to))
     .map(({ at }) => {
       const message = 'drops an error; say why nothing is lost, check its kind, or log it';
       return { path: file.path, line: lineAt(at), message };
     });
+}
+
+function wordsIn(text: string): number {
+  return text.match(/\p{L}[\p{L}\p{N}’'-]*/gu)?.length ?? 0;
 }
 
 interface Place {

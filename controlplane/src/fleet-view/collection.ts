@@ -6,10 +6,10 @@
  * 1. Once `read` has resolved, each record is found by exactly its keys at some revision, not
  *    earlier than the one at construction, and at every later noted change.
  * 2. An older version of a record than the known one changes nothing.
- * 3. A record that cannot be decoded counts as absent. It stops nothing.
+ * 3. A record that cannot be decoded counts as absent. The log names it. It stops nothing.
  */
 import { unavailable } from '@rackwright/messages';
-import { type Clock, pause } from '@rackwright/platform';
+import { type Clock, type Log, pause } from '@rackwright/platform';
 import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
 import { idOfKey, isDirectlyBelow, listingsOf } from '../records/index.ts';
 import { IdsByValue } from './ids-by-value.ts';
@@ -34,6 +34,7 @@ export interface CollectionKind<T> {
 export interface CollectionDependencies {
   readonly store: StateStore;
   readonly clock: Clock;
+  readonly log: Pick<Log, 'warn'>;
   /** Pause before another read of a store that lags. */
   readonly retryDelayMs: number;
 }
@@ -152,8 +153,12 @@ export class Collection<T> implements Found<T> {
   #keptOf(entry: Entry): T | undefined {
     try {
       return this.#kind.keptOf(entry);
-    } catch {
-      // (3)
+    } catch (error) {
+      this.#deps.log.warn(
+        { record: entry.key },
+        'a record cannot be decoded; it counts as absent',
+        error,
+      );
       return undefined;
     }
   }

@@ -1,6 +1,7 @@
 /** A search by trait finds the same hosts as a scan over all records and facts. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, store as wire } from '@rackwright/messages';
+import type { LogFields } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import { type Listing, openMemoryStore, type StateStore, type WatchEvent } from '@rackwright/store';
 import fc from 'fast-check';
@@ -24,13 +25,20 @@ class Site {
   /** The listing that is returned. */
   onList: (prefix: string, listing: Listing) => Promise<Listing> = async (_, listing) => listing;
   breakWatch: () => void = quiet;
+  /** The fields of each logged failure, and whether the line has its cause. */
+  readonly warned: unknown[] = [];
   readonly view: FleetView;
   readonly #store: StateStore;
 
   private constructor(store: StateStore) {
     this.#store = store;
     const { clock } = new SimProcess('p', this.heap, 0, () => false);
-    const log = { warn: quiet, info: quiet };
+    const log = {
+      info: quiet,
+      warn: (fields: LogFields, _: string, error?: unknown) => {
+        this.warned.push({ ...fields, isError: error instanceof Error });
+      },
+    };
     this.view = new FleetView({ store: this.#held(), clock, log, retryDelayMs: 1_000 });
   }
 
@@ -128,6 +136,17 @@ test('whatever becomes of facts, hosts are found by those that they have now', a
     }
   });
   await fc.assert(property, { numRuns: 40 });
+});
+
+test('facts that cannot be decoded count as absent, and are logged with the cause', async () => {
+  const site = await Site.of();
+  await site.putFacts('a', { macs: [1], uuid: 1 });
+  await site.put('facts.c', Uint8Array.of(255, 255));
+  expect(await site.like(`mac ${macOf(1)}`)).toEqual(['a']);
+  expect(site.warned).toEqual([{ record: 'facts.c', isError: true }]);
+  await site.put('facts.a', Uint8Array.of(255, 255));
+  expect(await site.like(`mac ${macOf(1)}`)).toEqual([]);
+  expect(site.warned.at(-1)).toEqual({ record: 'facts.a', isError: true });
 });
 
 test('what changes while facts are read, and a store that is behind, mislead nobody', async () => {

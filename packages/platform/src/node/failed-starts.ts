@@ -38,7 +38,7 @@ export function nodeFailedStarts(
   const [folder = ''] = (environment['RUNTIME_DIRECTORY'] ?? '').split(':');
   const file = join(folder, fileName);
   const forget = async (): Promise<void> => {
-    // (4)
+    // (4) A count that stays costs the next start a wait.
     if (folder !== '') await rm(file, { force: true }).catch(() => undefined);
   };
   return {
@@ -49,7 +49,7 @@ export function nodeFailedStarts(
         ({ size }) => size,
         () => 0,
       );
-      // (4)
+      // (4) A start that is not counted begins all the same.
       await appendFile(file, '.').catch(() => undefined);
       const ms = pauseAfter(before);
       if (ms === 0 || (await wait(ms))) return true;
