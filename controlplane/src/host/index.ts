@@ -27,8 +27,7 @@ export {
 } from './fleet/reservations.ts';
 export { takeTombstone } from './fleet/tombstones.ts';
 export type { UsualTimes } from './fleet/usual.ts';
-export { isWrittenOver } from './foresee/deployment.ts';
-export { staysAsItIs } from './foresee/devices.ts';
+export { isWrittenOver, staysAsItIs } from './foresee/fate.ts';
 export type { PlannableRequest } from './foresee/foresee.ts';
 export type { DraftPlan } from './foresee/plan-basis.ts';
 export { planChangedText } from './foresee/plan-check.ts';

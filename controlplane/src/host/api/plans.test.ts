@@ -4,7 +4,9 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   asRunNumber,
   ClaimSchema,
+  CleaningMethod,
   DeletionMode,
+  DeviceFate,
   HostState,
   InventorySchema,
   type Plan,
@@ -76,7 +78,10 @@ test('a clean is shown with steps, disks and what is lost, and nothing is change
   expect(plan.kind).toBe(RunKind.CLEAN);
   expect(plan.name).toBe(`${parent}/plans/${plan.hash}`);
   expect(plan.steps.map(({ step }) => step)).toContain('deploy.erase_devices');
-  expect(plan.devices).toMatchObject([{ serial: 'DISK-1', fate: 'erase: overwrite' }]);
+  const deviceFate = DeviceFate.ERASED;
+  expect(plan.devices).toMatchObject([
+    { serial: 'DISK-1', deviceFate, method: CleaningMethod.OVERWRITE, fate: 'erase: overwrite' },
+  ]);
   expect(plan.dataLoss).toEqual(['disk DISK-1 (MZ7, 480 GB): all that is on it']);
   expect(plan.refused).toBe('');
   expect((await fixture.hosts.getHost({ name: parent })).etag).toBe(etag);

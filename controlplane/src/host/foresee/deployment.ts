@@ -2,7 +2,13 @@
 
 import { chooseTarget, isKeptDisk } from '@rackwright/disk-image';
 import type { ScopeDecision } from '@rackwright/erasure';
-import { type DeploySpec, type RootDiskHints, writeImageStep } from '@rackwright/messages';
+import {
+  type DeploySpec,
+  DeviceFate,
+  type RootDiskHints,
+  writeImageStep,
+} from '@rackwright/messages';
+import type { Fate } from './fate.ts';
 
 type Device = ScopeDecision['device'];
 
@@ -24,29 +30,27 @@ export function foreseeRoot(
   return chosen.kind === 'disk' ? chosen : { kind: 'none', problem: chosen.message };
 }
 
-/** The prefix of the fate of a disk whose data an image overwrites. */
-const writtenOver = 'written over by ';
-
-export function isWrittenOver({ fate }: { readonly fate: string }): boolean {
-  return fate.startsWith(writtenOver);
-}
-
 /** The fate of one of the host's own disks. */
-export function fateOf(
-  device: Device,
-  root: RootForesight,
-  deploy: DeploySpec | undefined,
-): string {
-  if (deploy?.netboot === true) return 'kept: the host boots over the network';
-  if (isKeptDisk(device, deploy?.keepDisks ?? [])) return 'kept: keep_disks names it';
+export function fateOf(device: Device, root: RootForesight, deploy: DeploySpec | undefined): Fate {
+  const { KEPT, MAY_BE_WRITTEN, NOT_CHOSEN, WRITTEN_OVER } = DeviceFate;
+  if (deploy?.netboot === true) {
+    return { deviceFate: KEPT, fate: 'kept: the host boots over the network' };
+  }
+  if (isKeptDisk(device, deploy?.keepDisks ?? [])) {
+    return { deviceFate: KEPT, fate: 'kept: keep_disks names it' };
+  }
   switch (root.kind) {
     case 'unknown':
-      return `may be written by ${writeImageStep}`;
-    case 'none':
-      // Not "kept": a later plan with the same request may select this disk.
-      return 'not known: no disk is chosen, and the run would fail';
+      return { deviceFate: MAY_BE_WRITTEN, fate: `may be written by ${writeImageStep}` };
+    case 'none': {
+      // Not KEPT: a later plan with the same request may select this disk.
+      const fate = 'not known: no disk is chosen, and the run would fail';
+      return { deviceFate: NOT_CHOSEN, fate };
+    }
     case 'disk':
-      return root.device === device ? `${writtenOver}${writeImageStep}` : 'kept';
+      return root.device === device
+        ? { deviceFate: WRITTEN_OVER, fate: `written over by ${writeImageStep}` }
+        : { deviceFate: KEPT, fate: 'kept' };
   }
 }
 

@@ -17,6 +17,7 @@ import {
 } from '@rackwright/erasure';
 import {
   type agent,
+  DeviceFate,
   isErasure,
   type PlannedDevice,
   PlannedDeviceSchema,
@@ -36,42 +37,8 @@ import {
   measuredSpeed,
 } from '../erasure/speeds.ts';
 import type { Pass } from '../pass/pass.ts';
-import { fateOf, foreseeRoot, isWrittenOver } from './deployment.ts';
-
-const methodNames: Readonly<Record<ErasureMethod, string>> = {
-  nvmeFormatCrypto: 'NVMe format, cryptographic',
-  nvmeFormat: 'NVMe format',
-  discard: 'discard',
-  overwrite: 'overwrite',
-  metadataOnly: 'metadata only',
-  sanitizeCrypto: 'sanitize, cryptographic',
-  sanitizeBlock: 'sanitize, block erase',
-  sanitizeOverwrite: 'sanitize, overwrite',
-  ataSecurityErase: 'ATA secure erase',
-  ataEnhancedErase: 'ATA secure erase, enhanced',
-};
-
-/** The prefix of a fate that loses the data on the device. */
-const erases = 'erase: ';
-
-/** Whether a plan has the device erased. */
-export function isErased({ fate }: PlannedDevice): boolean {
-  return fate.startsWith(erases);
-}
-
-const mayWrite = 'may be written by ';
-const leftAlone = 'left alone: ';
-
-/** Whether no run ever touches it. */
-export function isLeftAlone({ fate }: PlannedDevice): boolean {
-  return fate.startsWith(leftAlone);
-}
-
-/** Whether it certainly stays unchanged: not one of several candidates for a write. */
-export function staysAsItIs(device: PlannedDevice): boolean {
-  const { fate } = device;
-  return fate === 'kept' || fate.startsWith('kept: ') || isLeftAlone(device);
-}
+import { fateOf, foreseeRoot } from './deployment.ts';
+import { erasedBy, type Fate, isWrittenOver, lossBy } from './fate.ts';
 
 /** Every device of the last inventory with its fate; none when there was no inventory. */
 export function foreseeDevices(
@@ -89,8 +56,8 @@ export function foreseeDevices(
       : decideForSteps(inventory, erasures, spec.cleaning);
   const isDeployment = kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
   const root = foreseeRoot(decisions, spec.rootDisk, record.deploy);
-  const keptFate = (decision: ScopeDecision): string => {
-    if (decision.kind === 'listed') return `${leftAlone}${decision.reason}`;
+  const keptFate = (decision: ScopeDecision): Fate => {
+    if (decision.kind === 'listed') return leftAlone(decision.reason);
     return isDeployment ? fateOf(decision.device, root, record.deploy) : fateBeside(steps);
   };
   const readings = readingsOf(pass, steps);
@@ -102,7 +69,7 @@ export function foreseeDevices(
       model,
       sizeBytes: BigInt(sizeBytes),
       kernelName: name,
-      fate: erasures.length > 0 ? erasedFate(decision) : keptFate(decision),
+      ...(erasures.length > 0 ? erasedFate(decision) : keptFate(decision)),
       ...readings(decision),
     });
   });
@@ -210,22 +177,28 @@ function deviceKey({ device }: agent.DevicePlan): string {
   return device === undefined ? '' : deviceIdentity(device);
 }
 
-function erasedFate(decision: ScopeDecision): string {
+function erasedFate(decision: ScopeDecision): Fate {
   switch (decision.kind) {
-    case 'inScope': {
-      const volume = decision.certifiedAs === 'volume' ? ' (a RAID volume, not its disks)' : '';
-      return `${erases}${methodNames[decision.method]}${volume}`;
-    }
+    case 'inScope':
+      return erasedBy(decision);
     case 'listed':
-      return `${leftAlone}${decision.reason}`;
-    case 'refused':
-      return `cannot be erased: it ${decision.reason}; the run would fail`;
+      return leftAlone(decision.reason);
+    case 'refused': {
+      const fate = `cannot be erased: it ${decision.reason}; the run would fail`;
+      return { deviceFate: DeviceFate.NOT_ERASABLE, fate };
+    }
   }
 }
 
-function fateBeside(steps: readonly RunStep[]): string {
+function leftAlone(reason: string): Fate {
+  return { deviceFate: DeviceFate.LEFT_ALONE, fate: `left alone: ${reason}` };
+}
+
+function fateBeside(steps: readonly RunStep[]): Fate {
   const writers = steps.filter((step) => mayDestroy(step)).map(stepTitle);
-  return writers.length === 0 ? 'kept' : `${mayWrite}${[...new Set(writers)].join(', ')}`;
+  if (writers.length === 0) return { deviceFate: DeviceFate.KEPT, fate: 'kept' };
+  const fate = `may be written by ${[...new Set(writers)].join(', ')}`;
+  return { deviceFate: DeviceFate.MAY_BE_WRITTEN, fate };
 }
 
 /** Whether it may lose data that no erasure names. */
@@ -239,8 +212,10 @@ function stepTitle({ title, name }: RunStep): string {
 
 /** The lost data, one line each. */
 export function lossOf(devices: readonly PlannedDevice[], steps: readonly RunStep[]): string[] {
-  const isLost = (device: PlannedDevice) => isErased(device) || isWrittenOver(device);
-  const lost = devices.filter(isLost).map((device) => `${deviceText(device)}: ${lostBy(device)}`);
+  const lost = devices.flatMap((device) => {
+    const loss = lossBy(device);
+    return loss === undefined ? [] : [`${deviceText(device)}: ${loss}`];
+  });
   // The image's disk is usually known; then the disk's line has more details.
   const isTold = (step: RunStep) => step.name === writeImageStep && devices.some(isWrittenOver);
   const unseen = devices.length === 0 && steps.some(({ name }) => isErasure(name));
@@ -251,11 +226,6 @@ export function lossOf(devices: readonly PlannedDevice[], steps: readonly RunSte
       .filter((step) => mayDestroy(step) && !isTold(step))
       .map((step) => `${stepTitle(step)}: whatever it writes over`),
   ];
-}
-
-function lostBy({ fate }: PlannedDevice): string {
-  const weak = fate === `${erases}${methodNames.metadataOnly}`;
-  return weak ? 'its partitions; the data stays readable to tools' : 'all that is on it';
 }
 
 /** "disk S3Z8 (SAMSUNG MZ7, 480.1 GB)" */

@@ -5,6 +5,7 @@ import {
   agent,
   BmcIdentitySchema,
   DeletionMode,
+  DeviceFate,
   FailureType,
   HostGoal,
   HostState,
@@ -91,9 +92,13 @@ test('a plan names each disk, what happens to it, and what is lost', () => {
     transport: Transport.ISCSI,
   });
   const { plan } = drafted(looked([virtioDisk, remote]));
-  expect(plan.devices.map(({ serial, fate }) => [serial, fate])).toEqual([
-    ['DISK-1', 'erase: discard'],
-    ['R-1', expect.stringMatching(/^left alone: remote \(iSCSI\)/)],
+  expect(plan.devices).toMatchObject([
+    { serial: 'DISK-1', deviceFate: DeviceFate.ERASED, fate: 'erase: discard' },
+    {
+      serial: 'R-1',
+      deviceFate: DeviceFate.LEFT_ALONE,
+      fate: expect.stringMatching(/^left alone: remote \(iSCSI\)/),
+    },
   ]);
   expect(plan.dataLoss).toEqual(['disk DISK-1 (67.1 MB): all that is on it']);
 });
@@ -399,7 +404,7 @@ test('the plan of a forced deletion says what is left, and who is fenced off', (
   expect(plan.dataLoss).toEqual([]);
   expect(plan.notes.join('\n')).toContain('left behind: data: the host ran an image');
   expect(plan.notes.join('\n')).toContain('fenced off until the agent of racks/r1');
-  expect(plan.devices.map(({ fate }) => fate)).toEqual(['kept']);
+  expect(plan.devices).toMatchObject([{ deviceFate: DeviceFate.KEPT, fate: 'kept' }]);
 });
 
 test('a host that nobody has inspected is planned with what is not known yet', () => {

@@ -15,6 +15,7 @@ import {
   type Inventory,
   InventorySchema,
   type Plan,
+  type PlannedDevice,
   PlannedStepSchema,
   type PlanRunRequest,
   PlanSchema,
@@ -24,7 +25,7 @@ import {
   Transport,
 } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
-import { isLeftAlone } from './devices.ts';
+import { isLeftAlone } from './fate.ts';
 import type { Foresight } from './foresee.ts';
 
 /** A plan for the present state: its content and its basis. Names and times are unset. */
@@ -152,11 +153,16 @@ function hashOf({ plan, basis }: DraftPlan): string {
     steps: steps.map((step) => jsonOf(PlannedStepSchema, step)),
     devices: devices
       .filter((device) => !isLeftAlone(device))
-      .map(({ serial, wwn, fate, verification }) => [serial, wwn, fate, verification])
+      .map(hashedPart)
       .sort(byText(String)),
     stages,
   });
   return createHash('sha256').update(`plan\0${text}`).digest('hex');
+}
+
+/** Its fate by type, not by text. */
+function hashedPart({ serial, wwn, deviceFate, method, verification }: PlannedDevice) {
+  return [serial, wwn, deviceFate, method, verification];
 }
 
 function jsonOf<D extends DescMessage>(schema: D, message: MessageShape<D>): unknown {

@@ -8,7 +8,7 @@ import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
 import { activeRun, causedBy, type Pass, runName } from '../pass/pass.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
-import { isErased } from './devices.ts';
+import { isErased } from './fate.ts';
 import { foresee, type PlannableRequest } from './foresee.ts';
 import { type DraftPlan, draftPlan } from './plan-basis.ts';
 import { differences } from './plan-difference.ts';

@@ -5,6 +5,7 @@ import { decideScope, deviceFactsOf } from '@rackwright/erasure';
 import {
   type DeploySpec,
   DeploySpecSchema,
+  DeviceFate,
   HostGoal,
   HostState,
   PlanRunRequestSchema,
@@ -17,8 +18,7 @@ import {
 import { expect, test } from 'vitest';
 import { beginPass } from '../pass/pass.ts';
 import { bench, inspected, nvmeDisk, verified, virtioDisk } from '../testing/bench.ts';
-import { isWrittenOver } from './deployment.ts';
-import { staysAsItIs } from './devices.ts';
+import { isWrittenOver, staysAsItIs } from './fate.ts';
 import { planNow } from './plan-check.ts';
 
 const image = `registry.example/os@sha256:${'1'.repeat(64)}`;
@@ -110,9 +110,10 @@ test('a name of a disk to be kept that no disk has is told', () => {
 test('a disk that is kept takes itself out of the choice, in the plan as in the run', () => {
   const deploy = create(DeploySpecSchema, { keepDisks: ['disk-1'] });
   const { devices, dataLoss } = planned([disk, nvmeDisk], undefined, deploy);
-  expect(devices.map(({ serial, fate }) => [serial, fate])).toEqual([
-    ['DISK-1', 'kept: keep_disks names it'],
-    ['NVME-1', 'written over by deploy.write_image'],
+  const { KEPT, WRITTEN_OVER } = DeviceFate;
+  expect(devices).toMatchObject([
+    { serial: 'DISK-1', deviceFate: KEPT, fate: 'kept: keep_disks names it' },
+    { serial: 'NVME-1', deviceFate: WRITTEN_OVER, fate: 'written over by deploy.write_image' },
   ]);
   expect(dataLoss).toEqual(['disk NVME-1 (67.1 MB): all that is on it']);
 });

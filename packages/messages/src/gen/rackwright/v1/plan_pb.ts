@@ -3,23 +3,25 @@
 /* eslint-disable */
 import type { HostUid } from "../../../ids.ts";
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { DeploySpec } from "./deploy_pb.ts";
 import { file_rackwright_v1_deploy } from "./deploy_pb.ts";
+import type { CleaningMethod } from "./erasure_policy_pb.ts";
+import { file_rackwright_v1_erasure_policy } from "./erasure_policy_pb.ts";
 import type { CleanStepRequest, DeletionMode, HostSchema } from "./host_pb.ts";
 import { file_rackwright_v1_host } from "./host_pb.ts";
 import type { RerunClass, RunKind } from "./run_pb.ts";
 import { file_rackwright_v1_run } from "./run_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rackwright/v1/plan.proto.
  */
 export const file_rackwright_v1_plan: GenFile = /*@__PURE__*/
-  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3BsYW4ucHJvdG8SDXJhY2t3cmlnaHQudjEijAMKBFBsYW4SDAoEbmFtZRgBIAEoCRIMCgRoYXNoGAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoEa2luZBgFIAEoDjIWLnJhY2t3cmlnaHQudjEuUnVuS2luZBIQCghob3N0X3VpZBgGIAEoCRIpCgVzdGVwcxgHIAMoCzIaLnJhY2t3cmlnaHQudjEuUGxhbm5lZFN0ZXASLQoHZGV2aWNlcxgIIAMoCzIcLnJhY2t3cmlnaHQudjEuUGxhbm5lZERldmljZRIRCglkYXRhX2xvc3MYCSADKAkSMQoOdXN1YWxfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcmVmdXNlZBgLIAEoCRINCgVub3RlcxgMIAMoCRIOCgZzdGFnZXMYDSADKAki0QIKC1BsYW5uZWRTdGVwEgwKBHN0ZXAYASABKAkSDQoFdGl0bGUYAiABKAkSPAoJYXJndW1lbnRzGAMgAygLMikucmFja3dyaWdodC52MS5QbGFubmVkU3RlcC5Bcmd1bWVudHNFbnRyeRITCgtkZXN0cnVjdGl2ZRgEIAEoCBIuCgtyZXJ1bl9jbGFzcxgFIAEoDjIZLnJhY2t3cmlnaHQudjEuUmVydW5DbGFzcxIxCg51c3VhbF9kdXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWNvbmRpdGlvbhgIIAEoCRowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIvEBCg1QbGFubmVkRGV2aWNlEg4KBnNlcmlhbBgBIAEoCRILCgN3d24YAiABKAkSDQoFbW9kZWwYAyABKAkSEgoKc2l6ZV9ieXRlcxgEIAEoBBITCgtrZXJuZWxfbmFtZRgFIAEoCRIMCgRmYXRlGAYgASgJEhQKDHZlcmlmaWNhdGlvbhgHIAEoCRINCgVyZWFkcxgIIAEoBBInCgR0aW1lGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGNhbl9taXNzGAogASgJEh0KFXRpbWVfZnJvbV9tZWFzdXJlbWVudBgLIAEoCCLjAQoOUGxhblJ1blJlcXVlc3QSDgoGcGFyZW50GAEgASgJEikKBWNsZWFuGAIgASgLMhgucmFja3dyaWdodC52MS5QbGFuQ2xlYW5IABIxCglwcm92aXNpb24YAyABKAsyHC5yYWNrd3JpZ2h0LnYxLlBsYW5Qcm92aXNpb25IABIrCgZkZWxldGUYBCABKAsyGS5yYWNrd3JpZ2h0LnYxLlBsYW5EZWxldGVIABIvCgh3b3JrZmxvdxgFIAEoCzIbLnJhY2t3cmlnaHQudjEuUGxhbldvcmtmbG93SABCBQoDcnVuIjsKCVBsYW5DbGVhbhIuCgVzdGVwcxgBIAMoCzIfLnJhY2t3cmlnaHQudjEuQ2xlYW5TdGVwUmVxdWVzdCJJCg1QbGFuUHJvdmlzaW9uEg0KBWltYWdlGAEgASgJEikKBmRlcGxveRgCIAEoCzIZLnJhY2t3cmlnaHQudjEuRGVwbG95U3BlYyI3CgpQbGFuRGVsZXRlEikKBG1vZGUYASABKA4yGy5yYWNrd3JpZ2h0LnYxLkRlbGV0aW9uTW9kZSKRAQoMUGxhbldvcmtmbG93EhAKCHRlbXBsYXRlGAEgASgJEj0KCXZhcmlhYmxlcxgCIAMoCzIqLnJhY2t3cmlnaHQudjEuUGxhbldvcmtmbG93LlZhcmlhYmxlc0VudHJ5GjAKDlZhcmlhYmxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiHgoOR2V0UGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCSJEChBTdGFydFBsYW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcmVhc29uGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAky0wEKC1BsYW5TZXJ2aWNlEj0KB1BsYW5SdW4SHS5yYWNrd3JpZ2h0LnYxLlBsYW5SdW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5QbGFuEkIKB0dldFBsYW4SHS5yYWNrd3JpZ2h0LnYxLkdldFBsYW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5QbGFuIgOQAgESQQoJU3RhcnRQbGFuEh8ucmFja3dyaWdodC52MS5TdGFydFBsYW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0YgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_v1_deploy, file_rackwright_v1_host, file_rackwright_v1_run]);
+  fileDesc("ChhyYWNrd3JpZ2h0L3YxL3BsYW4ucHJvdG8SDXJhY2t3cmlnaHQudjEijAMKBFBsYW4SDAoEbmFtZRgBIAEoCRIMCgRoYXNoGAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoEa2luZBgFIAEoDjIWLnJhY2t3cmlnaHQudjEuUnVuS2luZBIQCghob3N0X3VpZBgGIAEoCRIpCgVzdGVwcxgHIAMoCzIaLnJhY2t3cmlnaHQudjEuUGxhbm5lZFN0ZXASLQoHZGV2aWNlcxgIIAMoCzIcLnJhY2t3cmlnaHQudjEuUGxhbm5lZERldmljZRIRCglkYXRhX2xvc3MYCSADKAkSMQoOdXN1YWxfZHVyYXRpb24YCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcmVmdXNlZBgLIAEoCRINCgVub3RlcxgMIAMoCRIOCgZzdGFnZXMYDSADKAki0QIKC1BsYW5uZWRTdGVwEgwKBHN0ZXAYASABKAkSDQoFdGl0bGUYAiABKAkSPAoJYXJndW1lbnRzGAMgAygLMikucmFja3dyaWdodC52MS5QbGFubmVkU3RlcC5Bcmd1bWVudHNFbnRyeRITCgtkZXN0cnVjdGl2ZRgEIAEoCBIuCgtyZXJ1bl9jbGFzcxgFIAEoDjIZLnJhY2t3cmlnaHQudjEuUmVydW5DbGFzcxIxCg51c3VhbF9kdXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWNvbmRpdGlvbhgIIAEoCRowCg5Bcmd1bWVudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBItACCg1QbGFubmVkRGV2aWNlEg4KBnNlcmlhbBgBIAEoCRILCgN3d24YAiABKAkSDQoFbW9kZWwYAyABKAkSEgoKc2l6ZV9ieXRlcxgEIAEoBBITCgtrZXJuZWxfbmFtZRgFIAEoCRIMCgRmYXRlGAYgASgJEhQKDHZlcmlmaWNhdGlvbhgHIAEoCRINCgVyZWFkcxgIIAEoBBInCgR0aW1lGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGNhbl9taXNzGAogASgJEh0KFXRpbWVfZnJvbV9tZWFzdXJlbWVudBgLIAEoCBIuCgtkZXZpY2VfZmF0ZRgMIAEoDjIZLnJhY2t3cmlnaHQudjEuRGV2aWNlRmF0ZRItCgZtZXRob2QYDSABKA4yHS5yYWNrd3JpZ2h0LnYxLkNsZWFuaW5nTWV0aG9kIuMBCg5QbGFuUnVuUmVxdWVzdBIOCgZwYXJlbnQYASABKAkSKQoFY2xlYW4YAiABKAsyGC5yYWNrd3JpZ2h0LnYxLlBsYW5DbGVhbkgAEjEKCXByb3Zpc2lvbhgDIAEoCzIcLnJhY2t3cmlnaHQudjEuUGxhblByb3Zpc2lvbkgAEisKBmRlbGV0ZRgEIAEoCzIZLnJhY2t3cmlnaHQudjEuUGxhbkRlbGV0ZUgAEi8KCHdvcmtmbG93GAUgASgLMhsucmFja3dyaWdodC52MS5QbGFuV29ya2Zsb3dIAEIFCgNydW4iOwoJUGxhbkNsZWFuEi4KBXN0ZXBzGAEgAygLMh8ucmFja3dyaWdodC52MS5DbGVhblN0ZXBSZXF1ZXN0IkkKDVBsYW5Qcm92aXNpb24SDQoFaW1hZ2UYASABKAkSKQoGZGVwbG95GAIgASgLMhkucmFja3dyaWdodC52MS5EZXBsb3lTcGVjIjcKClBsYW5EZWxldGUSKQoEbW9kZRgBIAEoDjIbLnJhY2t3cmlnaHQudjEuRGVsZXRpb25Nb2RlIpEBCgxQbGFuV29ya2Zsb3cSEAoIdGVtcGxhdGUYASABKAkSPQoJdmFyaWFibGVzGAIgAygLMioucmFja3dyaWdodC52MS5QbGFuV29ya2Zsb3cuVmFyaWFibGVzRW50cnkaMAoOVmFyaWFibGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIeCg5HZXRQbGFuUmVxdWVzdBIMCgRuYW1lGAEgASgJIkQKEFN0YXJ0UGxhblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCSqMAgoKRGV2aWNlRmF0ZRIbChdERVZJQ0VfRkFURV9VTlNQRUNJRklFRBAAEhYKEkRFVklDRV9GQVRFX0VSQVNFRBABEh8KG0RFVklDRV9GQVRFX01FVEFEQVRBX0VSQVNFRBACEhwKGERFVklDRV9GQVRFX1dSSVRURU5fT1ZFUhADEh4KGkRFVklDRV9GQVRFX01BWV9CRV9XUklUVEVOEAQSFAoQREVWSUNFX0ZBVEVfS0VQVBAFEhoKFkRFVklDRV9GQVRFX0xFRlRfQUxPTkUQBhIcChhERVZJQ0VfRkFURV9OT1RfRVJBU0FCTEUQBxIaChZERVZJQ0VfRkFURV9OT1RfQ0hPU0VOEAgy0wEKC1BsYW5TZXJ2aWNlEj0KB1BsYW5SdW4SHS5yYWNrd3JpZ2h0LnYxLlBsYW5SdW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5QbGFuEkIKB0dldFBsYW4SHS5yYWNrd3JpZ2h0LnYxLkdldFBsYW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5QbGFuIgOQAgESQQoJU3RhcnRQbGFuEh8ucmFja3dyaWdodC52MS5TdGFydFBsYW5SZXF1ZXN0GhMucmFja3dyaWdodC52MS5Ib3N0YgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_rackwright_v1_deploy, file_rackwright_v1_erasure_policy, file_rackwright_v1_host, file_rackwright_v1_run]);
 
 /**
  * Plan is a run that has not been started.
@@ -210,7 +212,8 @@ export type PlannedDevice = Message<"rackwright.v1.PlannedDevice"> & {
   kernelName: string;
 
   /**
-   * What happens to it: "erase: overwrite", "kept", "left alone: iSCSI".
+   * What happens to it: "erase: overwrite", "kept", "left alone: iSCSI". The text is for people
+   * and may be reworded. Programs use device_fate.
    *
    * @generated from field: string fate = 6;
    */
@@ -250,6 +253,20 @@ export type PlannedDevice = Message<"rackwright.v1.PlannedDevice"> & {
    * @generated from field: bool time_from_measurement = 11;
    */
   timeFromMeasurement: boolean;
+
+  /**
+   * What happens to it, for programs.
+   *
+   * @generated from field: rackwright.v1.DeviceFate device_fate = 12;
+   */
+  deviceFate: DeviceFate;
+
+  /**
+   * How it is erased; unset for every fate but DEVICE_FATE_ERASED.
+   *
+   * @generated from field: rackwright.v1.CleaningMethod method = 13;
+   */
+  method: CleaningMethod;
 };
 
 /**
@@ -450,6 +467,92 @@ export type StartPlanRequest = Message<"rackwright.v1.StartPlanRequest"> & {
  */
 export const StartPlanRequestSchema: GenMessage<StartPlanRequest> = /*@__PURE__*/
   messageDesc(file_rackwright_v1_plan, 9);
+
+/**
+ * DeviceFate is what a run does to a device. Only DEVICE_FATE_ERASED and
+ * DEVICE_FATE_METADATA_ERASED permit the run to erase it.
+ *
+ * @generated from enum rackwright.v1.DeviceFate
+ */
+export const DeviceFate = {
+  /**
+   * Not known: an older version made the plan. A run that is bound to the plan may not erase the
+   * device.
+   *
+   * @generated from enum value: DEVICE_FATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * All that is on it is erased.
+   *
+   * @generated from enum value: DEVICE_FATE_ERASED = 1;
+   */
+  ERASED: 1,
+
+  /**
+   * Only its partition tables and signatures are erased; its data stays readable to tools.
+   *
+   * @generated from enum value: DEVICE_FATE_METADATA_ERASED = 2;
+   */
+  METADATA_ERASED: 2,
+
+  /**
+   * An image overwrites it.
+   *
+   * @generated from enum value: DEVICE_FATE_WRITTEN_OVER = 3;
+   */
+  WRITTEN_OVER: 3,
+
+  /**
+   * A step of the run may write to it.
+   *
+   * @generated from enum value: DEVICE_FATE_MAY_BE_WRITTEN = 4;
+   */
+  MAY_BE_WRITTEN: 4,
+
+  /**
+   * It stays unchanged.
+   *
+   * @generated from enum value: DEVICE_FATE_KEPT = 5;
+   */
+  KEPT: 5,
+
+  /**
+   * It is no disk of the host's own, and no run touches it.
+   *
+   * @generated from enum value: DEVICE_FATE_LEFT_ALONE = 6;
+   */
+  LEFT_ALONE: 6,
+
+  /**
+   * It cannot be erased, and the run would fail.
+   *
+   * @generated from enum value: DEVICE_FATE_NOT_ERASABLE = 7;
+   */
+  NOT_ERASABLE: 7,
+
+  /**
+   * No disk is chosen for the image, and the run would fail.
+   *
+   * @generated from enum value: DEVICE_FATE_NOT_CHOSEN = 8;
+   */
+  NOT_CHOSEN: 8,
+} as const;
+
+/**
+ * DeviceFate is what a run does to a device. Only DEVICE_FATE_ERASED and
+ * DEVICE_FATE_METADATA_ERASED permit the run to erase it.
+ *
+ * @generated from enum rackwright.v1.DeviceFate
+ */
+export type DeviceFate = (typeof DeviceFate)[keyof typeof DeviceFate] | UnknownEnum;
+
+/**
+ * Describes the enum rackwright.v1.DeviceFate.
+ */
+export const DeviceFateSchema: GenEnum<DeviceFate> = /*@__PURE__*/
+  enumDesc(file_rackwright_v1_plan, 0);
 
 /**
  * PlanService shows a run before it is started.
