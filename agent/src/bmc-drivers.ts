@@ -55,17 +55,17 @@ export function createBmcDrivers(
     ...wakes,
     driver: (endpoint, look) => {
       const governor = governors.at(`${endpoint.address}:${endpoint.port}`);
-      const turns = look === undefined ? governor : turnsOfLook(governor, look);
+      const governed = look === undefined ? governor : governedFor(governor, look);
       const { protocol } = endpoint;
       const calls =
-        onBmcCall === undefined ? turns : meteredCalls(turns, protocol, clock, onBmcCall);
+        onBmcCall === undefined ? governed : meteredCalls(governed, protocol, clock, onBmcCall);
       return createDriver(config, platform, endpoint, calls);
     },
     forget: (address, port) => governors.forget(`${address}:${port}`),
   };
 }
 
-function turnsOfLook(governor: Governor, look: Look): GovernedCalls {
+function governedFor(governor: Governor, look: Look): GovernedCalls {
   return {
     run: (credential, act, rest, signal) => governor.run(credential, act, rest, signal, look),
   };

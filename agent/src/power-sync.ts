@@ -48,7 +48,7 @@ export interface PowerSyncLimits {
   readonly identityRounds: number;
   readonly hostsMax: number;
   /** The minimum time between two looks at one host outside its round. */
-  readonly outOfTurnMs: number;
+  readonly outOfRoundMs: number;
 }
 
 export const defaultPowerSyncLimits: PowerSyncLimits = {
@@ -59,7 +59,7 @@ export const defaultPowerSyncLimits: PowerSyncLimits = {
   silentMs: 300_000,
   identityRounds: 10,
   hostsMax: 4_096,
-  outOfTurnMs: 30_000,
+  outOfRoundMs: 30_000,
 };
 
 export interface PowerSyncParts {
@@ -100,7 +100,7 @@ interface Target {
   identifiedInRound: number;
   silence: { readonly sinceMs: number; readonly looks: number } | undefined;
   /** When it was last looked at outside its round. */
-  outOfTurnAtMs: number;
+  outOfRoundAtMs: number;
 }
 
 export class PowerSync implements PowerLooks {
@@ -167,8 +167,8 @@ export class PowerSync implements PowerLooks {
     const target = this.#targets.get(hostUid);
     if (target === undefined || target.abort !== undefined) return;
     const nowMs = clock.suspendAwareMs();
-    if (nowMs - target.outOfTurnAtMs < this.#limits.outOfTurnMs) return;
-    target.outOfTurnAtMs = nowMs;
+    if (nowMs - target.outOfRoundAtMs < this.#limits.outOfRoundMs) return;
+    target.outOfRoundAtMs = nowMs;
     this.#due.add(target, { isFirst: true });
   }
 
@@ -398,7 +398,7 @@ function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHo
     power: false,
     identifiedInRound: 0,
     silence: undefined,
-    outOfTurnAtMs: Number.NEGATIVE_INFINITY,
+    outOfRoundAtMs: Number.NEGATIVE_INFINITY,
   };
 }
 

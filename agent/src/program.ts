@@ -143,7 +143,7 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
  * packets.
  */
 async function answerWaiting(clock: Clock): Promise<void> {
-  for (let turn = 0; turn < 2; turn += 1) {
+  for (let round = 0; round < 2; round += 1) {
     await new Promise<void>((resolve) => clock.after(1, resolve));
   }
 }

@@ -19,7 +19,7 @@ function setUp() {
   const { clock } = time.open();
   const log: string[] = [];
   const warn = (_: object, message: string): void => void log.push(message);
-  const world = { isAway: false, held: new Set<string>(), turns: 0, asked: 0, caNeeded: '' };
+  const world = { isAway: false, held: new Set<string>(), slots: 0, asked: 0, caNeeded: '' };
   const lost = new Set<string>();
   const hold: HostImages['hold'] = async (_, { from, needs }: WantedHostImage, signal) => {
     world.asked += 1;
@@ -35,14 +35,14 @@ function setUp() {
     }
     if (world.isAway) throw new OciError('unreachable', 'no route to the registry');
     expect([needs, signal.aborted]).toEqual(['netboot', false]);
-    world.turns += 1;
+    world.slots += 1;
     world.held.add(name);
     const digest = digestOfHex('cd'.repeat(32));
     const kernel = { mediaType: 'x', digest, sizeBytes: 5 };
     return {
       image: { version: '', netboot: { kernel, initrds: [], kernelArguments: name } },
       digests: [digest],
-      endTurn: () => void (world.turns -= 1),
+      giveBackSlot: () => void (world.slots -= 1),
       ...{ isWhole: async () => !lost.delete(name), doubt: () => {} },
       ...{ whole: Promise.resolve(), anew: new AbortController().signal },
       release: () => void world.held.delete(name),
@@ -65,7 +65,7 @@ test('an image that hosts boot is here and held, and takes no turn of a fetch', 
     image: { kernelArguments: reference('1') },
   });
   expect([...world.held]).toEqual([reference('1'), reference('2')]);
-  expect([world.turns, world.asked]).toEqual([0, 2]);
+  expect([world.slots, world.asked]).toEqual([0, 2]);
 });
 
 test('what no host boots any more is let go', async () => {

@@ -139,7 +139,7 @@ export class NetbootImages {
     const held = await images.hold(who, asked, signal, (progress) => {
       wanted.words = wordsOf(progress);
     });
-    held.endTurn();
+    held.giveBackSlot();
     if (held.image.netboot !== undefined) wanted.image = held.image.netboot;
     return held;
   }

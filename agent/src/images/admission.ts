@@ -26,7 +26,7 @@ export class Admission {
   /**
    * The waiting requests by host, in the order of service. A host without a request has no entry.
    */
-  readonly #turns = new Map<string, Waiting[]>();
+  readonly #queues = new Map<string, Waiting[]>();
   #waiting = 0;
 
   constructor(limits: AdmissionLimits = defaultAdmissionLimits) {
@@ -58,17 +58,17 @@ export class Admission {
     if (this.#waiting >= waitingMax) {
       throw new OciError('tooMany', `${waitingMax} wait for images already`);
     }
-    const turn = Promise.withResolvers<void>();
-    const waiting: Waiting = { onPlace, admit: turn.resolve, place: 0 };
+    const admitted = Promise.withResolvers<void>();
+    const waiting: Waiting = { onPlace, admit: admitted.resolve, place: 0 };
     const giveUp = (): void => {
-      if (this.#remove(who, waiting)) turn.reject(new OciError('unreachable', 'given up'));
+      if (this.#remove(who, waiting)) admitted.reject(new OciError('unreachable', 'given up'));
     };
-    this.#turns.set(who, [...(this.#turns.get(who) ?? []), waiting]);
+    this.#queues.set(who, [...(this.#queues.get(who) ?? []), waiting]);
     this.#waiting += 1;
     this.#tellPlaces();
     signal.addEventListener('abort', giveUp, { once: true });
     try {
-      await turn.promise;
+      await admitted.promise;
     } finally {
       signal.removeEventListener('abort', giveUp);
     }
@@ -76,7 +76,7 @@ export class Admission {
 
   /** The slot goes to the next request, or becomes free. */
   #leave(): void {
-    const [next] = this.#turns;
+    const [next] = this.#queues;
     const [who, [first] = []] = next ?? [''];
     if (first === undefined) {
       this.#inside -= 1;
@@ -84,10 +84,10 @@ export class Admission {
     }
     this.#remove(who, first);
     // A1: further requests of this host come after those of all other hosts.
-    const rest = this.#turns.get(who);
+    const rest = this.#queues.get(who);
     if (rest !== undefined) {
-      this.#turns.delete(who);
-      this.#turns.set(who, rest);
+      this.#queues.delete(who);
+      this.#queues.set(who, rest);
     }
     this.#tellPlaces();
     first.admit();
@@ -95,11 +95,11 @@ export class Admission {
 
   /** False when it does not wait any more. */
   #remove(who: string, waiting: Waiting): boolean {
-    const own = this.#turns.get(who) ?? [];
+    const own = this.#queues.get(who) ?? [];
     const rest = own.filter((each) => each !== waiting);
     if (rest.length === own.length) return false;
-    if (rest.length === 0) this.#turns.delete(who);
-    else this.#turns.set(who, rest);
+    if (rest.length === 0) this.#queues.delete(who);
+    else this.#queues.set(who, rest);
     this.#waiting -= 1;
     this.#tellPlaces();
     return true;
@@ -107,10 +107,10 @@ export class Admission {
 
   /** A2. */
   #tellPlaces(): void {
-    const longest = Math.max(0, ...[...this.#turns.values()].map(({ length }) => length));
+    const longest = Math.max(0, ...[...this.#queues.values()].map(({ length }) => length));
     let place = 0;
     for (let round = 0; round < longest; round += 1) {
-      for (const own of this.#turns.values()) {
+      for (const own of this.#queues.values()) {
         const waiting = own[round];
         if (waiting === undefined) continue;
         place += 1;

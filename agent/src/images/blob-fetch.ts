@@ -175,7 +175,7 @@ class GatheringWriter {
   readonly #hash: RunningHash;
   readonly #onBytes: BlobFetch['onBytes'];
   readonly #ring: readonly Gathered[];
-  #turn = 0;
+  #handedOver = 0;
   #filled = 0;
   #written: number;
   #writing: Promise<void> = Promise.resolve();
@@ -217,14 +217,14 @@ class GatheringWriter {
   }
 
   get #gathered(): Gathered {
-    return this.#ring[this.#turn % gatherPieces] as Gathered;
+    return this.#ring[this.#handedOver % gatherPieces] as Gathered;
   }
 
   async #handOver(): Promise<void> {
     const gathered = this.#gathered;
     const bytes = gathered.bytes.subarray(0, this.#filled);
     this.#filled = 0;
-    this.#turn += 1;
+    this.#handedOver += 1;
     const written = this.#writing.then(async () => {
       await this.#part.write(bytes);
       this.#written += bytes.length;

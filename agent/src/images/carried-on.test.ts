@@ -17,7 +17,7 @@ function setUp() {
     const [anew, late] = [new AbortController(), new AbortController()];
     const coming: ComingHostImage = {
       image: { version: '', disk: { blob, architecture: 'amd64' } },
-      ...{ digests: [], endTurn: () => {}, isWhole: async () => true, doubt: () => {} },
+      ...{ digests: [], giveBackSlot: () => {}, isWhole: async () => true, doubt: () => {} },
       ...{ whole: whole.promise, anew: anew.signal },
       release: () => void happened.push(`${name} released`),
     };

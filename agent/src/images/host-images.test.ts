@@ -156,7 +156,7 @@ test('a host that waits hears its place, and is let in when another lets go', as
 test('an image that was lost is not whole, and whole again when it is held anew', async () => {
   const { cache, images, tell } = await setUp();
   const held = await images.hold('h1', wanted(), never, tell);
-  held.endTurn();
+  held.giveBackSlot();
   expect(await held.isWhole()).toBe(true);
   await rm(cache.find(raw.digest)?.path ?? '');
   expect(await held.isWhole()).toBe(false);

@@ -75,7 +75,7 @@ export interface HeldHostImage {
   /** All that is held of it, manifests included. */
   readonly digests: readonly Digest[];
   /** Keeps the image and releases the slot. */
-  endTurn(): void;
+  giveBackSlot(): void;
   /** False when some of it was lost or damaged meanwhile. Holding it again fetches that part. */
   isWhole(): Promise<boolean>;
   /** Its reader found it wrong, or could not read it: see `BlobCache.doubt`. */
@@ -185,7 +185,7 @@ export class HostImages {
       await begun.promise;
       const doubt = (): void => held.forEach((each) => cache.doubt(each));
       const isWhole = () => this.#isWhole(held);
-      const acts = { endTurn: leave, isWhole, doubt, release };
+      const acts = { giveBackSlot: leave, isWhole, doubt, release };
       return { image, digests: held, whole, anew: anew.signal, ...acts };
     } catch (error) {
       release();

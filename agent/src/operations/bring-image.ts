@@ -10,7 +10,7 @@ import type { OperationContext } from '../session/index.ts';
 import { failure } from './bmc-access.ts';
 import { carriedKey, type HostImageParts, wayToHold } from './host-image.ts';
 import { notHeld, progressWords } from './host-image-result.ts';
-import { turnLimit } from './time-limit.ts';
+import { slotLimit } from './time-limit.ts';
 
 /** `judge`: the result, by the image's properties once it is held. */
 export async function bringImage(
@@ -25,7 +25,7 @@ export async function bringImage(
   if (deployment?.image === undefined) return failure('invalidArgument', `${step} names no image`);
   const wanted = await wantedImage(deployment.image, architecture, needs, context.credential);
   if ('type' in wanted) return wanted;
-  const limit = turnLimit(clock, request, context);
+  const limit = slotLimit(clock, request, context);
   const way = needs === 'disk' ? wayToHold(deployment) : 'hold';
   let isOver = false;
   let isCarried = false;

@@ -34,7 +34,7 @@ function fetching(
     const image = { version: '', ...(netboot ? { netboot: set } : { disk }) };
     const release = () => void asked.push('released');
     const isWhole = async (): Promise<boolean> => true;
-    const acts = { endTurn: () => {}, isWhole, doubt: () => {}, release };
+    const acts = { giveBackSlot: () => {}, isWhole, doubt: () => {}, release };
     const anew = new AbortController().signal;
     return { image, digests: [], whole: whole.promise, anew, ...acts };
   };

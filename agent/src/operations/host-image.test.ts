@@ -102,7 +102,7 @@ function heldImage(
   const blob = { mediaType: 'x', digest, sizeBytes: 5 };
   return {
     image: { version: '', disk: { blob, format: 'raw', architecture: 'arm64', contentBytes: 9 } },
-    ...{ digests: [], endTurn: () => {}, release: () => void released.push('released') },
+    ...{ digests: [], giveBackSlot: () => {}, release: () => void released.push('released') },
     ...{ isWhole: async () => true, doubt: () => void released.push('doubted') },
     ...{ whole: Promise.resolve(), anew: never, ...changes },
   };
@@ -212,7 +212,7 @@ test('the step fails when its time is over while the image is fetched', async ()
   expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });
 });
 
-const inTurn = { turnTimeout: durationFromMs(20_000) };
+const withSlotTime = { turnTimeout: durationFromMs(20_000) };
 
 test('the wait for its turn is not taken from the step’s own time', async () => {
   const order = Promise.withResolvers<FinalResult>();
@@ -222,7 +222,7 @@ test('the wait for its turn is not taken from the step’s own time', async () =
     tell({ phase: 'admitted' });
     return heldImage();
   });
-  Object.assign(request, inTurn);
+  Object.assign(request, withSlotTime);
   let leftMs = 0;
   const ended = run((_image, { remainingMs }) => {
     leftMs = remainingMs();
@@ -242,7 +242,7 @@ test('the wait for its turn ends early enough for the step’s own time to fit i
       signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
     });
   });
-  Object.assign(request, inTurn);
+  Object.assign(request, withSlotTime);
   let type = '';
   void run(notOrdered).then((result) => (type = result.kind === 'failed' ? result.type : ''));
   await time.run(39_000);
@@ -258,7 +258,7 @@ test('the step fails when its own time ends in the fetch, before the deadline', 
       signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
     });
   });
-  Object.assign(request, inTurn);
+  Object.assign(request, withSlotTime);
   const ended = run(notOrdered);
   await time.run(20_000);
   expect(await ended).toMatchObject({ kind: 'failed', type: 'deadline' });

@@ -40,15 +40,15 @@ export interface SlotLimit extends TimeLimit {
 }
 
 /** The two times of such a step (`RunStep.turn_timeout`); without, its deadline alone counts. */
-export function turnLimit(
+export function slotLimit(
   clock: Clock,
   { turnTimeout }: Pick<agent.RunStep, 'turnTimeout'>,
   { remainingMs, signal }: Pick<OperationContext, 'remainingMs' | 'signal'>,
 ): SlotLimit {
-  const turnMs = turnTimeout === undefined ? undefined : durationMs(turnTimeout);
+  const ownMs = turnTimeout === undefined ? undefined : durationMs(turnTimeout);
   const late = new AbortController();
-  let leftMs = (): number => remainingMs() - (turnMs ?? 0);
-  let hadItsSlot = turnMs === undefined;
+  let leftMs = (): number => remainingMs() - (ownMs ?? 0);
+  let hadItsSlot = ownMs === undefined;
   const watch = (): Cancel => {
     const delayMs = Math.max(0, Math.min(leftMs(), timerMsMax));
     return clock.after(delayMs, () => {
@@ -62,7 +62,7 @@ export function turnLimit(
     begin: () => {
       if (hadItsSlot || late.signal.aborted) return;
       hadItsSlot = true;
-      const dueAtMs = clock.suspendAwareMs() + (turnMs ?? Number.POSITIVE_INFINITY);
+      const dueAtMs = clock.suspendAwareMs() + (ownMs ?? Number.POSITIVE_INFINITY);
       leftMs = () => Math.min(remainingMs(), dueAtMs - clock.suspendAwareMs());
       end();
       end = watch();

@@ -24,7 +24,7 @@ const digest = digestOfHex('cd'.repeat(32));
 const disk = { blob: { mediaType: 'x', digest, sizeBytes: 5 } };
 const held = {
   image: { version: '', disk: { ...disk, architecture: 'amd64' as const } },
-  ...{ digests: [], endTurn: () => {}, release: () => {} },
+  ...{ digests: [], giveBackSlot: () => {}, release: () => {} },
   ...{ isWhole: async () => true, doubt: () => {} },
   ...{ whole: Promise.resolve(), anew: new AbortController().signal },
 };

@@ -125,19 +125,19 @@ export async function openDesk(parts: DeskParts, calls: LocalCalls): Promise<Loc
 class Desk {
   readonly #parts: DeskParts;
   /** The caller in service; it ends when its copy is removed. */
-  #turn: { readonly gone: AbortSignal; readonly ended: Promise<void> } | undefined;
+  #copying: { readonly gone: AbortSignal; readonly ended: Promise<void> } | undefined;
 
   constructor(parts: DeskParts) {
     this.#parts = parts;
   }
 
   async copy(gone: AbortSignal): Promise<string> {
-    if (this.#turn?.gone.aborted) await this.#turn.ended;
-    if (this.#turn !== undefined) return problem('another backup is being made');
+    if (this.#copying?.gone.aborted) await this.#copying.ended;
+    if (this.#copying !== undefined) return problem('another backup is being made');
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    this.#turn = { gone, ended };
+    this.#copying = { gone, ended };
     const finish = (): void => {
-      this.#turn = undefined;
+      this.#copying = undefined;
       end();
     };
     try {

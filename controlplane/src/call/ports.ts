@@ -77,7 +77,7 @@ export interface RpcDependencies {
     'candidates' | 'caughtUp' | 'collection' | 'counts' | 'countsBy' | 'idsBy' | 'row' | 'rows'
   >;
   readonly discovery: DiscoveryPort;
-  readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
+  readonly workflows: Pick<Workflows, 'look' | 'oneAtATime'>;
   readonly batches: Pick<Batches, 'look' | 'openIds'>;
   readonly pools: Pick<Pools, 'look' | 'known'>;
   /** Resolves tags; missing: tags are not resolved. */

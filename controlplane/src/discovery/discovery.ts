@@ -207,16 +207,16 @@ export class Discovery {
     const seen = this.#intake.seen(rack, finding);
     const keys = new Set(keysOfMachine(seen));
     const answer = await untilWritten(`a discovered machine of ${rack}`, async () => {
-      const world = await this.#reader.read({ machines: [seen], lines: [] });
+      const snapshot = await this.#reader.read({ machines: [seen], lines: [] });
       // Machines that were similar to it before are affected, too.
-      for (const near of world.machines) for (const key of keysOfMachine(near)) keys.add(key);
-      return this.#intake.takeIn(seen, { world, ofRack: () => this.#worldOf(rack) });
+      for (const near of snapshot.machines) for (const key of keysOfMachine(near)) keys.add(key);
+      return this.#intake.takeIn(seen, { snapshot, ofRack: () => this.#snapshotOf(rack) });
     });
     if (answer === '') await this.#lookAt(keys);
     return answer;
   }
 
-  async #worldOf(rack: RackName): Promise<DiscoverySnapshot> {
+  async #snapshotOf(rack: RackName): Promise<DiscoverySnapshot> {
     const { machines } = await this.#reader.listed();
     return await this.#reader.read({
       machines: havingKeys(machines, [rackKey(rack)]),
@@ -247,8 +247,8 @@ export class Discovery {
     const { lines } = await this.#noteListed();
     for (const some of groups(havingKeys(lines, keys && touched))) {
       if (this.#controller.signal.aborted) return;
-      const world = await this.#reader.read({ machines: [], lines: some });
-      await markTaken(this.#deps, some, world);
+      const snapshot = await this.#reader.read({ machines: [], lines: some });
+      await markTaken(this.#deps, some, snapshot);
     }
   }
 
@@ -259,43 +259,43 @@ export class Discovery {
 
   /** False: stopped. */
   async #lookAtSome(machines: readonly KeptMachine[]): Promise<boolean> {
-    let world: DiscoverySnapshot | undefined;
+    let snapshot: DiscoverySnapshot | undefined;
     for (const { id } of machines) {
       if (this.#controller.signal.aborted) return false;
-      world ??= await this.#reader.read({ machines, lines: [] });
-      const kept = world.machines.find((each) => each.id === id);
+      snapshot ??= await this.#reader.read({ machines, lines: [] });
+      const kept = snapshot.machines.find((each) => each.id === id);
       if (kept === undefined) continue;
       // A new host affects the next decision: by its name, and by the bound of its rule.
-      if (await this.#decide(kept, world)) world = undefined;
+      if (await this.#decide(kept, snapshot)) snapshot = undefined;
     }
     return true;
   }
 
   /** Whether the machine is no longer listed. */
-  async #decide(kept: KeptMachine, world: DiscoverySnapshot): Promise<boolean> {
-    if (!world.racks.has(kept.machine.rack)) {
+  async #decide(kept: KeptMachine, snapshot: DiscoverySnapshot): Promise<boolean> {
+    if (!snapshot.racks.has(kept.machine.rack)) {
       await removeMachine(this.#deps, kept);
       return true;
     }
-    const decision = judge(kept, world);
+    const decision = judge(kept, snapshot);
     switch (decision.kind) {
       case 'host':
-        await this.#record(kept, decision.host, acceptedBy(kept, decision.host, world));
+        await this.#record(kept, decision.host, acceptedBy(kept, decision.host, snapshot));
         await seedFacts(this.#deps, decision.host, kept.machine);
         await removeMachine(this.#deps, kept);
         return true;
       case 'wait':
-        await noteWords(this.#deps, kept, decision.words, world);
+        await noteWords(this.#deps, kept, decision.words, snapshot);
         return false;
       case 'accept':
-        return await this.#acceptBySystem(kept, decision.acceptance, world);
+        return await this.#acceptBySystem(kept, decision.acceptance, snapshot);
     }
   }
 
   async #acceptBySystem(
     kept: KeptMachine,
     acceptance: Acceptance,
-    world: DiscoverySnapshot,
+    snapshot: DiscoverySnapshot,
   ): Promise<boolean> {
     const { expectedUid, by, rule } = acceptance;
     const requestId =
@@ -315,7 +315,7 @@ export class Discovery {
         this.#deps,
         kept,
         `${by} fits, but it cannot be made a host: ${error.message}`,
-        world,
+        snapshot,
       );
       return false;
     }

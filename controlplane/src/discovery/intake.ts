@@ -36,7 +36,7 @@ export interface IntakeDependencies {
 
 /** The basis of a decision about a sighted machine. */
 export interface SightingContext {
-  readonly world: DiscoverySnapshot;
+  readonly snapshot: DiscoverySnapshot;
   /** Read only when the rack's list is full. */
   readonly ofRack: () => Promise<DiscoverySnapshot>;
 }
@@ -57,27 +57,30 @@ export class Intake {
   }
 
   /** Why it is not listed; empty: it is. Undefined: another write came first. */
-  async takeIn(seen: KeptMachine, { world, ofRack }: SightingContext): Promise<string | undefined> {
+  async takeIn(
+    seen: KeptMachine,
+    { snapshot, ofRack }: SightingContext,
+  ): Promise<string | undefined> {
     const { machine: fresh, traits } = seen;
     const { rack } = fresh;
-    const known = hostOf(seen, world.hosts);
+    const known = hostOf(seen, snapshot.hosts);
     if (known !== undefined) {
       await this.#tellHost(known.host, known.words, fresh);
       if (isKnownBoot(fresh, known.host)) return '';
       return known.host.rack === rack ? known.words : 'it says that it is a host of another rack';
     }
-    const sameMachines = world.machines.filter((each) => isSameMachine(each.traits, traits));
+    const sameMachines = snapshot.machines.filter((each) => isSameMachine(each.traits, traits));
     const before = sameMachines.find(({ machine }) => machine.rack === rack);
     if (before !== undefined) return await this.#seenAgain(before, fresh);
     for (const { machine } of sameMachines) this.#noteElsewhere(machine, fresh);
-    const policy = world.racks.get(rack)?.spec?.discovery;
-    const listed = world.listedIn(rack);
+    const policy = snapshot.racks.get(rack)?.spec?.discovery;
+    const listed = snapshot.listedIn(rack);
     const most = machinesMaxOf(policy);
     if (policy?.enabled !== true) return `${rack} takes in no machines that nobody knows`;
-    const room = listed < most ? 'made' : await this.#makeRoom(seen, world, ofRack);
+    const room = listed < most ? 'made' : await this.#makeRoom(seen, snapshot, ofRack);
     if (room === 'changed') return undefined;
     if (room === 'none') return `${rack} lists ${listed} machines already, of ${most}: accept some`;
-    const identity = freeIdentity(seen, world);
+    const identity = freeIdentity(seen, snapshot);
     if (identity === undefined) return 'nothing tells it from machines that are listed already';
     const { clock, log } = this.#deps;
     const machine = clone(DiscoveredMachineSchema, fresh);
@@ -93,10 +96,10 @@ export class Intake {
   /** D4; `changed`: the machine to remove was seen again or removed in the meantime. */
   async #makeRoom(
     seen: KeptMachine,
-    world: DiscoverySnapshot,
+    snapshot: DiscoverySnapshot,
     ofRack: SightingContext['ofRack'],
   ): Promise<'made' | 'none' | 'changed'> {
-    const decision = judge(seen, world);
+    const decision = judge(seen, snapshot);
     if (decision.kind === 'wait' && !decision.fits) return 'none';
     const goes = leastWanted(seen.machine.rack, await ofRack(), decision.kind === 'accept');
     if (goes === undefined) return 'none';

@@ -40,7 +40,7 @@ function line(id: string, match: MatchInit, rack = 'racks/r1'): KeptExpected {
   return { id, expected, revision: 1 };
 }
 
-function world(change: Partial<DiscoverySnapshot> = {}): DiscoverySnapshot {
+function snapshot(change: Partial<DiscoverySnapshot> = {}): DiscoverySnapshot {
   const { hosts = [] } = change;
   return {
     ...{ hosts, machines: [machine()], expected: [], racks: new Map(), ...change },
@@ -69,18 +69,18 @@ test('takes no machine that is a host by a MAC, by its inventory or by its BMC',
   const byBmc = { ...host, bmcIdentity: { guid: new Uint8Array(), serial: 'SW-1' } };
   const expected = [line('h1', { serial: 'SW-1' })];
   for (const known of [byMac, bySight, byBmc]) {
-    expect(judge(machine(), world({ hosts: [known], expected })).kind).toBe('host');
+    expect(judge(machine(), snapshot({ hosts: [known], expected })).kind).toBe('host');
   }
   expect(hostOf(machine(), [byMac])?.words).toBe('it is hosts/h9');
   const moved = { ...byMac, rack: 'racks/r2' };
   expect(hostOf(machine(), [moved])?.words).toBe('it is hosts/h9 of racks/r2');
   expect(hostOf(machine(), [bySight])?.words).toContain(`whose boot MACs lack ${mac}`);
-  expect(judge(machine(), world({ hosts: [host], expected })).kind).toBe('accept');
+  expect(judge(machine(), snapshot({ hosts: [host], expected })).kind).toBe('accept');
 });
 
 test('takes a machine off the list of its rack for no host of another rack', () => {
   const byMac = { ...host, bootMacs: [mac], rack: 'racks/r2' };
-  expect(judge(machine(), world({ hosts: [byMac] }))).toEqual({
+  expect(judge(machine(), snapshot({ hosts: [byMac] }))).toEqual({
     kind: 'wait',
     fits: true,
     words: 'it is hosts/h9 of racks/r2',
@@ -88,51 +88,51 @@ test('takes a machine off the list of its rack for no host of another rack', () 
   // The other rack's agent reports this of its own host; that does not count for this machine.
   const bySight = { ...host, traits: machine().traits, rack: 'racks/r2' };
   const expected = [line('h1', { serial: 'SW-1' })];
-  expect(judge(machine(), world({ hosts: [bySight], expected })).kind).toBe('accept');
+  expect(judge(machine(), snapshot({ hosts: [bySight], expected })).kind).toBe('accept');
   const here = { ...bySight, hostId: 'h8', name: 'hosts/h8', rack: 'racks/r1' } as const;
-  expect(judge(machine(), world({ hosts: [bySight, here], expected })).kind).toBe('host');
+  expect(judge(machine(), snapshot({ hosts: [bySight, here], expected })).kind).toBe('host');
 });
 
 test('takes a machine for a line only when all that the line names fits', () => {
-  const accepted = judge(machine(), world({ expected: [line('h1', { serial: 'sw-1', mac })] }));
+  const accepted = judge(machine(), snapshot({ expected: [line('h1', { serial: 'sw-1', mac })] }));
   expect(accepted).toMatchObject({
     kind: 'accept',
     acceptance: { hostId: 'h1', by: 'expectedHosts/h1', expectedUid: 'uid-h1' },
   });
   const partly = line('h1', { serial: 'SW-1', mac: '52:54:00:00:00:02', bmcAddress: '192.0.2.9' });
   expect(matchOf(partly.expected, machine()).kind).toBe('partly');
-  expect(judge(machine(), world({ expected: [partly] }))).toEqual({
+  expect(judge(machine(), snapshot({ expected: [partly] }))).toEqual({
     kind: 'wait',
     fits: true,
     words: 'it fits expectedHosts/h1 in part only; see what is said there',
   });
-  expect(conflictOf(partly, world({ expected: [partly] }))).toBe(
+  expect(conflictOf(partly, snapshot({ expected: [partly] }))).toBe(
     'discoveredMachines/u-1 has serial SW-1, but not MAC 52:54:00:00:00:02: it has the MACs ' +
       `${mac}, not BMC 192.0.2.9: it has the BMC 192.0.2.1`,
   );
-  expect(conflictOf(line('h2', { serial: 'other' }), world())).toBe('');
+  expect(conflictOf(line('h2', { serial: 'other' }), snapshot())).toBe('');
 });
 
 test('takes a machine for none of two lines that fit it, nor in another rack', () => {
   const expected = [line('h1', { serial: 'SW-1' }), line('h2', { mac })];
   const [first] = expected;
-  expect(judge(machine(), world({ expected })).kind).toBe('wait');
+  expect(judge(machine(), snapshot({ expected })).kind).toBe('wait');
   if (first === undefined) throw new Error('no line');
-  expect(conflictOf(first, world({ expected }))).toContain('fits expectedHosts/h2 as well');
+  expect(conflictOf(first, snapshot({ expected }))).toContain('fits expectedHosts/h2 as well');
   const elsewhere = line('h1', { serial: 'SW-1' }, 'racks/r2');
-  expect(judge(machine(), world({ expected: [elsewhere] }))).toEqual({
+  expect(judge(machine(), snapshot({ expected: [elsewhere] }))).toEqual({
     kind: 'wait',
     fits: true,
     words: 'expectedHosts/h1: discoveredMachines/u-1 is in racks/r1, not in racks/r2',
   });
-  const taken = world({ expected: [line('h9', { serial: 'SW-1' })], hosts: [host] });
+  const taken = snapshot({ expected: [line('h9', { serial: 'SW-1' })], hosts: [host] });
   expect(judge(machine(), taken)).toMatchObject({ words: expect.stringContaining('exists') });
 });
 
 test('takes no filler for a serial number, by no line and in no name', () => {
   for (const filler of ['To be filled by O.E.M.', 'Default string']) {
     const nameless = machine('u-2', filler);
-    expect(judge(nameless, world({ expected: [line('h1', { serial: filler })] })).kind).toBe(
+    expect(judge(nameless, snapshot({ expected: [line('h1', { serial: filler })] })).kind).toBe(
       'wait',
     );
     expect(hostIdBy('node-{serial}', nameless)).toBeUndefined();
@@ -151,7 +151,7 @@ test('sees at once what the lines of a full manifest have to do with many machin
       `52:54:00:00:${(n >> 8).toString(16).padStart(2, '0')}:01`,
     );
   });
-  const all = world({ expected, machines });
+  const all = snapshot({ expected, machines });
   const kinds = machines.map((each) => judge(each, all).kind);
   expect(new Set(kinds)).toEqual(new Set(['accept']));
   expect(expected.map((each) => conflictOf(each, all)).filter(Boolean)).toEqual([]);
@@ -178,16 +178,16 @@ test('takes the first rule of the rack that fits, while discovery is on there', 
   ];
   const racks = (enabled: boolean) =>
     new Map([['racks/r1', create(RackSchema, { spec: { discovery: { enabled, rules } } })]]);
-  expect(judge(machine(), world({ racks: racks(true) }))).toMatchObject({
+  expect(judge(machine(), snapshot({ racks: racks(true) }))).toMatchObject({
     kind: 'accept',
     acceptance: { hostId: 'box-7-sw-1', by: 'rule boxes' },
   });
-  expect(judge(machine(), world({ racks: racks(false) })).kind).toBe('wait');
+  expect(judge(machine(), snapshot({ racks: racks(false) })).kind).toBe('wait');
   expect(hostIdBy('a-{mac}', machine())).toBe('a-525400000001');
 });
 
 test('knows of a host who accepted it, where that was no person', () => {
-  const surroundings = world({ expected: [line('h9', {}), line('h1', {})] });
+  const surroundings = snapshot({ expected: [line('h9', {}), line('h1', {})] });
   const by = (requestId: string, acceptedByRule = ''): string | undefined =>
     acceptedBy(machine(), { ...host, requestIds: [requestId], acceptedByRule }, surroundings);
   expect(by('create:discovered.u-1', 'racks/r1 rule small')).toBe('racks/r1 rule small');

@@ -60,25 +60,25 @@ export type Decision =
   | { readonly kind: 'wait'; readonly words: string; readonly fits: boolean };
 
 /** The host that the machine already is, or the line or rule that takes it. */
-export function judge(kept: KeptMachine, world: DiscoverySnapshot): Decision {
+export function judge(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
   const { rack } = kept.machine;
-  const known = hostOf(kept, world.hosts, (host) => {
+  const known = hostOf(kept, snapshot.hosts, (host) => {
     return host.rack === rack || bootMacOf(kept, host) !== undefined;
   });
   if (known !== undefined) {
     return known.host.rack === rack ? { kind: 'host', ...known } : waiting(known.words);
   }
-  const near = linesNear(kept, world.expected);
+  const near = linesNear(kept, snapshot.expected);
   const fitting = near.filter((line) => matchOf(line.expected, kept).kind === 'fits');
   const [line] = fitting;
   if (fitting.length > 1) {
     return waiting(`${named(fitting)} all fit it; say in each what tells it from the others`);
   }
-  if (line !== undefined) return byLine(line.expected, kept, world);
+  if (line !== undefined) return byLine(line.expected, kept, snapshot);
   if (near.length > 0) {
     return waiting(`it fits ${named(near)} in part only; see what is said there`);
   }
-  return byRules(kept, world);
+  return byRules(kept, snapshot);
 }
 
 function waiting(words: string): Decision {
@@ -183,10 +183,12 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
 const namedMax = 4;
 
 /** What an unused line says of machines that match it in part, or of rival lines. */
-export function conflictOf({ id, expected }: KeptExpected, world: DiscoverySnapshot): string {
-  const said = world.isHost(id) ? [`hosts/${id} exists already and was not made of this line`] : [];
-  const ofMachines = saidOfMachines.get(world) ?? conflictsOf(world);
-  saidOfMachines.set(world, ofMachines);
+export function conflictOf({ id, expected }: KeptExpected, snapshot: DiscoverySnapshot): string {
+  const said = snapshot.isHost(id)
+    ? [`hosts/${id} exists already and was not made of this line`]
+    : [];
+  const ofMachines = saidOfMachines.get(snapshot) ?? conflictsOf(snapshot);
+  saidOfMachines.set(snapshot, ofMachines);
   said.push(...(ofMachines.get(expected.uid) ?? []));
   return bounded(said.slice(0, namedMax).join('; '));
 }
@@ -194,14 +196,14 @@ export function conflictOf({ id, expected }: KeptExpected, world: DiscoverySnaps
 /** Computed once for each snapshot: by the uid of the line. */
 const saidOfMachines = new WeakMap<DiscoverySnapshot, ReadonlyMap<string, readonly string[]>>();
 
-function conflictsOf(world: DiscoverySnapshot): ReadonlyMap<string, readonly string[]> {
+function conflictsOf(snapshot: DiscoverySnapshot): ReadonlyMap<string, readonly string[]> {
   const said = new Map<string, string[]>();
   const say = ({ expected }: KeptExpected, words: string): void => {
     said.set(expected.uid, [...(said.get(expected.uid) ?? []), words].slice(0, namedMax));
   };
-  for (const kept of world.machines) {
+  for (const kept of snapshot.machines) {
     const { name } = kept.machine;
-    const near = linesNear(kept, world.expected);
+    const near = linesNear(kept, snapshot.expected);
     const fitting = near.filter((line) => matchOf(line.expected, kept).kind === 'fits');
     for (const line of near) {
       const match = matchOf(line.expected, kept);
@@ -229,23 +231,23 @@ function elsewhereWords({ spec }: ExpectedHost, { machine }: KeptMachine): strin
   return `${machine.name} is in ${machine.rack}, not in ${wanted}`;
 }
 
-function byLine(expected: ExpectedHost, kept: KeptMachine, world: DiscoverySnapshot): Decision {
+function byLine(expected: ExpectedHost, kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
   const hostId = idOf(expected.name);
   const elsewhere = elsewhereWords(expected, kept);
   if (elsewhere !== undefined) return waiting(`${expected.name}: ${elsewhere}`);
-  if (world.isHost(hostId)) {
+  if (snapshot.isHost(hostId)) {
     return waiting(`${expected.name} fits, but hosts/${hostId} exists already`);
   }
   // The BMC address of the line matches, or this code is not reached; a person wrote it.
   const isWritten = (expected.match?.bmcAddress ?? '') !== '';
-  const unsafe = isWritten ? undefined : credentialWords(expected.spec, kept, world);
+  const unsafe = isWritten ? undefined : credentialWords(expected.spec, kept, snapshot);
   if (unsafe !== undefined) return waiting(`${expected.name} fits, but ${unsafe}`);
   const { labels, spec, uid, name } = expected;
   return { kind: 'accept', acceptance: { hostId, labels, spec, by: name, expectedUid: uid } };
 }
 
-function byRules(kept: KeptMachine, world: DiscoverySnapshot): Decision {
-  const { rules = [], enabled } = world.racks.get(kept.machine.rack)?.spec?.discovery ?? {};
+function byRules(kept: KeptMachine, snapshot: DiscoverySnapshot): Decision {
+  const { rules = [], enabled } = snapshot.racks.get(kept.machine.rack)?.spec?.discovery ?? {};
   const rule = enabled === true ? rules.find((each) => ruleFits(each, kept)) : undefined;
   if (rule === undefined) {
     const words = 'no expected host and no rule of its rack fits it';
@@ -257,17 +259,17 @@ function byRules(kept: KeptMachine, world: DiscoverySnapshot): Decision {
   if (hostId === undefined) {
     return waiting(`${by} fits, but the machine has no serial number of its own to be named by`);
   }
-  if (world.isHost(hostId)) {
+  if (snapshot.isHost(hostId)) {
     return waiting(`${by} fits, but hosts/${hostId} exists already`);
   }
   const most = rule.hostsMax ?? hostsMaxDefault;
-  const made = world.madeByRule(ruleName);
+  const made = snapshot.madeByRule(ruleName);
   if (made >= most) {
     return waiting(
       `${by} fits, but has made ${counted(made, 'host')} already, of ${most}: see its hostsMax`,
     );
   }
-  const unsafe = credentialWords(rule.spec, kept, world);
+  const unsafe = credentialWords(rule.spec, kept, snapshot);
   if (unsafe !== undefined) return waiting(`${by} fits, but ${unsafe}`);
   const { labels, spec } = rule;
   return { kind: 'accept', acceptance: { hostId, labels, spec, by, rule: ruleName } };
@@ -280,13 +282,13 @@ const hostsMaxDefault = 256;
 function credentialWords(
   spec: HostSpec | undefined,
   { machine: { rack, bmcAddress } }: KeptMachine,
-  world: DiscoverySnapshot,
+  snapshot: DiscoverySnapshot,
 ): string | undefined {
   if (spec?.bmc === undefined || spec.bmc.address !== '' || isByHand(spec)) return undefined;
   if (bmcAddress === '') {
     return 'the address of its BMC could not be read in band: accept it by hand, or give it';
   }
-  const networks = world.racks.get(rack)?.spec?.discovery?.bmcNetworks ?? [];
+  const networks = snapshot.racks.get(rack)?.spec?.discovery?.bmcNetworks ?? [];
   if (liesWithin(bmcAddress, networks)) return undefined;
   const flags = [...networks, 'NETWORK'].map((each) => `--bmc-network ${each}`).join(' ');
   const id = idOf(rack);

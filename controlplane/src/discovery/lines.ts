@@ -23,9 +23,9 @@ const schema = wire.ExpectedHostRecordSchema;
 export async function markTaken(
   deps: LineDependencies,
   lines: readonly KeptExpected[],
-  world: DiscoverySnapshot,
+  snapshot: DiscoverySnapshot,
 ): Promise<void> {
-  const hosts = new Map(world.hosts.map((host) => [host.hostId, host]));
+  const hosts = new Map(snapshot.hosts.map((host) => [host.hostId, host]));
   for (const line of lines) {
     const { expected, id } = line;
     if (expected.host !== '') continue;
@@ -34,7 +34,7 @@ export async function markTaken(
       await markLine(deps, id, expected.uid, host.name);
       continue;
     }
-    const conflict = conflictOf(line, world);
+    const conflict = conflictOf(line, snapshot);
     if (conflict === expected.conflict) continue;
     await markConflict(deps, line, conflict);
   }

@@ -44,13 +44,13 @@ export async function noteWords(
   writer: RecordWriter,
   kept: KeptMachine,
   words: string,
-  world: DiscoverySnapshot,
+  snapshot: DiscoverySnapshot,
 ): Promise<void> {
   const { id, machine, revision } = kept;
   const next = clone(DiscoveredMachineSchema, machine);
   next.notAccepted = bounded(words);
   // D5: the report of another rack appears in the remarks of the rack (`remarksOf`), not here.
-  const twins = twinsOf(kept, world.machines).filter((twin) => {
+  const twins = twinsOf(kept, snapshot.machines).filter((twin) => {
     return twin.machine.rack === machine.rack;
   });
   next.remarks = twins.slice(0, twinsMax).map((twin) => `${twin.machine.name} has the same UUID`);

@@ -26,14 +26,14 @@ export function noRoomText(rack: RackName, listed: number, most: number): string
  */
 export function leastWanted(
   rack: RackName,
-  world: DiscoverySnapshot,
+  snapshot: DiscoverySnapshot,
   any: boolean,
 ): KeptMachine | undefined {
-  const listed = world.machines
+  const listed = snapshot.machines
     .filter(({ machine }) => machine.rack === rack)
     .sort((one, other) => seenMs(one) - seenMs(other));
   const unwanted = listed.find((each) => {
-    const decision = judge(each, world);
+    const decision = judge(each, snapshot);
     return decision.kind === 'wait' && !decision.fits;
   });
   return unwanted ?? (any ? listed[0] : undefined);

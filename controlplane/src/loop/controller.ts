@@ -23,7 +23,7 @@ import { resyncLater } from './resync.ts';
 /** The most woken passes at once. */
 const wokenPassesMax = 256;
 /** Passes that begin before other work runs. */
-const passesPerTurn = 16;
+const passesPerYield = 16;
 /** The longest pause after failures, as a multiple of the first one. */
 const longestPauses = 16;
 
@@ -126,13 +126,13 @@ export class Controller<Thing = string, Reason extends string = 'look'> implemen
   }
 
   #admit(): void {
-    while (this.#passing < wokenPassesMax && this.#begun < passesPerTurn) {
+    while (this.#passing < wokenPassesMax && this.#begun < passesPerYield) {
       const wakeUp = this.#waiting.take();
       if (wakeUp === undefined) return;
       this.#admitted.add(wakeUp.id);
       this.#passing += 1;
       this.#begun += 1;
-      if (this.#begun === passesPerTurn) this.#pause();
+      if (this.#begun === passesPerYield) this.#pause();
       void this.take(wakeUp.thing, () => this.#pass(wakeUp));
     }
   }

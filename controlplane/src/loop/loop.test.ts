@@ -11,16 +11,16 @@ function simulated() {
 }
 
 test('what is taken under one key comes one after the other, also after a failure', async () => {
-  const turns = new OneByOne();
+  const queue = new OneByOne();
   const told: string[] = [];
   const first = Promise.withResolvers<void>();
-  const failing = turns.take('a', async () => {
+  const failing = queue.take('a', async () => {
     await first.promise;
     told.push('first');
     throw new Error('failed');
   });
-  const second = turns.take('a', async () => told.push('second'));
-  await turns.take('b', async () => told.push('of another key'));
+  const second = queue.take('a', async () => told.push('second'));
+  await queue.take('b', async () => told.push('of another key'));
   first.resolve();
   await expect(failing).rejects.toThrow('failed');
   await second;

@@ -7,12 +7,12 @@ export class OneByOne {
   /** Runs `work` after all earlier work under this key. */
   take<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(key) ?? Promise.resolve();
-    const turn = before.then(work);
-    const settled = whenSettled(turn);
+    const result = before.then(work);
+    const settled = whenSettled(result);
     this.#queues.set(key, settled);
     void settled.then(() => {
       if (this.#queues.get(key) === settled) this.#queues.delete(key);
     });
-    return turn;
+    return result;
   }
 }

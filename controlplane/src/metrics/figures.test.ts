@@ -49,7 +49,7 @@ function observed(rows: FleetRows) {
       ]),
     },
     registry: { sessionOf: () => undefined },
-    queues: { turns: idle, hellos: idle },
+    queues: { reportSlots: idle, hellos: idle },
     hosts: { passes: busy },
     runs: { workflows: { passes: idle }, batches: { passes: idle } },
     pools: { passes: idle },

@@ -204,12 +204,12 @@ function countCertificates(
 /** The queues in this process: of agents' sessions, and of the controllers' passes. */
 function countQueues(
   registry: Registry,
-  { turns, hellos }: SessionQueues,
+  { reportSlots, hellos }: SessionQueues,
   led: Readonly<Record<(typeof controllers)[number], Controlled>>,
 ): void {
   const queue = ['reports', 'hellos', ...controllers];
   const sizes = (of: (queue: Passes) => number) => [
-    { labels: { queue: 'reports' }, value: of(turns) },
+    { labels: { queue: 'reports' }, value: of(reportSlots) },
     { labels: { queue: 'hellos' }, value: of(hellos) },
     ...controllers.map((each) => ({ labels: { queue: each }, value: of(led[each].passes) })),
   ];

@@ -79,7 +79,7 @@ const readAgainMaxMs = 60_000;
 
 export class SecretsKeeper {
   readonly #parts: KeeperParts;
-  #turns: Promise<void> = Promise.resolve();
+  #rounds: Promise<void> = Promise.resolve();
   #cancelTimer: Cancel = () => undefined;
   #followed: FollowedValues | undefined;
   #isStopped = false;
@@ -107,7 +107,7 @@ export class SecretsKeeper {
     }
     secrets.sealWith(keyId);
     await this.#tell();
-    await this.#turn();
+    await this.#round();
     this.#arm(this.#parts.resyncIntervalMs);
     await this.#follow();
   }
@@ -130,7 +130,7 @@ export class SecretsKeeper {
 
   /** After `stop`, while the store is open: others need not wait for this replica. */
   async leave(): Promise<void> {
-    await this.#turns;
+    await this.#rounds;
     if (!this.#parts.isShared) return;
     const { store, replicaId, log } = this.#parts;
     const key = storeKey('secrets', 'readers', replicaId);
@@ -158,7 +158,7 @@ export class SecretsKeeper {
   async rotate(actor: string, requestId: string): Promise<SecretsKey> {
     const { record } = await this.#record();
     if (!hasApplied(record, requestId)) await this.#ask(actor, requestId);
-    await this.#turn();
+    await this.#round();
     return this.look();
   }
 
@@ -205,10 +205,10 @@ export class SecretsKeeper {
   }
 
   /** One after another: two rounds at once would only compete with each other. */
-  #turn(): Promise<void> {
-    const turn = this.#turns.then(() => this.#step());
-    this.#turns = whenSettled(turn);
-    return turn;
+  #round(): Promise<void> {
+    const round = this.#rounds.then(() => this.#step());
+    this.#rounds = whenSettled(round);
+    return round;
   }
 
   async #step(): Promise<void> {
@@ -360,7 +360,7 @@ export class SecretsKeeper {
         this.#parts.isShared ? Math.min(readerRenewMs, resyncIntervalMs) : resyncIntervalMs,
       );
       this.#renew()
-        .then(() => this.#turn())
+        .then(() => this.#round())
         .catch((error: unknown) => log.warn({}, 'secrets not looked at', error));
     });
   }
@@ -380,7 +380,7 @@ export class SecretsKeeper {
     const { following, log } = this.#parts;
     const look = (key: string): void => {
       if (key !== recordKey) return;
-      this.#turn().catch((error: unknown) => {
+      this.#round().catch((error: unknown) => {
         log.warn({}, 'secrets not looked at', error);
       });
     };

@@ -59,7 +59,7 @@ export function foldBatch(
   if (draft.cancelled !== undefined) {
     for (const host of status.hosts) if (host.state === PENDING) host.state = CANCELLED;
   }
-  if (reason === '') giveTurns(batch, isHeld);
+  if (reason === '') giveSlots(batch, isHeld);
   const isMoving = status.hosts.some(({ state }) => state === RUNNING);
   const isWaiting = reason === '' && status.hosts.some(({ state }) => state === PENDING);
   if (!isMoving && !isWaiting) status.endTime = timestampFromMs(nowMs);
@@ -138,10 +138,10 @@ function whyStopped({ cancelled }: wire.WorkflowBatchRecord, { spec, status }: W
 }
 
 /** Hosts without a run go first: a busy one would only wait in its slot. */
-function giveTurns({ spec, status }: WorkflowBatch, isHeld: (host: HostName) => boolean): void {
+function giveSlots({ spec, status }: WorkflowBatch, isHeld: (host: HostName) => boolean): void {
   const hosts = status?.hosts ?? [];
-  const atTurn = hosts.filter(({ state }) => state === RUNNING).length;
-  const free = Math.max(0, (spec?.maxParallel ?? 1) - atTurn);
+  const started = hosts.filter(({ state }) => state === RUNNING).length;
+  const free = Math.max(0, (spec?.maxParallel ?? 1) - started);
   if (free === 0) return;
   const waiting = hosts.filter(({ state }) => state === PENDING);
   const idle = waiting.filter(({ host }) => !isHeld(host));

@@ -41,7 +41,7 @@ export async function takeSlot(
     const found = await readHostWorkflow(deps, id, record.hostUids[index] ?? '');
     if (found === undefined) return { kind: 'refused', message: `${entry.host} is gone` };
     const { host, kept, standsAt } = found;
-    if (kept !== undefined && hasHadTurn(kept.record, record)) {
+    if (kept !== undefined && hasHadSlot(kept.record, record)) {
       return slotOf(deps, record, id, host, kept.record);
     }
     if (record.cancelled !== undefined) return { kind: 'cancelled' };
@@ -112,7 +112,7 @@ async function slotOf(
 }
 
 /** The request is forgotten sooner than its run, and the run may be swept before the request. */
-function hasHadTurn(workflow: wire.WorkflowRecord, batch: wire.WorkflowBatchRecord): boolean {
+function hasHadSlot(workflow: wire.WorkflowRecord, batch: wire.WorkflowBatchRecord): boolean {
   return runOf(workflow, batch) !== undefined || hasApplied(workflow, requestIdOf(batch));
 }
 

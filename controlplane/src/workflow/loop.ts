@@ -136,7 +136,7 @@ export class Workflows {
   }
 
   /** Runs `work` without a concurrent look on this replica; other replicas may look. */
-  inTurn<T>(id: WorkflowId, work: () => Promise<T>): Promise<T> {
+  oneAtATime<T>(id: WorkflowId, work: () => Promise<T>): Promise<T> {
     return this.#controller.take(id, work);
   }
 

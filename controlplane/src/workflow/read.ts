@@ -14,7 +14,7 @@ export interface RequestDependencies {
   readonly random: Random;
   readonly clock: { nowMs(): number };
   readonly hosts: Pick<Hosts, 'request'>;
-  readonly workflows: Pick<Workflows, 'look' | 'inTurn'>;
+  readonly workflows: Pick<Workflows, 'look' | 'oneAtATime'>;
 }
 
 export interface ReadHost {

@@ -217,7 +217,7 @@ export async function startedOrTakenBack(
     const looked = await lookedAt(deps, id);
     if (refusedRun(looked.record, number) === undefined) return looked;
     // Another look may be sending the order right now: its result counts.
-    const message = await deps.workflows.inTurn(id, () =>
+    const message = await deps.workflows.oneAtATime(id, () =>
       takeBack(deps, id, { number, requestId, isNew }),
     );
     if (message === undefined) return undefined;

@@ -59,7 +59,7 @@ function openCounter(view: WorldView, replica: Replica) {
       hosts: replica.hosts,
       workflows: replica.parts?.workflows ?? {
         look: async () => undefined,
-        inTurn: async (_id, work) => await work(),
+        oneAtATime: async (_id, work) => await work(),
       },
       pools: replica.pools ?? { look: async () => undefined, known: () => new Map() },
       batches: replica.parts?.batches ?? { look: async () => undefined, openIds: () => [] },

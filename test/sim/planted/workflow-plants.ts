@@ -148,8 +148,8 @@ export const workflowPlants: readonly Plant[] = [
     name: 'turnsWithoutCounting',
     breaks: 'B1: never more hosts of a batch than may have their turn at once',
     file: 'controlplane/src/workflow/batch-rules.ts',
-    find: 'const free = Math.max(0, (spec?.maxParallel ?? 1) - atTurn);',
-    replace: 'const free = Math.max(0, spec?.maxParallel ?? 1) + atTurn * 0;',
+    find: 'const free = Math.max(0, (spec?.maxParallel ?? 1) - started);',
+    replace: 'const free = Math.max(0, spec?.maxParallel ?? 1) + started * 0;',
     caughtBy: { ...byBatches, from: 3 },
   },
   {
@@ -174,8 +174,8 @@ export const workflowPlants: readonly Plant[] = [
     name: 'turnsAfterTheStop',
     breaks: 'B4: nobody gets a turn once a batch has failed as often as it may',
     file: 'controlplane/src/workflow/batch-rules.ts',
-    find: "if (reason === '') giveTurns(batch, isHeld);",
-    replace: 'giveTurns(batch, isHeld);',
+    find: "if (reason === '') giveSlots(batch, isHeld);",
+    replace: 'giveSlots(batch, isHeld);',
     caughtBy: { ...byBatches, from: 11 },
   },
   {

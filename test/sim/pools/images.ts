@@ -42,7 +42,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     }
     return undefined;
   };
-  const waitForTurn = async (told: Parameters<HostImages['hold']>[3]): Promise<void> => {
+  const waitForSlot = async (told: Parameters<HostImages['hold']>[3]): Promise<void> => {
     view.count('waited for the turn to get an image');
     for (let place = chance.happens(0.3) ? 3 : 1; place > 0; place -= 1) {
       told({ phase: 'queued', place });
@@ -50,7 +50,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
     }
   };
   const begin: HostImages['begin'] = async (host, wanted, signal, told) => {
-    if (chance.happens(0.2)) await waitForTurn(told);
+    if (chance.happens(0.2)) await waitForSlot(told);
     told({ phase: 'admitted' });
     await process.answer(chance.around(2_000), () => undefined);
     signal.throwIfAborted();
@@ -80,7 +80,7 @@ export function simHostImages(view: WorldView, process: SimProcess): HostImages 
       ReturnType<HostImages['begin']>
     >['image'];
     const looks = { isWhole: async () => true, doubt: () => undefined };
-    const ends = { endTurn: () => undefined, release: () => undefined };
+    const ends = { giveBackSlot: () => undefined, release: () => undefined };
     const rest = { digests: [digest], ...looks, ...ends };
     return { image, whole, anew: new AbortController().signal, ...rest };
   };

@@ -106,7 +106,7 @@ export class PolicyRules {
       const isOut = slot.state !== RolloutSlotState.GATE;
       const wasOut = was !== undefined && was.state !== RolloutSlotState.GATE;
       if (isOut && !wasOut) this.#judgeOut(record, slot, most);
-      if (was === undefined && !isBack) this.#judgeTurn(record, slot);
+      if (was === undefined && !isBack) this.#judgeSlot(record, slot);
     }
     this.#noteFailures(record);
     if (before === undefined || isBack) return;
@@ -196,7 +196,7 @@ export class PolicyRules {
   }
 
   /** P13. */
-  #judgeTurn(record: store.PoolRecord, slot: RolloutSlot): void {
+  #judgeSlot(record: store.PoolRecord, slot: RolloutSlot): void {
     const { spec, status } = record.pool ?? {};
     const target = status?.target;
     const isBack = (status?.rolledBackFrom ?? '') !== '';

@@ -149,8 +149,8 @@ export class BatchJudge {
     }
     const before = this.#batches.get(key);
     this.#batches.set(key, record);
-    const atTurn = hostsOf(record).filter(({ state }) => state === RUNNING).length;
-    if (atTurn > most) this.#found('B1', `${key}: ${atTurn} hosts have their turn, of ${most}`);
+    const started = hostsOf(record).filter(({ state }) => state === RUNNING).length;
+    if (started > most) this.#found('B1', `${key}: ${started} hosts have their turn, of ${most}`);
     if (before === undefined) this.#parts.view.count('batch made');
     if (before?.workflowBatch?.uid !== uid) return;
     if (isOver(record) && !isOver(before)) this.#parts.view.count('batch over');
@@ -174,8 +174,8 @@ export class BatchJudge {
       const now = is[at]?.state;
       const hasEnded = state !== PENDING && state !== RUNNING;
       if (hasEnded && now !== state) this.#found('B3', `${key}: ${host} had ended, and changes`);
-      const getsTurn = state === PENDING && now === RUNNING;
-      if (!getsTurn || (before.cancelled === undefined && !isStopped)) continue;
+      const getsSlot = state === PENDING && now === RUNNING;
+      if (!getsSlot || (before.cancelled === undefined && !isStopped)) continue;
       this.#found('B4', `${key}: ${host} gets a turn after the batch was stopped`);
     }
   }

@@ -80,81 +80,81 @@ describe('the quota of a rack', () => {
 });
 
 const still = { nowMs: () => 0 };
-const turnsOf = (atOnceMax: number, perRackMax: number) =>
+const slotsOf = (atOnceMax: number, perRackMax: number) =>
   new RackSlots({ atOnceMax, perRackMax, perRackSharedMax: perRackMax }, still);
 
-describe('turns', () => {
+describe('slots', () => {
   test('are fewer for a rack while another has had one lately', () => {
     const clock = { now: 0, nowMs: () => clock.now };
-    const turns = new RackSlots({ atOnceMax: 8, perRackMax: 3, perRackSharedMax: 1 }, clock);
-    const isFree = (rackId: RackId) => typeof turns.take(rackId) === 'function';
+    const slots = new RackSlots({ atOnceMax: 8, perRackMax: 3, perRackSharedMax: 1 }, clock);
+    const isFree = (rackId: RackId) => typeof slots.take(rackId) === 'function';
     expect([isFree('a'), isFree('a')]).toEqual([true, true]);
     expect(isFree('b')).toBe(true);
     expect(isFree('a')).toBe(false);
     clock.now = 2_001;
-    expect(turns.take('c')).toBeInstanceOf(Function);
+    expect(slots.take('c')).toBeInstanceOf(Function);
     clock.now = 4_100;
     expect(isFree('a')).toBe(true);
   });
 
   test('leave room for a rack with little while another has much', async () => {
-    const turns = turnsOf(4, 3);
-    const noisy = [1, 2, 3, 4].map(() => turns.take('noisy'));
-    expect(noisy.map((turn) => turn instanceof Promise)).toEqual([false, false, false, true]);
-    expect(turns.take('quiet')).toBeInstanceOf(Function);
-    expect(turns.waiting).toBe(1);
+    const slots = slotsOf(4, 3);
+    const noisy = [1, 2, 3, 4].map(() => slots.take('noisy'));
+    expect(noisy.map((slot) => slot instanceof Promise)).toEqual([false, false, false, true]);
+    expect(slots.take('quiet')).toBeInstanceOf(Function);
+    expect(slots.waiting).toBe(1);
   });
 
   test('are not waited for by who has gone, and not lost to those behind', async () => {
-    const turns = turnsOf(1, 1);
-    const first = await turns.take('a');
+    const slots = slotsOf(1, 1);
+    const first = await slots.take('a');
     const gone = new AbortController();
-    const left = turns.take('a', gone.signal);
-    const behind = turns.take('b');
-    expect(turns.waiting).toBe(2);
+    const left = slots.take('a', gone.signal);
+    const behind = slots.take('b');
+    expect(slots.waiting).toBe(2);
     gone.abort();
-    expect(turns.waiting).toBe(1);
+    expect(slots.waiting).toBe(1);
     (await left)();
-    expect(turns).toMatchObject({ waiting: 1, underWay: 1 });
+    expect(slots).toMatchObject({ waiting: 1, underWay: 1 });
     first();
     (await behind)();
-    expect(turns).toMatchObject({ waiting: 0, underWay: 0 });
+    expect(slots).toMatchObject({ waiting: 0, underWay: 0 });
   });
 
   test('are given in the order in which they were asked for', async () => {
-    const turns = turnsOf(1, 1);
+    const slots = slotsOf(1, 1);
     const begun: string[] = [];
     const work = async (rackId: RackId) => {
-      const over = await turns.take(rackId);
+      const over = await slots.take(rackId);
       begun.push(rackId);
       over();
       over();
     };
-    const first = turns.take('z');
+    const first = slots.take('z');
     const all = ['a', 'b', 'a', 'c'].map(work);
     (await first)();
     await Promise.all(all);
     expect(begun).toEqual(['a', 'b', 'a', 'c']);
-    expect(turns.underWay).toBe(0);
+    expect(slots.underWay).toBe(0);
   });
 
   test('are never more than allowed, and all are given', async () => {
     const racks = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(racks, async (asked) => {
-        const turns = turnsOf(4, 2);
+        const slots = slotsOf(4, 2);
         const underWay = new Map<string, number>();
         const work = async (rackId: RackId) => {
-          const over = await turns.take(rackId);
+          const over = await slots.take(rackId);
           underWay.set(rackId, (underWay.get(rackId) ?? 0) + 1);
           expect(underWay.get(rackId)).toBeLessThanOrEqual(2);
-          expect(turns.underWay).toBeLessThanOrEqual(4);
+          expect(slots.underWay).toBeLessThanOrEqual(4);
           await Promise.resolve();
           underWay.set(rackId, (underWay.get(rackId) ?? 0) - 1);
           over();
         };
         await Promise.all(asked.map(work));
-        expect(turns).toMatchObject({ waiting: 0, underWay: 0 });
+        expect(slots).toMatchObject({ waiting: 0, underWay: 0 });
       }),
     );
   });

@@ -26,7 +26,7 @@ const latelyMs = 2_000;
 /** To be called once, when the work is done. */
 export type SlotOver = () => void;
 
-const noTurn: SlotOver = () => undefined;
+const noSlot: SlotOver = () => undefined;
 
 interface Waiting {
   readonly rackId: RackId;
@@ -59,7 +59,7 @@ export class RackSlots {
   /** A slot: at once when one is free; none if `leaving` aborts during the wait. */
   take(rackId: RackId, leaving?: AbortSignal): SlotOver | Promise<SlotOver> {
     if (this.#isFree(rackId)) return this.#begin(rackId);
-    if (leaving?.aborted === true) return noTurn;
+    if (leaving?.aborted === true) return noSlot;
     return new Promise((resolve) => {
       const waiting: Waiting = {
         rackId,
@@ -70,7 +70,7 @@ export class RackSlots {
       };
       const leave = () => {
         this.#line.delete(waiting);
-        resolve(noTurn);
+        resolve(noSlot);
       };
       this.#line.add(waiting);
       leaving?.addEventListener('abort', leave, { once: true });

@@ -9,13 +9,13 @@ export async function heardLog(
   { hosts, stepLogs, store }: Pick<SessionDependencies, 'hosts' | 'stepLogs' | 'store'>,
   rackId: RackId,
   piece: agent.StepLog,
-  inTurn: (work: (over: SlotOver) => unknown) => Promise<void>,
+  withSlot: (work: (over: SlotOver) => unknown) => Promise<void>,
 ): Promise<void> {
   const { hostUid, operationId } = piece;
   const hostId = hosts.hostIdOfUid(hostUid, rackId);
   if (stepLogs === undefined || hostId === undefined) return;
   if (stepLogs.isOf(hostUid, operationId)) return stepLogs.take(piece);
-  await inTurn(async (over) => {
+  await withSlot(async (over) => {
     try {
       if (await isPresent(store, hostId, operationId)) stepLogs.take(piece);
     } finally {

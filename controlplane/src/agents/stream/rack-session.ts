@@ -111,7 +111,7 @@ export class RackSession {
     this.#lastMessageMs += silentMs;
     if (this.#live === undefined) {
       this.#openedMs = this.#lastMessageMs;
-      if (message.case === 'hello') await this.#welcomeInTurn(message.value);
+      if (message.case === 'hello') await this.#welcomeWithSlot(message.value);
       else this.#refuse('badHello', 'the first message of a session must be Hello');
       return;
     }
@@ -131,19 +131,19 @@ export class RackSession {
         await this.#renewLease(message.value);
         return;
       case 'report':
-        await this.#inTurn((over) => this.#reports.fold(message.value, over));
+        await this.#withSlot((over) => this.#reports.fold(message.value, over));
         return;
       case 'hostForgotten':
-        await this.#inTurn((over) => this.#forgotten(message.value.hostUid).finally(over));
+        await this.#withSlot((over) => this.#forgotten(message.value.hostUid).finally(over));
         return;
       case 'powerDigest':
-        await this.#inTurn((over) => this.#foldDigest(message.value, over));
+        await this.#withSlot((over) => this.#foldDigest(message.value, over));
         return;
       case 'discovered':
         this.#discoveries.found(message.value);
         return;
       case 'stepLog':
-        await heardLog(this.#deps, this.#rackId, message.value, (work) => this.#inTurn(work));
+        await heardLog(this.#deps, this.#rackId, message.value, (work) => this.#withSlot(work));
         return;
       case 'imagePrefetched':
         this.#prefetches.took(message.value);
@@ -174,7 +174,7 @@ export class RackSession {
       const trustedCaSha256 = await believedBy(applied, this.#deps.trust);
       await this.#updateRack((record) => Object.assign(record, { trustedCaSha256 }));
     };
-    if (!this.#over) await this.#inTurn((over) => write().finally(over));
+    if (!this.#over) await this.#withSlot((over) => write().finally(over));
   }
 
   #noteUnexpected(kind: string): void {
@@ -184,10 +184,10 @@ export class RackSession {
   }
 
   /** The next message is not read before this one has a slot. */
-  async #inTurn(work: (over: SlotOver) => unknown): Promise<void> {
-    const turn = this.#shared.turns.take(this.#rackId, this.#gone.signal);
-    if (!(turn instanceof Promise)) return void (await work(turn));
-    const over = await turn;
+  async #withSlot(work: (over: SlotOver) => unknown): Promise<void> {
+    const slot = this.#shared.reportSlots.take(this.#rackId, this.#gone.signal);
+    if (!(slot instanceof Promise)) return void (await work(slot));
+    const over = await slot;
     if (this.#stands()) return void (await work(over));
     over();
     this.#end();
@@ -232,7 +232,7 @@ export class RackSession {
     this.#end();
   }
 
-  async #welcomeInTurn(hello: agent.Hello): Promise<void> {
+  async #welcomeWithSlot(hello: agent.Hello): Promise<void> {
     const problem = helloProblem(hello, this.#shared.limits);
     if (problem !== undefined) return this.#refuse('badHello', problem);
     const over = await this.#shared.hellos.take(this.#rackId, this.#gone.signal);

@@ -28,7 +28,7 @@ const lastWordsMs = 5_000;
 /** The lengths of the queues, of all racks. */
 export interface SessionQueues {
   /** For messages of agents. */
-  readonly turns: Pick<RackSlots, 'waiting' | 'underWay'>;
+  readonly reportSlots: Pick<RackSlots, 'waiting' | 'underWay'>;
   readonly hellos: Pick<RackSlots, 'waiting' | 'underWay'>;
 }
 

@@ -10,7 +10,7 @@ import { BootLists } from '../push/boot-lists.ts';
 export interface SharedBySessions {
   readonly limits: AgentLimits;
   /** For messages of agents. */
-  readonly turns: RackSlots;
+  readonly reportSlots: RackSlots;
   /** For Hellos, each of which is expensive. */
   readonly hellos: RackSlots;
   readonly bootLists: BootLists;
@@ -50,7 +50,7 @@ export function sharedBySessions({
   const findings = { perSecond: limits.discoveredPerMinute / 60, most: limits.discoveredBurst };
   return {
     limits,
-    turns: new RackSlots(reports, clock),
+    reportSlots: new RackSlots(reports, clock),
     hellos: new RackSlots(hellos, clock),
     bootLists: new BootLists(store, hosts),
     findings: new Buckets(findings, rackBucketsMax),

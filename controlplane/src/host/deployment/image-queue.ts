@@ -17,11 +17,11 @@ import { stepFailure } from '../pass/step-failure.ts';
 import type { EngineTiming } from '../pass/timing.ts';
 
 /** The steps that wait in the queue. */
-const takesTurns: ReadonlySet<string> = new Set([fetchImageStep, writeImageStep]);
+const queuedSteps: ReadonlySet<string> = new Set([fetchImageStep, writeImageStep]);
 
 /** How long the order of a step may wait in its agent's queue; 0: it does not wait. */
 export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number {
-  return takesTurns.has(name) ? timing.imageQueueTimeoutMs : 0;
+  return queuedSteps.has(name) ? timing.imageQueueTimeoutMs : 0;
 }
 
 /** The agent's progress of an order: its position in the queue, or that the wait is over. */
@@ -42,7 +42,7 @@ export function foldPass(pass: Pass, run: Run, step: RunStep, said: agent.Contin
 }
 
 /** The text for a wait that was too long, from any source; `detail`: the agent's own words. */
-export function turnMissed({ record, spec, context }: Pass, detail = ''): RunFailure {
+export function queueTimedOut({ record, spec, context }: Pass, detail = ''): RunFailure {
   const waited = lasting(context.timing.imageQueueTimeoutMs);
   const text =
     `waited ${waited} for its turn to get ${record.image}: the agent of ${spec.rack} serves as ` +

@@ -12,7 +12,7 @@ import {
   RunOutcome,
   type RunStep,
 } from '@rackwright/messages';
-import { turnMissed } from '../deployment/image-queue.ts';
+import { queueTimedOut } from '../deployment/image-queue.ts';
 import { hostNotProved } from '../deployment/not-proved.ts';
 import { bootTraceOf } from '../operation/boot-traces.ts';
 import { bootOperationId } from '../operation/boots.ts';
@@ -38,7 +38,7 @@ export function foldDeadlines(pass: Pass): void {
       return;
     }
     if (pass.record.operation?.queued === true) {
-      endAttempt(pass, run, step, turnMissed(pass));
+      endAttempt(pass, run, step, queueTimedOut(pass));
       return;
     }
     const isBoot = step.name === engineSteps.awaitRunner;

@@ -24,7 +24,7 @@ import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
 import { noteWriteTold } from '../deployment/deployment.ts';
-import { foldPass, turnMissed } from '../deployment/image-queue.ts';
+import { foldPass, queueTimedOut } from '../deployment/image-queue.ts';
 import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
 import { noteDriveChanges } from '../erasure/hardware.ts';
@@ -418,7 +418,7 @@ function inOurWords(
     case FailureType.NOT_PROVED:
       return hostNotProved(pass, run, message);
     case FailureType.QUEUE_TIMEOUT:
-      return turnMissed(pass, message);
+      return queueTimedOut(pass, message);
     default:
       return undefined;
   }

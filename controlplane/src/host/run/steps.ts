@@ -31,11 +31,11 @@ const forget: ConditionStep = {
   kind: 'condition',
   timeoutMs: () => undefined,
   waiting: { reason: 'agent', message: 'the agent has not yet dropped what it knows of the host' },
-  begin: (turn) => {
-    turn.record.forgetting = turn.context.agentRegistered;
-    if (turn.record.forgetting) turn.effects.push({ kind: 'forget' });
+  begin: (pass) => {
+    pass.record.forgetting = pass.context.agentRegistered;
+    if (pass.record.forgetting) pass.effects.push({ kind: 'forget' });
   },
-  met: (turn) => !turn.record.forgetting,
+  met: (pass) => !pass.record.forgetting,
 };
 
 /** Waits for a person, who resumes or skips (`step-on.ts`); never met automatically. */
@@ -43,7 +43,7 @@ const hold: ConditionStep = {
   kind: 'condition',
   timeoutMs: () => undefined,
   waiting: { reason: 'hold', message: 'the list of steps asks for a person here' },
-  sees: (_turn, step) => step.arguments['reason'],
+  sees: (_pass, step) => step.arguments['reason'],
   needsNoAgent: true,
   met: () => false,
 };
@@ -54,7 +54,7 @@ const wait: ConditionStep = {
   timeoutMs: () => undefined,
   waiting: { reason: 'wait', message: 'the list of steps asks for a pause here' },
   needsNoAgent: true,
-  met: (turn, _run, step) => (pauseEndsMs(step) ?? 0) <= turn.context.nowMs,
+  met: (pass, _run, step) => (pauseEndsMs(step) ?? 0) <= pass.context.nowMs,
 };
 
 const webhook: CallStep = { kind: 'call', timeoutMs: (timing) => timing.webhookTimeoutMs };

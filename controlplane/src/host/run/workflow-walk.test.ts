@@ -192,7 +192,7 @@ function pass(host: Bench, ms: number): void {
 }
 
 /** More rounds than any run needs: each bad result adds a boot and the steps after it. */
-const turnsMax = 600;
+const roundsMax = 600;
 
 interface Told {
   readonly machine: Machine;
@@ -215,7 +215,7 @@ function walk(host: Bench, lucks: readonly Luck[]): Told {
   const left = [...lucks];
   const { number } = runOf(host);
   const isUnderWay = () => runOf(host).number === number && runOf(host).phase !== RunPhase.ENDED;
-  for (let turn = 0; turn < turnsMax && isUnderWay(); turn++) {
+  for (let round = 0; round < roundsMax && isUnderWay(); round++) {
     const run = runOf(host);
     const step = run.steps[run.currentStep];
     pass(host, 1_000);

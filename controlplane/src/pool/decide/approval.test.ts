@@ -74,7 +74,7 @@ test('a slot at the gate waits for a person first, then others, a window, the we
   expect(gateWait(record, slot, { isOpen: false })).toBe('others');
   slot.waitsForOthers = false;
   expect(gateWait(record, slot, { isOpen: false })).toBe('window');
-  expect(gateWait(record, slot, { isOpen: true })).toBe('turn');
+  expect(gateWait(record, slot, { isOpen: true })).toBe('queue');
   rollout.spec.rollout.gate = create(RolloutGateSchema, { webhookUrl: 'https://h.example/' });
   expect(gateWait(record, slot, { isOpen: true })).toBe('webhook');
 });

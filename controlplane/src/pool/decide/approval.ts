@@ -21,7 +21,7 @@ export type GateWait =
   | 'window'
   | 'webhook'
   /** The gate no longer holds it. */
-  | 'turn';
+  | 'queue';
 
 /** What a slot at the gate waits for; `isOpen`: a window is open, or none is configured. */
 export function gateWait(
@@ -32,7 +32,7 @@ export function gateWait(
   if (wantsApproval(record, slot)) return 'approval';
   if (slot.waitsForOthers) return 'others';
   if (!isOpen) return 'window';
-  return (record.pool?.spec?.rollout?.gate?.webhookUrl ?? '') === '' ? 'turn' : 'webhook';
+  return (record.pool?.spec?.rollout?.gate?.webhookUrl ?? '') === '' ? 'queue' : 'webhook';
 }
 
 export interface Approval {

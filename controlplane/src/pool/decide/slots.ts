@@ -257,8 +257,8 @@ function waitsOn(
   { why, isShut }: Kept,
 ): boolean {
   const isForWindow = isShut && stays === undefined && why === undefined;
-  const turn = why === undefined ? ' for its turn' : `: ${why}`;
-  slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : turn}`);
+  const rest = why === undefined ? ' for its turn' : `: ${why}`;
+  slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : rest}`);
   slot.waitsForOthers = stays !== undefined;
   const because = stays ?? why;
   const told = because === undefined ? '' : `: ${because}`;

@@ -124,7 +124,7 @@ export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   const { target, held, standings, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);
   const waits = (each: SurveyedHost) => outage.whyWaits(each) ?? '';
-  const queue = inTurn(queueOf(surveyed), new Outage(surveyed));
+  const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
   const blocked = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
   const planned = [
     ...queue.map((each) => plannedOf(record, each, waits(each))),
@@ -142,7 +142,7 @@ export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
 }
 
 /** The hosts that go now first, in their order of selection; then the others in theirs. */
-function inTurn(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost[] {
+function inQueueOrder(queue: readonly SurveyedHost[], outage: Outage): SurveyedHost[] {
   let rest = [...queue];
   const first: SurveyedHost[] = [];
   for (;;) {

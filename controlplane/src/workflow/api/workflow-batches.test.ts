@@ -80,8 +80,8 @@ test('a host that waits for its slot in a batch says so, until it has it or will
   expect(ofHost.blocker, 'what keeps it now, whoever has a slot').not.toContain('its slot');
   expect(ofHost.unblock).not.toContain(toDo[1]);
   expect(ofHost.causes.at(-1)?.text).toContain('workflowBatches/b1 has chosen it');
-  const atTurn = await hosts.explainHost({ name: 'hosts/h1' });
-  expect(atTurn.unblock).not.toContain(toDo[0]);
+  const withSlot = await hosts.explainHost({ name: 'hosts/h1' });
+  expect(withSlot.unblock).not.toContain(toDo[0]);
   await workflowBatches.cancelWorkflowBatch({ name: 'workflowBatches/b1', reason: 'no' });
   const after = await hosts.explainHost({ name: 'hosts/h2' });
   expect(after.unblock).not.toContain(toDo[0]);

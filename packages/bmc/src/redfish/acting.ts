@@ -6,15 +6,15 @@ import type { Conversation, Get } from './conversation.ts';
 
 export interface ActCalls {
   /** One governed call. */
-  turn<T>(act: (talk: Conversation) => Promise<BmcResult<T>>): Promise<BmcResult<T>>;
+  governed<T>(act: (talk: Conversation) => Promise<BmcResult<T>>): Promise<BmcResult<T>>;
   readonly clock: Clock;
   readonly readBack: ReadBackTimings;
   readonly signal: AbortSignal | undefined;
 }
 
 /** Each read is a governed call of its own. */
-export function readBy({ turn, signal }: ActCalls): Get {
-  return (path) => turn((talk) => talk.get(path, signal));
+export function readBy({ governed, signal }: ActCalls): Get {
+  return (path) => governed((talk) => talk.get(path, signal));
 }
 
 /** Whether the BMC refuses it, in any words. */

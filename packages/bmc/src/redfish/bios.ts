@@ -62,7 +62,7 @@ export async function stageBios(
   }
   const apply = bios.value.appliesOnReset ? onReset : {};
   const change = { Attributes: body, ...apply };
-  const told = await calls.turn((talk) => talk.patch(target, change, calls.signal));
+  const told = await calls.governed((talk) => talk.patch(target, change, calls.signal));
   if (isRefused(told)) {
     return failed('settingRefused', `the BMC refused ${open.join(', ')}`, told.backendWords);
   }
@@ -187,7 +187,7 @@ async function readRegistry(
   const none = failed('unsupported', 'the BMC lists no settings');
   if (wanted === undefined) return none;
   const get = readBy(calls);
-  const root = await calls.turn((talk) => talk.open(calls.signal));
+  const root = await calls.governed((talk) => talk.open(calls.signal));
   if (root.kind !== 'ok') return root;
   const path = pathOf(objectAt(root.value, 'Registries'));
   const list = path === undefined ? none : await get(path);

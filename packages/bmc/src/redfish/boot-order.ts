@@ -62,8 +62,8 @@ export async function setBootOrder(
   const target = await orderTarget(system, readBy(calls));
   if (target.kind !== 'ok') return target;
   if (isWanted(now) && isWanted(orderIn(target.value))) return ok({ changed: false, notes: [] });
-  const { turn, clock, readBack, signal } = calls;
-  const told = await turn((talk) =>
+  const { governed, clock, readBack, signal } = calls;
+  const told = await governed((talk) =>
     talk.patch(target.value, { Boot: { BootOrder: wanted } }, signal),
   );
   if (isRefused(told)) {

@@ -106,11 +106,11 @@ export class RedfishDriver implements BmcDriver {
   }
 
   setBootOverride(override: BootOverride, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#inTurns(async (turn) => {
-      const set = await turn((talk) => this.#tellBoot(talk, override, signal));
+    return this.#inCalls(async (governed) => {
+      const set = await governed((talk) => this.#tellBoot(talk, override, signal));
       if (set.kind !== 'ok') return set;
       const wanted = set.value;
-      const read = () => turn((talk) => this.#readBoot(talk, wanted, signal));
+      const read = () => governed((talk) => this.#readBoot(talk, wanted, signal));
       const { clock, readBack } = this.#parts;
       const holds = ({ kind }: { kind: string }): boolean => kind !== 'different';
       const after = await readUntil(clock, readBack, read, holds, signal);
@@ -129,12 +129,12 @@ export class RedfishDriver implements BmcDriver {
   }
 
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#inTurns<Asserted>(async (turn) => {
-      const told = await turn((talk) => this.#tellPower(talk, state, state, signal));
+    return this.#inCalls<Asserted>(async (governed) => {
+      const told = await governed((talk) => this.#tellPower(talk, state, state, signal));
       if (told.kind === 'ok' && told.value === 'holds') return ok({ changed: false, notes: [] });
       if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
       const { clock, readBack } = this.#parts;
-      const read = () => turn((talk) => this.#readPower(talk, signal));
+      const read = () => governed((talk) => this.#readPower(talk, signal));
       const after = await readUntil(clock, readBack, read, (seen) => seen === state, signal);
       if (after.kind !== 'ok') return after;
       if (after.value === state) return ok({ changed: true, notes: [] });
@@ -162,9 +162,9 @@ export class RedfishDriver implements BmcDriver {
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#inTurns<Asserted>(async (turn) => {
-      const get: Get = (path) => turn((talk) => talk.get(path, signal));
-      const system = await turn((talk) => this.#system(talk, signal));
+    return this.#inCalls<Asserted>(async (governed) => {
+      const get: Get = (path) => governed((talk) => talk.get(path, signal));
+      const system = await governed((talk) => this.#system(talk, signal));
       const isFit = ({ clearPath }: EventLog): boolean => clearPath !== undefined;
       const log = system.kind === 'ok' ? await findEventLog(system.value, get, isFit) : system;
       if (log.kind !== 'ok') return log;
@@ -173,7 +173,7 @@ export class RedfishDriver implements BmcDriver {
         const listed = await get(entriesPath);
         return listed.kind === 'ok' ? entriesIn(listed.value) : listed;
       };
-      const clear = () => turn((talk) => talk.post(clearPath, {}, signal));
+      const clear = () => governed((talk) => talk.post(clearPath, {}, signal));
       const { clock, readBack } = this.#parts;
       return clearLog({ entries, clear, mayHaveHappened }, clock, readBack, signal);
     }, signal);
@@ -181,10 +181,10 @@ export class RedfishDriver implements BmcDriver {
 
   /** One governed call per part. */
   readInventory(parts: readonly BmcPart[], signal?: AbortSignal): Promise<BmcResult<BmcInventory>> {
-    return this.#inTurns(async (turn) => {
-      const system = await turn((talk) => this.#system(talk, signal));
+    return this.#inCalls(async (governed) => {
+      const system = await governed((talk) => this.#system(talk, signal));
       if (system.kind !== 'ok') return system;
-      const read = (path: string) => turn((talk) => talk.get(path, signal));
+      const read = (path: string) => governed((talk) => talk.get(path, signal));
       return readInventory(system.value, read, parts);
     }, signal);
   }
@@ -201,10 +201,10 @@ export class RedfishDriver implements BmcDriver {
   }
 
   readFirmware(signal?: AbortSignal): Promise<BmcResult<BmcFirmware>> {
-    return this.#inTurns(async (turn) => {
-      const root = await turn((talk) => talk.open(signal));
+    return this.#inCalls(async (governed) => {
+      const root = await governed((talk) => talk.open(signal));
       if (root.kind !== 'ok') return root;
-      return readFirmware(root.value, (path) => turn((talk) => talk.get(path, signal)));
+      return readFirmware(root.value, (path) => governed((talk) => talk.get(path, signal)));
     }, signal);
   }
 
@@ -235,10 +235,10 @@ export class RedfishDriver implements BmcDriver {
     const { clock, readBack, options, update = defaultUpdateTimings } = this.#parts;
     const allowed = options.firmwareUrls;
     const fresh = this.#fresh(signal);
-    return this.#inTurns(async (turn) => {
-      const root = await turn((talk) => talk.open(signal));
+    return this.#inCalls(async (governed) => {
+      const root = await governed((talk) => talk.open(signal));
       if (root.kind !== 'ok') return root;
-      const calls = { turn, clock, readBack, signal, fresh, update, allowed };
+      const calls = { governed, clock, readBack, signal, fresh, update, allowed };
       return updateFirmware(root.value, order, tell, calls);
     }, signal);
   }
@@ -265,13 +265,13 @@ export class RedfishDriver implements BmcDriver {
   }
 
   resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    return this.#inTurns(async (turn) => {
-      const bmc = await turn((talk) => this.#bmc(talk, signal));
+    return this.#inCalls(async (governed) => {
+      const bmc = await governed((talk) => this.#bmc(talk, signal));
       if (bmc.kind !== 'ok') return bmc;
       const reset = bmcReset(bmc.value);
       if (reset.kind !== 'ok') return reset;
       const { path, type } = reset.value;
-      const told = await turn((talk) => talk.post(path, { ResetType: type }, signal));
+      const told = await governed((talk) => talk.post(path, { ResetType: type }, signal));
       if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
       const since = (body: JsonObject): string => textAt(body, 'LastResetTime') ?? '';
       // Each in a conversation of its own: a restart ends the session.
@@ -318,10 +318,10 @@ export class RedfishDriver implements BmcDriver {
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<Asserted>> {
     const { clock, readBack } = this.#parts;
-    return this.#inTurns(async (turn) => {
-      const system = await turn((talk) => this.#system(talk, signal));
+    return this.#inCalls(async (governed) => {
+      const system = await governed((talk) => this.#system(talk, signal));
       if (system.kind !== 'ok') return system;
-      return act(system.value, { turn, clock, readBack, signal });
+      return act(system.value, { governed, clock, readBack, signal });
     }, signal);
   }
 
@@ -330,10 +330,10 @@ export class RedfishDriver implements BmcDriver {
     read: (system: Resource, get: Get) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<T>> {
-    return this.#inTurns(async (turn) => {
-      const system = await turn((talk) => this.#system(talk, signal));
+    return this.#inCalls(async (governed) => {
+      const system = await governed((talk) => this.#system(talk, signal));
       if (system.kind !== 'ok') return system;
-      return read(system.value, (path) => turn((talk) => talk.get(path, signal)));
+      return read(system.value, (path) => governed((talk) => talk.get(path, signal)));
     }, signal);
   }
 
@@ -435,7 +435,7 @@ export class RedfishDriver implements BmcDriver {
     restMs = redfishRest.look,
   ): Promise<BmcResult<T>> {
     const { governor, target } = this.#parts;
-    const turn = async (): Promise<BmcResult<T>> => {
+    const whole = async (): Promise<BmcResult<T>> => {
       const talk = new Conversation({ ...this.#parts, limits: this.#parts.options.limits });
       try {
         return await act(talk);
@@ -443,30 +443,30 @@ export class RedfishDriver implements BmcDriver {
         await talk.end();
       }
     };
-    return governor.run(target.credential, turn, { restMs }, signal);
+    return governor.run(target.credential, whole, { restMs }, signal);
   }
 
   /** Several governed calls within one conversation. */
-  async #inTurns<T>(
-    act: (turn: GovernedCall) => Promise<BmcResult<T>>,
+  async #inCalls<T>(
+    act: (governed: GovernedCall) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,
   ): Promise<BmcResult<T>> {
     const { governor, target, options } = this.#parts;
     const talk = new Conversation({ ...this.#parts, limits: options.limits });
     const rest = { restMs: redfishRest.act };
-    const turn: GovernedCall = (one) =>
+    const governed: GovernedCall = (one) =>
       governor.run(target.credential, () => one(talk), rest, signal);
     try {
-      return await act(turn);
+      return await act(governed);
     } finally {
       // Signing out waits for its slot as well. A caller that has given up does not wait for it.
-      const ended = endTurn(governor, target.credential, talk);
+      const ended = endConversation(governor, target.credential, talk);
       if (signal?.aborted !== true) await ended;
     }
   }
 }
 
-async function endTurn(
+async function endConversation(
   governor: GovernedCalls,
   credential: string,
   talk: Conversation,

@@ -134,7 +134,7 @@ async function orderUpdate(
   service: Resource,
   component: Resource,
   uri: string,
-  { turn, signal }: UpdateCalls,
+  { governed, signal }: UpdateCalls,
 ): Promise<BmcResult<string | undefined>> {
   const action = objectAt(objectAt(service.body, 'Actions'), '#UpdateService.SimpleUpdate');
   const path = pathOf(action, 'target');
@@ -144,7 +144,7 @@ async function orderUpdate(
   const bodies = { imageAlone, withTransfer: { ...imageAlone, TransferProtocol } };
   let refused: BmcFailed | undefined;
   for (const way of waysOf('simpleUpdate')) {
-    const taken = await turn((talk) => talk.order(path, bodies[way], signal));
+    const taken = await governed((talk) => talk.order(path, bodies[way], signal));
     if (taken.kind === 'ok') return ok(taskIn(taken.value));
     if (!isRefused(taken)) {
       // (1) It may be under way.

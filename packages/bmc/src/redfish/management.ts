@@ -44,7 +44,7 @@ export async function switchIndicator(
   lit: boolean,
   calls: ActCalls,
 ): Promise<BmcResult<Asserted>> {
-  const { turn, clock, readBack, signal } = calls;
+  const { governed, clock, readBack, signal } = calls;
   const get = readBy(calls);
   const path = chassisPathOf(system);
   const chassis = path === undefined ? undefined : await get(path);
@@ -55,7 +55,7 @@ export async function switchIndicator(
   const { resource, property } = found.value;
   let told: BmcResult<void> = ok(undefined);
   for (const body of indicatorBodies(property, lit)) {
-    told = await turn((talk) => talk.patch(resource, body, signal));
+    told = await governed((talk) => talk.patch(resource, body, signal));
     if (told.kind !== 'failed' || told.type !== 'rejected') break;
   }
   if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;

@@ -134,10 +134,11 @@ async function tell(
 ): Promise<BmcResult<Asserted>> {
   const path = pathOf(objectAt(objectAt(drive.body, 'Actions'), action), 'target');
   let told: BmcResult<void> = ok(undefined);
-  if (path === undefined) told = await calls.turn((talk) => talk.patch(drive, patch, calls.signal));
+  if (path === undefined)
+    told = await calls.governed((talk) => talk.patch(drive, patch, calls.signal));
   else {
     for (const body of bodies) {
-      const again = await calls.turn((talk) => talk.post(path, body, calls.signal));
+      const again = await calls.governed((talk) => talk.post(path, body, calls.signal));
       // The first refusal says most: it is of the preferred request.
       if (told.kind === 'ok' || !isRefused(again)) told = again;
       if (!isRefused(again)) break;

@@ -24,7 +24,7 @@ export function nodeDisk(calls: FileCalls = nodeFileCalls): Disk {
   return {
     read: (path) => orMissing(readBytes(calls, path)),
     writeAtomic: (path, contents, mode) =>
-      inTurn(lastWrites, path, () => replace(calls, path, contents, mode)),
+      oneAfterTheOther(lastWrites, path, () => replace(calls, path, contents, mode)),
     openAppend: (path) => openAppend(calls, path),
     stat: (path) => orMissing(statOf(path)),
     makeFolder: (path, mode) => makeFolder(calls, path, mode),
@@ -36,7 +36,7 @@ export function nodeDisk(calls: FileCalls = nodeFileCalls): Disk {
 }
 
 /** Runs `write` after the writes of the same path before it, whether those failed or not. */
-async function inTurn(
+async function oneAfterTheOther(
   lastWrites: Map<string, Promise<void>>,
   path: string,
   write: () => Promise<void>,

@@ -25,13 +25,13 @@ const bytesAtOnce = 16 * 1024 * 1024;
 export const callersHashes: Hashes = {
   start: () => {
     const hash = createHash('sha256');
-    let bytesInTurn = 0;
+    let bytesSinceYield = 0;
     return {
       update: async (bytes) => {
         hash.update(bytes);
-        bytesInTurn += bytes.length;
-        if (bytesInTurn < bytesAtOnce) return;
-        bytesInTurn = 0;
+        bytesSinceYield += bytes.length;
+        if (bytesSinceYield < bytesAtOnce) return;
+        bytesSinceYield = 0;
         await new Promise<void>((resolve) => setImmediate(resolve));
       },
       digest: async () => hash.digest('hex'),

@@ -65,7 +65,7 @@ export async function openGuardedListener(
 ): Promise<GuardedListener> {
   const { clock, limits, handOver } = options;
   let { tls } = options;
-  const turns = new HandshakeSlots(limits, clock);
+  const slots = new HandshakeSlots(limits, clock);
   /** By the address and port of their peer. */
   const present = new Map<string, Arrived>();
   const speaker = createTlsServer(tlsOptions(tls, limits.handshakeMs, options.protocols));
@@ -87,13 +87,13 @@ export async function openGuardedListener(
     socket.once('close', () => {
       if (present.get(peer) === arrived) present.delete(peer);
     });
-    if (!arrived.enter(turns, () => speaker.emit('connection', socket))) present.delete(peer);
+    if (!arrived.enter(slots, () => speaker.emit('connection', socket))) present.delete(peer);
   });
   const port = await listen(listener, options);
   return {
     port,
     get counts() {
-      return turns.counts;
+      return slots.counts;
     },
     problem: async (timeoutMs) =>
       listener.listening
@@ -160,7 +160,7 @@ class Arrived {
   }
 
   /** False when it was turned away. */
-  enter(turns: HandshakeSlots, speak: () => void): boolean {
+  enter(slots: HandshakeSlots, speak: () => void): boolean {
     const socket = this.#socket;
     const { remoteAddress } = socket;
     socket.on('error', () => undefined);
@@ -168,7 +168,7 @@ class Arrived {
     const visitor =
       remoteAddress === undefined
         ? undefined
-        : turns.arrive(networkOf(remoteAddress), {
+        : slots.arrive(networkOf(remoteAddress), {
             begin: () => this.#begin(speak),
             end: () => this.cut(),
           });
@@ -182,7 +182,7 @@ class Arrived {
       if (this.#hasBegun && !this.#over) this.failed();
       this.over('gone');
       // After a failed handshake the slot is held longer than the connection.
-      if (this.#penalty) this.#clock.after(this.#limits.failedTurnMs, () => visitor.left());
+      if (this.#penalty) this.#clock.after(this.#limits.failedSlotMs, () => visitor.left());
       else visitor.left();
     });
     this.#listen(visitor);
@@ -209,8 +209,8 @@ class Arrived {
     this.#socket.removeAllListeners('data').pause();
     if (this.#early.length > 0) this.#socket.unshift(Buffer.concat(this.#early.splice(0)));
     this.#hasBegun = true;
-    this.#cancel = this.#clock.after(this.#limits.handshakeTurnMs, () => {
-      this.#visitor?.turnOver();
+    this.#cancel = this.#clock.after(this.#limits.handshakeSlotMs, () => {
+      this.#visitor?.slotOver();
     });
     speak();
   }

@@ -19,7 +19,7 @@ const limits = {
   suspectForMs: 100,
 };
 
-function door(more: Partial<ConnectionLimits> = {}) {
+function slotsWith(more: Partial<ConnectionLimits> = {}) {
   const clock = {
     now: 0,
     due: [] as (() => void)[],
@@ -29,44 +29,44 @@ function door(more: Partial<ConnectionLimits> = {}) {
       return () => undefined;
     },
   };
-  const turns = new HandshakeSlots({ ...limits, ...more }, clock);
+  const slots = new HandshakeSlots({ ...limits, ...more }, clock);
   const begun: string[] = [];
   const ended: string[] = [];
   const arrive = (from: string, name = from): Visitor | undefined => {
     const visit = { begin: () => begun.push(name), end: () => ended.push(name) };
-    const visitor = turns.arrive(from, visit);
+    const visitor = slots.arrive(from, visit);
     visitor?.ready();
     return visitor;
   };
-  return { clock, turns, begun, ended, arrive };
+  return { clock, slots, begun, ended, arrive };
 }
 
 describe('the door', () => {
   test('refuses who comes when it is full, and takes the next one when somebody has left', () => {
-    const { turns, arrive } = door({ handshakesMax: 8, handshakesPerAddressMax: 6 });
+    const { slots, arrive } = slotsWith({ handshakesMax: 8, handshakesPerAddressMax: 6 });
     const first = Array.from({ length: 6 }, () => arrive('a'));
     expect(arrive('a')).toBeUndefined();
     expect([arrive('b'), arrive('b')]).not.toContain(undefined);
     expect(arrive('c')).toBeUndefined();
-    expect(turns.counts).toMatchObject({ connections: 8, refused: 2 });
+    expect(slots.counts).toMatchObject({ connections: 8, refused: 2 });
     first[0]?.left();
     expect(arrive('c')).toBeDefined();
   });
 
   test('gives an address with few its turn before the next one of an address with many', () => {
-    const { begun, arrive } = door();
+    const { begun, arrive } = slotsWith();
     const many = ['a1', 'a2', 'a3', 'a4', 'a5'].map((name) => arrive('a', name));
     arrive('b', 'b1');
     arrive('c', 'c1');
     expect(begun).toEqual(['a1', 'a2', 'b1']);
-    many[0]?.turnOver();
+    many[0]?.slotOver();
     expect(begun).toEqual(['a1', 'a2', 'b1', 'c1']);
     many[1]?.left();
     expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3']);
   });
 
   test('lets addresses that failed lately come last, and few of them at once', () => {
-    const { clock, begun, arrive } = door();
+    const { clock, begun, arrive } = slotsWith();
     const first = arrive('a', 'a1');
     first?.failed();
     first?.left();
@@ -79,7 +79,7 @@ describe('the door', () => {
   });
 
   test('begins no more handshakes in a second than allowed, and the others in their time', () => {
-    const { clock, begun, arrive } = door({ handshakesPerSecond: 10, handshakesBurst: 1 });
+    const { clock, begun, arrive } = slotsWith({ handshakesPerSecond: 10, handshakesBurst: 1 });
     for (const name of ['a', 'b', 'c']) arrive(name);
     expect(begun).toEqual(['a']);
     for (const now of [100, 200]) {
@@ -90,7 +90,7 @@ describe('the door', () => {
   });
 
   test('gives networks of which somebody is known two turns of three, and strangers one', () => {
-    const { begun, arrive } = door({
+    const { begun, arrive } = slotsWith({
       ...{ connectionsMax: 100, handshakesMax: 1, handshakesPerAddressMax: 1 },
       connectionsPerAddressMax: 50,
     });
@@ -100,14 +100,14 @@ describe('the door', () => {
     const all = Array.from({ length: 9 }, () => [arrive('k'), arrive('a')]).flat();
     for (let turn = 0; turn < 12; turn += 1) {
       const at = begun.length;
-      for (const each of all) if (begun.length === at) each?.turnOver();
+      for (const each of all) if (begun.length === at) each?.slotOver();
     }
     const of = (name: string) => begun.slice(3, 12).filter((each) => each === name).length;
     expect([of('k'), of('a')]).toEqual([6, 3]);
   });
 
   test('keeps turns for who is known when strangers do not end theirs', () => {
-    const { begun, arrive } = door({ connectionsMax: 40, handshakesMax: 4 });
+    const { begun, arrive } = slotsWith({ connectionsMax: 40, handshakesMax: 4 });
     const agent = arrive('k', 'k1');
     agent?.entered();
     agent?.vouched();
@@ -118,7 +118,7 @@ describe('the door', () => {
   });
 
   test('holds so many strangers that are in; of the network with most the first has to go', () => {
-    const { turns, ended, arrive } = door({ strangersMax: 3, handshakesPerAddressMax: 10 });
+    const { slots, ended, arrive } = slotsWith({ strangersMax: 3, handshakesPerAddressMax: 10 });
     const all = ['a1', 'b1', 'b2', 'b3'].map((name) => arrive(name.charAt(0), name));
     all[1]?.entered();
     all[1]?.vouched();
@@ -127,54 +127,54 @@ describe('the door', () => {
     const last = arrive('c', 'c1');
     last?.entered();
     expect(ended).toEqual(['b2']);
-    expect(turns.counts).toMatchObject({ strangers: 3, strangersEnded: 1 });
+    expect(slots.counts).toMatchObject({ strangers: 3, strangersEnded: 1 });
   });
 
   test('gives no turn to who says nothing', () => {
-    const { turns, begun, arrive } = door({ handshakesMax: 1 });
-    const silent = turns.arrive('s', { begin: () => begun.push('s'), end: () => undefined });
+    const { slots, begun, arrive } = slotsWith({ handshakesMax: 1 });
+    const silent = slots.arrive('s', { begin: () => begun.push('s'), end: () => undefined });
     arrive('a');
     expect(begun).toEqual(['a']);
-    expect(turns.counts).toMatchObject({ connections: 2, waiting: 0, handshakes: 1 });
+    expect(slots.counts).toMatchObject({ connections: 2, waiting: 0, handshakes: 1 });
     silent?.left();
     silent?.ready();
-    expect(turns.counts).toMatchObject({ connections: 1, waiting: 0 });
+    expect(slots.counts).toMatchObject({ connections: 1, waiting: 0 });
   });
 
   test('forgets who leaves while it waits', () => {
-    const { turns, begun, arrive } = door();
+    const { slots, begun, arrive } = slotsWith();
     const [one, , third] = ['a1', 'a2', 'a3'].map((name) => arrive('a', name));
     third?.left();
-    one?.turnOver();
+    one?.slotOver();
     expect(begun).toEqual(['a1', 'a2']);
-    expect(turns.counts).toMatchObject({ connections: 2, waiting: 0, handshakes: 1, refused: 0 });
+    expect(slots.counts).toMatchObject({ connections: 2, waiting: 0, handshakes: 1, refused: 0 });
   });
 
   test('holds its limits and counts nobody who has gone, whatever comes in whatever order', () => {
     const act = fc.record({
-      kind: fc.constantFrom('arrive', 'turnOver', 'failed', 'entered', 'vouched', 'left'),
+      kind: fc.constantFrom('arrive', 'slotOver', 'failed', 'entered', 'vouched', 'left'),
       from: fc.constantFrom('a', 'b', 'c', 'd'),
       which: fc.nat(20),
     });
     const check = (acts: readonly { kind: string; from: string; which: number }[]) => {
-      const { turns, arrive } = door({ strangersMax: 2 });
+      const { slots, arrive } = slotsWith({ strangersMax: 2 });
       const inside: Visitor[] = [];
       for (const { kind, from, which } of acts) {
         const visitor = inside[which % Math.max(inside.length, 1)];
         if (kind === 'arrive') inside.push(...[arrive(from)].filter((each) => each !== undefined));
-        else if (kind === 'turnOver') visitor?.turnOver();
+        else if (kind === 'slotOver') visitor?.slotOver();
         else if (kind === 'failed') visitor?.failed();
         else if (kind === 'entered') visitor?.entered();
         else if (kind === 'vouched') visitor?.vouched();
         else visitor?.left();
-        const { connections, handshakes, waiting, strangers } = turns.counts;
+        const { connections, handshakes, waiting, strangers } = slots.counts;
         expect(strangers).toBeLessThanOrEqual(2);
         expect(connections).toBeLessThanOrEqual(limits.connectionsMax);
         expect(handshakes).toBeLessThanOrEqual(limits.handshakesMax);
         expect(waiting + handshakes).toBeLessThanOrEqual(connections);
       }
       for (const visitor of inside) visitor.left();
-      expect(turns.counts).toMatchObject({
+      expect(slots.counts).toMatchObject({
         connections: 0,
         waiting: 0,
         handshakes: 0,

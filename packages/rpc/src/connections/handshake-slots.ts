@@ -70,7 +70,7 @@ export interface Visitor {
   /** It has sent the beginning of a handshake: it waits for a slot from now on. */
   ready(): void;
   /** Gives back the slot of its handshake, which is over or takes too long. */
-  turnOver(): void;
+  slotOver(): void;
   /** Its handshake has failed; its network has one slot less until `left`. */
   failed(): void;
   /** Its handshake is over, and it is in. */
@@ -103,7 +103,7 @@ const networksMax = 8_192;
 export class HandshakeSlots {
   readonly #limits: ConnectionLimits;
   readonly #clock: Pick<Clock, 'nowMs' | 'after'>;
-  readonly #standings: Reputations;
+  readonly #reputations: Reputations;
   readonly #beginnings: Bucket;
   readonly #rates: Buckets;
   readonly #pace: StrangersPace<Place>;
@@ -135,7 +135,7 @@ export class HandshakeSlots {
   constructor(limits: ConnectionLimits, clock: Pick<Clock, 'nowMs' | 'after'>) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#standings = new Reputations(limits, () => clock.nowMs());
+    this.#reputations = new Reputations(limits, () => clock.nowMs());
     const { handshakesPerSecond: perSecond, handshakesBurst: burst } = limits;
     this.#beginnings = new Bucket({ perSecond, most: burst }, clock.nowMs());
     const { handshakesPerAddressPerSecond, handshakesPerAddressBurst } = limits;
@@ -144,7 +144,7 @@ export class HandshakeSlots {
     const perSecondMin = Math.min(limits.strangersPerSecondMin, perSecond);
     const pace = { perSecondMax: perSecond, perSecondMin, burst };
     this.#pace = new StrangersPace(pace, clock.nowMs(), ({ network }) =>
-      this.#standings.suspect(network.name),
+      this.#reputations.suspect(network.name),
     );
   }
 
@@ -176,7 +176,7 @@ export class HandshakeSlots {
     this.#idle.add(from, place);
     return {
       ready: () => this.#ready(place),
-      turnOver: () => this.#turnOver(place),
+      slotOver: () => this.#slotOver(place),
       failed: () => this.#failed(place),
       entered: () => this.#entered(place),
       vouched: () => this.#vouched(place),
@@ -191,7 +191,7 @@ export class HandshakeSlots {
 
   #hasRoom(from: string): boolean {
     const { connectionsMax, connectionsForKnownMax } = this.#limits;
-    const isKnown = this.#standingOf(from) === 'known';
+    const isKnown = this.#reputationOf(from) === 'known';
     const kept = isKnown ? 0 : Math.min(connectionsForKnownMax, Math.floor(connectionsMax / 4));
     return this.#ownRoom(from) > 0 && this.#connections < connectionsMax - kept;
   }
@@ -203,7 +203,7 @@ export class HandshakeSlots {
     for (const first of this.#idle.firstOfGreediest()) {
       if (tries === 0) return false;
       tries -= 1;
-      if (this.#standingOf(first.network.name) === 'known') continue;
+      if (this.#reputationOf(first.network.name) === 'known') continue;
       this.#refused += 1;
       this.#left(first);
       first.visit.end();
@@ -212,9 +212,9 @@ export class HandshakeSlots {
     return false;
   }
 
-  #standingOf(name: string): Reputation {
+  #reputationOf(name: string): Reputation {
     const vouched = this.#networks.get(name)?.vouched ?? 0;
-    return vouched > 0 ? 'known' : this.#standings.of(name);
+    return vouched > 0 ? 'known' : this.#reputations.of(name);
   }
 
   #ready(place: Place): void {
@@ -226,10 +226,10 @@ export class HandshakeSlots {
     this.#next();
   }
 
-  #turnOver(place: Place): void {
-    if (place.stage !== 'turn' && place.stage !== 'failed') return;
-    const isSuspect = place.turnOf === 'suspect';
-    if (place.stage === 'turn') this.#giveBack(place);
+  #slotOver(place: Place): void {
+    if (place.stage !== 'slot' && place.stage !== 'failed') return;
+    const isSuspect = place.slotOf === 'suspect';
+    if (place.stage === 'slot') this.#giveBack(place);
     place.stage = 'after';
     place.network.handshakes -= 1;
     if (isSuspect) this.#suspectHandshakes -= 1;
@@ -239,14 +239,14 @@ export class HandshakeSlots {
 
   #giveBack(place: Place): void {
     this.#handshakes -= 1;
-    if (place.turnOf !== 'known') this.#unknownHandshakes -= 1;
+    if (place.slotOf !== 'known') this.#unknownHandshakes -= 1;
   }
 
   #failed(place: Place): void {
     this.#pace.cameToNothing(place, this.#clock.nowMs());
-    this.#standings.suspect(place.network.name);
+    this.#reputations.suspect(place.network.name);
     this.#line(place.network);
-    if (place.stage !== 'turn') return;
+    if (place.stage !== 'slot') return;
     // Other networks may use its slot from here on; its own network, and suspects if it is one, may
     // not.
     this.#giveBack(place);
@@ -255,7 +255,7 @@ export class HandshakeSlots {
   }
 
   #entered(place: Place): void {
-    this.#turnOver(place);
+    this.#slotOver(place);
     if (place.stage !== 'after' || place.isVouched) return;
     this.#strangers.add(place.network.name, place);
     if (this.#strangers.size <= this.#limits.strangersMax) return;
@@ -274,7 +274,7 @@ export class HandshakeSlots {
     network.vouched += 1;
     this.#vouchedNow += 1;
     this.#strangers.delete(network.name, place);
-    if (place.turnOf === 'stranger') this.#pace.cameToSomething(place, this.#clock.nowMs());
+    if (place.slotOf === 'stranger') this.#pace.cameToSomething(place, this.#clock.nowMs());
     this.#line(network);
     this.#next();
   }
@@ -285,13 +285,13 @@ export class HandshakeSlots {
     if (stage === 'waiting') this.#stopWaiting(place);
     this.#idle.delete(network.name, place);
     this.#pace.cameToNothing(place, this.#clock.nowMs());
-    this.#turnOver(place);
+    this.#slotOver(place);
     this.#strangers.delete(network.name, place);
     place.stage = 'left';
     if (place.isVouched) {
       network.vouched -= 1;
       this.#vouchedNow -= 1;
-      this.#standings.vouch(network.name);
+      this.#reputations.vouch(network.name);
     }
     this.#connections -= 1;
     network.connections -= 1;
@@ -303,7 +303,7 @@ export class HandshakeSlots {
     const { handshakesPerAddressMax } = this.#limits;
     const mayHave =
       network.waiting.size > 0 && !network.isParked && network.handshakes < handshakesPerAddressMax;
-    const line = mayHave ? this.#lines[this.#standingOf(network.name)] : undefined;
+    const line = mayHave ? this.#lines[this.#reputationOf(network.name)] : undefined;
     if (line === network.line) return;
     network.line?.delete(network);
     line?.add(network);
@@ -313,34 +313,34 @@ export class HandshakeSlots {
   /** Costs the same however many wait. */
   #next(): void {
     while (!this.#isArmed && this.#handshakes < this.#limits.handshakesMax) {
-      const standing = this.#shares.next(this.#whoMayBegin());
-      if (standing === undefined) return;
-      const [network] = this.#lines[standing];
+      const reputation = this.#shares.next(this.#whoMayBegin());
+      if (reputation === undefined) return;
+      const [network] = this.#lines[reputation];
       if (network === undefined) return;
       // Its reputation may have ended meanwhile.
       this.#line(network);
-      if (network.line !== this.#lines[standing] || this.#park(network)) continue;
+      if (network.line !== this.#lines[reputation] || this.#park(network)) continue;
       if (!this.#mayBegin()) return;
-      this.#shares.took(standing);
-      this.#begin(network, standing);
+      this.#shares.took(reputation);
+      this.#begin(network, reputation);
     }
   }
 
   #whoMayBegin(): Reputation[] {
     const { known, stranger, suspect } = this.#lines;
-    const standings: Reputation[] = known.size > 0 ? ['known'] : [];
-    if (stranger.size === 0 && suspect.size === 0) return standings;
-    if (this.#unknownHandshakes >= this.#unknownMax() || !this.#isTheirTime()) return standings;
-    if (stranger.size > 0) standings.push('stranger');
+    const reputations: Reputation[] = known.size > 0 ? ['known'] : [];
+    if (stranger.size === 0 && suspect.size === 0) return reputations;
+    if (this.#unknownHandshakes >= this.#unknownMax() || !this.#isTheirTime()) return reputations;
+    if (stranger.size > 0) reputations.push('stranger');
     const isFull = this.#suspectHandshakes >= this.#limits.suspectHandshakesMax;
-    if (suspect.size > 0 && !isFull) standings.push('suspect');
-    return standings;
+    if (suspect.size > 0 && !isFull) reputations.push('suspect');
+    return reputations;
   }
 
   /** A quarter is left for known networks, once there is any. */
   #unknownMax(): number {
     const { handshakesMax } = this.#limits;
-    if (this.#vouchedNow === 0 && !this.#standings.hasKnown) return handshakesMax;
+    if (this.#vouchedNow === 0 && !this.#reputations.hasKnown) return handshakesMax;
     return Math.max(1, handshakesMax - Math.ceil(handshakesMax / 4));
   }
 
@@ -357,7 +357,7 @@ export class HandshakeSlots {
     return false;
   }
 
-  #begin(network: Network, standing: Reputation): void {
+  #begin(network: Network, reputation: Reputation): void {
     const [place] = network.waiting;
     if (place === undefined) return;
     const nowMs = this.#clock.nowMs();
@@ -366,13 +366,13 @@ export class HandshakeSlots {
     this.#rates.of(network.name, nowMs).take(1, nowMs);
     this.#handshakes += 1;
     network.handshakes += 1;
-    place.stage = 'turn';
-    place.turnOf = standing;
-    if (standing !== 'known') {
+    place.stage = 'slot';
+    place.slotOf = reputation;
+    if (reputation !== 'known') {
       this.#unknownHandshakes += 1;
-      this.#pace.began(place, standing === 'stranger', nowMs);
+      this.#pace.began(place, reputation === 'stranger', nowMs);
     }
-    if (standing === 'suspect') this.#suspectHandshakes += 1;
+    if (reputation === 'suspect') this.#suspectHandshakes += 1;
     // Behind the others.
     network.line?.delete(network);
     network.line = undefined;
@@ -418,9 +418,9 @@ export class HandshakeSlots {
 class Place {
   readonly network: Network;
   readonly visit: Visit;
-  stage: 'quiet' | 'waiting' | 'turn' | 'failed' | 'after' | 'left' = 'quiet';
+  stage: 'quiet' | 'waiting' | 'slot' | 'failed' | 'after' | 'left' = 'quiet';
   /** The reputation under which it got its slot. */
-  turnOf: Reputation | undefined;
+  slotOf: Reputation | undefined;
   isVouched = false;
 
   constructor(network: Network, visit: Visit) {

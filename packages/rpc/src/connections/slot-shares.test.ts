@@ -78,7 +78,7 @@ class World {
       next += 1;
       const begins = (visitor: Visitor) => {
         this.after(handshakeMs, () => visitor.failed());
-        this.after(handshakeMs + defaultRpcLimits.failedTurnMs, () => visitor.left());
+        this.after(handshakeMs + defaultRpcLimits.failedSlotMs, () => visitor.left());
       };
       this.dial(`flood ${next % addresses}`, begins);
       this.after(1_000 / perSecond, one);
@@ -96,7 +96,7 @@ class World {
         if (how === 'good') visitor.entered();
         if (how === 'good') visitor.vouched();
         else visitor.failed();
-        this.after(how === 'good' ? 0 : defaultRpcLimits.failedTurnMs, () => visitor.left());
+        this.after(how === 'good' ? 0 : defaultRpcLimits.failedSlotMs, () => visitor.left());
         this.after(1, again);
       });
     if (this.dial(from, begins, again) === undefined) this.after(100, again);
@@ -105,7 +105,7 @@ class World {
   /** It says what a handshake begins with, and nothing more. */
   stall(from: string): void {
     const begins = (visitor: Visitor) => {
-      this.after(defaultRpcLimits.handshakeTurnMs, () => visitor.turnOver());
+      this.after(defaultRpcLimits.handshakeSlotMs, () => visitor.slotOver());
       this.after(defaultRpcLimits.handshakeMs, () => {
         visitor.failed();
         visitor.left();

@@ -26,12 +26,12 @@ export class SlotShares {
   }
 
   /** It has got a slot. */
-  took(standing: Reputation): void {
-    this.#now = this.#at(standing);
-    this.#had[standing] = this.#now + 1 / weights[standing];
+  took(reputation: Reputation): void {
+    this.#now = this.#at(reputation);
+    this.#had[reputation] = this.#now + 1 / weights[reputation];
   }
 
-  #at(standing: Reputation): number {
-    return Math.max(this.#had[standing], this.#now);
+  #at(reputation: Reputation): number {
+    return Math.max(this.#had[reputation], this.#now);
   }
 }

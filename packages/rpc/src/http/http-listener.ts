@@ -117,7 +117,7 @@ function closeAll(
  * response that ends it. Node itself ends it after a request without a host, or one of HTTP/1.0
  * without a length.
  */
-function hasItsTurn({ response }: Exchange): boolean {
+function mayAnswer({ response }: Exchange): boolean {
   return response.socket !== null;
 }
 
@@ -151,7 +151,7 @@ class Connection {
     const exchange = { request, response, socket: this.#socket, askForBody };
     if (this.#isBusy) {
       if (this.#waiting.push(exchange) > waitingMax) this.cut();
-    } else if (hasItsTurn(exchange)) {
+    } else if (mayAnswer(exchange)) {
       this.#cancel();
       this.#begin(exchange);
     }
@@ -180,7 +180,7 @@ class Connection {
     const { connectionIdleMs, closeGraceMs } = this.#parts.limits;
     const waiting = this.#waiting.shift();
     if (waiting === undefined) this.#rest(connectionIdleMs);
-    else if (hasItsTurn(waiting)) this.#begin(waiting);
+    else if (mayAnswer(waiting)) this.#begin(waiting);
     else this.#rest(closeGraceMs);
   }
 

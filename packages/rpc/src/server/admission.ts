@@ -115,7 +115,7 @@ export class Admissions {
     if (arrival.isOver) return leave();
     arrival.onOver(leave);
     try {
-      if (openTo !== undefined) await this.#room.turn(scope, openTo);
+      if (openTo !== undefined) await this.#room.waitForSlot(scope, openTo);
       const caller = await guard?.(scope.context);
       if (caller !== undefined) stay.isOf(callerNamed(caller));
     } catch (error) {

@@ -33,7 +33,7 @@ export interface Stay {
 interface OpenService {
   readonly calls: Set<CallScope>;
   readonly rates: Buckets;
-  readonly turns: FairSlots;
+  readonly slots: FairSlots;
 }
 
 export class CallRoom {
@@ -88,9 +88,9 @@ export class CallRoom {
   }
 
   /** Waits for a slot for a call of an open service; throws when none is free in time. */
-  async turn({ context }: CallScope, openTo: string): Promise<void> {
+  async waitForSlot({ context }: CallScope, openTo: string): Promise<void> {
     const { openCallsPerSecond, allOpenCallsPerSecond } = this.#limits;
-    const { rates, turns } = this.#serviceOf(openTo);
+    const { rates, slots } = this.#serviceOf(openTo);
     const network = networkOfPeer(context.peerAddress);
     const nowMs = this.#clock.nowMs();
     const waitMs = rates.of(network, nowMs).tryTake(1, nowMs);
@@ -98,8 +98,8 @@ export class CallRoom {
       const words = `More than ${openCallsPerSecond} calls a second came from this address.`;
       throw this.#refusal(words, waitMs);
     }
-    const end = await turns.take(network, context.signal);
-    if (end === 'turn') return;
+    const end = await slots.take(network, context.signal);
+    if (end === 'slot') return;
     const words = `More than ${allOpenCallsPerSecond} calls a second came that show no token.`;
     throw this.#refusal(words, end.lateMs);
   }
@@ -118,7 +118,7 @@ export class CallRoom {
     const service = {
       calls: new Set<CallScope>(),
       rates: new Buckets({ perSecond, most }, networksMax),
-      turns: new FairSlots({ rate, waitMs }, this.#clock),
+      slots: new FairSlots({ rate, waitMs }, this.#clock),
     };
     this.#open.set(name, service);
     return service;

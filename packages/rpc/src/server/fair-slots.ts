@@ -18,8 +18,8 @@ export interface SlotOptions {
 const waitingPerNetworkMax = 4;
 const waitingMax = 4_096;
 
-/** The end of a wait: `turn` is a slot, `late` asks for a retry after so many milliseconds. */
-export type SlotEnd = 'turn' | { readonly lateMs: number };
+/** The end of a wait: `slot` is one, `late` asks for a retry after so many milliseconds. */
+export type SlotEnd = 'slot' | { readonly lateMs: number };
 
 interface Waiter {
   readonly settle: (end: SlotEnd) => void;
@@ -49,7 +49,7 @@ export class FairSlots {
 
   /** `signal` aborted: it waits no more, and gets no slot. */
   take(network: string, signal: AbortSignal): SlotEnd | Promise<SlotEnd> {
-    if (this.#size === 0 && this.#bucket.tryTake(1, this.#clock.nowMs()) === 0) return 'turn';
+    if (this.#size === 0 && this.#bucket.tryTake(1, this.#clock.nowMs()) === 0) return 'slot';
     const own = this.#waiting.get(network) ?? [];
     const isFull = own.length >= waitingPerNetworkMax || this.#size >= waitingMax;
     if (isFull || signal.aborted) return { lateMs: this.#allServedMs() };
@@ -102,7 +102,7 @@ export class FairSlots {
       own.shift();
       this.#size -= 1;
       if (own.length > 0) this.#waiting.set(network, own);
-      first?.settle('turn');
+      first?.settle('slot');
     }
   }
 }

@@ -205,7 +205,7 @@ describe('a flood of connections', () => {
   });
 
   test('connections that wait are gone when they go, at once', async () => {
-    const server = await start({ handshakesMax: 1, handshakeTurnMs: 60_000, handshakeMs: 60_000 });
+    const server = await start({ handshakesMax: 1, handshakeSlotMs: 60_000, handshakeMs: 60_000 });
     const begun = await clientHello();
     const sockets = ['127.0.7.1', '127.0.7.2', '127.0.7.3'].map((from) => tcp(server, from));
     for (const socket of sockets) socket.write(begun);
@@ -216,7 +216,7 @@ describe('a flood of connections', () => {
 
   test('a flood without certificates costs few handshakes, and keeps out no holder', async () => {
     const server = await start(
-      { handshakesMax: 3, suspectHandshakesMax: 1, failedTurnMs: 60_000 },
+      { handshakesMax: 3, suspectHandshakesMax: 1, failedSlotMs: 60_000 },
       true,
     );
     const own = await ca.client('rackwright://racks/r1');

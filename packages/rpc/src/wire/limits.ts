@@ -44,13 +44,13 @@ export interface RpcLimits extends ListenerLimits {
   /** Handshakes at once with one address, so that it does not take every slot. */
   readonly handshakesPerAddressMax: number;
   /** A handshake returns its slot after this, done or not. So a slow one delays no other. */
-  readonly handshakeTurnMs: number;
+  readonly handshakeSlotMs: number;
   /** Handshakes at once with all addresses of which one has failed lately. */
   readonly suspectHandshakesMax: number;
   /** How long an address counts as one of these after its last failure. */
   readonly suspectForMs: number;
   /** How long a failed handshake keeps its slot. */
-  readonly failedTurnMs: number;
+  readonly failedSlotMs: number;
   /** A connection whose handshake is not over this long after it got its slot is cut. */
   readonly handshakeMs: number;
   /** A connection that waits longer for its slot is cut: its peer has given up by then. */
@@ -114,10 +114,10 @@ export const defaultRpcLimits: RpcLimits = {
   strangersPerSecondMin: 20,
   handshakesMax: 16,
   handshakesPerAddressMax: 8,
-  handshakeTurnMs: 500,
+  handshakeSlotMs: 500,
   suspectHandshakesMax: 4,
   suspectForMs: 60_000,
-  failedTurnMs: 200,
+  failedSlotMs: 200,
   handshakeMs: 10_000,
   handshakeWaitMs: 20_000,
   connectionIdleMs: 300_000,

@@ -32,7 +32,7 @@ export interface EraseTask extends DeviceTask {
 
 /** Erases or checks one target. */
 export async function eraseDevice(context: StepContext, task: EraseTask): Promise<DeviceResult> {
-  const { grip, turns, logLinesMax } = task;
+  const { grip, slots, logLinesMax } = task;
   const startMs = context.clock.nowMs();
   if (grip.kind !== 'held' || grip.target.plan.kind !== 'erase') {
     const end = grip.kind === 'failed' ? cannotHold(grip.error) : unerased(grip);
@@ -40,11 +40,11 @@ export async function eraseDevice(context: StepContext, task: EraseTask): Promis
   }
   const work = startWork(context, task, grip, grip.target.plan.method);
   let beganMs = startMs;
-  const end = await turns.run(async () => {
+  const end = await slots.run(async () => {
     beganMs = context.clock.nowMs();
     return await handle(work);
   });
-  const later = await rereadLater(work, end, turns);
+  const later = await rereadLater(work, end, slots);
   return await resultOf(context, grip.target, later, { startMs: beganMs, logLinesMax, work });
 }
 
@@ -131,7 +131,7 @@ async function judge(work: Work): Promise<RecordedVerdict> {
 }
 
 /** Reads again after the delay that the plan asks for. Meanwhile its slot is free for others. */
-async function rereadLater(work: Work, end: DeviceEnd, turns: Slots): Promise<DeviceEnd> {
+async function rereadLater(work: Work, end: DeviceEnd, slots: Slots): Promise<DeviceEnd> {
   const { context, target } = work;
   const { rereadDelay } = target.asked;
   const delayMs = rereadDelay === undefined ? 0 : durationMs(rereadDelay);
@@ -142,6 +142,6 @@ async function rereadLater(work: Work, end: DeviceEnd, turns: Slots): Promise<De
   if (context.signal.aborted) {
     return { verdict: { kind: 'unverified', reason: 'cancelled before it was read again' } };
   }
-  const verdict = await turns.run(() => readAgain(work, `read again after ${seconds} s`));
+  const verdict = await slots.run(() => readAgain(work, `read again after ${seconds} s`));
   return { verdict, returned: verdict.kind === 'notErased' };
 }

@@ -51,7 +51,7 @@ export interface DeviceTask {
   readonly logLinesMax: number;
   readonly progress: DeviceProgress;
   /** Limits how many devices are at work at once. */
-  readonly turns: Slots;
+  readonly slots: Slots;
 }
 
 export interface DevicesStep {
@@ -181,7 +181,7 @@ async function handleAll(
   const broken = new AbortController();
   const context = { ...outer, signal: AbortSignal.any([outer.signal, broken.signal]) };
   const logLinesMax = Math.max(1, Math.floor(evidenceLogLinesMax / grips.length));
-  const turns = new Slots(erasuresAtOnceMax);
+  const slots = new Slots(erasuresAtOnceMax);
   const fractions = grips.map(() => 0);
   const weights = grips.map(({ target }) => Math.max(target.device.sizeBytes, 1));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
@@ -195,7 +195,7 @@ async function handleAll(
         context.progress(percent, `${grip.target.identity}: ${own} %, ${what}`);
       };
       try {
-        const result = await step.handle(context, { grip, logLinesMax, progress, turns });
+        const result = await step.handle(context, { grip, logLinesMax, progress, slots });
         progress(1, 'done');
         return result;
       } catch (error) {

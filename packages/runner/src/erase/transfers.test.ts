@@ -76,10 +76,10 @@ test.each([undefined, 4096, 42 * 1024 ** 2, 24_576, 128 * 1024 ** 3])(
 );
 
 test('gives the turn to who came first, also after a failure', async () => {
-  const turns = new Slots(2);
+  const slots = new Slots(2);
   const order: number[] = [];
   const all = [0, 1, 2, 3].map((each) =>
-    turns.run(async () => {
+    slots.run(async () => {
       order.push(each);
       await settled();
       if (each === 0) throw new Error('failed');
@@ -91,10 +91,10 @@ test('gives the turn to who came first, also after a failure', async () => {
 });
 
 test('a turn that nobody waited for is there for who comes later', async () => {
-  const turns = new Slots(1);
-  await turns.run(settled);
+  const slots = new Slots(1);
+  await slots.run(settled);
   let hasRun = false;
-  void turns.run(async () => {
+  void slots.run(async () => {
     hasRun = true;
   });
   await settled();

@@ -38,7 +38,7 @@ function malformed(order: agent.RunStep): string | undefined {
 }
 
 async function verify(context: StepContext, task: DeviceTask): Promise<DeviceResult> {
-  const { grip, logLinesMax, turns, progress } = task;
+  const { grip, logLinesMax, slots, progress } = task;
   const { target } = grip;
   const startMs = context.clock.nowMs();
   if (grip.kind !== 'held' || target.plan.kind !== 'erase') {
@@ -56,7 +56,7 @@ async function verify(context: StepContext, task: DeviceTask): Promise<DeviceRes
     challenged: true,
   };
   let beganMs = startMs;
-  const verdict = await turns.run(async () => {
+  const verdict = await slots.run(async () => {
     beganMs = context.clock.nowMs();
     context.crashPoint('runner.rereadBegun');
     const read = await readConfirmed(work, [same, others], 'reading again');
