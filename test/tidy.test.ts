@@ -6,7 +6,12 @@ import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
 import { brandsOf, findForgedBrands } from './tidy/brands.ts';
 import { findDroppedCauses } from './tidy/caught.ts';
-import { findLooseVersions, findUndeclared, type Manifest, needsOf } from './tidy/dependencies.ts';
+import {
+  findLooseVersions,
+  findUndeclared,
+  needsOf,
+  type PackageManifest,
+} from './tidy/dependencies.ts';
 import {
   diagramBlock,
   diagramIn,
@@ -143,7 +148,8 @@ test('has the dependencies that the golden graph shows', async () => {
 });
 
 test('declares in each workspace what it imports, in one version', () => {
-  const read = (path: string): Manifest => JSON.parse(readFileSync(join(root, path), 'utf8'));
+  const read = (path: string): PackageManifest =>
+    JSON.parse(readFileSync(join(root, path), 'utf8'));
   const top = read('package.json');
   const manifestPaths = paths.filter((path) => path.endsWith('/package.json'));
   const faults = manifestPaths.flatMap((path) =>

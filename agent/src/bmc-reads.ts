@@ -58,8 +58,8 @@ export interface BmcReadParts {
   readonly limits?: BmcReadLimits;
 }
 
-type Reading = MessageInitShape<typeof BmcReadingSchema>;
-type Answer = { readonly kind: 'ok'; readonly value: Reading } | FinalResult;
+type BmcReadingInit = MessageInitShape<typeof BmcReadingSchema>;
+type Answer = { readonly kind: 'ok'; readonly value: BmcReadingInit } | FinalResult;
 
 export class BmcReads implements BmcReadEars {
   readonly kinds = [
@@ -179,7 +179,7 @@ async function readOf(
 }
 
 /** Undefined: the protocol has nothing of the kind. */
-function as<T>(result: BmcResult<T> | undefined, toWire: (value: T) => Reading): Answer {
+function as<T>(result: BmcResult<T> | undefined, toWire: (value: T) => BmcReadingInit): Answer {
   if (result === undefined)
     return failure('unsupported', 'the protocol of this BMC has no such list');
   return result.kind === 'ok' ? { kind: 'ok', value: toWire(result.value) } : resultOfBmc(result);
@@ -204,7 +204,7 @@ const kinds: Readonly<Record<Kind, SensorKind>> = {
   other: SensorKind.UNSPECIFIED,
 };
 
-function sensorsToWire({ health, sensors, complete }: BmcSensors): Reading {
+function sensorsToWire({ health, sensors, complete }: BmcSensors): BmcReadingInit {
   return {
     complete,
     ...(health === undefined
@@ -217,21 +217,21 @@ function sensorsToWire({ health, sensors, complete }: BmcSensors): Reading {
   };
 }
 
-function logToWire({ entries, complete }: BmcLog): Reading {
+function logToWire({ entries, complete }: BmcLog): BmcReadingInit {
   const logEntries = entries.map(({ id, time, severity, message }) => {
     return { id, time, severity: levelToWire(severity), message };
   });
   return { complete, logEntries };
 }
 
-function firmwareToWire({ components, complete }: BmcFirmware): Reading {
+function firmwareToWire({ components, complete }: BmcFirmware): BmcReadingInit {
   return { complete, firmware: components.map((component) => ({ ...component })) };
 }
 
-function biosToWire({ settings, complete }: BmcBios): Reading {
+function biosToWire({ settings, complete }: BmcBios): BmcReadingInit {
   return { complete, biosSettings: settings.map((setting) => ({ ...setting })) };
 }
 
-function bootOrderToWire({ options, complete }: BmcBootOrder): Reading {
+function bootOrderToWire({ options, complete }: BmcBootOrder): BmcReadingInit {
   return { complete, bootOptions: options.map((option) => ({ ...option })) };
 }

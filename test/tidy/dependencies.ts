@@ -6,7 +6,7 @@ import { importsOf, packageOf, workspaceOf } from './imports.ts';
 import { isTestCode, type SourceFile } from './sources.ts';
 
 /** The parts of a package.json that count here; versions by name. */
-export interface Manifest {
+export interface PackageManifest {
   readonly name: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
@@ -36,7 +36,11 @@ export function needsOf(workspace: string, files: readonly SourceFile[]): Needs 
 }
 
 /** Differences between a workspace's manifest and its needs; `root` may hold tools for all. */
-export function findUndeclared(manifest: Manifest, needs: Needs, root: Manifest): string[] {
+export function findUndeclared(
+  manifest: PackageManifest,
+  needs: Needs,
+  root: PackageManifest,
+): string[] {
   const declared = manifest.dependencies ?? {};
   const forTests = { ...root.devDependencies, ...manifest.devDependencies, ...declared };
   const faults: string[] = [];
@@ -58,7 +62,7 @@ export function findUndeclared(manifest: Manifest, needs: Needs, root: Manifest)
 }
 
 /** Versions that are a range, or differ from one workspace to another. */
-export function findLooseVersions(manifests: readonly Manifest[]): string[] {
+export function findLooseVersions(manifests: readonly PackageManifest[]): string[] {
   const seen = new Map<string, string>();
   return manifests.flatMap(({ name, dependencies, devDependencies }) =>
     Object.entries({ ...dependencies, ...devDependencies }).flatMap(([other, version]) => {

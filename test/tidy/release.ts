@@ -5,11 +5,11 @@
  * V2 A program that runs from its sources, without the constant of a bundle, names that version.
  * V3 The newest section of the changelog is of that version.
  */
-import type { Manifest } from './dependencies.ts';
+import type { PackageManifest } from './dependencies.ts';
 import type { Finding, SourceFile } from './sources.ts';
 
 /** A package.json, with what counts here. */
-export interface Versioned extends Manifest {
+export interface Versioned extends PackageManifest {
   readonly version?: string;
 }
 

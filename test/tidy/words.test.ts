@@ -2,10 +2,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { isTypeScript, readSources, repositoryPaths, root } from './sources.ts';
-import { findReplacedWords, glossaryRows, replacedWords } from './words.ts';
+import {
+  findReplacedFileNames,
+  findReplacedWords,
+  glossaryRows,
+  namedOtherwise,
+  replacedWords,
+} from './words.ts';
 
 const termsMax = 40;
-const code = readSources(repositoryPaths().filter(isTypeScript));
+const paths = repositoryPaths();
+const code = readSources(paths.filter(isTypeScript));
 const rows = glossaryRows(readFileSync(join(root, 'GLOSSARY.md'), 'utf8'));
 const terms = rows.flatMap((row) => row.terms);
 
@@ -23,6 +30,37 @@ test('finds a replaced word in a type, and not in values, texts and tests', () =
     '1 "FairTurns" says "turn"; the glossary\'s term is "slot"',
   ]);
   expect(inFile('packages/bmc/src/fair.test.ts')).toEqual([]);
+});
+
+test('no file has a name with a word that the glossary replaces', () => {
+  expect(findReplacedFileNames(paths)).toEqual([]);
+});
+
+test('finds a replaced word in the name of a file or folder, and no word that contains it', () => {
+  const found = [
+    'packages/rpc/src/fair-turns.test.ts',
+    'packages/rpc/src/door/crowd.ts',
+    'agent/src/outstanding.ts',
+    'test/e2e/data-returned.test.ts',
+    'agent/src/told.ts',
+    'test/sim/world.ts',
+    'test/lab/world.ts',
+  ].flatMap((path) => findReplacedFileNames([path]));
+  expect(found.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+    'packages/rpc/src/fair-turns.test.ts: ' +
+      'the file\'s name says "turn"; the glossary\'s term is "slot"',
+    'packages/rpc/src/door/crowd.ts: ' +
+      'the file\'s name says "door"; the glossary\'s term is "listener"',
+    'agent/src/told.ts: the file\'s name says "told"; say what it holds',
+    'test/lab/world.ts: the file\'s name says "world"; the glossary\'s term is "snapshot"',
+  ]);
+});
+
+test('each exception from the words of file names is of a file that there is', () => {
+  const unused = namedOtherwise.filter(
+    ({ place, word }) => !paths.some((path) => place.test(path) && path.includes(word)),
+  );
+  expect(unused).toEqual([]);
 });
 
 test('the glossary has few terms, in order, each once and with its source', () => {

@@ -1,5 +1,6 @@
 /**
- * Words that the glossary replaces, in the names of types: a type's name is what others read first.
+ * Words that the glossary replaces, in the names of types and files: a name is what others read
+ * first.
  *
  * A word has one term instead, and the term stands in GLOSSARY.md.
  */
@@ -14,6 +15,23 @@ export const replacedWords: Readonly<Record<string, string>> = {
   door: 'listener',
 };
 
+/** Words that do not say what a file holds. They have no single term instead. */
+const vagueWords: ReadonlySet<string> = new Set(['told']);
+
+/** Files whose names may have such a word. */
+export const namedOtherwise: readonly { place: RegExp; word: string; reason: string }[] = [
+  {
+    place: /^test\/sim\//,
+    word: 'world',
+    reason: 'all that a seed simulates: machines, programs, networks and people',
+  },
+  {
+    place: /^agent\/src\/session\/testing\/world\.ts$/,
+    word: 'world',
+    reason: 'all that an agent has around it, imitated',
+  },
+];
+
 const declaration = /\b(?:class|interface|type)\s+([A-Z][\w$]*)\s*(?:=|<|\{|extends|implements)/g;
 
 /** Types of production code whose names have a replaced word. */
@@ -23,6 +41,24 @@ export function findReplacedWords(file: SourceFile): Finding[] {
     const message = `"${name}" says "${word}"; the glossary's term is "${replacedWords[word]}"`;
     return { path: file.path, line, message };
   });
+}
+
+/** Files and folders, tests too, whose names have a replaced or a vague word. */
+export function findReplacedFileNames(paths: readonly string[]): Finding[] {
+  return paths.flatMap((path) => {
+    const mayHave = namedOtherwise.filter(({ place }) => place.test(path)).map(({ word }) => word);
+    const found = wordsOf(path.replaceAll(/[/._]/g, '-')).find(
+      (word) => isUnwanted(word) && !mayHave.includes(word),
+    );
+    if (found === undefined) return [];
+    const term = replacedWords[found];
+    const instead = term === undefined ? 'say what it holds' : `the glossary's term is "${term}"`;
+    return [{ path, line: 0, message: `the file's name says "${found}"; ${instead}` }];
+  });
+}
+
+function isUnwanted(word: string): boolean {
+  return vagueWords.has(word) || Object.hasOwn(replacedWords, word);
 }
 
 function namesOf(file: SourceFile): { name: string; word: string; line: number }[] {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { Admission } from './admission.ts';
+import { ImageAdmission } from './admission.ts';
 
 const never = new AbortController().signal;
 
 /** Enters without waiting for it; the outcome is noted. */
 function crowd(atOnceMax: number, waitingMax = 100) {
-  const admission = new Admission({ atOnceMax, waitingMax });
+  const admission = new ImageAdmission({ atOnceMax, waitingMax });
   const entered: string[] = [];
   const places = new Map<string, number>();
   const leaves = new Map<string, () => void>();

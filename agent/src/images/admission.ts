@@ -20,7 +20,7 @@ interface Waiting {
   place: number;
 }
 
-export class Admission {
+export class ImageAdmission {
   readonly #limits: AdmissionLimits;
   #inside = 0;
   /**

@@ -1,6 +1,6 @@
 /**
  * Images whose step has ended while their fetch goes on, for the step that writes them. The fetch
- * goes on in its slot (`Admission`), and nothing is fetched twice.
+ * goes on in its slot (`ImageAdmission`), and nothing is fetched twice.
  *
  * 1. A host has at most one. It is released when it is whole, when it cannot be fetched, and when
  *    its time is over, also when no step takes it.

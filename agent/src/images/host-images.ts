@@ -3,8 +3,8 @@
  * cache, however many hosts ask, and held while any of them may read it.
  *
  * 1. What is named by no digest is not fetched.
- * 2. A bounded number of hosts is admitted at once (`Admission`). An admitted host has its share of
- *    the rack's network and disk until it releases it.
+ * 2. A bounded number of hosts is admitted at once (`ImageAdmission`). An admitted host has its
+ *    share of the rack's network and disk until it releases it.
  * 3. The end of an image is withheld until the image is verified. It is whole when every part that
  *    is needed is here and matches its digest. A host that writes it while it is fetched reports
  *    nothing as done before that.
@@ -29,7 +29,7 @@ import {
   type WebFileAccess,
 } from '@rackwright/oci';
 import type { WebClient } from '@rackwright/platform';
-import { Admission, type AdmissionLimits } from './admission.ts';
+import { type AdmissionLimits, ImageAdmission } from './admission.ts';
 import type { BlobCache } from './blob-cache.ts';
 import { cachedManifest } from './cached-manifest.ts';
 
@@ -119,11 +119,11 @@ interface Fetch {
 
 export class HostImages {
   readonly #parts: HostImagesParts;
-  readonly #admission: Admission;
+  readonly #admission: ImageAdmission;
 
   constructor(parts: HostImagesParts) {
     this.#parts = parts;
-    this.#admission = new Admission(parts.admission);
+    this.#admission = new ImageAdmission(parts.admission);
   }
 
   /**

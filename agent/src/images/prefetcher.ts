@@ -2,8 +2,8 @@
  * Images that the rack shall have before a host needs them, fetched one after another in the
  * background.
  *
- * F1 Each fetch waits for a slot like those of hosts (`Admission`) and delays a host by one slot at
- *    most.
+ * F1 Each fetch waits for a slot like those of hosts (`ImageAdmission`) and delays a host by one
+ *    slot at most.
  * F2 Progress is reported now and then, and once more at each permanent change. A new session gets
  *    all of it anew.
  * F3 A failed fetch is repeated for as long as its image is on the list.

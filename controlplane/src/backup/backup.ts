@@ -18,10 +18,10 @@ import { copyStore, deskSocket, removeCopy, type StoreCopy } from './desk.ts';
 import {
   BackupError,
   type BackupFile,
+  type BackupManifest,
   backupFormat,
   identityPrefix,
   isBackupName,
-  type Manifest,
   manifestName,
   manifestSumName,
   sealedBackupFormat,
@@ -53,7 +53,7 @@ export async function makeBackup(
   config: ControlPlaneConfig,
   to: string,
   parts: BackupParts,
-): Promise<Manifest> {
+): Promise<BackupManifest> {
   const { disk, files } = parts;
   if ((await disk.stat(to)) !== undefined) {
     throw new BackupError(`${to} exists already; name a file that does not`);
@@ -106,11 +106,11 @@ interface Source extends BackupFile {
 
 function manifestOf(
   { secrets }: ControlPlaneConfig,
-  driver: Manifest['store']['driver'],
+  driver: BackupManifest['store']['driver'],
   { incarnation, revision, keyIds, sealedKeys }: StoreCopy,
   sources: readonly Source[],
   nowMs: number,
-): Manifest {
+): BackupManifest {
   return {
     format: sealedKeys === undefined ? backupFormat : sealedBackupFormat,
     time: new Date(nowMs).toISOString(),
@@ -147,7 +147,7 @@ async function writeArchive(
   to: string,
   copy: StoreCopy,
   { files, disk, clock, random }: BackupParts,
-): Promise<Manifest> {
+): Promise<BackupManifest> {
   const { driver, sealedKeys } = copy;
   if (!isStoreDriver(driver)) throw new BackupError(`a store on ${driver} has no backup`);
   if (config.secrets !== undefined && sealedKeys === undefined) {

@@ -7,7 +7,7 @@
 import { dirname } from 'node:path';
 import type { ControlPlaneConfig } from '../config.ts';
 import { type BackupParts, makeBackup } from './backup.ts';
-import { BackupError, type Manifest } from './manifest.ts';
+import { BackupError, type BackupManifest } from './manifest.ts';
 import { type RestoreParts, restoreBackup } from './restore.ts';
 import { storesInBackup } from './store-drivers.ts';
 
@@ -80,7 +80,7 @@ async function permitted<T>(
   }
 }
 
-function contents({ store, files }: Manifest): string {
+function contents({ store, files }: BackupManifest): string {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const { holdsState } = storesInBackup[store.driver];
   const state = holdsState ? `state at revision ${store.revision} and ` : '';

@@ -16,7 +16,7 @@ export interface BackupFile {
   readonly sha256: string;
 }
 
-export interface Manifest {
+export interface BackupManifest {
   readonly format: BackupFormat;
   /** When the store was copied, ISO 8601. */
   readonly time: string;
@@ -57,7 +57,7 @@ export class BackupError extends Error {
 }
 
 /** Reads a manifest. Throws `BackupError`. */
-export function parseManifest(text: string): Manifest {
+export function parseManifest(text: string): BackupManifest {
   const read = parsedJson(text);
   if (read === undefined) {
     throw new BackupError('its manifest.json is no JSON: it is no backup, or a damaged one');
@@ -78,7 +78,7 @@ export function parseManifest(text: string): Manifest {
   return read;
 }
 
-function isManifest(value: unknown): value is Manifest {
+function isManifest(value: unknown): value is BackupManifest {
   if (!isRecord(value)) return false;
   const { store, secretsKey, files, time } = value;
   return (

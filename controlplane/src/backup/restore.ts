@@ -16,9 +16,9 @@ import type { ControlPlaneConfig } from '../config.ts';
 import { createSecrets, type KeySource, secretsKeyId } from '../secrets/index.ts';
 import {
   BackupError,
+  type BackupManifest,
   filesMax,
   identityPrefix,
-  type Manifest,
   manifestBytesMax,
   manifestName,
   manifestSumName,
@@ -51,7 +51,7 @@ export async function restoreBackup(
   config: ControlPlaneConfig,
   from: string,
   parts: RestoreParts,
-): Promise<Manifest> {
+): Promise<BackupManifest> {
   const { disk, crashPoint = () => undefined } = parts;
   if ((await leftoverOf(config, disk)) === 'finished') {
     throw new BackupError(
@@ -78,7 +78,7 @@ export async function restoreBackup(
 /** The private keys are stored in the identity as they were before the backup. */
 async function openSealedKeys(
   staging: Staging,
-  manifest: Manifest,
+  manifest: BackupManifest,
   { disk, keySource, random }: RestoreParts,
 ): Promise<void> {
   const sealed = manifest.files.filter(({ name }) => nameInside(name) !== undefined);
@@ -104,7 +104,11 @@ async function openStaged(path: string, parts: RestoreParts): Promise<void> {
   parts.crashPoint?.('cp.restoreStoreClosed');
 }
 
-async function unpack(from: string, staging: Staging, parts: RestoreParts): Promise<Manifest> {
+async function unpack(
+  from: string,
+  staging: Staging,
+  parts: RestoreParts,
+): Promise<BackupManifest> {
   const { files } = parts;
   const entries = readTar(files.read(from), limits);
   try {
@@ -139,7 +143,7 @@ function stagedPath({ folder, store }: Staging, name: string): string {
 async function checkStaged(
   from: string,
   staging: Staging,
-  manifest: Manifest,
+  manifest: BackupManifest,
   files: LargeFiles,
 ): Promise<void> {
   for (const { name, bytes, sha256 } of manifest.files) {
@@ -154,7 +158,7 @@ async function checkStaged(
 type Entries = ReturnType<typeof readTar>;
 
 /** Reads the first two entries. */
-async function readManifest(from: string, entries: Entries): Promise<Manifest> {
+async function readManifest(from: string, entries: Entries): Promise<BackupManifest> {
   const text = await smallEntry(from, entries, manifestName);
   const sum = await smallEntry(from, entries, manifestSumName);
   if (!sum.startsWith(hexOf(digestOf(Buffer.from(text))))) {
@@ -188,7 +192,7 @@ async function unpackFile(
 }
 
 /** Sets the modes that a first start sets. */
-async function setModes(staging: Staging, manifest: Manifest, disk: Disk): Promise<void> {
+async function setModes(staging: Staging, manifest: BackupManifest, disk: Disk): Promise<void> {
   for (const { name } of manifest.files) {
     if (!name.startsWith(identityPrefix)) continue;
     const path = stagedPath(staging, name);
@@ -200,7 +204,7 @@ async function setModes(staging: Staging, manifest: Manifest, disk: Disk): Promi
 /** The configured driver is the same, and the configured keys open the secrets of the store. */
 async function checkFits(
   { store }: ControlPlaneConfig,
-  manifest: Manifest,
+  manifest: BackupManifest,
   { keySource }: RestoreParts,
 ): Promise<void> {
   const { driver } = manifest.store;

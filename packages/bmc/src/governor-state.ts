@@ -41,7 +41,7 @@ export const defaultGovernorLimits: GovernorLimits = {
   refusedCredentialsMax: 16,
 };
 
-export type Admission =
+export type CallAdmission =
   | { readonly kind: 'start' }
   /** Ask again at this time, or earlier when the call in flight ends. */
   | { readonly kind: 'wait'; readonly untilMs: number }
@@ -78,7 +78,7 @@ export class GovernorState {
   }
 
   /** May a call with this credential version start at `nowMs`? Changes nothing. */
-  admit(nowMs: number, credential: string, isLook = false): Admission {
+  admit(nowMs: number, credential: string, isLook = false): CallAdmission {
     const refusals = this.#refusals.get(credential) ?? 0;
     const { authenticationFailuresMax } = this.#limits;
     if (refusals >= (isLook ? 1 : authenticationFailuresMax)) {

@@ -43,7 +43,7 @@ export interface ManifestLine {
   readonly expected: ExpectedHost;
 }
 
-export type Manifest =
+export type ManifestResult =
   | { readonly kind: 'lines'; readonly lines: readonly ManifestLine[] }
   | { readonly kind: 'bad'; readonly problems: readonly ManifestProblem[] };
 
@@ -66,12 +66,12 @@ const fields = [
   'shutdownTimeout',
   'labels',
 ] as const;
-type Field = (typeof fields)[number];
+type LineField = (typeof fields)[number];
 
 /** The fields of one line, all as text; labels apart. */
 interface Row {
   readonly line: number;
-  readonly values: Partial<Record<Exclude<Field, 'labels'>, string>>;
+  readonly values: Partial<Record<Exclude<LineField, 'labels'>, string>>;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -84,7 +84,7 @@ class Problems {
 }
 
 /** Reads the text of a file; its name tells CSV from YAML. */
-export function parseManifest(fileName: string, text: string): Manifest {
+export function parseManifest(fileName: string, text: string): ManifestResult {
   const problems = new Problems();
   const rows = fileName.toLowerCase().endsWith('.csv')
     ? readCsv(text, problems)
@@ -243,7 +243,7 @@ function csvRecords(text: string, problems: Problems): CsvRecord[] {
   return records;
 }
 
-function isField(name: string): name is Field {
+function isField(name: string): name is LineField {
   return fields.some((each) => each === name);
 }
 

@@ -36,7 +36,7 @@ const fileBytesMax = 16 * 1024 ** 4;
 export async function digestPieces(
   source: ByteSource,
   declared: { readonly sha256: string; readonly sizeBytes?: number | undefined },
-  { signal, limits, progress }: Reading,
+  { signal, limits, progress }: ReadOptions,
 ): Promise<PieceDigests> {
   const whole = createHash('sha256');
   const digests: Uint8Array[] = [];
@@ -69,7 +69,7 @@ export function checkDigest(found: string, declared: string): void {
   throw new ImageError('digestMismatch', `the image has the SHA-256 ${found}, not ${declared}`);
 }
 
-export interface Reading {
+export interface ReadOptions {
   readonly signal: AbortSignal;
   readonly limits?: ReadingLimits | undefined;
   /** Told how many bytes have been read. */
@@ -80,7 +80,7 @@ export interface Reading {
 export function rangesOf(
   source: ByteSource,
   file: PieceDigests | { readonly sizeBytes: number },
-  reading: Reading,
+  reading: ReadOptions,
 ): Ranges {
   return new PieceReader(source, file, reading);
 }
@@ -89,7 +89,7 @@ class PieceReader implements Ranges {
   readonly sizeBytes: number;
   readonly #source: ByteSource;
   readonly #digests: readonly Uint8Array[] | undefined;
-  readonly #reading: Reading;
+  readonly #reading: ReadOptions;
   /** By number; the most recently used is last. */
   readonly #kept = new Map<number, Uint8Array>();
   #stream: AsyncGenerator<Uint8Array, void, undefined> | undefined;
@@ -100,7 +100,7 @@ class PieceReader implements Ranges {
   constructor(
     source: ByteSource,
     file: PieceDigests | { readonly sizeBytes: number },
-    reading: Reading,
+    reading: ReadOptions,
   ) {
     this.#source = source;
     this.sizeBytes = file.sizeBytes;

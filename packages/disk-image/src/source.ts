@@ -55,7 +55,7 @@ export async function* readFrom(
   signal: AbortSignal,
   limits: ReadingLimits = defaultReadingLimits,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const reading: Reading = { at: from, ends: sizeBytes };
+  const reading: ReadPosition = { at: from, ends: sizeBytes };
   let emptyBreaks = 0;
   for (let breaks = 1; ; breaks += 1) {
     const before = reading.at;
@@ -70,7 +70,7 @@ export async function* readFrom(
   }
 }
 
-interface Reading {
+interface ReadPosition {
   at: number;
   /** The end of the file, once it is known. */
   ends: number | undefined;
@@ -79,7 +79,7 @@ interface Reading {
 /** Reads one connection. Answers why it broke; undefined: the file is over. */
 async function* readOnce(
   source: ByteSource,
-  reading: Reading,
+  reading: ReadPosition,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, string | undefined, undefined> {
   let opened: OpenBytes | undefined;
@@ -109,7 +109,7 @@ async function* readOnce(
   }
 }
 
-function checkSize(reading: Reading, sizeBytes: number | undefined): void {
+function checkSize(reading: ReadPosition, sizeBytes: number | undefined): void {
   if (sizeBytes === undefined) return;
   const { ends = sizeBytes } = reading;
   if (sizeBytes !== ends) {
@@ -119,7 +119,7 @@ function checkSize(reading: Reading, sizeBytes: number | undefined): void {
   reading.ends = sizeBytes;
 }
 
-function endProblem({ at, ends }: Reading, served: number | undefined): string | undefined {
+function endProblem({ at, ends }: ReadPosition, served: number | undefined): string | undefined {
   if (ends === undefined || at >= ends) return undefined;
   // The connection was cut although the server had reported the size.
   if (served !== undefined) return `only ${at} of ${ends} bytes came`;

@@ -67,7 +67,7 @@ export type ScopeDecision =
     };
 
 type Outside = readonly [ListedKind, string];
-type Refusal = readonly [RefusalKind, string];
+type DeviceRefusal = readonly [RefusalKind, string];
 
 type MethodChoice =
   | { readonly kind: 'method'; readonly method: ErasureMethod }
@@ -104,7 +104,7 @@ function reasonOfTwins({ name }: DeviceFacts, names: readonly string[]): string 
   return `(${name}) says of itself what ${others.join(', ')} says too`;
 }
 
-function refused(device: DeviceFacts, [why, reason]: Refusal): ScopeDecision {
+function refused(device: DeviceFacts, [why, reason]: DeviceRefusal): ScopeDecision {
   return { kind: 'refused', device, why, reason, action: refusalActions[why] };
 }
 
@@ -148,7 +148,10 @@ function isSanitize(method: ErasureMethod): boolean {
 }
 
 /** ACS-3 §4.18: a locked disk gives no access; a frozen one obeys no security command. */
-function reasonOfSecurity({ sanitize }: DeviceFacts, method: ErasureMethod): Refusal | undefined {
+function reasonOfSecurity(
+  { sanitize }: DeviceFacts,
+  method: ErasureMethod,
+): DeviceRefusal | undefined {
   const isSecurity = method === 'ataSecurityErase' || method === 'ataEnhancedErase';
   switch (sanitize?.ataSecurity) {
     case undefined:
@@ -167,7 +170,7 @@ function reasonOfSecurity({ sanitize }: DeviceFacts, method: ErasureMethod): Ref
 function reasonOfHiddenNamespaces(
   { nvme }: DeviceFacts,
   method: ErasureMethod,
-): Refusal | undefined {
+): DeviceRefusal | undefined {
   if (nvme === undefined) return undefined;
   const isFormat = method === 'nvmeFormat' || method === 'nvmeFormatCrypto';
   if (isSanitize(method) || (isFormat && nvme.formatsAllNamespaces)) return undefined;
@@ -195,7 +198,7 @@ function reasonOfHiddenArea(
   device: DeviceFacts,
   policy: ScopePolicy,
   method: ErasureMethod,
-): Refusal | undefined {
+): DeviceRefusal | undefined {
   const { capacity, transport } = device;
   // A sanitize of an NVMe subsystem also reaches blocks that are in no namespace (NVMe 2.0 §8.21).
   if (transport === 'nvme' && isSanitize(method)) return undefined;
@@ -271,7 +274,7 @@ export function isDismantlable(holder: string): boolean {
   return /^(md\d+|dm-\d+)$/.test(holder);
 }
 
-function reasonToRefuse(device: DeviceFacts): Refusal | undefined {
+function reasonToRefuse(device: DeviceFacts): DeviceRefusal | undefined {
   if (device.transport === 'unknown') {
     return ['unknownTransport', 'gives no sign of how it is attached'];
   }

@@ -29,7 +29,7 @@ function sizeOf(values: LabelValues): number {
  * Admits values of one family's labels: those that its spec names, and the first others up to the
  * bound.
  */
-export class Admission<S extends LabelSpec> {
+export class LabelAdmission<S extends LabelSpec> {
   readonly names: readonly string[];
   readonly #allowed: readonly { readonly known: Set<string>; readonly valuesMax: number }[];
 

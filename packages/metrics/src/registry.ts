@@ -8,9 +8,9 @@
  *    Its error is reported once, until the family can be read again.
  */
 import {
-  Admission,
   combinationsMax,
   combinationsOf,
+  LabelAdmission,
   type LabelSpec,
   type LabelsOf,
 } from './labels.ts';
@@ -93,7 +93,7 @@ export class Registry {
 
   /** The name has to end in "_total". */
   counter<const S extends LabelSpec>(name: string, help: string, spec: S): Counter<S> {
-    const admission = new Admission(spec);
+    const admission = new LabelAdmission(spec);
     const values = zeros(spec, () => ({ value: 0 }));
     this.#declare(name, spec, 1, () => ({
       ...{ name, kind: 'counter', help, labelNames: admission.names, bounds: [] },
@@ -113,7 +113,7 @@ export class Registry {
     spec: S,
     bounds: readonly number[],
   ): Durations<S> {
-    const admission = new Admission(spec);
+    const admission = new LabelAdmission(spec);
     const empty = () => ({ sum: 0, counts: new Float64Array(bounds.length + 1) });
     const values = zeros(spec, empty, zeroDurationsMax);
     this.#declare(name, spec, bounds.length + 3, () => ({
@@ -195,7 +195,7 @@ export class Registry {
     read: () => Iterable<Sample<S>>,
   ): void {
     this.#declare(name, spec, 1, () => {
-      const admission = new Admission(spec);
+      const admission = new LabelAdmission(spec);
       const values = zeros(spec, () => ({ value: 0 }));
       for (const { labels, value } of read()) {
         cellOf(values, admission.admit(labels), () => ({ value: 0 })).value += value;

@@ -28,8 +28,8 @@ import {
   fieldsOf,
   interpolated,
   itemsOf,
+  type ParseContext,
   plainText,
-  type Reading,
   someUpTo,
   upTo,
 } from './fields.ts';
@@ -48,7 +48,7 @@ import type { Action, ParsedArgument } from './types.ts';
 
 /** The place of an action in the source. */
 export interface ActionPlace {
-  readonly reading: Reading;
+  readonly reading: ParseContext;
   readonly around: Surroundings;
   /** The action's own field. */
   readonly field: Field;

@@ -5,7 +5,7 @@ import { meant, near, type Problems, quoted } from './problems.ts';
 import { type TextCheck, type TextTemplate, textTemplate } from './text.ts';
 
 /** The parts that reading needs at every place. */
-export interface Reading {
+export interface ParseContext {
   readonly source: string;
   readonly problems: Problems;
 }
@@ -22,7 +22,7 @@ export type Fields = ReadonlyMap<string, Field>;
 const nothing: Fields = new Map();
 
 /** The fields of a map; unknown ones are problems. */
-export function fieldsOf(reading: Reading, field: Field, known: readonly string[]): Fields {
+export function fieldsOf(reading: ParseContext, field: Field, known: readonly string[]): Fields {
   const fields = new Map<string, Field>();
   for (const each of entriesOf(reading, field)) {
     if (known.includes(each.name)) fields.set(each.name, each);
@@ -36,7 +36,7 @@ export function fieldsOf(reading: Reading, field: Field, known: readonly string[
 
 /** Names that people choose, with their values. */
 export function entriesOf(
-  { problems }: Reading,
+  { problems }: ParseContext,
   { node, path }: Field,
 ): readonly (Field & { readonly name: string })[] {
   if (node.kind !== 'map') {
@@ -51,7 +51,7 @@ export function entriesOf(
   }));
 }
 
-export function itemsOf({ problems }: Reading, { node, path }: Field): readonly Field[] {
+export function itemsOf({ problems }: ParseContext, { node, path }: Field): readonly Field[] {
   if (node.kind === 'list') {
     return node.items.map((item, index) => ({
       node: item,
@@ -64,7 +64,11 @@ export function itemsOf({ problems }: Reading, { node, path }: Field): readonly 
 }
 
 /** A text in which nothing is filled in. */
-export function plainText(reading: Reading, field: Field, check: TextCheck): string | undefined {
+export function plainText(
+  reading: ParseContext,
+  field: Field,
+  check: TextCheck,
+): string | undefined {
   const scalar = textScalar(reading, field);
   if (scalar === undefined) return undefined;
   const { problems } = reading;
@@ -75,7 +79,7 @@ export function plainText(reading: Reading, field: Field, check: TextCheck): str
 }
 
 export function choice<T extends string>(
-  reading: Reading,
+  reading: ParseContext,
   field: Field,
   values: readonly T[],
 ): T | undefined {
@@ -89,7 +93,7 @@ export function choice<T extends string>(
   return undefined;
 }
 
-export function truth({ problems }: Reading, { node, path }: Field): boolean | undefined {
+export function truth({ problems }: ParseContext, { node, path }: Field): boolean | undefined {
   if (node.kind === 'scalar' && node.type === 'boolean') return node.text === 'true';
   problems.add(node.at, path, `must be true or false, not ${kindOf(node)}`);
   return undefined;
@@ -97,7 +101,7 @@ export function truth({ problems }: Reading, { node, path }: Field): boolean | u
 
 /** A whole number between 0 and `maximum`. */
 export function whole(
-  { problems }: Reading,
+  { problems }: ParseContext,
   { node, path }: Field,
   maximum: number,
 ): number | undefined {
@@ -110,7 +114,7 @@ export function whole(
 
 /** A text with expressions; with `lenient` also a number or a boolean, as it is written. */
 export function interpolated(
-  reading: Reading,
+  reading: ParseContext,
   field: Field,
   around: Surroundings,
   check: TextCheck,
@@ -122,7 +126,7 @@ export function interpolated(
 }
 
 export function textScalar(
-  { problems }: Reading,
+  { problems }: ParseContext,
   { node, path }: Field,
   { lenient = false }: { readonly lenient?: boolean } = {},
 ): ScalarNode | undefined {

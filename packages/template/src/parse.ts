@@ -1,6 +1,6 @@
 /** Templates from their text. */
 import { readDocument } from './document.ts';
-import { type Fields, fieldsOf, plainText, type Reading, upTo } from './fields.ts';
+import { type Fields, fieldsOf, type ParseContext, plainText, upTo } from './fields.ts';
 import { descriptionCharsMax, templateTimeoutSecondsMax } from './limits.ts';
 import { Problems } from './problems.ts';
 import { readSteps, timeoutOf } from './steps.ts';
@@ -21,7 +21,7 @@ export function parseTemplate(source: string): ParseResult {
   return { kind: 'bad', problems: problems.list() };
 }
 
-function templateOf(reading: Reading, root: Parameters<typeof fieldsOf>[1]): ParsedTemplate {
+function templateOf(reading: ParseContext, root: Parameters<typeof fieldsOf>[1]): ParsedTemplate {
   const fields = fieldsOf(reading, root, fieldNames);
   const { variables, types } = readVariables(reading, fields.get('variables'));
   const around = { variables: types, steps: undefined };
@@ -43,7 +43,7 @@ function templateOf(reading: Reading, root: Parameters<typeof fieldsOf>[1]): Par
   };
 }
 
-function descriptionOf(reading: Reading, fields: Fields): string {
+function descriptionOf(reading: ParseContext, fields: Fields): string {
   const field = fields.get('description');
   return field === undefined ? '' : (plainText(reading, field, upTo(descriptionCharsMax)) ?? '');
 }

@@ -1,5 +1,5 @@
 /** A value that names a credential: `{credential: hooks, part: password, prefix: "Bearer "}`. */
-import { choice, type Field, fieldsOf, plainText, type Reading, upTo } from './fields.ts';
+import { choice, type Field, fieldsOf, type ParseContext, plainText, upTo } from './fields.ts';
 
 /** The value in a step's arguments in place of the secret, as JSON under the variable's name. */
 export interface SecretValue {
@@ -16,7 +16,7 @@ const credentialId = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** The value of a map; undefined when it is invalid, which is reported as a problem. */
 export function secretValue(
-  reading: Reading,
+  reading: ParseContext,
   field: Field,
   takesPrefix: boolean,
 ): SecretValue | undefined {

@@ -12,8 +12,8 @@ import {
   fieldsOf,
   interpolated,
   itemsOf,
+  type ParseContext,
   plainText,
-  type Reading,
   textScalar,
   truth,
   upTo,
@@ -54,7 +54,7 @@ interface Outline {
 
 /** All steps, then all handlers. */
 export function readSteps(
-  reading: Reading,
+  reading: ParseContext,
   { steps, handlers }: { steps: Field | undefined; handlers: Field | undefined },
   types: Surroundings['variables'],
 ): readonly ParsedStep[] {
@@ -80,7 +80,7 @@ export function readSteps(
   return parsed.filter((step) => step !== undefined);
 }
 
-function outline(reading: Reading, field: Field, handler: boolean): Outline {
+function outline(reading: ParseContext, field: Field, handler: boolean): Outline {
   const fields = fieldsOf(reading, field, stepFieldNames);
   const { problems } = reading;
   const given = fields.get('name');
@@ -96,7 +96,7 @@ function outline(reading: Reading, field: Field, handler: boolean): Outline {
   return { name: name ?? '', field, fields, handler };
 }
 
-function refuseTwice({ problems }: Reading, outlines: readonly Outline[]): void {
+function refuseTwice({ problems }: ParseContext, outlines: readonly Outline[]): void {
   const seen = new Map<string, Outline>();
   for (const each of outlines) {
     const first = seen.get(each.name);
@@ -127,7 +127,7 @@ function inSight(step: Outline, outlines: readonly Outline[]): StepsInSight {
 }
 
 function stepOf(
-  reading: Reading,
+  reading: ParseContext,
   { name, field, fields, handler }: Outline,
   around: Surroundings,
   outlines: readonly Outline[],
@@ -180,7 +180,7 @@ function stepOf(
 }
 
 /** The one action of a step; a field that belongs to another action is a problem. */
-function actionOf(reading: Reading, field: Field, fields: Fields): Action | undefined {
+function actionOf(reading: ParseContext, field: Field, fields: Fields): Action | undefined {
   const { problems } = reading;
   const chosen = actionNames.filter((name) => fields.has(name));
   const [action, second] = chosen;
@@ -212,7 +212,7 @@ interface Flags {
   readonly handOff: boolean | undefined;
 }
 
-function flagsOf(reading: Reading, fields: Fields, { beside }: ActionKind): Flags {
+function flagsOf(reading: ParseContext, fields: Fields, { beside }: ActionKind): Flags {
   const flag = (name: string) => {
     const field = fields.get(name);
     return field !== undefined && beside.includes(name) ? truth(reading, field) : undefined;
@@ -231,7 +231,7 @@ function rerunClassOf({ rerunClass }: ActionKind, idempotent: boolean | undefine
 
 /** A time between 1 s and so many seconds. */
 export function timeoutOf(
-  reading: Reading,
+  reading: ParseContext,
   field: Field | undefined,
   around: Surroundings,
   secondsMax: number,
@@ -246,7 +246,7 @@ export function millisecondsOf(text: string | undefined): number | undefined {
 }
 
 function conditionOf(
-  reading: Reading,
+  reading: ParseContext,
   field: Field | undefined,
   around: Surroundings,
 ): Condition | undefined {
@@ -276,7 +276,7 @@ function conditionOf(
 }
 
 function followUp(
-  reading: Reading,
+  reading: ParseContext,
   field: Field | undefined,
   outlines: readonly Outline[],
 ): string {
@@ -295,7 +295,7 @@ function followUp(
 
 /** Handlers that call each other would never end. */
 function refuseCalls(
-  { problems }: Reading,
+  { problems }: ParseContext,
   outlines: readonly Outline[],
   parsed: readonly (ParsedStep | undefined)[],
 ): void {

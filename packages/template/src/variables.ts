@@ -12,8 +12,8 @@ import {
   fieldsOf,
   interpolated,
   itemsOf,
+  type ParseContext,
   plainText,
-  type Reading,
   upTo,
 } from './fields.ts';
 import { choicesMax, descriptionCharsMax, variableCharsMax, variablesMax } from './limits.ts';
@@ -60,7 +60,7 @@ interface Declared {
 
 /** The template's declarations, and the types by which expressions know them. */
 export function readVariables(
-  reading: Reading,
+  reading: ParseContext,
   field: Field | undefined,
 ): { readonly variables: readonly ParsedVariable[]; readonly types: Surroundings['variables'] } {
   const entries = field === undefined ? [] : entriesOf(reading, field);
@@ -78,7 +78,7 @@ export function readVariables(
   return { variables, types: known };
 }
 
-function declaration(reading: Reading, entry: Field & { readonly name: string }): Declared {
+function declaration(reading: ParseContext, entry: Field & { readonly name: string }): Declared {
   const { problems } = reading;
   const { name, at } = entry;
   if (!isVariableName(name)) {
@@ -99,7 +99,7 @@ function declaration(reading: Reading, entry: Field & { readonly name: string })
   return { name, type: type ?? 'string', fields, values, at };
 }
 
-function choices(reading: Reading, field: Field): readonly string[] {
+function choices(reading: ParseContext, field: Field): readonly string[] {
   const items = itemsOf(reading, field);
   const { problems } = reading;
   if (items.length > choicesMax || (items.length === 0 && field.node.kind === 'list')) {
@@ -118,7 +118,7 @@ function choices(reading: Reading, field: Field): readonly string[] {
 }
 
 function withDefault(
-  reading: Reading,
+  reading: ParseContext,
   { name, type, fields, values, at }: Declared,
   around: Surroundings,
 ): ParsedVariable {

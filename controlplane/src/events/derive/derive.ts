@@ -8,7 +8,7 @@ import { create, type DescMessage, fromBinary, type MessageShape } from '@bufbui
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Event, EventSchema, EventType, GapReason, store as wire } from '@rackwright/messages';
 import type { Change, Revision } from '@rackwright/store';
-import type { EventContent, EventDraft, Step } from './event-draft.ts';
+import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
 import { hostSteps } from './host-steps.ts';
 import {
   abandonedSteps,
@@ -27,13 +27,13 @@ interface Rule {
   readonly segments: number;
   /** Records are never changed after their creation: there is no earlier value. */
   readonly createOnly: boolean;
-  readonly steps: (step: Step<unknown>) => EventDraft;
+  readonly steps: (step: RecordChange<unknown>) => EventDraft;
 }
 
 function rule<D extends DescMessage>(
   schema: D,
   segments: number,
-  steps: (step: Step<MessageShape<D>>) => EventDraft,
+  steps: (step: RecordChange<MessageShape<D>>) => EventDraft,
   { createOnly = false }: { readonly createOnly?: boolean } = {},
 ): Rule {
   return { schema, segments, createOnly, steps: steps as Rule['steps'] };
@@ -109,7 +109,7 @@ function decodedOf(
   schema: DescMessage,
   change: Change,
   before: Exclude<Before, 'gone'>,
-): Pick<Step<unknown>, 'before' | 'after'> | undefined {
+): Pick<RecordChange<unknown>, 'before' | 'after'> | undefined {
   try {
     return {
       before: before === 'absent' ? undefined : fromBinary(schema, before.value),

@@ -10,7 +10,7 @@ export type EventContent = Exclude<
 >;
 
 /** One change of a record; `undefined` stands for an absent record. */
-export interface Step<R> {
+export interface RecordChange<R> {
   /** The key of the record, by its segments. */
   readonly segments: readonly string[];
   readonly before: R | undefined;

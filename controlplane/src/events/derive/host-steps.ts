@@ -9,10 +9,10 @@ import {
 import { runTrace, traceparentOf } from '@rackwright/trace';
 import { partChangeText } from '../../host/index.ts';
 import { sameMessage } from '../../records/index.ts';
-import { added, type EventContent, type EventDraft, type Step } from './event-draft.ts';
+import { added, type EventContent, type EventDraft, type RecordChange } from './event-draft.ts';
 
 /** The host with its filter fields; for a removed host, as it was. */
-export function hostSteps({ segments, before, after }: Step<wire.HostRecord>): EventDraft {
+export function hostSteps({ segments, before, after }: RecordChange<wire.HostRecord>): EventDraft {
   const host = after?.host ?? before?.host;
   const { uid = '', labels = {} } = host ?? {};
   const { time, actor, cause } = after?.change ?? {};

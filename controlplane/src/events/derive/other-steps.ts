@@ -1,9 +1,13 @@
 /** The events of changes of smaller records. Pure. */
 import { type WorkflowRun, WorkflowRunState, type store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
-import type { EventContent, EventDraft, Step } from './event-draft.ts';
+import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
 
-export function workflowSteps({ segments, before, after }: Step<wire.WorkflowRecord>): EventDraft {
+export function workflowSteps({
+  segments,
+  before,
+  after,
+}: RecordChange<wire.WorkflowRecord>): EventDraft {
   const known = new Set(endedRuns(before).map(({ number }) => number));
   const least = before?.workflow?.status?.run?.number ?? 0n;
   const ended = endedRuns(after).filter(({ number }) => number >= least && !known.has(number));
@@ -37,7 +41,7 @@ export function machineSteps({
   segments,
   before,
   after,
-}: Step<wire.DiscoveredMachineRecord>): EventDraft {
+}: RecordChange<wire.DiscoveredMachineRecord>): EventDraft {
   const machine = `discoveredMachines/${segments[1]}`;
   const { rack = '', firstSeenTime: time } = after?.machine ?? {};
   const isNew = before === undefined && after !== undefined;
@@ -45,7 +49,10 @@ export function machineSteps({
   return { subject: machine, rack, time, contents };
 }
 
-export function certificateSteps({ segments, after }: Step<wire.CertificateRecord>): EventDraft {
+export function certificateSteps({
+  segments,
+  after,
+}: RecordChange<wire.CertificateRecord>): EventDraft {
   const { host = '', createTime: time } = after ?? {};
   const certificate = `erasureCertificates/${segments.slice(1).join('-')}`;
   const contents: EventContent[] =
@@ -53,7 +60,7 @@ export function certificateSteps({ segments, after }: Step<wire.CertificateRecor
   return { subject: host, time, contents };
 }
 
-export function documentSteps({ after }: Step<wire.ErasureDocumentRecord>): EventDraft {
+export function documentSteps({ after }: RecordChange<wire.ErasureDocumentRecord>): EventDraft {
   const { document } = after ?? {};
   if (document === undefined) return { subject: '', contents: [] };
   const { name, kind, certificates, host: subject, createTime: time } = document;
@@ -61,7 +68,7 @@ export function documentSteps({ after }: Step<wire.ErasureDocumentRecord>): Even
   return { subject, time, contents: [{ case: 'erasureDocumentIssued', value }] };
 }
 
-export function abandonedSteps({ before, after }: Step<wire.AbandonedRecord>): EventDraft {
+export function abandonedSteps({ before, after }: RecordChange<wire.AbandonedRecord>): EventDraft {
   const [was, is] = [before?.resource, after?.resource];
   if (is === undefined) return { subject: '', contents: [] };
   const contents: EventContent[] = [];

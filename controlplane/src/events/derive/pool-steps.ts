@@ -1,8 +1,8 @@
 /** The events of a change of a pool's record. Pure. */
 import type { RolloutTarget, store as wire } from '@rackwright/messages';
-import { added, type EventContent, type EventDraft, type Step } from './event-draft.ts';
+import { added, type EventContent, type EventDraft, type RecordChange } from './event-draft.ts';
 
-export function poolSteps({ segments, before, after }: Step<wire.PoolRecord>): EventDraft {
+export function poolSteps({ segments, before, after }: RecordChange<wire.PoolRecord>): EventDraft {
   const { uid = '' } = after?.pool ?? before?.pool ?? {};
   const about = { subject: `pools/${segments[1]}` };
   if (after === undefined) {

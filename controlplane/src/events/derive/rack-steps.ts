@@ -1,9 +1,9 @@
 /** The events of a change of a rack's record, or of the fleet's. Pure. */
 import type { Freeze, store as wire } from '@rackwright/messages';
 import { sameMessage } from '../../records/index.ts';
-import type { EventContent, EventDraft, Step } from './event-draft.ts';
+import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
 
-export function rackSteps({ segments, before, after }: Step<wire.RackRecord>): EventDraft {
+export function rackSteps({ segments, before, after }: RecordChange<wire.RackRecord>): EventDraft {
   const name = `racks/${segments[1]}`;
   const { uid = '' } = after?.rack ?? before?.rack ?? {};
   const about = { subject: name, rack: name };
@@ -27,7 +27,7 @@ export function rackSteps({ segments, before, after }: Step<wire.RackRecord>): E
   return { ...about, contents };
 }
 
-export function fleetSteps({ before, after }: Step<wire.FleetRecord>): EventDraft {
+export function fleetSteps({ before, after }: RecordChange<wire.FleetRecord>): EventDraft {
   const [was, is] = [before?.fleet?.status?.freeze, after?.fleet?.status?.freeze];
   return { subject: 'fleet', contents: freezeSteps(was, is) };
 }

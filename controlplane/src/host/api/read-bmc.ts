@@ -25,14 +25,14 @@ import { bmcFailed, messageCharactersMax, notVerified, refusalOf } from './bmc-r
 const entriesMax = 200;
 const entriesUsual = 50;
 
-type Reading = MessageInitShape<typeof BmcReadingSchema>;
+type BmcReadingInit = MessageInitShape<typeof BmcReadingSchema>;
 
 /** Asks the agent, and waits for its answer. Throws `ApiFailure` when there is none. */
 export async function readHostBmc(
   deps: RpcDependencies,
   { name, kind, maxEntries = entriesUsual }: ReadHostBmcRequest,
   { signal }: Pick<CallContext, 'signal'>,
-): Promise<Reading> {
+): Promise<BmcReadingInit> {
   checkRequest(kind, maxEntries);
   const found = await readHost(deps, requireName('hosts', name));
   if (found === undefined) throw notFound(name);
@@ -62,7 +62,12 @@ function checkRequest(kind: BmcReadKind, maxEntries: number): void {
   violations.throwIfAny();
 }
 
-function readingIn(asked: BmcReadResult, host: Host, kind: BmcReadKind, nowMs: number): Reading {
+function readingIn(
+  asked: BmcReadResult,
+  host: Host,
+  kind: BmcReadKind,
+  nowMs: number,
+): BmcReadingInit {
   if (asked.kind === 'answered') return answerOf(asked.read, host.name, nowMs);
   const verb = `read ${enumWord(BmcReadKindSchema, kind) ?? 'that'} of BMCs`;
   throw refusalOf(asked, host, { verb, many: 'reads of BMCs' });
@@ -72,7 +77,7 @@ function answerOf(
   { reading, failure, transient, message }: agent.BmcRead,
   name: string,
   nowMs: number,
-): Reading {
+): BmcReadingInit {
   const words = `${name}: ${message.slice(0, messageCharactersMax)}`;
   if (failure !== FailureType.UNSPECIFIED) throw bmcFailed(failure, words);
   if (transient !== 0) throw unavailable('BMC_UNREACHABLE', words);

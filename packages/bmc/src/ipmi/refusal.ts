@@ -7,8 +7,8 @@ import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.
  * (`-vv` prints keys: never used.)
  */
 
-type Refusal = BmcFailed | BmcTransient;
-type Rule = readonly [words: RegExp, refusal: (words: string) => Refusal];
+type BmcRefusal = BmcFailed | BmcTransient;
+type Rule = readonly [words: RegExp, refusal: (words: string) => BmcRefusal];
 
 const askAdmin = 'correct the credential';
 
@@ -69,7 +69,7 @@ const shellNotExecutable = 126;
 const wordsCharactersMax = 512;
 
 /** The meaning of a call that did not answer. `secret` is removed from the words. */
-export function refusalOf(result: ExecResult, secret: string): Refusal {
+export function refusalOf(result: ExecResult, secret: string): BmcRefusal {
   switch (result.kind) {
     case 'notStarted':
       return failed('toolMissing', 'ipmitool could not be started', result.message);

@@ -9,7 +9,7 @@ import type { HttpsOutcome } from '@rackwright/platform';
 import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.ts';
 import { objectAt, objectsAt, parseObject, textAt } from './json.ts';
 
-export type Refusal = BmcFailed | BmcTransient;
+export type BmcRefusal = BmcFailed | BmcTransient;
 export type Answered = Extract<HttpsOutcome, { kind: 'answered' }>;
 
 const wordsCharactersMax = 512;
@@ -35,7 +35,7 @@ export function refusalOfStatus(
   answer: Answered,
   asked: Asked,
   { signedIn }: { readonly signedIn: boolean },
-): Refusal {
+): BmcRefusal {
   const { status } = answer;
   const { method, path } = asked;
   const words = safeWords(`${status}: ${wordsOf(answer)}`, asked.secrets);
@@ -62,7 +62,7 @@ export function refusalOfStatus(
 }
 
 /** After these answers to a command only the read-back can tell whether it was carried out. */
-export function mayHaveHappened(refusal: Refusal): boolean {
+export function mayHaveHappened(refusal: BmcRefusal): boolean {
   return refusal.kind === 'transient' && refusal.reason === 'unreachable';
 }
 

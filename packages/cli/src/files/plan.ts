@@ -20,7 +20,7 @@ import type { Problem } from './yaml.ts';
 /** Calls at once. */
 const widthMax = 8;
 
-export interface Step {
+export interface PlanStep {
   readonly object: FileObject;
   readonly action: 'create' | 'change' | 'unchanged';
   /** The present resource; undefined when it is to be made. */
@@ -31,7 +31,7 @@ export interface Step {
 }
 
 /** The problems of one object. */
-export interface Refusal {
+export interface RefusedObject {
   readonly object: FileObject;
   readonly problems: readonly Problem[];
 }
@@ -42,7 +42,7 @@ export async function planSteps(
   objects: readonly FileObject[],
   passwords: ReadonlyMap<string, string>,
   setsPasswords: boolean,
-): Promise<Step[]> {
+): Promise<PlanStep[]> {
   const ordered = kinds.flatMap((kind) => objects.filter((object) => object.kind === kind));
   return inParallel(ordered, async (object) => {
     const { kind, name, value } = object;
@@ -61,12 +61,12 @@ export async function planSteps(
 /** Lets the control plane check every object that would be written; returns its refusals. */
 export async function validate(
   clients: FileClients,
-  steps: readonly Step[],
-): Promise<readonly Refusal[]> {
+  steps: readonly PlanStep[],
+): Promise<readonly RefusedObject[]> {
   const made = new Set(
     steps.filter(({ action }) => action === 'create').map(({ object }) => object.name),
   );
-  const refusals = await inParallel(steps, async (step): Promise<Refusal | undefined> => {
+  const refusals = await inParallel(steps, async (step): Promise<RefusedObject | undefined> => {
     const { object } = step;
     if (step.action === 'unchanged') return undefined;
     if (object.kind.name === 'Credential' && step.action === 'create' && !step.wanted.password) {
@@ -85,14 +85,14 @@ export async function validate(
 }
 
 /** Carries one step out. */
-export async function carryOut(clients: FileClients, step: Step): Promise<void> {
+export async function carryOut(clients: FileClients, step: PlanStep): Promise<void> {
   const requestId = await requestIdOf(clients, step);
   await write(clients, step, { validateOnly: false, requestId });
 }
 
 function write(
   clients: FileClients,
-  { object: { kind }, existing, wanted }: Step,
+  { object: { kind }, existing, wanted }: PlanStep,
   options: { validateOnly: boolean; requestId: string },
 ): Promise<unknown> {
   if (existing === undefined) return kind.create(clients, wanted, options);
@@ -104,7 +104,7 @@ function write(
  * too. Other kinds have no such memory of creations, and are made without an id; a repeated
  * application finds that they exist already.
  */
-async function requestIdOf(clients: FileClients, step: Step): Promise<string> {
+async function requestIdOf(clients: FileClients, step: PlanStep): Promise<string> {
   const { object, existing, wanted } = step;
   let base = existing?.etag;
   if (base === undefined) {
@@ -122,7 +122,7 @@ async function requestIdOf(clients: FileClients, step: Step): Promise<string> {
  * Problems in a refusal that will still hold when the file is applied: a problem about an object
  * that the file makes itself is none.
  */
-function problemsOf(error: unknown, step: Step, made: ReadonlySet<string>): readonly Problem[] {
+function problemsOf(error: unknown, step: PlanStep, made: ReadonlySet<string>): readonly Problem[] {
   const { object } = step;
   if (!(error instanceof ApiFailure)) throw error;
   const { error: failure } = error;

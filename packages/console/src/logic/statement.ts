@@ -6,14 +6,14 @@
 import type { OperationId } from '@rackwright/messages';
 import { bytesText, grouped, span } from './format.ts';
 
-export interface Field {
+export interface LabelledValue {
   readonly label: string;
   readonly value: string;
 }
 
 export interface Section {
   readonly heading: string;
-  readonly fields: readonly Field[];
+  readonly fields: readonly LabelledValue[];
 }
 
 interface Known {
@@ -150,7 +150,7 @@ function whoPairs(known: Known): Pair[] {
   ];
 }
 
-function shown([label, value]: [string, unknown]): Field[] {
+function shown([label, value]: [string, unknown]): LabelledValue[] {
   if (typeof value === 'number') return [{ label, value: grouped(value) }];
   return typeof value === 'string' && value !== '' ? [{ label, value }] : [];
 }

@@ -26,7 +26,7 @@ interface Next {
   readonly values: Map<string, string>;
 }
 
-interface Reading {
+interface GuideReading {
   readonly commands: Command[];
   next: Next;
   /** The next block, or the one that is read, is done by hand. */
@@ -39,7 +39,7 @@ const usual = (): Next => ({ kind: 'run', texts: [], input: '', values: new Map(
 
 /** Reads a page. Throws with the line's number for a line that cannot be run. */
 export function parseGuide(text: string): Command[] {
-  const reading: Reading = { commands: [], next: usual(), byHand: false, begun: '' };
+  const reading: GuideReading = { commands: [], next: usual(), byHand: false, begun: '' };
   let fenced = false;
   let wasCode = false;
   for (const [index, line] of text.split('\n').entries()) {
@@ -60,7 +60,7 @@ export function parseGuide(text: string): Command[] {
   return reading.commands;
 }
 
-function readText(reading: Reading, line: string): void {
+function readText(reading: GuideReading, line: string): void {
   const [, heading] = /^#+ (.*)$/.exec(line) ?? [];
   if (heading !== undefined) reading.commands.push({ kind: 'say', text: heading });
   const [, said] = /^<!-- demo: (.*) -->$/.exec(line) ?? [];
@@ -70,7 +70,7 @@ function readText(reading: Reading, line: string): void {
   else reading.commands.push(parseCommand(said));
 }
 
-function readNext({ next }: Reading, said: string): void {
+function readNext({ next }: GuideReading, said: string): void {
   const [verb = '', ...words] = shellWords(said);
   switch (verb) {
     case 'run':
@@ -100,7 +100,7 @@ function readNext({ next }: Reading, said: string): void {
   }
 }
 
-function readCode(reading: Reading, line: string): void {
+function readCode(reading: GuideReading, line: string): void {
   const whole = `${reading.begun}${line}`;
   if (whole.endsWith('\\')) {
     reading.begun = `${whole.slice(0, -1).trimEnd()} `;

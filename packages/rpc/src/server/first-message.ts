@@ -127,7 +127,7 @@ export function boundIncoming(
 }
 
 /** The status of a refused call. */
-export interface Refusal {
+export interface CallRefusal {
   readonly code: Code;
   readonly details: string;
   readonly metadata: Metadata;
@@ -138,12 +138,12 @@ export type Admit = (
   call: StreamCall,
   path: string,
   metadata: Metadata,
-) => Promise<Refusal | undefined>;
+) => Promise<CallRefusal | undefined>;
 
 /** The first message of a method: its maximum size, and how a larger one ends its call. */
 export interface FirstSize {
   readonly bytesMax: number;
-  refuse(bytes: number): Refusal;
+  refuse(bytes: number): CallRefusal;
 }
 
 /** Bytes that may follow a stream's first message before that one is known to be whole. */
@@ -167,7 +167,7 @@ class Incoming extends ServerInterceptingCall {
   readonly #requests: IncomingRequests;
   readonly #stream: ServerHttp2Stream;
   readonly #requestStream: boolean;
-  readonly #admit: (metadata: Metadata) => Promise<Refusal | undefined>;
+  readonly #admit: (metadata: Metadata) => Promise<CallRefusal | undefined>;
   readonly #held: Held;
   readonly #cancel: Cancel;
   readonly #piece = (piece: Buffer): void => {

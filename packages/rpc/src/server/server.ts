@@ -49,9 +49,9 @@ import { type SurfaceCall, streamOf } from './call-scope.ts';
 import {
   type Admit,
   boundIncoming,
+  type CallRefusal,
   type FirstSize,
   IncomingRequests,
-  type Refusal,
 } from './first-message.ts';
 import { grpcArrival } from './grpc-arrival.ts';
 import type { HttpListener, OpenHttp } from './http-face.ts';
@@ -203,7 +203,7 @@ function sizesOf(services: readonly BoundService[]): ReadonlyMap<string, FirstSi
   for (const { service } of services) {
     for (const method of service.methods) {
       const { bytesMax: most } = limitsOfMethod(method).first;
-      const refuse = (found: number): Refusal =>
+      const refuse = (found: number): CallRefusal =>
         statusOf(tooMuch(method.input.typeName, { what: 'bytes', found, most }));
       sizes.set(`/${service.typeName}/${method.name}`, { bytesMax: most, refuse });
     }
@@ -308,7 +308,7 @@ async function inScope(
   call: SurfaceCall,
   path: string,
   shared: Shared,
-  refuse: (status: Refusal) => void,
+  refuse: (status: CallRefusal) => void,
   work: (context: CallContext) => Promise<void>,
 ): Promise<void> {
   const { scope, leave, refusal } = shared.admissions.of(streamOf(call));
@@ -325,11 +325,11 @@ async function inScope(
   }
 }
 
-function errorStatus(error: unknown, path: string, shared: Shared): Refusal {
+function errorStatus(error: unknown, path: string, shared: Shared): CallRefusal {
   return statusOf(failureForCaller(error, path, shared));
 }
 
-function statusOf({ error }: ApiFailure): Refusal {
+function statusOf({ error }: ApiFailure): CallRefusal {
   const { code, message, details } = toStatus(error);
   const metadata = new Metadata();
   metadata.set(statusDetailsKey, Buffer.from(details));

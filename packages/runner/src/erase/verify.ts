@@ -101,7 +101,7 @@ export async function writeMarks(
 }
 
 /** The reading of the planned places. */
-export interface Reading {
+export interface ReadBackParts {
   readonly method: ErasureMethod;
   /** The challenge was read back as written before the erasure began. */
   readonly challengeProved: boolean;
@@ -127,7 +127,7 @@ export async function readVerdict(
   held: HeldDevice,
   device: DeviceFacts,
   challenges: readonly RegionChallenge[],
-  reading: Reading,
+  reading: ReadBackParts,
 ): Promise<Verdict> {
   const verdicts: Verdict[] = [];
   for (const [open, challenge] of pairRegions(held, challenges)) {
@@ -152,7 +152,7 @@ async function judgeRegion(
   open: OpenRegion,
   device: DeviceFacts,
   challenge: RegionChallenge,
-  { method, challengeProved, memory, gate, tell, failed }: Reading,
+  { method, challengeProved, memory, gate, tell, failed }: ReadBackParts,
 ): Promise<Verdict> {
   const deallocatedByte = device.nvme?.deallocatedByte;
   const reader = startVerdict({

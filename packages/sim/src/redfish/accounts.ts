@@ -15,7 +15,7 @@ export interface Session {
   usedAtMs: number;
 }
 
-export type Admission =
+export type CredentialCheck =
   | { readonly kind: 'admitted' }
   | { readonly kind: 'refused' }
   | { readonly kind: 'lockedOut'; readonly remainingMs: number };
@@ -23,7 +23,7 @@ export type Admission =
 export type SignIn =
   | { readonly kind: 'session'; readonly session: Session }
   | { readonly kind: 'full' }
-  | Exclude<Admission, { readonly kind: 'admitted' }>;
+  | Exclude<CredentialCheck, { readonly kind: 'admitted' }>;
 
 const tokenBytes = 16;
 
@@ -71,7 +71,7 @@ export class Accounts {
   }
 
   /** Judges a user and a password. */
-  check(user: string, password: string, fault: RedfishFault['kind']): Admission {
+  check(user: string, password: string, fault: RedfishFault['kind']): CredentialCheck {
     const nowMs = this.#clock.suspendAwareMs();
     if (nowMs < this.#lockedUntilMs) {
       return { kind: 'lockedOut', remainingMs: this.#lockedUntilMs - nowMs };

@@ -9,7 +9,13 @@ import { briefs } from '../../briefs.ts';
 import type { CliContext, CommandIo } from '../../command-io.ts';
 import { UsageError } from '../../failure.ts';
 import { type FileClients, fileClients } from '../../files/clients.ts';
-import { carryOut, planSteps, type Refusal, type Step, validate } from '../../files/plan.ts';
+import {
+  carryOut,
+  type PlanStep,
+  planSteps,
+  type RefusedObject,
+  validate,
+} from '../../files/plan.ts';
 import { type FileObject, type PasswordSource, readObjects } from '../../files/read.ts';
 import type { Problem } from '../../files/yaml.ts';
 import { connectionFlags } from '../../flags.ts';
@@ -123,7 +129,7 @@ async function passwordText(io: CommandIo, source: PasswordSource): Promise<stri
   return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 }
 
-function stepLines({ object, action, lines }: Step): string[] {
+function stepLines({ object, action, lines }: PlanStep): string[] {
   const ignored =
     object.ignored.length > 0
       ? [`  (left out, as the control plane makes it: ${object.ignored.join(', ')})`]
@@ -134,14 +140,15 @@ function stepLines({ object, action, lines }: Step): string[] {
   ].map(clean);
 }
 
-function summary(steps: readonly Step[]): string {
-  const count = (action: Step['action']) => steps.filter((step) => step.action === action).length;
+function summary(steps: readonly PlanStep[]): string {
+  const count = (action: PlanStep['action']) =>
+    steps.filter((step) => step.action === action).length;
   const [made, changed, same] = [count('create'), count('change'), count('unchanged')];
   return `${made} to create, ${changed} to change, ${same} unchanged`;
 }
 
 /** Throws `UsageError` once each refusal has been printed. */
-function refuse(io: CommandIo, path: string, refusals: readonly Refusal[]): void {
+function refuse(io: CommandIo, path: string, refusals: readonly RefusedObject[]): void {
   if (refusals.length === 0) return;
   for (const { object, problems } of refusals) {
     for (const problem of problems) {
@@ -165,7 +172,7 @@ async function agree(io: CommandIo): Promise<void> {
 async function carryAllOut(
   io: CommandIo,
   clients: FileClients,
-  steps: readonly Step[],
+  steps: readonly PlanStep[],
 ): Promise<void> {
   const words = { create: 'created', change: 'changed', unchanged: 'unchanged' } as const;
   for (const [at, step] of steps.entries()) {

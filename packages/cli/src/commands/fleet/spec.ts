@@ -22,7 +22,7 @@ import {
 } from '../../flags.ts';
 import { askedText } from '../../output/registry.ts';
 import {
-  type Field,
+  type FlagField,
   field,
   flagsOf,
   kebab,
@@ -40,7 +40,7 @@ const textsFlag = (brief: string, placeholder: string) =>
   ({ ...textFlag(brief, placeholder), variadic: true }) as const;
 
 /** A field with one value, and how it is shown; '' is not. */
-function shown<F extends Field>(
+function shown<F extends FlagField>(
   title: string,
   entry: F,
   text: (spec: FleetSpec) => string,

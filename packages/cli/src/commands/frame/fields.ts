@@ -10,7 +10,7 @@ type FlagOf =
   | { readonly kind: 'parsed'; readonly parse: (text: string) => unknown };
 
 /** One field. `Given`: the type of its flag's value. */
-export interface Field<Flag extends FlagOf = FlagOf> {
+export interface FlagField<Flag extends FlagOf = FlagOf> {
   readonly flag: Flag;
   /** Below the resource's spec, by names in JSON: "bmc.cipherSuite". */
   readonly at: string;
@@ -35,11 +35,11 @@ export function field<const Flag extends FlagOf>(
   flag: Flag,
   at: string,
   as?: (given: Given<Flag>) => unknown,
-): Field<Flag> {
+): FlagField<Flag> {
   return as === undefined ? { flag, at } : { flag, at, as };
 }
 
-type Table = Readonly<Record<string, Field>>;
+type Table = Readonly<Record<string, FlagField>>;
 
 /** The flags of a table, as a command takes them. */
 export type FlagsOf<T extends Table> = { readonly [K in keyof T]: T[K]['flag'] };
