@@ -68,10 +68,10 @@ test('metal3-5: an available host that shall have an image and no place waits', 
   const status = host.record.host?.status;
   if (status === undefined) throw new Error('the host has no status');
   Object.assign(status, { state: HostState.AVAILABLE, dirty: false });
-  const standings = [
+  const quotaViews = [
     { name: 'runner', quota: { kind: 'atOnce', hosts: 1 }, own: [], nextPlaceMs: undefined },
   ] as const;
-  host.context = { ...host.context, standings };
+  host.context = { ...host.context, quotaViews };
   host.request({ kind: 'provision', image: `registry.example/linux@sha256:${'1'.repeat(64)}` });
   expect(host.operation().kind.case).toBe('runStep');
   // The image may come; nothing is done to the host.

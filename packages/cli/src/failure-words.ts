@@ -19,7 +19,7 @@ import {
 } from './failure.ts';
 import { clean } from './output/text.ts';
 
-const standingCodes: Readonly<Record<NotProved, number>> = {
+const statusCodes: Readonly<Record<NotProved, number>> = {
   invalid: exitCodes.notVerified,
   metadataOnly: exitCodes.metadataOnly,
   void: exitCodes.voidCertificate,
@@ -40,7 +40,7 @@ const notPushedCodes: Partial<Record<OciFailureKind, number>> = {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof NotPushed) return notPushedCodes[error.kind] ?? exitCodes.refused;
-  if (error instanceof NotVerified) return standingCodes[error.standing];
+  if (error instanceof NotVerified) return statusCodes[error.status];
   if (error instanceof NotAllDone) return error.code;
   if (error instanceof Declined) return exitCodes.refused;
   if (error instanceof WorkFailed) return exitCodes.workFailed;

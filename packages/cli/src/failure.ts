@@ -59,11 +59,11 @@ export type NotProved = Exclude<CertificateStatus, 'valid'> | 'revocationsUnknow
 /** At least one certificate does not prove what it should; the problems have been printed. */
 export class NotVerified extends Error {
   override readonly name = 'NotVerified';
-  readonly standing: NotProved;
+  readonly status: NotProved;
 
-  constructor(message: string, standing: NotProved) {
+  constructor(message: string, status: NotProved) {
     super(message);
-    this.standing = standing;
+    this.status = status;
   }
 }
 

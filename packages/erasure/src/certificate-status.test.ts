@@ -57,22 +57,22 @@ function judge(
 ) {
   const rest = { trust: trustPem, revocationsKnown: true, ...change };
   const { reports, documentProblems } = judgeCertificates({ certificates, documents, ...rest });
-  return { standings: reports.map(({ standing }) => standing), reports, documentProblems };
+  return { statuses: reports.map(({ status }) => status), reports, documentProblems };
 }
 
 test('tells valid, void, metadata only, superseded, revoked and invalid apart', () => {
   const of = (change: Partial<agent.DeviceOutcome>) => [
     certificateOf({ evidence: evidence(change) }),
   ];
-  expect(judge([plain]).standings).toEqual(['valid']);
-  expect(judge(of({ verdict: agent.VerdictKind.UNVERIFIED })).standings).toEqual(['void']);
+  expect(judge([plain]).statuses).toEqual(['valid']);
+  expect(judge(of({ verdict: agent.VerdictKind.UNVERIFIED })).statuses).toEqual(['void']);
   const failed = certificateOf({ evidence: evidence({}, { ofFailedStep: true }) });
-  expect(judge([failed]).standings).toEqual(['void']);
+  expect(judge([failed]).statuses).toEqual(['void']);
   const metadata = { method: agent.ErasureMethod.METADATA_ONLY };
-  expect(judge(of(metadata)).standings).toEqual(['metadataOnly']);
-  expect(judge([plain], [manifest]).standings).toEqual(['superseded']);
-  expect(judge([plain], [manifest, revocation]).standings).toEqual(['revoked']);
-  expect(judge([{ ...plain, signature: new Uint8Array(8) }]).standings).toEqual(['invalid']);
+  expect(judge(of(metadata)).statuses).toEqual(['metadataOnly']);
+  expect(judge([plain], [manifest]).statuses).toEqual(['superseded']);
+  expect(judge([plain], [manifest, revocation]).statuses).toEqual(['revoked']);
+  expect(judge([{ ...plain, signature: new Uint8Array(8) }]).statuses).toEqual(['invalid']);
 });
 
 test('says what is not known without revocations and without an addendum of another boot', () => {
@@ -96,13 +96,13 @@ test('an addendum of other places, or of another device, proves nothing', () => 
 
 test('follows the chain of a host, and refuses two certificates in one place of it', () => {
   const second = certificateOf({ previousSha256: sha256 });
-  expect(judge([second, plain]).standings).toEqual(['valid', 'valid']);
+  expect(judge([second, plain]).statuses).toEqual(['valid', 'valid']);
   expect(judge([second]).reports[0]?.notProved.join()).toMatch(/the certificate before it/);
   const fork = certificateOf({ previousSha256: sha256, orderedBy: 'user:x' });
-  expect(judge([plain, second, fork]).standings).toEqual(['valid', 'invalid', 'invalid']);
+  expect(judge([plain, second, fork]).statuses).toEqual(['valid', 'invalid', 'invalid']);
   const first = certificateOf({ orderedBy: 'user:x' });
-  expect(judge([plain, first]).standings).toEqual(['invalid', 'invalid']);
-  expect(judge([plain, plain]).standings).toEqual(['valid', 'valid']);
+  expect(judge([plain, first]).statuses).toEqual(['invalid', 'invalid']);
+  expect(judge([plain, plain]).statuses).toEqual(['valid', 'valid']);
 });
 
 test('certificates of a store and of its copy stand beside each other, and say so', () => {
@@ -112,8 +112,8 @@ test('certificates of a store and of its copy stand beside each other, and say s
   const before = statementSha256(first.statement);
   const lost = of('one', 'bob', before);
   const restored = of('two', 'cid', before);
-  const { standings, reports } = judge([first, lost, restored]);
-  expect(standings).toEqual(['valid', 'valid', 'valid']);
+  const { statuses, reports } = judge([first, lost, restored]);
+  expect(statuses).toEqual(['valid', 'valid', 'valid']);
   for (const [index, other] of [
     [1, restored],
     [2, lost],
@@ -139,7 +139,7 @@ test('certificates of a store and of its copy stand beside each other, and say s
     expect(said(first)).not.toContain('put back');
   }
   const forged = of('two', 'eve', before);
-  expect(judge([first, lost, restored, forged]).standings).toEqual([
+  expect(judge([first, lost, restored, forged]).statuses).toEqual([
     ...['valid', 'valid', 'invalid', 'invalid'],
   ]);
 });
@@ -191,7 +191,7 @@ test('names the field of an addendum that the agent did not sign, also when it i
 
 test('counts only documents that verify', () => {
   const forged = { ...revocation, signature: manifest.signature };
-  const { standings, documentProblems } = judge([plain], [manifest, forged]);
-  expect(standings).toEqual(['superseded']);
+  const { statuses, documentProblems } = judge([plain], [manifest, forged]);
+  expect(statuses).toEqual(['superseded']);
   expect([...documentProblems.keys()]).toEqual([1]);
 });

@@ -17,7 +17,7 @@ import {
 } from './verify.ts';
 
 /** The worst first: the first one that holds is the certificate's. */
-export const standings = [
+export const certificateStatuses = [
   'invalid',
   'revoked',
   'void',
@@ -30,7 +30,7 @@ export const standings = [
  * proves no erasure. `metadataOnly`: only partition tables and metadata were overwritten.
  * `superseded`: the host was used since.
  */
-export type CertificateStatus = (typeof standings)[number];
+export type CertificateStatus = (typeof certificateStatuses)[number];
 
 export interface StatusQuestion {
   readonly certificates: readonly Certificate[];
@@ -42,7 +42,7 @@ export interface StatusQuestion {
 }
 
 export interface CertificateReport {
-  readonly standing: CertificateStatus;
+  readonly status: CertificateStatus;
   /** Undefined when it cannot be read. */
   readonly statement: ErasureStatement | undefined;
   /** Sentences. */
@@ -178,15 +178,11 @@ function judge(statement: ErasureStatement, digest: string, known: Known): Certi
     notProved.push(`that the device is still erased: ${uses}`);
   }
   const problems = revoked === undefined ? [] : [revoked];
-  const standing = standingOf(statement, revoked !== undefined, latest > statement.useEpoch);
-  return { standing, statement, proved, notProved, problems };
+  const status = statusOf(statement, revoked !== undefined, latest > statement.useEpoch);
+  return { status, statement, proved, notProved, problems };
 }
 
-function standingOf(
-  statement: ErasureStatement,
-  revoked: boolean,
-  used: boolean,
-): CertificateStatus {
+function statusOf(statement: ErasureStatement, revoked: boolean, used: boolean): CertificateStatus {
   if (revoked) return 'revoked';
   if (statement.level === null) return 'void';
   if (!provesErasure(statement)) return 'metadataOnly';
@@ -284,7 +280,7 @@ function chainLack(
 function invalid(problems: readonly CertificateProblem[]): CertificateReport {
   const said = problems.map(describeProblem);
   const nothing = { statement: undefined, proved: [], notProved: ['anything'] };
-  return { standing: 'invalid', ...nothing, problems: said };
+  return { status: 'invalid', ...nothing, problems: said };
 }
 
 function ppcm(share: number): string {

@@ -30,10 +30,10 @@ export {
 export {
   type CertificateReport,
   type CertificateStatus,
+  certificateStatuses,
   judgeCertificates,
   type StatusAnswer,
   type StatusQuestion,
-  standings,
 } from './certificate-status.ts';
 export {
   blockBytes,

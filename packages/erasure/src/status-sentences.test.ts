@@ -94,14 +94,14 @@ function manifestOf(useEpoch: number, uid = host.uid): Certificate {
 test('a later use of the host is said with both uses, an earlier or another host’s is not', () => {
   const used = 'that the device is still erased: this is of use 3, and use 4 is known';
   expect(reportOf({}, [manifestOf(4)])).toMatchObject({
-    ...{ standing: 'superseded', notProved: [hidden, unproved, used] },
+    ...{ status: 'superseded', notProved: [hidden, unproved, used] },
   });
   for (const document of [manifestOf(3), manifestOf(2), manifestOf(4, 'uid-2')]) {
     expect(reportOf({}, [document])).toMatchObject({
-      ...{ standing: 'valid', notProved: [hidden, unproved] },
+      ...{ status: 'valid', notProved: [hidden, unproved] },
     });
   }
-  expect(reportOf({}, [manifestOf(4), manifestOf(3)])?.standing).toBe('superseded');
+  expect(reportOf({}, [manifestOf(4), manifestOf(3)])?.status).toBe('superseded');
 });
 
 test('a revocation is told with its day, its reason and its detail', () => {
@@ -118,7 +118,7 @@ test('a revocation is told with its day, its reason and its detail', () => {
     revocationsKnown: false,
   });
   expect(judged.reports[0]).toMatchObject({
-    ...{ standing: 'revoked', notProved: [hidden, unproved] },
+    ...{ status: 'revoked', notProved: [hidden, unproved] },
     problems: [`revoked on ${createdAt}: dataReturned: byte 0x5a is left`],
   });
 });
@@ -129,7 +129,7 @@ test('a certificate that cannot be read proves nothing, and a bad document is na
     ...{ certificates: [broken], documents: [manifestOf(4), broken], trust: trustPem },
     revocationsKnown: true,
   });
-  expect(reports[0]).toMatchObject({ standing: 'invalid', proved: [], notProved: ['anything'] });
+  expect(reports[0]).toMatchObject({ status: 'invalid', proved: [], notProved: ['anything'] });
   expect(reports[0]?.problems).not.toEqual([]);
   expect([...documentProblems.keys()]).toEqual([1]);
 });

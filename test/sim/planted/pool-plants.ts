@@ -96,8 +96,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'haltLiftedByLeaving',
     breaks: 'P7: a halt stands whoever leaves and joins',
     file: 'controlplane/src/pool/decide/held.ts',
-    find: 'whyHalts(record, standings, parts) ?? haltInForce(record, parts.target);',
-    replace: 'whyHalts(record, standings, parts);',
+    find: 'whyHalts(record, surveyedHosts, parts) ?? haltInForce(record, parts.target);',
+    replace: 'whyHalts(record, surveyedHosts, parts);',
     caughtBy: test('controlplane/src/pool/decide/halt.test.ts', 'a halt outlasts'),
   },
   {

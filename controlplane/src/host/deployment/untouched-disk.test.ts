@@ -182,7 +182,7 @@ const changes = (effects: readonly HostEffect[]) =>
 
 test('a reimage waits in service for a place in the wipe budget, and keeps it to its write', () => {
   const host = inService();
-  host.context = { ...host.context, standings: wipes() };
+  host.context = { ...host.context, quotaViews: wipes() };
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.fetch_image');
   expect(changes(host.report(done))).toEqual(['take']);
@@ -190,7 +190,7 @@ test('a reimage waits in service for a place in the wipe budget, and keeps it to
   expect(statusOf(host).run).toMatchObject({ currentStep: 1, waiting: { reason: 'wipeBudget' } });
   expect(host.record.operation?.sentTo).toBeUndefined();
   const run = statusOf(host).run?.number ?? 0n;
-  host.context = { ...host.context, standings: wipes({ run: asRunNumber(run), kind: 'open' }) };
+  host.context = { ...host.context, quotaViews: wipes({ run: asRunNumber(run), kind: 'open' }) };
   expect(changes(host.apply({ kind: 'tick' }))).toEqual([]);
   expect(host.operation().kind.case).toBe('setPower');
   expect(changes(driveTo(host, 'deploy.write_image'))).toEqual([]);
@@ -205,7 +205,7 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
     const host = inService();
     host.request({ kind: 'reimage', image: second });
     const run = statusOf(host).run?.number ?? 0n;
-    host.context = { ...host.context, standings: wipes({ run: asRunNumber(run), kind: 'open' }) };
+    host.context = { ...host.context, quotaViews: wipes({ run: asRunNumber(run), kind: 'open' }) };
     driveTo(host, name);
     const { session } = host.context;
     host.context = { ...host.context, session: undefined };
@@ -220,7 +220,7 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
     host.context = {
       ...host.context,
       session: back,
-      standings: wipes({ run: asRunNumber(run), kind: 'closed' }),
+      quotaViews: wipes({ run: asRunNumber(run), kind: 'closed' }),
     };
     expect(changes(driveTo(host, 'deploy.write_image'))).toContain('take');
     expect(host.record.operation?.sentTo, 'it waits for a place anew').toBeUndefined();
@@ -231,7 +231,7 @@ test('a host that fetches an image takes no place in the runner, and then waits 
   const host = ready();
   const quota = { kind: 'atOnce', hosts: 1 } as const;
   const full = { name: 'runner', quota, own: [], nextPlaceMs: undefined } as const;
-  host.context = { ...host.context, standings: [full] };
+  host.context = { ...host.context, quotaViews: [full] };
   const asked = host.request({ kind: 'provision', image: first });
   expect(asked.filter(({ kind }) => kind === 'quota')).toEqual([]);
   expect(host.operation().kind.case).toBe('runStep');

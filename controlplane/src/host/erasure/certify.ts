@@ -177,7 +177,7 @@ function draft(
   const previous = record.lastStatementSha256;
   const id = certificateId(pass, evidence, deviceIndex);
   const statement =
-    context.standing?.get(id) ??
+    context.keptStatements?.get(id) ??
     buildStatement({
       host: { name: host.name, uid: host.uid },
       operationId: record.operation?.operation?.id ?? '',

@@ -211,12 +211,12 @@ describe('the time of the whole run', () => {
     host.apply({ kind: 'tick' });
     const quota = { kind: 'atOnce', hosts: 1 } as const;
     const full = { name: 'runner', quota, own: [], nextPlaceMs: undefined } as const;
-    host.context = { ...host.context, standings: [full] };
+    host.context = { ...host.context, quotaViews: [full] };
     host.report(verified());
     const before = leftMs(host);
     passWeeks(host);
     expect(runOf(host)).toMatchObject({ phase: RunPhase.WAITING, waiting: { reason: 'capacity' } });
-    host.context = { ...host.context, standings: [] };
+    host.context = { ...host.context, quotaViews: [] };
     host.apply({ kind: 'tick' });
     expect(runOf(host).phase).toBe(RunPhase.RUNNING);
     expect(leftMs(host)).toBe(before);

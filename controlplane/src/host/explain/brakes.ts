@@ -37,11 +37,11 @@ export function tellFreeze({ freeze }: HostContext): ToldOfBrake {
 export function tellQueue(
   record: store.HostRecord,
   run: Run,
-  { standings }: HostContext,
+  { quotaViews }: HostContext,
   blocker: string,
 ): ToldOfBrake {
   const rack = idOf(rackOf(record));
-  const queued = standings.flatMap(({ name, own, nextPlaceMs, quota }) =>
+  const queued = quotaViews.flatMap(({ name, own, nextPlaceMs, quota }) =>
     own
       .filter((slot) => slot.kind === 'queued' && slot.run === run.number)
       .map(({ position = 1 }) => ({ name, position, nextPlaceMs, hosts: quota?.hosts })),

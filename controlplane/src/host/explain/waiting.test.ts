@@ -79,17 +79,17 @@ function queued(name: QuotaView['name'], at: () => Bench, quota: QuotaView['quot
   const host = at();
   const slot: OwnSlot = { run: runOf(host).number, kind: 'queued', position: 1 };
   const nextPlaceMs = host.nowMs + 60_000;
-  host.context = { ...host.context, standings: [{ name, quota, own: [slot], nextPlaceMs }] };
+  host.context = { ...host.context, quotaViews: [{ name, quota, own: [slot], nextPlaceMs }] };
   tick(host);
   return host;
 }
 
 function granted(host: Bench): readonly HostEffect[] {
-  const standings = host.context.standings.map((standing) => ({
-    ...standing,
-    own: standing.own.map(({ run }): OwnSlot => ({ run, kind: 'open' })),
+  const quotaViews = host.context.quotaViews.map((view) => ({
+    ...view,
+    own: view.own.map(({ run }): OwnSlot => ({ run, kind: 'open' })),
   }));
-  host.context = { ...host.context, standings };
+  host.context = { ...host.context, quotaViews };
   return tick(host);
 }
 
@@ -256,7 +256,7 @@ const cases: { readonly [W in HostWait]: Case } = {
       const quota = { kind: 'atOnce', hosts: 1 } as const;
       host.context = {
         ...host.context,
-        standings: [{ name: 'runner', quota, own, nextPlaceMs: undefined }],
+        quotaViews: [{ name: 'runner', quota, own, nextPlaceMs: undefined }],
       };
       host.request({ kind: 'inspect' });
       return host;

@@ -35,10 +35,10 @@ export function firstOnHost(steps: readonly RunStep[]): number {
  * a limit.
  */
 export function hasRunnerPlace(pass: Pass, run: Run): boolean {
-  const standing = standingIn(pass, 'runner');
-  const { quota } = standing ?? {};
+  const view = quotaViewIn(pass, 'runner');
+  const { quota } = view ?? {};
   const first = firstOnHost(run.steps);
-  const free = standing === undefined || quota === undefined || hasPlace(standing, run);
+  const free = view === undefined || quota === undefined || hasPlace(view, run);
   if (free || run.currentStep < first || !run.steps.some(({ name }) => isBootStep(name))) {
     if (run.waiting?.reason === 'capacity') stopWaiting(pass, run);
     return true;
@@ -94,10 +94,10 @@ function hasWipePlaces(pass: Pass, run: Run): boolean {
   });
   if (underWay) return true;
   for (const name of ['rackWipes', 'fleetWipes'] as const) {
-    const standing = standingIn(pass, name);
-    if (standing?.quota === undefined || hasPlace(standing, run)) continue;
+    const view = quotaViewIn(pass, name);
+    if (view?.quota === undefined || hasPlace(view, run)) continue;
     ask(pass, name, { kind: 'take', who: whose(pass, run) });
-    waitFor(pass, run, 'wipeBudget', budgetText(pass, standing));
+    waitFor(pass, run, 'wipeBudget', budgetText(pass, view));
     return false;
   }
   return true;
@@ -120,9 +120,9 @@ function destroys({ kind }: agent.Operation): boolean {
 export function noteBegun(pass: Pass, run: Run): void {
   const operation = pass.record.operation?.operation;
   if (operation === undefined || !destroys(operation)) return;
-  for (const standing of pass.context.standings) {
-    if (standing.name === 'runner' || !hasPlace(standing, run)) continue;
-    ask(pass, standing.name, { kind: 'leave', who: whose(pass, run) });
+  for (const view of pass.context.quotaViews) {
+    if (view.name === 'runner' || !hasPlace(view, run)) continue;
+    ask(pass, view.name, { kind: 'leave', who: whose(pass, run) });
   }
 }
 
@@ -136,7 +136,7 @@ export function leavePlaces(pass: Pass, isAgentGone: boolean): void {
   const isWipe = operation !== undefined && destroys(operation);
   const isSent = isWipe && sentTo !== undefined;
   const mayWipe = isSent || (!isAgentGone && (isWipe || isOnWayToWrite(run)));
-  for (const { name, own } of pass.context.standings) {
+  for (const { name, own } of pass.context.quotaViews) {
     for (const slot of own) {
       const needed = run?.number === slot.run && (name === 'runner' || mayWipe);
       if (needed || slot.kind === 'closed') continue;
@@ -153,8 +153,8 @@ function isOnWayToWrite(run: Run | undefined): boolean {
   return isLetGo && steps.some(({ destructive }, index) => destructive && index >= currentStep);
 }
 
-function standingIn({ context }: Pass, name: QuotaName): QuotaView | undefined {
-  return context.standings.find((standing) => standing.name === name);
+function quotaViewIn({ context }: Pass, name: QuotaName): QuotaView | undefined {
+  return context.quotaViews.find((view) => view.name === name);
 }
 
 function hasPlace({ own }: QuotaView, run: Run): boolean {
@@ -169,8 +169,8 @@ function whose({ host }: Pass, { number }: Run) {
 function ask({ effects, context }: Pass, name: QuotaName, change: SlotChange): void {
   if (change.kind === 'promote') return;
   const { run } = change.who;
-  const standing = context.standings.find((each) => each.name === name);
-  const queued = standing?.own.some((slot) => slot.run === run && slot.kind === 'queued') === true;
+  const view = context.quotaViews.find((each) => each.name === name);
+  const queued = view?.own.some((slot) => slot.run === run && slot.kind === 'queued') === true;
   if (change.kind === 'take' && queued) return;
   const asked = effects.some((effect) => {
     return effect.kind === 'quota' && effect.name === name && effect.change.kind === change.kind;

@@ -10,9 +10,9 @@ import {
   nextPlaceMs,
   placesMax,
   type Quota,
+  quotaViewOf,
   type SlotChange,
   type Slots,
-  standingOf,
 } from './quota.ts';
 
 const none: Slots = { taken: [], queued: [] };
@@ -37,7 +37,7 @@ describe('hosts at once', () => {
       ['a', 'b'],
       ['c', 'd'],
     ]);
-    expect(standingOf('runner', slots, two, 'd').own).toEqual([
+    expect(quotaViewOf('runner', slots, two, 'd').own).toEqual([
       { run: 1n, kind: 'queued', position: 2 },
     ]);
     const later = changedSlots(slots, leave('a'), two, 4);
@@ -86,7 +86,7 @@ describe('a wipe budget', () => {
     const slots = after(twoInTen, [0, take('a')], [1, leave('a')], [9_000, take('a')]);
     expect(slots.taken).toMatchObject([{ hostUid: 'a', open: true }]);
     expect(hasPlaceForNext({ ...slots, queued: [] }, twoInTen, 50_000)).toBe(false);
-    expect(standingOf('rackWipes', slots, twoInTen, 'a').own).toEqual([{ run: 1n, kind: 'open' }]);
+    expect(quotaViewOf('rackWipes', slots, twoInTen, 'a').own).toEqual([{ run: 1n, kind: 'open' }]);
   });
 
   test('a budget of no hosts lets nobody begin, and has no next time', () => {

@@ -181,7 +181,7 @@ export interface OwnSlot {
 
 const noSlots: readonly OwnSlot[] = Object.freeze([]);
 
-export function standingOf(
+export function quotaViewOf(
   name: QuotaName,
   slots: Slots,
   quota: Quota | undefined,

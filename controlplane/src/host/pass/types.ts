@@ -280,7 +280,7 @@ export interface HostContext {
    * Statements of a pass that was lost before its record was written, by the ids that this pass
    * would use. They stay, and the record cites them.
    */
-  readonly standing?: ReadonlyMap<string, Uint8Array>;
+  readonly keptStatements?: ReadonlyMap<string, Uint8Array>;
   /** Whether the host holds every value that must be unique; without them it starts nothing. */
   readonly reservationsHeld: boolean;
   /** The number of forcibly removed hosts that the rack's agent still has to forget. */
@@ -305,7 +305,7 @@ export interface HostContext {
   /** Revisions lost in all restores; each run has used at least one. */
   readonly lostRevisions?: Revision;
   /** The configured limits, and those in which a run of the host has a slot. */
-  readonly standings: readonly QuotaView[];
+  readonly quotaViews: readonly QuotaView[];
   /** The replica that decides; unset: there is only one. */
   readonly replica?: string;
 }

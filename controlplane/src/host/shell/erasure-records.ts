@@ -49,7 +49,7 @@ export async function writeCertificates(
 ): Promise<void> {
   await writeOwner(deps, certificates[0]?.host, hostUid);
   const kept = new Set<string>();
-  const standing = new Map<string, Uint8Array>();
+  const keptStatements = new Map<string, Uint8Array>();
   for (const { id, host, statement } of certificates) {
     const { rest, evidence, evidenceSha256 } = separateEvidence(statement);
     if (!kept.has(evidenceSha256)) {
@@ -72,10 +72,10 @@ export async function writeCertificates(
     const stands = found?.record.statement;
     // The id follows from the evidence: both must have the same content.
     if (stands !== undefined && !Buffer.from(stands).equals(rest)) {
-      standing.set(id, joinEvidence(stands, evidence));
+      keptStatements.set(id, joinEvidence(stands, evidence));
     }
   }
-  if (standing.size > 0) throw new StatementsStand(standing);
+  if (keptStatements.size > 0) throw new StatementsStand(keptStatements);
 }
 
 /** Crash points after a document of each kind is durable. */

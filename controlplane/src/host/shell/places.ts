@@ -22,9 +22,9 @@ import {
   type Quota,
   type QuotaName,
   type QuotaView,
+  quotaViewOf,
   type SlotChange,
   type Slots,
-  standingOf,
 } from '../pass/quota.ts';
 import type { HostsDependencies } from './dependencies.ts';
 
@@ -48,7 +48,7 @@ export function runnerQuota(record: wire.RackRecord | undefined): Quota | undefi
 }
 
 /** The positions of one host in the limits of its rack and of the fleet. */
-export function standings(
+export function quotaViews(
   hostUid: HostUid,
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
@@ -56,7 +56,7 @@ export function standings(
   const found: QuotaView[] = [];
   const add = (name: QuotaName, slots: Slots, quota: Quota | undefined) => {
     if (quota === undefined && slots.taken.length + slots.queued.length === 0) return;
-    found.push(standingOf(name, slots, quota, hostUid));
+    found.push(quotaViewOf(name, slots, quota, hostUid));
   };
   if (rack !== undefined) {
     add('runner', slotsOf(rack, 'runner'), runnerQuota(rack));

@@ -247,7 +247,7 @@ export class Hosts {
     // session does not count.
     const knownRack = this.#index.rackOf(hostId);
     const before = this.#deps.registry.sessionOf(knownRack ?? '');
-    let standing: ReadonlyMap<string, Uint8Array> = new Map();
+    let keptStatements: ReadonlyMap<string, Uint8Array> = new Map();
     for (let round = 0; round < roundsMax; round++) {
       const found = await readShared(this.#deps.store, wire.HostRecordSchema, key);
       if (found === undefined) return this.#gone(hostId);
@@ -255,13 +255,14 @@ export class Hosts {
       if (stale && !isRepeated(found.record, event)) return staleEtag(hostId);
       this.#index.note(hostId, found.record, found.revision);
       const session = knownRack === rackIdOf(found.record) ? before : this.#session(found.record);
-      const { outcome, context } = await this.#decide(found.record, event, session, standing);
+      const { outcome, context } = await this.#decide(found.record, event, session, keptStatements);
       if (outcome.kind === 'refused') {
         this.#feed.decided(hostId, found.revision);
         return { kind: 'refused', refusal: outcome.refusal };
       }
       const revision = await this.#write(key, found.record, found.revision, outcome, event);
-      if (typeof revision === 'object') standing = new Map([...standing, ...revision.statements]);
+      if (typeof revision === 'object')
+        keptStatements = new Map([...keptStatements, ...revision.statements]);
       if (typeof revision !== 'number') continue;
       if (revision !== found.revision) this.#waits.note(hostId, outcome.record, context);
       this.#feed.decided(hostId, revision);
@@ -274,14 +275,14 @@ export class Hosts {
     record: wire.HostRecord,
     event: HostEvent,
     session: LiveSession | undefined,
-    standing: ReadonlyMap<string, Uint8Array>,
+    keptStatements: ReadonlyMap<string, Uint8Array>,
   ): Promise<{ readonly outcome: HostOutcome; readonly context: HostContext }> {
     const identityOwners = await reserveIdentity(this.#deps, record, event);
     const disksElsewhere = await noteDisks(this.#deps, record, event);
     const { fleet } = this.#limits;
     const holdsAddresses = (host: Host | undefined) => takeAddresses(this.#deps, host);
     const gathering = { session, fleet, identityOwners, disksElsewhere, holdsAddresses };
-    const context = { ...(await gatherContext(this.#deps, record, gathering)), standing };
+    const context = { ...(await gatherContext(this.#deps, record, gathering)), keptStatements };
     return { outcome: step(record, event, context), context };
   }
 

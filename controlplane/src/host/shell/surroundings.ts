@@ -33,7 +33,7 @@ import { activeRun } from '../pass/pass.ts';
 import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../pass/types.ts';
 import { sessionHintMs } from './agent-away.ts';
 import type { HostsDependencies } from './dependencies.ts';
-import { standings } from './places.ts';
+import { quotaViews } from './places.ts';
 import type { LiveSession } from './sessions.ts';
 
 const nothing: ReadonlySet<string> = new Set();
@@ -89,7 +89,7 @@ export async function gatherContext(
     rackFaults: rack?.rack?.status?.faults ?? [],
     incarnation: store.incarnation,
     freeze: freezeInForce(rack, fleet),
-    standings: standings(uid, rack, fleet),
+    quotaViews: quotaViews(uid, rack, fleet),
     replica: deps.replicaId,
     ...(deps.software === undefined ? {} : { software: deps.software }),
   };

@@ -132,7 +132,7 @@ export function bench(
       incarnation: 'i1',
       freeze: undefined,
       restored: undefined,
-      standings: [],
+      quotaViews: [],
     },
     try: (event) => step(self.record, event, { ...self.context, nowMs: self.nowMs }),
     apply: (event) => {

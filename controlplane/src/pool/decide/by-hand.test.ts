@@ -127,7 +127,7 @@ test('a host that a person switched off is left off until the power is on again'
   pool.set(1, { ...off, name: 'hosts/h1', uid: 'u1', labels: { pool: 'p' } });
   pool.push('B');
   // It would be healed at once, while a person works on it.
-  expect([pool.out, pool.surveyed().standings[0]?.why]).toEqual(['', why]);
+  expect([pool.out, pool.surveyed().surveyedHosts[0]?.why]).toEqual(['', why]);
   asked(host, on);
   host.report(done);
   expect(seenOf(host)).toMatchObject({ service: 'in', keptBy: undefined });

@@ -77,12 +77,13 @@ function upToDate(
   surveyed: Survey,
   unready: readonly SeenHost[],
 ): Verdict {
-  const { standings, held, opening } = surveyed;
+  const { surveyedHosts, held, opening } = surveyed;
   const no = (reason: string, message: string): Verdict => ({ status: false, reason, message });
-  if (standings.length === 0) return no('NoHosts', noHosts(unready));
-  const current = standings.filter(({ stand }) => stand === 'current').length;
-  const count = onTheirImage(current, standings.length);
-  if (current === standings.length) return { status: true, reason: 'AllUpdated', message: count };
+  if (surveyedHosts.length === 0) return no('NoHosts', noHosts(unready));
+  const current = surveyedHosts.filter(({ stand }) => stand === 'current').length;
+  const count = onTheirImage(current, surveyedHosts.length);
+  if (current === surveyedHosts.length)
+    return { status: true, reason: 'AllUpdated', message: count };
   if (held !== undefined) return no(capital(held.reason), `${count}; ${held.text}`);
   const { slots } = surveyed;
   if (slots.length === 0) {
@@ -109,12 +110,12 @@ function upToDate(
 
 /** Why no host is out, although not all are on their image. */
 function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: string } {
-  const { standings } = surveyed;
+  const { surveyedHosts } = surveyed;
   const outage = new Outage(surveyed);
   const waits = queueOf(surveyed).map((each) => ({ ...each, wait: outage.waitOf(each) }));
   // Taken or claimed next, by another reconcile.
   const goes = waits.some(({ wait }) => wait === undefined);
-  if (goes || standings.some(({ stand }) => stand === 'unclaimed')) {
+  if (goes || surveyedHosts.some(({ stand }) => stand === 'unclaimed')) {
     return { reason: 'RolloutInProgress', text: '' };
   }
   const late = waits.find(({ wait }) => typeof wait === 'object');
@@ -123,14 +124,14 @@ function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: 
   if (typeof first?.wait === 'string') {
     return { reason: 'Waiting', text: `${first.name}: ${first.wait}` };
   }
-  const still = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  const still = surveyedHosts.filter(({ stand }) => stand === 'kept' || stand === 'failed');
   return { reason: 'Waiting', text: namedWhy(still) };
 }
 
 /** The first few with their reasons; the rest are counted. */
-function namedWhy(standings: readonly Pick<SurveyedHost, 'name' | 'why'>[]): string {
-  const texts = standings.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
-  if (standings.length > texts.length) texts.push(`${standings.length} in all`);
+function namedWhy(surveyedHosts: readonly Pick<SurveyedHost, 'name' | 'why'>[]): string {
+  const texts = surveyedHosts.slice(0, hostsNamedMax).map(({ name, why }) => `${name}: ${why}`);
+  if (surveyedHosts.length > texts.length) texts.push(`${surveyedHosts.length} in all`);
   return texts.join('; ');
 }
 
@@ -178,10 +179,10 @@ function degraded(
 ): Verdict {
   const { resolveFailure, pool } = record;
   const yes = (reason: string, message: string): Verdict => ({ status: true, reason, message });
-  const { held, standings, failedCount } = surveyed;
+  const { held, surveyedHosts, failedCount } = surveyed;
   if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
   if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
-  const failed = standings.filter(({ stand }) => stand === 'failed');
+  const failed = surveyedHosts.filter(({ stand }) => stand === 'failed');
   const whose = namedWhy(failed);
   if (held?.reason === 'halted') {
     const parts = [held.text, ...(whose === '' ? [] : [whose]), ...whyNotBack(record)];
@@ -195,13 +196,13 @@ function degraded(
     return yes('HostConflict', `${named.join('; ')}${more}`);
   }
   if (failed.length > 0) return yes('HostFailed', whose);
-  const kept = standings
+  const kept = surveyedHosts
     .filter(isKept)
     .map((each) => (each.slot === undefined ? each : { ...each, why: each.host.brake ?? '' }));
   if (kept.length > 0) return yes('HostKept', namedWhy(kept));
   const failures = `${counted(failedCount, 'host')} failed`;
   // R13: a failure before the host is touched does not count, and is retried.
-  const tried = namedWhy(standings.filter(({ untilMs }) => untilMs !== undefined));
+  const tried = namedWhy(surveyedHosts.filter(({ untilMs }) => untilMs !== undefined));
   const message = tried === '' ? failures : `${failures}; ${tried}`;
   return { status: false, reason: 'Healthy', message };
 }
@@ -225,9 +226,13 @@ function capital(text: string): string {
 /** How many hosts are out of service, for any reason; those at the gate are not. */
 export function unavailableCount(surveyed: Survey): number {
   const isOut = (slot: RolloutSlot) => slot.state !== RolloutSlotState.GATE;
-  const standings = surveyed.standings.map((each) =>
+  const surveyedHosts = surveyed.surveyedHosts.map((each) =>
     each.slot === undefined || isOut(each.slot) ? each : { ...each, slot: undefined },
   );
-  return new Outage({ ...surveyed, standings, slots: surveyed.slots.filter(isOut), isBack: false })
-    .count;
+  return new Outage({
+    ...surveyed,
+    surveyedHosts,
+    slots: surveyed.slots.filter(isOut),
+    isBack: false,
+  }).count;
 }

@@ -129,7 +129,7 @@ test('a pin brings a failed host back in a halted rollout, but not in a paused o
   policyOf(pool).paused = true;
   pool.spec.pins = { [`hosts/${failed}`]: image('A') };
   expect(pool.look().out).toBe('');
-  const mine = pool.surveyed().standings.find(({ isPinned }) => isPinned);
+  const mine = pool.surveyed().surveyedHosts.find(({ isPinned }) => isPinned);
   expect(mine && new Outage(pool.surveyed()).whyWaits(mine)).toBe('it is paused');
   policyOf(pool).paused = false;
   expect(pool.look().out).toBe(failed);

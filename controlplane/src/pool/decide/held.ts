@@ -42,11 +42,13 @@ export function failedOn(
 /** Why the pool begins nothing; undefined: it may. */
 export function heldBecause(
   record: wire.PoolRecord,
-  standings: readonly SurveyedHost[],
+  surveyedHosts: readonly SurveyedHost[],
   parts: Parts,
 ): Held | undefined {
   const byHand = heldByHand(record, parts.max);
-  return byHand?.reason === 'deleting' ? byHand : (whyStops(record, standings, parts) ?? byHand);
+  return byHand?.reason === 'deleting'
+    ? byHand
+    : (whyStops(record, surveyedHosts, parts) ?? byHand);
 }
 
 /** A person's stop for all hosts, including pinned ones; undefined: none. */
@@ -73,7 +75,7 @@ export function heldOf(
 /** What stops the rollout by itself. */
 function whyStops(
   record: wire.PoolRecord,
-  standings: readonly SurveyedHost[],
+  surveyedHosts: readonly SurveyedHost[],
   parts: Parts,
 ): Held | undefined {
   const { spec } = record.pool ?? {};
@@ -81,11 +83,11 @@ function whyStops(
     const why = record.resolveFailure?.message ?? 'it is being looked up';
     return { reason: 'noTarget', text: `${spec?.image || 'its image'} is not resolved: ${why}` };
   }
-  const halt = whyHalts(record, standings, parts) ?? haltInForce(record, parts.target);
+  const halt = whyHalts(record, surveyedHosts, parts) ?? haltInForce(record, parts.target);
   if (halt !== undefined) return { reason: 'halted', text: halt };
   const waves = spec?.rollout?.waves ?? [];
-  if (waves.length > 0 && standings.length > 0) {
-    const isAnyIn = standings.some(({ wave }) => wave < waves.length);
+  if (waves.length > 0 && surveyedHosts.length > 0) {
+    const isAnyIn = surveyedHosts.some(({ wave }) => wave < waves.length);
     if (!isAnyIn) return { reason: 'wavesEmpty', text: 'its waves select none of its hosts' };
   }
   return undefined;
@@ -100,7 +102,7 @@ function haltInForce(record: wire.PoolRecord, target: RolloutTarget): string | u
 /** Why the rollout halts now. */
 function whyHalts(
   record: wire.PoolRecord,
-  standings: readonly SurveyedHost[],
+  surveyedHosts: readonly SurveyedHost[],
   { target, failed, threshold, isBack, max }: Parts,
 ): string | undefined {
   const on = `failed on ${target?.image}`;
@@ -109,11 +111,11 @@ function whyHalts(
     return `${counted(failed.size, 'host')} ${on}; ${stopped}`;
   }
   if (isBack) return undefined;
-  const out = standings.filter(({ host }) => failed.has(host.uid) && isMissed(host)).length;
+  const out = surveyedHosts.filter(({ host }) => failed.has(host.uid) && isMissed(host)).length;
   if (max > 0 && out >= max) {
     return `${counted(out, 'host')} ${on} and ${out === 1 ? 'is' : 'are'} out, as many as may be`;
   }
-  const ofPool = standings.filter(({ isPinned: isApart }) => !isApart);
+  const ofPool = surveyedHosts.filter(({ isPinned: isApart }) => !isApart);
   const last = Math.max(...ofPool.map(({ wave }) => wave));
   const waves = Map.groupBy(ofPool, ({ wave }) => wave);
   const lost = [...waves].find(([wave, hosts]) => {
@@ -126,10 +128,13 @@ function whyHalts(
  * R25: empty waves, perhaps because of a wrong selector; not when no wave selects any host, which
  * stops the rollout (`whyStops`).
  */
-export function emptyWaves(record: wire.PoolRecord, standings: readonly SurveyedHost[]): string[] {
+export function emptyWaves(
+  record: wire.PoolRecord,
+  surveyedHosts: readonly SurveyedHost[],
+): string[] {
   const waves = record.pool?.spec?.rollout?.waves ?? [];
-  if (!standings.some(({ wave }) => wave < waves.length)) return [];
-  const ofPool = standings.filter(({ name }) => !isPinned(record, name));
+  if (!surveyedHosts.some(({ wave }) => wave < waves.length)) return [];
+  const ofPool = surveyedHosts.filter(({ name }) => !isPinned(record, name));
   const filled = new Set(ofPool.map(({ wave }) => wave));
   const empty = [...waves.keys()].filter((wave) => !filled.has(wave));
   return empty.map((wave) => `no host goes in ${waveName(record, wave)}`);

@@ -23,17 +23,17 @@ export class Room {
   readonly #isWanted: boolean;
 
   constructor(surveyed: Survey) {
-    const { standings, slots, unavailableMax, perRackMax, isBack } = surveyed;
+    const { surveyedHosts, slots, unavailableMax, perRackMax, isBack } = surveyed;
     this.#max = unavailableMax;
     this.#perRackMax = perRackMax;
-    for (const { host } of standings) {
+    for (const { host } of surveyedHosts) {
       if (isMissed(host) && !isBack) this.#out.set(host.uid, host);
     }
     for (const { hostUid, host: name, rack, state, kind } of slots) {
       const wasServing = kind !== RunKind.PROVISION;
       if (state !== RolloutSlotState.GATE && wasServing) this.#out.set(hostUid, { name, rack });
     }
-    this.#isWanted = standings.some((each) => {
+    this.#isWanted = surveyedHosts.some((each) => {
       const isIll = each.stand === 'waiting' && isBroken(each.host);
       return isIll && heldOf(surveyed, each) === undefined;
     });

@@ -55,28 +55,28 @@ export function survey(
   const slots = status?.slots ?? [];
   const slotOf = new Map(slots.map((slot) => [slot.hostUid, slot]));
   const failureOf = new Map(record.failures.map((each) => [each.hostUid, each]));
-  const standings = record.members.flatMap((member) => {
+  const surveyedHosts = record.members.flatMap((member) => {
     const host = hosts.get(member.hostUid);
     if (host === undefined) return [];
-    return standingOf(record, host, slotOf.get(host.uid), failureOf.get(host.uid), nowMs);
+    return surveyHost(record, host, slotOf.get(host.uid), failureOf.get(host.uid), nowMs);
   });
   const target = targetOf(record);
   const threshold = failureThreshold(policy?.failureThreshold, record.members.length);
   const isBack = (status?.rolledBackFrom ?? '') !== '';
   const failed = failedOn(record, target, { isBack });
-  const ofPool = standings.filter((each) => !each.isPinned);
+  const ofPool = surveyedHosts.filter((each) => !each.isPinned);
   const allowed = unavailableMax(policy?.maxUnavailable, record.members.length);
   const max = Math.min(allowed, slotsMax);
   const parts = { target, failed, threshold, isBack, max };
   const waits = isBack ? undefined : firstUndone(ofPool);
   return {
-    ...{ target, standings, slots, threshold, isBack, failedCount: failed.size },
+    ...{ target, surveyedHosts, slots, threshold, isBack, failedCount: failed.size },
     unavailableMax: max,
     perRackMax: policy?.maxUnavailablePerRack,
-    held: heldBecause(record, standings, parts),
+    held: heldBecause(record, surveyedHosts, parts),
     heldByHand: heldByHand(record, max),
     opening: opening(policy?.windows ?? [], nowMs),
-    warnings: emptyWaves(record, standings),
+    warnings: emptyWaves(record, surveyedHosts),
     currentWave: waits?.wave ?? Infinity,
     waveWaitsFor: waits === undefined ? '' : `${waits.name}${ofWave(record, waits)}`,
     isProven: isBack || ofPool.some(({ stand }) => stand === 'current'),
@@ -104,7 +104,7 @@ function firstUndone(ofPool: readonly SurveyedHost[]): SurveyedHost | undefined 
   return undefined;
 }
 
-function standingOf(
+function surveyHost(
   record: wire.PoolRecord,
   host: SeenHost,
   slot: RolloutSlot | undefined,
@@ -180,7 +180,7 @@ export class Outage {
     this.#slots = surveyed.slots.length;
     const { target } = surveyed;
     this.#ofTarget = surveyed.slots.filter(({ image }) => image === target?.image).length;
-    for (const { host, slot } of surveyed.standings) {
+    for (const { host, slot } of surveyed.surveyedHosts) {
       if (slot !== undefined || (isMissed(host) && !surveyed.isBack)) this.#out.set(host.uid, host);
     }
     // The slot of a host that is no longer a member still counts.
@@ -209,17 +209,17 @@ export class Outage {
   }
 
   /** Why a host that could go has to wait; undefined: it may go. */
-  whyWaits(standing: SurveyedHost): string | undefined {
-    const wait = this.waitOf(standing);
+  whyWaits(surveyedHost: SurveyedHost): string | undefined {
+    const wait = this.waitOf(surveyedHost);
     return typeof wait === 'string' ? wait : wait?.window;
   }
 
   /** The same, but a window as the only reason is a separate value. */
-  waitOf(standing: SurveyedHost): string | { readonly window: string } | undefined {
-    const { host, wave, wanted } = standing;
+  waitOf(surveyedHost: SurveyedHost): string | { readonly window: string } | undefined {
+    const { host, wave, wanted } = surveyedHost;
     const { target, perRackMax, isProven, currentWave } = this.#survey;
     const max = this.#survey.unavailableMax;
-    const held = heldOf(this.#survey, standing);
+    const held = heldOf(this.#survey, surveyedHost);
     if (held !== undefined) return held.text;
     const isOfTarget = wanted?.image === target?.image;
     if (isOfTarget && wave > currentWave) return `its wave waits for ${this.#survey.waveWaitsFor}`;
@@ -262,8 +262,8 @@ export class Outage {
 }
 
 /** Hosts that could go, in their order. */
-export function queueOf({ standings }: Survey): SurveyedHost[] {
-  return standings.filter(({ stand }) => stand === 'waiting').toSorted(inOrder);
+export function queueOf({ surveyedHosts }: Survey): SurveyedHost[] {
+  return surveyedHosts.filter(({ stand }) => stand === 'waiting').toSorted(inOrder);
 }
 
 function inOrder(a: SurveyedHost, b: SurveyedHost): number {
@@ -292,9 +292,9 @@ export function timeText(ms: number): string {
 }
 
 /** Whether all hosts are on the target, except those with an own reason or a failure. */
-export function isSettled({ standings, target, held, isBack }: Survey): boolean {
+export function isSettled({ surveyedHosts, target, held, isBack }: Survey): boolean {
   if (target === undefined || isBack || held?.reason === 'halted') return false;
-  const ofPool = standings.filter((each) => !each.isPinned);
+  const ofPool = surveyedHosts.filter((each) => !each.isPinned);
   const current = ofPool.filter(({ stand }) => stand === 'current').length;
   const rests = (stand: Stand) => stand === 'current' || stand === 'failed' || stand === 'kept';
   return ofPool.every(({ stand }) => rests(stand)) && current * 2 > ofPool.length;

@@ -202,5 +202,5 @@ function poolWith(host: SeenHost, digit: string) {
     members: [{ host: host.name, hostUid: host.uid }],
   });
   const surveyed = survey(record, new Map([[host.uid, host]]), 0);
-  return { out: new Outage(surveyed).count, stand: surveyed.standings[0]?.stand };
+  return { out: new Outage(surveyed).count, stand: surveyed.surveyedHosts[0]?.stand };
 }

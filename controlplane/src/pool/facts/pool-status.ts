@@ -34,7 +34,7 @@ export interface SurveyedHost {
 
 export interface Survey {
   readonly target: RolloutTarget | undefined;
-  readonly standings: readonly SurveyedHost[];
+  readonly surveyedHosts: readonly SurveyedHost[];
   readonly slots: readonly RolloutSlot[];
   readonly unavailableMax: number;
   readonly perRackMax: number | undefined;

@@ -59,7 +59,7 @@ test.each(faults.filter((type) => type !== 'reimageFailed'))(
     pool.look();
     const isOfBmc = bmcFaults.has(type);
     expect(pool.slots.map(({ state }) => state)).toEqual(isOfBmc ? [] : [RolloutSlotState.GATE]);
-    if (isOfBmc) expect(pool.surveyed().standings[0]?.why).toBe(`its BMC, ${type}: m`);
+    if (isOfBmc) expect(pool.surveyed().surveyedHosts[0]?.why).toBe(`its BMC, ${type}: m`);
   },
 );
 
@@ -87,7 +87,7 @@ test('a host in rescue is taken in by no pool, and written by none, until all is
   own.set(1, inRescue);
   own.push('B');
   expect(own.out).toBe('');
-  expect(own.surveyed().standings[0]).toMatchObject({ stand: 'kept', why });
+  expect(own.surveyed().surveyedHosts[0]).toMatchObject({ stand: 'kept', why });
   own.set(1, seenWith({}));
   own.look().finish();
   expect(own.countOn('B')).toBe(2);
@@ -137,7 +137,7 @@ test('a host of a frozen rack or fleet is kept, and none waits at the gate for i
   pool.set(Number(first.slice(1)), { keptBy: why });
   pool.look();
   expect(pool.out).not.toBe(first);
-  expect(pool.surveyed().standings.find(({ stand }) => stand === 'kept')?.why).toBe(why);
+  expect(pool.surveyed().surveyedHosts.find(({ stand }) => stand === 'kept')?.why).toBe(why);
 });
 
 test('an approval outlasts a run that holds its host for a while', () => {

@@ -52,7 +52,7 @@ export function explainPool(
 /** The times of retries, and the next opening while a host waits for it; not for held hosts. */
 function attemptTimes(record: wire.PoolRecord, surveyed: Survey): number[] {
   const { opening } = surveyed;
-  const free = surveyed.standings.filter((each) => heldOf(surveyed, each) === undefined);
+  const free = surveyed.surveyedHosts.filter((each) => heldOf(surveyed, each) === undefined);
   const times = free.flatMap(({ untilMs }) => untilMs ?? []);
   const isAwaited = free.some(({ slot, stand, host }) => {
     if (slot === undefined) return stand === 'waiting' && isServing(host);
@@ -73,11 +73,11 @@ interface Line {
 
 /** Problems go first: in a large rollout the hosts that are out matter less. */
 function causesOf(surveyed: Survey, contested: ReadonlyMap<string, string>) {
-  const { standings, slots, held } = surveyed;
+  const { surveyedHosts, slots, held } = surveyed;
   const outage = new Outage(surveyed);
   const [next] = queueOf(surveyed);
   const linesOf = (stand: Stand) =>
-    standings
+    surveyedHosts
       .filter((each) => each.stand === stand)
       .map(({ name, why }): Line => ({ text: `${name}: ${why}` }));
   const taken = [...contested].map(([host, why]): Line => ({ text: `${host} is ${why}` }));
@@ -143,7 +143,7 @@ const heldBlockers: Readonly<Record<HeldReason, string>> = {
 };
 
 function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
-  const { held, slots, opening, standings } = surveyed;
+  const { held, slots, opening, surveyedHosts } = surveyed;
   if (held !== undefined) return heldBlockers[held.reason];
   const atGate = slots.filter(isAtGate);
   const waiting = (wait: GateWait) =>
@@ -154,7 +154,7 @@ function blockerOf(record: wire.PoolRecord, surveyed: Survey): string {
   if (waiting('webhook') !== undefined) return `the webhook at ${originOf(gateUrlOf(record))}`;
   if (waiting('window') !== undefined) return 'its window';
   if (slots.length > 0) return `${slots.length} of its hosts that are out`;
-  if (standings.length === 0) return 'hosts that it may hold';
+  if (surveyedHosts.length === 0) return 'hosts that it may hold';
   return opening.isOpen ? surveyed.waveWaitsFor || 'its hosts' : 'its window';
 }
 
@@ -180,13 +180,13 @@ function gateAdvice(
 /** What a person can do, by the cause. */
 function adviceOf(
   record: wire.PoolRecord,
-  { held, slots, standings, opening, target }: Survey,
+  { held, slots, surveyedHosts, opening, target }: Survey,
   contested: ReadonlyMap<string, string>,
 ): string[] {
   const { pool, resolveFailure } = record;
   const id = idOf(pool?.name);
-  const failed = standings.find(({ stand }) => stand === 'failed');
-  const kept = standings.find(({ stand }) => stand === 'kept');
+  const failed = surveyedHosts.find(({ stand }) => stand === 'failed');
+  const kept = surveyedHosts.find(({ stand }) => stand === 'kept');
   const { isOpen } = opening;
   const advice: string[] = [];
   if (held?.reason === 'paused') advice.push(`let it go on: rackwright pool resume ${id}`);
@@ -212,7 +212,7 @@ function adviceOf(
   if (named !== undefined) advice.push(`see the host: rackwright host explain ${hostIdOf(named)}`);
   if (!isOpen) advice.push('wait for its window, or change its windows');
   if (contested.size > 0) advice.push(`see who has its hosts: rackwright pool hosts ${id}`);
-  if (standings.length === 0 && contested.size === 0) {
+  if (surveyedHosts.length === 0 && contested.size === 0) {
     advice.push('let its selector mean hosts that are available, or provisioned and unclaimed');
   }
   return advice;
@@ -234,12 +234,12 @@ export function withPool(
   nowMs: number,
 ): Explanation {
   const surveyed = survey(record, new Map(hosts.map((host) => [host.uid, host])), nowMs);
-  const standing = surveyed.standings.find(({ name }) => name === explanation.subject);
-  if (standing === undefined || standing.stand === 'current') return explanation;
+  const surveyedHost = surveyed.surveyedHosts.find(({ name }) => name === explanation.subject);
+  if (surveyedHost === undefined || surveyedHost.stand === 'current') return explanation;
   const told = clone(ExplanationSchema, explanation);
   const pool = record.pool?.name ?? '';
-  const text = textOf(standing, new Outage(surveyed));
-  told.causes.push(causeOf({ text: `${pool}: ${text}`, since: standing.slot?.takeTime }));
+  const text = textOf(surveyedHost, new Outage(surveyed));
+  told.causes.push(causeOf({ text: `${pool}: ${text}`, since: surveyedHost.slot?.takeTime }));
   // The host's other blockers still apply.
   if (told.blocker !== '') return told;
   told.blocker = `its turn in ${pool}`;
@@ -247,10 +247,10 @@ export function withPool(
   return told;
 }
 
-function textOf(standing: SurveyedHost, outage: Outage): string {
-  const { stand, why, wanted, slot } = standing;
+function textOf(surveyedHost: SurveyedHost, outage: Outage): string {
+  const { stand, why, wanted, slot } = surveyedHost;
   if (slot !== undefined) return `it has a slot for ${slot.image}${why === '' ? '' : `: ${why}`}`;
   if (stand !== 'waiting') return why;
-  const waits = outage.whyWaits(standing) ?? 'it goes next';
+  const waits = outage.whyWaits(surveyedHost) ?? 'it goes next';
   return `it ${wanted === undefined ? '' : `shall run ${wanted.image}, and `}${waits}`;
 }

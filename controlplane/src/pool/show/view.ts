@@ -48,10 +48,10 @@ export function shownPool(viewed: Viewed): Pool {
     pool.status.target = clone(RolloutTargetSchema, record.previousTarget);
   }
   const surveyed = survey(record, byUid(hosts), nowMs);
-  const { standings } = surveyed;
+  const { surveyedHosts } = surveyed;
   pool.status.hostCount = record.members.length;
-  pool.status.currentCount = standings.filter(({ stand }) => stand === 'current').length;
-  pool.status.failedCount = standings.filter(({ stand }) => stand === 'failed').length;
+  pool.status.currentCount = surveyedHosts.filter(({ stand }) => stand === 'current').length;
+  pool.status.failedCount = surveyedHosts.filter(({ stand }) => stand === 'failed').length;
   pool.status.unavailableCount = unavailableCount(surveyed);
   pool.status.unavailableMax = surveyed.unavailableMax;
   pool.status.deleting = record.deletion !== undefined;
@@ -76,11 +76,11 @@ export function shownHosts(
 ): PoolHost[] {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const outage = new Outage(surveyed);
-  const held = surveyed.standings.map((standing) => {
-    const { name, host, stand, wanted, why, slot } = standing;
+  const held = surveyed.surveyedHosts.map((surveyedHost) => {
+    const { name, host, stand, wanted, why, slot } = surveyedHost;
     const isAtGate = slot?.state === RolloutSlotState.GATE;
     const isTaken = slot !== undefined && !isAtGate && slot.state !== RolloutSlotState.PROVING;
-    const message = stand === 'waiting' ? (outage.whyWaits(standing) ?? 'goes next') : why;
+    const message = stand === 'waiting' ? (outage.whyWaits(surveyedHost) ?? 'goes next') : why;
     return create(PoolHostSchema, {
       ...{ host: name, rack: host.rack, image: host.image, wantedImage: wanted?.image ?? '' },
       // Nor is it healthy during the run of its slot, whatever its disk contains.
@@ -121,11 +121,11 @@ function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): strin
 /** The order of the rollout over the hosts, at present; blocked hosts come last. */
 export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
-  const { target, held, standings, unavailableMax, warnings } = surveyed;
+  const { target, held, surveyedHosts, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);
   const waits = (each: SurveyedHost) => outage.whyWaits(each) ?? '';
   const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
-  const blocked = standings.filter(({ stand }) => stand === 'kept' || stand === 'failed');
+  const blocked = surveyedHosts.filter(({ stand }) => stand === 'kept' || stand === 'failed');
   const planned = [
     ...queue.map((each) => plannedOf(record, each, waits(each))),
     ...blocked.map((each) => plannedOf(record, each, each.why)),

@@ -20,7 +20,7 @@ export interface PrintedCertificate {
   readonly report: CertificateReport;
 }
 
-const standingTexts: Readonly<Record<CertificateStatus, string>> = {
+const statusTexts: Readonly<Record<CertificateStatus, string>> = {
   valid: '',
   invalid: 'THE CERTIFICATE DOES NOT VERIFY. ',
   revoked: 'REVOKED. ',
@@ -43,8 +43,8 @@ export function devicePage(printed: PrintedCertificate): Page {
   return {
     title: 'Certificate of erasure',
     result: {
-      text: `${standingTexts[report.standing]}${erased}. ${what}, ${timeText(endedAt)}`,
-      good: report.standing === 'valid',
+      text: `${statusTexts[report.status]}${erased}. ${what}, ${timeText(endedAt)}`,
+      good: report.status === 'valid',
     },
     sections: [
       fields('Organisation', [
@@ -78,7 +78,7 @@ export function hostPage(
 ): Page {
   const host = certificates[0]?.statement.host;
   const named = host ?? manifest?.host;
-  const good = certificates.every(({ report }) => report.standing === 'valid');
+  const good = certificates.every(({ report }) => report.status === 'valid');
   const count = counted(certificates.length, 'certificate');
   const whole = manifest === undefined ? 'no manifest is given' : manifestText(manifest);
   return {
@@ -100,7 +100,7 @@ export function hostPage(
           `${statement.level ?? 'not proved'}, ${statement.method}`,
           statement.verification.level,
           timeText(statement.endedAt),
-          report.standing,
+          report.status,
         ]),
       },
       ...(manifest === undefined ? [] : [manifestSection(manifest)]),

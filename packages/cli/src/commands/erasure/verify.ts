@@ -3,9 +3,9 @@ import {
   type Certificate,
   type CertificateReport,
   type CertificateStatus,
+  certificateStatuses,
   judgeCertificates,
   kindOfDocument,
-  standings,
 } from '@rackwright/erasure';
 import { buildCommand } from '@stricli/core';
 import type { CliContext, CommandIo } from '../../command-io.ts';
@@ -87,7 +87,7 @@ async function verifyFiles(io: CommandIo, flags: VerifyFlags, files: readonly st
   const found: CertificateStatus[] = [];
   for (const [index, report] of answer.reports.entries()) {
     printLines(io, reportLines(certificates[index]?.file ?? '', report));
-    found.push(report.standing);
+    found.push(report.status);
   }
   for (const [index, { file }] of documents.entries()) {
     const problems = answer.documentProblems.get(index);
@@ -96,9 +96,9 @@ async function verifyFiles(io: CommandIo, flags: VerifyFlags, files: readonly st
     const lines = (problems ?? []).map((problem) => `  ${clean(problem)}`);
     printLines(io, [`${clean(file)}: ${said}`, ...lines]);
   }
-  const worst = standings.find((standing) => found.includes(standing));
+  const worst = certificateStatuses.find((status) => found.includes(status));
   if (worst !== undefined && worst !== 'valid') {
-    const count = found.filter((standing) => standing === worst).length;
+    const count = found.filter((status) => status === worst).length;
     throw new NotVerified(`${count} of ${files.length} ${endings[worst]}`, worst);
   }
   if (flags.requireRevocations && !flags.revocationsComplete) {
@@ -124,13 +124,13 @@ const headings: Readonly<Record<CertificateStatus, string>> = {
 };
 
 function reportLines(file: string, report: CertificateReport): string[] {
-  const { standing, statement, proved, notProved, problems } = report;
+  const { status, statement, proved, notProved, problems } = report;
   const lines = [
     ...problems.map((problem) => `  ${clean(problem)}`),
     ...proved.map((text) => `  proved: ${clean(text)}`),
     ...notProved.map((text) => `  not proved: ${clean(text)}`),
   ];
-  const heading = `${clean(file)}: ${headings[standing]}`;
+  const heading = `${clean(file)}: ${headings[status]}`;
   if (statement === undefined) return [heading, ...lines];
   const { host, device, method, level, verdict } = statement;
   const what = `${device.model} ${device.serial} of ${host.name}`;
