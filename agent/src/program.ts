@@ -105,13 +105,13 @@ export async function startAgent(config: ServedConfig, platform: Platform): Prom
   const certificate = await loadBootCertificate(disk, random, `${config.stateFolder}/gateway.json`);
   const { address, port } = config.runner;
   const whole = { ...platform, meter: figures.boot };
-  const door = Promise.withResolvers<number>();
-  const boot = await startBootPath(config, whole, core, certificate, door.promise, images);
+  const gatewayPort = Promise.withResolvers<number>();
+  const boot = await startBootPath(config, whole, core, certificate, gatewayPort.promise, images);
   served.port = boot.httpPort;
   served.mediumUrl = boot.mediumUrl;
   await answerWaiting(clock);
   const gateway = await core.gateway.listen(address, port, certificate);
-  door.resolve(gateway.port);
+  gatewayPort.resolve(gateway.port);
   renewal.onRenewed(() => core.session.move('a new certificate'));
   await core.start();
   renewal.start();

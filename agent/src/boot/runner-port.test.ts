@@ -12,18 +12,18 @@ afterEach(async () => {
 });
 
 /** A boot path whose runners cannot dial yet. */
-async function rigWithDoor() {
+async function rigWithoutGateway() {
   const mailbox = await openMailbox();
-  const door = Promise.withResolvers<number>();
+  const gatewayPort = Promise.withResolvers<number>();
   const { runner } = rigConfig(mailbox.port);
-  const config = { runner: { ...runner, agentPort: door.promise } };
+  const config = { runner: { ...runner, agentPort: gatewayPort.promise } };
   const rig = await startRig({ relayPort: mailbox.port, config });
   closers.push(() => mailbox.close(), rig.close);
-  return { mailbox, door, rig };
+  return { mailbox, gatewayPort, rig };
 }
 
 test('hosts get addresses and loaders before runners can dial, and wait for scripts', async () => {
-  const { mailbox, door, rig } = await rigWithDoor();
+  const { mailbox, gatewayPort, rig } = await rigWithoutGateway();
   const { dhcpPort = 0, tftpPort } = rig.services;
   const script = fetch(rig.url(`/boot/${grantedMac}/script.ipxe`));
   const answered: string[] = [];
@@ -34,7 +34,7 @@ test('hosts get addresses and loaders before runners can dial, and wait for scri
   answered.push('loader');
   expect((await fetch(rig.url(`/boot/${grantedMac}/files/vmlinuz`))).status).toBe(200);
   answered.push('file');
-  door.resolve(7_999);
+  gatewayPort.resolve(7_999);
   await heard;
   expect(answered).toEqual(['offer', 'loader', 'file', 'script']);
   expect(await (await script).text()).toContain('127.0.0.1:7999');
@@ -42,7 +42,7 @@ test('hosts get addresses and loaders before runners can dial, and wait for scri
 });
 
 test('GRUB hears nothing before runners can dial, and gets its script later', async () => {
-  const { door, rig } = await rigWithDoor();
+  const { gatewayPort, rig } = await rigWithoutGateway();
   const socket = createSocket('udp4');
   closers.push(() => {
     socket.close();
@@ -54,7 +54,7 @@ test('GRUB hears nothing before runners can dial, and gets its script later', as
   ask();
   // By then the question has been read.
   await fetch(rig.url(`/boot/${grantedMac}/files/vmlinuz`));
-  door.resolve(7_999);
+  gatewayPort.resolve(7_999);
   await fetch(rig.url(`/boot/${grantedMac}/script.ipxe`));
   ask();
   const [answer] = (await first) as [Buffer];

@@ -41,7 +41,7 @@ function slotsWith(more: Partial<ConnectionLimits> = {}) {
   return { clock, slots, begun, ended, arrive };
 }
 
-describe('the door', () => {
+describe('the listener', () => {
   test('refuses who comes when it is full, and takes the next one when somebody has left', () => {
     const { slots, arrive } = slotsWith({ handshakesMax: 8, handshakesPerAddressMax: 6 });
     const first = Array.from({ length: 6 }, () => arrive('a'));

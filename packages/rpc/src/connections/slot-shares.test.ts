@@ -9,7 +9,7 @@ const handshakeMs = 10;
 class World {
   nowMs = 0;
   readonly #due: { atMs: number; act: () => void }[] = [];
-  readonly door: HandshakeSlots;
+  readonly slots: HandshakeSlots;
   /** When each began, by its network. */
   readonly begun: { from: string; atMs: number }[] = [];
 
@@ -18,7 +18,7 @@ class World {
       nowMs: () => this.nowMs,
       after: (ms: number, act: () => void) => this.after(ms, act),
     };
-    this.door = new HandshakeSlots({ ...defaultRpcLimits, ...more }, clock);
+    this.slots = new HandshakeSlots({ ...defaultRpcLimits, ...more }, clock);
   }
 
   after(ms: number, act: () => void): () => void {
@@ -53,7 +53,7 @@ class World {
       this.begun.push({ from, atMs: this.nowMs });
       this.after(0, () => visitor && begins(visitor));
     };
-    const visitor = this.door.arrive(from, { begin, end: stop });
+    const visitor = this.slots.arrive(from, { begin, end: stop });
     if (visitor === undefined) stop();
     visitor?.ready();
     return visitor;
@@ -191,7 +191,7 @@ describe('agents that come back after a restart', () => {
     world.runUntil(1_000);
     times(200, () => world.agent('site'));
     world.runUntil(21_000);
-    const { connections, strangers } = world.door.counts;
+    const { connections, strangers } = world.slots.counts;
     expect(connections).toBeGreaterThan(200);
     expect(strangers).toBe(0);
     expect(world.count('site', 1_000)).toBeGreaterThanOrEqual(200);
@@ -267,7 +267,7 @@ describe('a full house', () => {
     const world = new World();
     const ended: string[] = [];
     const enter = (from: string, name: string) =>
-      world.door.arrive(from, { ...silent, end: () => ended.push(name) });
+      world.slots.arrive(from, { ...silent, end: () => ended.push(name) });
     times(2_047, (index) => enter('b', `b ${index}`));
     times(2_048, (index) => enter('a', `a ${index}`));
     times(2_047, (index) => enter('c', `c ${index}`));
@@ -278,29 +278,29 @@ describe('a full house', () => {
     world.runUntil(1_000);
     expect(world.count('newcomer')).toBe(1);
     expect(ended).toEqual(['a 0']);
-    expect(world.door.counts).toMatchObject({ connections: 6_144, refused: 1 });
+    expect(world.slots.counts).toMatchObject({ connections: 6_144, refused: 1 });
   });
 
   test('has room for a network as long as one that is known is connected, and an hour', () => {
     const world = new World({ connectionsMax: 8, connectionsForKnownMax: 2 });
-    const stays = world.door.arrive('site', silent);
+    const stays = world.slots.arrive('site', silent);
     stays?.ready();
     stays?.entered();
     stays?.vouched();
-    const others = times(6, (index) => world.door.arrive(`other ${index}`, silent));
+    const others = times(6, (index) => world.slots.arrive(`other ${index}`, silent));
     for (const other of others) other?.ready();
     world.runUntil(2 * 3_600_000);
-    expect(world.door.counts).toMatchObject({ connections: 6, waiting: 0 });
-    const again = world.door.arrive('site', silent);
+    expect(world.slots.counts).toMatchObject({ connections: 6, waiting: 0 });
+    const again = world.slots.arrive('site', silent);
     expect(again).toBeDefined();
     again?.left();
     stays?.left();
-    world.door.arrive('other 1', silent)?.ready();
+    world.slots.arrive('other 1', silent)?.ready();
     world.runUntil(3 * 3_600_000 - 1);
-    const late = world.door.arrive('site', silent);
+    const late = world.slots.arrive('site', silent);
     expect(late).toBeDefined();
     late?.left();
     world.runUntil(3 * 3_600_000);
-    expect(world.door.arrive('site', silent)).toBeUndefined();
+    expect(world.slots.arrive('site', silent)).toBeUndefined();
   });
 });

@@ -1,5 +1,5 @@
 /**
- * HTTP/1.1 on connections that the front door has admitted: Node's server, with bounds of our own
+ * HTTP/1.1 on connections that the listener has admitted: Node's server, with bounds of our own
  * in place of its timers, which need a listening socket and a clock of their own.
  *
  * Invariants:

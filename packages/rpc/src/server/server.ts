@@ -126,9 +126,9 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
   const room = new CallRoom(limits, clock);
   const refused = new RefusedCalls(limits, clock);
   // No call arrives before the listener is open.
-  const opened: { door?: GuardedListener } = {};
+  const opened: { listener?: GuardedListener } = {};
   const admissions = new Admissions(room, refused, (peerAddress) =>
-    opened.door?.vouchFor(peerAddress),
+    opened.listener?.vouchFor(peerAddress),
   );
   const shared = { admissions, pace, log, random };
   const server = grpcServer(limits, [
@@ -140,11 +140,11 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
     const guard = openTo === undefined ? options.guard : undefined;
     register(server, bound, { guard, openTo }, shared);
   }
-  // Not insecure: only connections that have completed their TLS handshake at the front door arrive
+  // Not insecure: only connections that have completed their TLS handshake at the listener arrive
   // here.
   const inside = server.createConnectionInjector(ServerCredentials.createInsecure());
   const http = openHttp(options, { admissions, incoming, limits });
-  const door = await openGuardedListener({
+  const listener = await openGuardedListener({
     ...options,
     limits,
     protocols: http === undefined ? 'h2' : 'h2AndHttp1',
@@ -153,12 +153,12 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
       else http.take(socket);
     },
   });
-  opened.door = door;
+  opened.listener = listener;
   return {
-    port: door.port,
+    port: listener.port,
     get counts() {
       return {
-        ...door.counts,
+        ...listener.counts,
         calls: room.size,
         callsRefused: room.refused,
         refusedEnded: refused.ended,
@@ -166,9 +166,9 @@ export async function serve(options: ServeOptions): Promise<RpcServer> {
         incomingEnded: incoming.ended,
       };
     },
-    problem: (timeoutMs) => door.problem(timeoutMs),
-    replaceCertificate: (next) => door.replaceCertificate(next),
-    close: () => close(server, { door, http, room }, { clock, limits }),
+    problem: (timeoutMs) => listener.problem(timeoutMs),
+    replaceCertificate: (next) => listener.replaceCertificate(next),
+    close: () => close(server, { listener, http, room }, { clock, limits }),
   };
 }
 
@@ -337,13 +337,17 @@ function statusOf({ error }: ApiFailure): CallRefusal {
 }
 
 interface Open {
-  readonly door: GuardedListener;
+  readonly listener: GuardedListener;
   readonly http: HttpListener | undefined;
   readonly room: CallRoom;
 }
 
-async function close(server: Server, { door, http, room }: Open, parts: Closing): Promise<void> {
-  door.close();
+async function close(
+  server: Server,
+  { listener, http, room }: Open,
+  parts: Closing,
+): Promise<void> {
+  listener.close();
   const grpcEnded = closeGrpc(server, parts);
   const httpEnded = http?.close();
   room.abortAll();
