@@ -34,6 +34,7 @@ import {
   type MachinePlan,
   makeMachine,
 } from './machines.ts';
+import { patient } from './patient.ts';
 import { shortPauses } from './pauses.ts';
 import { compileCache, type ProgramForm, type ProgramName, programOf } from './programs.ts';
 
@@ -471,7 +472,7 @@ export class Rack {
 
 function clientsOf(target: string, caPem: string, token: string) {
   const channel = connect({ target, caPem, serverName: 'localhost' });
-  return { ...operatorClients(channel, token), close: () => channel.close() };
+  return { ...patient(operatorClients(channel, token)), close: () => channel.close() };
 }
 
 function tail(file: string): string {

@@ -18,8 +18,8 @@ export const pages: readonly Page[] = [
       [
         {
           path: 'packages/messages/src/step-names.ts',
-          from: '/** What steps of templates come to',
-          to: "export const polishStep = 'deploy.polish';\n/** What steps of templates come to",
+          from: 'export function isErasure(',
+          to: "export const polishStep = 'deploy.polish';\nexport function isErasure(",
         },
         {
           path: 'packages/messages/src/clean-steps.ts',
