@@ -216,7 +216,7 @@ test('ironic-19: a completion that does not show what it owes is an invalid resu
   driveToErase(unknown);
   expect(unknown.report({ case: undefined })).toContainEqual({
     kind: 'answer',
-    verdict: { kind: 'refused', reason: 'unsupported' },
+    verdict: { kind: 'refused', cause: 'unsupported', reason: 'unsupported' },
   });
   expect(statusOf(unknown).holds).toHaveLength(1);
   expect(statusOf(unknown).state).not.toBe(HostState.AVAILABLE);

@@ -119,7 +119,11 @@ const host = {
   devicePlan: [plan],
   certified: [{ deviceKey: `${uid}-A`, certificate, useEpoch: '1', runnerSession: `${uid}/3/1/1` }],
   verifiedBmc: bmc,
-  settledOperations: settled.map((at) => `${uid}/${at} complete`),
+  settledReports: settled.map((at) => ({
+    operationId: `${uid}/${at}`,
+    result: 'REPORT_RESULT_COMPLETE',
+    answer: 'SETTLED_ANSWER_APPLIED',
+  })),
   inRunner: true,
 };
 

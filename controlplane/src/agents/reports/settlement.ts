@@ -62,9 +62,15 @@ function verdictOf(result: PassResult): { verdict: agent.ReportAnswer_Verdict; r
     case 'refused':
       return { verdict: REFUSED, reason: result.refusal.message };
     case 'kept':
-      return wireVerdict(result.verdict ?? { kind: 'refused', reason: 'no final report' });
+      return wireVerdict(result.verdict ?? notFinal);
   }
 }
+
+const notFinal: AnswerVerdict = {
+  kind: 'refused',
+  cause: 'notFinal',
+  reason: 'no final report',
+};
 
 function wireVerdict(verdict: AnswerVerdict) {
   switch (verdict.kind) {

@@ -36,7 +36,14 @@ import { bootOperationId } from '../operation/boots.ts';
 import { noteBurnIn } from '../operation/burn-ins.ts';
 import { closeOpen } from '../operation/open-operations.ts';
 import { operationParts } from '../operation/operation.ts';
-import { late, noteSettled, tooLateToAct, verdictBefore } from '../operation/settled.ts';
+import {
+  late,
+  noteSettled,
+  settledBefore,
+  tooLateToAct,
+  unsupported,
+  verdictBefore,
+} from '../operation/settled.ts';
 import { isWaitEnded } from '../operation/shutdown.ts';
 import { noteBegun } from '../pass/brake.ts';
 import {
@@ -159,12 +166,15 @@ function verdictOfStranger(pass: Pass, report: agent.Report): AnswerVerdict {
   }
   // A Cancel is answered when the cancelled work is over: mostly after that was settled.
   const parts = operationParts(pass.host.uid, operationId.replace(/\/cancel$/, ''));
-  if (parts === undefined)
-    return { kind: 'refused', reason: `${operationId} is no operation id of this host` };
-  if (parts.runNumber > pass.record.runCount) {
-    return { kind: 'refused', reason: `run ${parts.runNumber} was never started here` };
+  if (parts === undefined) {
+    const reason = `${operationId} is no operation id of this host`;
+    return { kind: 'refused', cause: 'notOfHost', reason };
   }
-  return { kind: 'stale', reason: 'the operation has been settled already' };
+  if (parts.runNumber > pass.record.runCount) {
+    const reason = `run ${parts.runNumber} was never started here`;
+    return { kind: 'refused', cause: 'neverStarted', reason };
+  }
+  return settledBefore;
 }
 
 function resultText(report: agent.Report, step: RunStep): string {
@@ -183,7 +193,7 @@ function foldUnsupported(
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
   pass.status.holds.push(holdBySystem(reason, now(pass)));
   failStep(pass, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));
-  return { kind: 'refused', reason: 'unsupported' };
+  return unsupported;
 }
 
 function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete): AnswerVerdict {

@@ -212,7 +212,7 @@ describe('a final result', () => {
     const effects = host.report({ case: undefined });
     expect(effects).toContainEqual({
       kind: 'answer',
-      verdict: { kind: 'refused', reason: 'unsupported' },
+      verdict: { kind: 'refused', cause: 'unsupported', reason: 'unsupported' },
     });
     expect(status(host).holds).toHaveLength(1);
     expect(status(host).state).toBe(HostState.MANAGEABLE);
@@ -232,15 +232,15 @@ describe('a final result', () => {
   });
 
   test.each([
-    ['of a run that was never started', 'u1/99/0/1', 'refused'],
-    ['of another host', 'u2/1/0/1', 'refused'],
-    ['of an attempt before', 'u1/1/0/1', 'stale'],
-    ['of the Cancel of an attempt before', 'u1/1/0/1/cancel', 'stale'],
-  ])('%s is acknowledged and changes nothing', (_text, id, kind) => {
+    ['of a run that was never started', 'u1/99/0/1', 'refused', 'neverStarted'],
+    ['of another host', 'u2/1/0/1', 'refused', 'notOfHost'],
+    ['of an attempt before', 'u1/1/0/1', 'stale', 'settled'],
+    ['of the Cancel of an attempt before', 'u1/1/0/1/cancel', 'stale', 'settled'],
+  ])('%s is acknowledged and changes nothing', (_text, id, kind, cause) => {
     const host = bench();
     driveToErase(host);
     const before = host.record;
-    expect(host.report(done, id)).toMatchObject([{ kind: 'answer', verdict: { kind } }]);
+    expect(host.report(done, id)).toMatchObject([{ kind: 'answer', verdict: { kind, cause } }]);
     expect(host.record).toEqual(before);
   });
 });

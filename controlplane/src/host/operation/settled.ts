@@ -8,33 +8,58 @@
  * 2. A hand-off of a run that is aborted, or that ended cancelled or timed out, is stale from then
  *    on, even if that happens in the same pass that handles its report.
  */
-import { type agent, type Run, RunOutcome, type store } from '@rackwright/messages';
+import { create } from '@bufbuild/protobuf';
+import { type agent, type Run, RunOutcome, store } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
-import type { AnswerVerdict } from '../pass/types.ts';
+import type { AnswerVerdict, StaleCause } from '../pass/types.ts';
 import { closeOpen } from './open-operations.ts';
 import { operationParts } from './operation.ts';
 
 /** The most settled operations of a host; the agent repeats a report until it is answered. */
 const settledMax = 4;
 
-/** Suffix of an applied report: its step may act until its run is over. */
-const mayAct = ' handOff';
-
-const lateReason = 'its attempt was over before';
-const overReason = 'its run is over: it does not act any more';
-
-/** The answers to reports that were not applied, by the suffix of their text. */
-const notApplied: Readonly<Record<string, AnswerVerdict>> = {
-  ' late': { kind: 'stale', reason: lateReason },
-  ' stale': { kind: 'stale', reason: overReason },
-  ' refused': { kind: 'refused', reason: 'unsupported' },
+/** The answer to a report whose attempt ended without it. */
+export const late: AnswerVerdict = {
+  kind: 'stale',
+  cause: 'attemptOver',
+  reason: 'its attempt was over before',
 };
 
-/** The answer to a report whose attempt ended without it. */
-export const late: AnswerVerdict = { kind: 'stale', reason: lateReason };
-
 /** The answer to the end of a hand-off that must not act. */
-export const tooLateToAct: AnswerVerdict = { kind: 'stale', reason: overReason };
+export const tooLateToAct: AnswerVerdict = {
+  kind: 'stale',
+  cause: 'runOver',
+  reason: 'its run is over: it does not act any more',
+};
+
+/** The answer to a report whose own answer is not kept any more. */
+export const settledBefore: AnswerVerdict = {
+  kind: 'stale',
+  cause: 'settled',
+  reason: 'the operation has been settled already',
+};
+
+/** The answer to a report whose result is not understood. */
+export const unsupported: AnswerVerdict = {
+  kind: 'refused',
+  cause: 'unsupported',
+  reason: 'unsupported',
+};
+
+const results: Readonly<Record<NonNullable<agent.Report['result']['case']>, store.ReportResult>> = {
+  complete: store.ReportResult.COMPLETE,
+  continuing: store.ReportResult.CONTINUING,
+  failed: store.ReportResult.FAILED,
+  transientError: store.ReportResult.TRANSIENT_ERROR,
+  retryAfter: store.ReportResult.RETRY_AFTER,
+  hostUpdated: store.ReportResult.HOST_UPDATED,
+};
+
+const answersOfStale: Readonly<Record<StaleCause, store.SettledAnswer>> = {
+  attemptOver: store.SettledAnswer.ATTEMPT_OVER,
+  runOver: store.SettledAnswer.RUN_OVER,
+  settled: store.SettledAnswer.UNSPECIFIED,
+};
 
 /** Stores a report with its answer; `isHandOff`: its step acts once it was applied. */
 export function noteSettled(
@@ -43,39 +68,58 @@ export function noteSettled(
   verdict: AnswerVerdict,
   { isHandOff }: { readonly isHandOff: boolean },
 ): void {
-  const text = `${textOf(report)}${markOf(verdict, isHandOff)}`;
-  record.settledOperations = [...record.settledOperations, text].slice(-settledMax);
+  const settled = create(store.SettledReportSchema, {
+    operationId: report.operationId,
+    result: resultOf(report),
+    answer: answerOf(verdict, isHandOff),
+  });
+  record.settledReports = [...record.settledReports, settled].slice(-settledMax);
   closeOpen({ record }, report.operationId);
 }
 
-function markOf(verdict: AnswerVerdict, isHandOff: boolean): string {
+function resultOf({ result }: agent.Report): store.ReportResult {
+  return result.case === undefined ? store.ReportResult.UNSPECIFIED : results[result.case];
+}
+
+function answerOf(verdict: AnswerVerdict, isHandOff: boolean): store.SettledAnswer {
   switch (verdict.kind) {
     case 'applied':
     case 'duplicate':
-      return isHandOff ? mayAct : '';
+      return isHandOff ? store.SettledAnswer.MAY_ACT : store.SettledAnswer.APPLIED;
     case 'stale':
-      return verdict.reason === lateReason ? ' late' : ' stale';
+      return answersOfStale[verdict.cause];
     case 'refused':
-      return ' refused';
+      return store.SettledAnswer.UNSUPPORTED;
   }
-}
-
-/** Another result of the same operation is a different report. */
-function textOf({ operationId, result }: agent.Report): string {
-  return `${operationId} ${result.case ?? 'unsupported'}`;
 }
 
 /** The answer to a report that was settled before; undefined when it was not, or long ago. */
 export function verdictBefore(
-  { settledOperations }: store.HostRecord,
+  { settledReports }: store.HostRecord,
   report: agent.Report,
 ): AnswerVerdict | undefined {
-  const text = textOf(report);
-  for (const [mark, verdict] of Object.entries(notApplied)) {
-    if (settledOperations.includes(`${text}${mark}`)) return verdict;
+  const verdicts = settledReports
+    .filter((each) => each.operationId === report.operationId && each.result === resultOf(report))
+    .map(({ answer }) => verdictAgain(answer));
+  return verdicts.find(({ kind }) => kind !== 'duplicate') ?? verdicts[0];
+}
+
+/** Invariant 1: an answer that is missing, or that this version does not know, counts as stale. */
+function verdictAgain(answer: store.SettledAnswer): AnswerVerdict {
+  switch (answer) {
+    case store.SettledAnswer.APPLIED:
+    case store.SettledAnswer.MAY_ACT:
+      return { kind: 'duplicate' };
+    case store.SettledAnswer.ATTEMPT_OVER:
+      return late;
+    case store.SettledAnswer.RUN_OVER:
+      return tooLateToAct;
+    case store.SettledAnswer.UNSUPPORTED:
+      return unsupported;
+    case store.SettledAnswer.UNSPECIFIED:
+    default:
+      return settledBefore;
   }
-  const counted = settledOperations.includes(text) || settledOperations.includes(text + mayAct);
-  return counted ? { kind: 'duplicate' } : undefined;
 }
 
 /** Invariant 2; `reported` is the operation whose report this pass answers. */
@@ -85,12 +129,12 @@ export function withdrawHandOffs(pass: Pass, reported: string | undefined): void
   const over = new Set(
     runs.flatMap((run) => (run !== undefined && isOff(run) ? [run.number] : [])),
   );
-  record.settledOperations = record.settledOperations.map((text) => {
-    const [id = ''] = text.split(' ');
-    const number = operationParts(host.uid, id)?.runNumber;
-    if (!text.endsWith(mayAct) || number === undefined || !over.has(number)) return text;
-    if (id === reported) answerTooLate(effects);
-    return `${text.slice(0, -mayAct.length)} stale`;
+  record.settledReports = record.settledReports.map((settled) => {
+    const number = operationParts(host.uid, settled.operationId)?.runNumber;
+    const mayAct = settled.answer === store.SettledAnswer.MAY_ACT;
+    if (!mayAct || number === undefined || !over.has(number)) return settled;
+    if (settled.operationId === reported) answerTooLate(effects);
+    return { ...settled, answer: store.SettledAnswer.RUN_OVER };
   });
 }
 

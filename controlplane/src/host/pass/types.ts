@@ -331,11 +331,24 @@ export interface DocumentDraft {
   readonly statement: Uint8Array;
 }
 
+/** The answer to a report. Code decides by `kind` and `cause`; `reason` is for people. */
 export type AnswerVerdict =
   | { readonly kind: 'applied' }
   | { readonly kind: 'duplicate' }
-  | { readonly kind: 'stale'; readonly reason: string }
-  | { readonly kind: 'refused'; readonly reason: string };
+  | { readonly kind: 'stale'; readonly cause: StaleCause; readonly reason: string }
+  | { readonly kind: 'refused'; readonly cause: AnswerRefusal; readonly reason: string };
+
+/**
+ * `attemptOver`: its attempt ended without it. `runOver`: its run is over, and its step must not
+ * act. `settled`: its operation was settled before.
+ */
+export type StaleCause = 'attemptOver' | 'runOver' | 'settled';
+
+/**
+ * `unsupported`: its result is not understood. `notOfHost`, `neverStarted`: its operation cannot
+ * be one of this host. `notFinal`: it ends no attempt, so it has no answer.
+ */
+export type AnswerRefusal = 'unsupported' | 'notOfHost' | 'neverStarted' | 'notFinal';
 
 export type HostEffect =
   /** Create-only evidence; durable before the record that cites it. */
