@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { BmcTrouble } from './gen/rackwright/agent/v1/report_pb.ts';
 import type { BootStepKind } from './gen/rackwright/v1/boot_pb.ts';
 import {
+  type DiskElsewhere,
   type FailureDetails,
   FailureDetailsSchema,
   FailureType,
@@ -120,6 +121,18 @@ export function disabledStep(step: string, by: PriorityPlace, pool = ''): Failur
 /** The missing step of a boot over the network. */
 export function bootStalled(missing: BootStepKind): FailureDetails {
   return create(FailureDetailsSchema, { kind: { case: 'bootStalled', value: { missing } } });
+}
+
+/** Details of `deviceRefused`: the disks of other hosts that its message names. */
+export function namedDisks(disks: readonly DiskElsewhere[]): FailureDetails {
+  return create(FailureDetailsSchema, {
+    kind: { case: 'disksElsewhere', value: { disks: [...disks] } },
+  });
+}
+
+/** The disks of other hosts that the message of a failure names. */
+export function disksNamedBy(details: FailureDetails | undefined): readonly DiskElsewhere[] {
+  return details?.kind.case === 'disksElsewhere' ? details.kind.value.disks : [];
 }
 
 /** Details of `identityMismatch`; "hosts/HOST". */

@@ -43,6 +43,7 @@ export { type CleanStepName, cleanSteps } from './clean-steps.ts';
 export {
   bootStalled,
   disabledStep,
+  disksNamedBy,
   type FailureName,
   failureNameOf,
   failureNames,
@@ -51,6 +52,7 @@ export {
   type HostRefusalName,
   hostRefusalNames,
   hostRefusalWord,
+  namedDisks,
   otherHost,
   shownCertificate,
   type TransientName,

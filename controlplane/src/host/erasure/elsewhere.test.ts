@@ -5,6 +5,8 @@ import { create } from '@bufbuild/protobuf';
 import {
   agent,
   CleaningPolicySchema,
+  DiskElsewhereSchema,
+  disksNamedBy,
   FailureType,
   HostGoal,
   HostSpecSchema,
@@ -24,6 +26,7 @@ import {
   verified,
   virtioDisk,
 } from '../testing/bench.ts';
+import { failureOf } from './gaps.ts';
 
 function said(host: Bench, ...disks: [device: string, host: string][]): void {
   host.context = { ...host.context, disksElsewhere: new Map(disks) };
@@ -37,6 +40,12 @@ function looking(goal: HostGoal = HostGoal.MANAGEABLE): Bench {
   if (stepAt(host) === '') host.request({ kind: 'inspect' });
   driveToInspect(host);
   return host;
+}
+
+/** All causes in the explanation of a host, one a line. */
+function toldOf(host: Bench): string {
+  const { causes } = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
+  return causes.map(({ text }) => text).join('\n');
 }
 
 const faults = (host: Bench) => statusOf(host).faults.map(({ type }) => type);
@@ -87,6 +96,35 @@ test('a disk seen elsewhere between erasing and the last look leaves the host un
   said(host, ['DISK-1', 'hosts/h9']);
   host.report(inspected());
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
+});
+
+test('the failure that names a disk elsewhere tells of that disk, and of no other one', () => {
+  const host = looking(HostGoal.AVAILABLE);
+  host.report(inspected());
+  said(host, ['DISK-1', 'hosts/h9']);
+  host.report(inspected());
+  const failure = statusOf(host).lastError?.failure;
+  if (failure?.details === undefined) throw new Error('the failure names no disk');
+  expect(disksNamedBy(failure.details)).toMatchObject([{ device: 'DISK-1', host: 'hosts/h9' }]);
+  // The failure still tells of its disk, in whatever words.
+  failure.message = 'one problem';
+  failure.detail = '';
+  expect(toldOf(host)).not.toContain('is known as attached');
+  // The same disk of another host, and another disk, are each told beside the failure.
+  const [seen] = host.record.disksElsewhere;
+  if (seen === undefined) throw new Error('no disk elsewhere');
+  seen.host = 'hosts/h8';
+  expect(toldOf(host)).toContain('disk DISK-1 is known as attached to hosts/h8');
+  Object.assign(seen, { device: 'DISK-10', host: 'hosts/h9' });
+  expect(toldOf(host)).toContain('disk DISK-10 is known as attached to hosts/h9');
+});
+
+test('a disk that the message of a failure cuts off is told beside it', () => {
+  const disk = (device: string) => create(DiskElsewhereSchema, { device, host: 'hosts/h9' });
+  const long = { text: 'x'.repeat(1_100) };
+  const [first, last] = [disk('DISK-1'), disk('DISK-2')];
+  const failure = failureOf([{ text: 'short', disk: first }, long, { text: 'cut', disk: last }]);
+  expect(disksNamedBy(failure?.details)).toEqual([first]);
 });
 
 test('a disk elsewhere is this host’s once a person vouches for it', () => {

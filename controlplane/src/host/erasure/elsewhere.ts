@@ -6,7 +6,12 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { deviceIdentity } from '@rackwright/erasure';
-import { type Inventory, store } from '@rackwright/messages';
+import {
+  type DiskElsewhere,
+  DiskElsewhereSchema,
+  type Inventory,
+  store,
+} from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
 import type { Pass } from '../pass/pass.ts';
 
@@ -29,11 +34,17 @@ export function noteElsewhere(pass: Pass, inventory: Inventory): void {
   else setFault(pass, diskKnownElsewhere, texts.join('. '), clearedBy);
 }
 
+/** A disk that another host has, and the sentence about it. */
+export interface DiskProblem {
+  readonly text: string;
+  readonly disk: DiskElsewhere;
+}
+
 /** One sentence for each such disk that nobody has confirmed. */
 export function disksElsewhere({
   disksElsewhere: disks,
   host: of,
-}: store.HostRecord): { readonly text: string }[] {
+}: store.HostRecord): DiskProblem[] {
   const vouched = new Set(of?.spec?.cleaning?.movedDisks.map(sameCase));
   return disks
     .filter(({ device }) => !vouched.has(sameCase(device)))
@@ -43,8 +54,14 @@ export function disksElsewhere({
       const vouch = `or vouch for it with --moved-disk ${device}`;
       return {
         text: `disk ${device} is known as attached to ${host}: if it was moved, ${after}, ${vouch}`,
+        disk: create(DiskElsewhereSchema, { device, host }),
       };
     });
+}
+
+/** Whether both are the same disk of the same other host. */
+export function isSameDisk(one: DiskElsewhere, other: DiskElsewhere): boolean {
+  return one.device === other.device && one.host === other.host;
 }
 
 function sameCase(name: string): string {

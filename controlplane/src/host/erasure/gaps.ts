@@ -16,15 +16,24 @@ import {
   signGaps,
   storageSignsOf,
 } from '@rackwright/erasure';
-import { FailingDisks, type Inventory, RaidDrives, type RunFailure } from '@rackwright/messages';
+import {
+  type DiskElsewhere,
+  FailingDisks,
+  type Inventory,
+  namedDisks,
+  RaidDrives,
+  type RunFailure,
+} from '@rackwright/messages';
 import { knownDrives } from '../bmc/drives.ts';
 import type { Pass } from '../pass/pass.ts';
-import { stepFailure } from '../pass/step-failure.ts';
+import { messageMax, stepFailure } from '../pass/step-failure.ts';
 import { disksElsewhere } from './elsewhere.ts';
 
 /** One problem for a person, in one sentence that says how to fix it. */
 export interface StorageProblem {
   readonly text: string;
+  /** Set where the problem is a disk that another host has. */
+  readonly disk?: DiskElsewhere;
 }
 
 /** All storage without a decision, from every source. */
@@ -110,5 +119,12 @@ export function failureOf(problems: readonly StorageProblem[]): RunFailure | und
   if (first === undefined) return undefined;
   const texts = problems.map(({ text }) => text);
   const count = problems.length === 1 ? '' : `${problems.length} problems: `;
-  return stepFailure('deviceRefused', count + texts.join('. '), texts.join('\n'));
+  const message = count + texts.join('. ');
+  // A sentence that the message cuts off does not name its disk.
+  const disks = problems.flatMap(({ disk }, at) => {
+    const { length } = count + texts.slice(0, at + 1).join('. ');
+    return disk === undefined || length > messageMax ? [] : [disk];
+  });
+  const details = disks.length === 0 ? undefined : namedDisks(disks);
+  return stepFailure('deviceRefused', message, texts.join('\n'), details);
 }

@@ -9,6 +9,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   BootStepKind,
   CauseSchema,
+  disksNamedBy,
   type Explanation,
   ExplanationSchema,
   FailureType,
@@ -24,7 +25,7 @@ import {
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
-import { diskKnownElsewhere, disksElsewhere } from '../erasure/elsewhere.ts';
+import { diskKnownElsewhere, disksElsewhere, isSameDisk } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { operationParts } from '../operation/operation.ts';
 import { displayOf } from '../pass/display.ts';
@@ -131,16 +132,18 @@ function isKeptFromBoot(status: HostStatus): boolean {
 
 /** A disk that another host has is always named, in addition to the rest. */
 function withDisksElsewhere(record: store.HostRecord, told: ExplanationDraft): ExplanationDraft {
-  const said = (told.causes ?? []).map(({ text }) => text).join('\n');
-  const texts = disksElsewhere(record).filter(({ text }) => !said.includes(text));
-  if (texts.length === 0) return told;
+  const named = (told.causes ?? []).flatMap(({ disks = [] }) => disks);
+  const problems = disksElsewhere(record).filter(
+    ({ disk }) => !named.some((each) => isSameDisk(each, disk)),
+  );
+  if (problems.length === 0) return told;
   const status = record.host?.status;
   const isFree = status === undefined || activeRun(status) === undefined;
   const adviceOf = isFree ? adviceFor : adviceDuringRun;
   const unblock = adviceOf(diskKnownElsewhere, record);
   return {
     ...told,
-    causes: [...(told.causes ?? []), ...texts],
+    causes: [...(told.causes ?? []), ...problems.map(({ text }) => ({ text }))],
     unblock: [...new Set([...(told.unblock ?? []), ...unblock])],
   };
 }
@@ -246,7 +249,10 @@ function failureCauses(record: store.HostRecord): NonNullable<ExplanationDraft['
   const type = failureWord(lastError.failure?.type ?? FailureType.UNSPECIFIED);
   return [
     { text: `${lastError?.run ?? 'the last run'} failed: ${type}`, since: lastError?.time },
-    { text: lastError?.failure?.message ?? 'no reason was recorded' },
+    {
+      text: lastError?.failure?.message ?? 'no reason was recorded',
+      disks: disksNamedBy(lastError?.failure?.details),
+    },
     ...(lastError?.failure?.detail ? [{ text: lastError.failure.detail }] : []),
   ];
 }

@@ -3,7 +3,14 @@
  * and failures beside the goal. Pure.
  */
 
-import { failureNameOf, HoldScope, HostState, RunKind, type store } from '@rackwright/messages';
+import {
+  disksNamedBy,
+  failureNameOf,
+  HoldScope,
+  HostState,
+  RunKind,
+  type store,
+} from '@rackwright/messages';
 import { hardwareFaultOf, isInspectedSince } from '../erasure/hardware.ts';
 import { claimOfUse } from '../life/claim.ts';
 import { wantsAvailable } from '../life/goal.ts';
@@ -127,9 +134,11 @@ function tellFailedBeside(record: store.HostRecord): ExplanationDraft | undefine
   const fault = faults.find(({ type }) => type === `${runKindName(kind)}Failed`);
   const status = record.host?.status;
   if (fault === undefined || lastError === undefined || status === undefined) return undefined;
+  // While the goal waits for another try, the last error may be of another run than the fault.
+  const disks = status.backoff === undefined ? disksNamedBy(lastError.failure?.details) : [];
   return {
     headline: `${displayOf(status)}: ${lastError.run} failed, and nothing tries it again by itself`,
-    causes: [{ text: fault.message, since: fault.since }],
+    causes: [{ text: fault.message, since: fault.since, disks }],
     since: fault.since,
     unblock: adviceFor(failureNameOf(lastError.failure?.type ?? 0), record),
   };
