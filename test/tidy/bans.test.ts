@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findBans } from './bans.ts';
+import { findBans, parsersOfInput } from './bans.ts';
+import { isTestCode, repositoryPaths, root } from './sources.ts';
 
 const production = 'packages/dhcp/src/packet.ts';
 
@@ -73,6 +76,50 @@ describe('decisions by texts for people', () => {
 
   test('lets an empty text stand for none', () => {
     expect(bansIn("if (backoff.givenUpReason !== '') stop();")).toEqual([]);
+  });
+});
+
+describe('decisions by a text in a variable', () => {
+  const decider = 'controlplane/src/host/explain/explain.ts';
+  const planted = [
+    'if (fate.startsWith(erases)) keep();',
+    "if (!text.endsWith(' handOff')) return text;",
+    'const more = problems.filter(({ text }) => !said.includes(text));',
+    'if (words?.includes(name)) skip();',
+    "if (device.fate === 'kept') skip();",
+    "return verdict.reason === lateReason ? ' late' : ' stale';",
+    "if (verdict.reason === 'its attempt was over before') keep();",
+    'if (lateReason !== verdict.reason) act();',
+  ];
+
+  test.each(planted)('finds %s where hosts are decided about', (line) => {
+    for (const path of [decider, 'agent/src/operations/slot.ts']) {
+      expect(bansIn(line, path)).toEqual([expect.stringContaining('decides by a text')]);
+    }
+  });
+
+  test.each(planted)('lets %s stand elsewhere, and in tests', (line) => {
+    for (const path of ['packages/cli/src/output/table.ts', 'agent/src/bmc.test.ts']) {
+      expect(bansIn(line, path)).toEqual([]);
+    }
+  });
+
+  test('lets codes, empty texts and kinds of values stand', () => {
+    const lines = [
+      "if (run.waiting?.reason === 'agent') stopWaiting(pass, run);",
+      "if (text === '') return undefined;",
+      "return typeof said === 'object' && said !== null;",
+      'if (run.waiting?.reason !== reason) giveBack(pass, run);',
+      'const context = pool.contexts.includes(name);',
+    ];
+    expect(bansIn(lines.join('\n'), decider)).toEqual([]);
+  });
+
+  test.each(parsersOfInput)('needs its exception for $reason', ({ place }) => {
+    const paths = repositoryPaths().filter((path) => place.test(path) && !isTestCode(path));
+    const texts = paths.map((path) => readFileSync(join(root, path), 'utf8'));
+    const found = texts.flatMap((text) => bansIn(text, decider));
+    expect(found).toContainEqual(expect.stringContaining('decides by a text'));
   });
 });
 

@@ -171,10 +171,10 @@ export class DhcpServer {
   ): void {
     const asked = kind === 'discover' ? kind : 'request';
     if (kind === 'decline' || kind === 'release' || kind === 'inform') return;
-    const said = reply && readOption(reply.packet, dhcpOption.messageType);
+    const answer = reply && readOption(reply.packet, dhcpOption.messageType);
     this.#parts.sights.dhcp(permitted, {
       ...{ mac, asked, client: boot?.client.kind, givesAddresses: true },
-      isGranted: said !== undefined && said !== 'nak',
+      isGranted: answer !== undefined && answer !== 'nak',
       problem: reason,
     });
   }
