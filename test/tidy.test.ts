@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { findBans } from './tidy/bans.ts';
 import { brandsOf, findForgedBrands } from './tidy/brands.ts';
 import { findDroppedCauses } from './tidy/caught.ts';
+import { findStaleFileNames, pathEndsOf } from './tidy/cited-files.ts';
 import {
   findLooseVersions,
   findUndeclared,
@@ -208,6 +209,11 @@ test('shows in the README what the golden graph shows', () => {
 test('has no path in a document that leads nowhere', () => {
   const documents = readSources(paths.filter((path) => path.endsWith('.md')));
   expect(allOf((file) => findMissingPaths(file, paths), documents)).toEqual([]);
+});
+
+test('names in comments no file that does not exist', () => {
+  const ends = pathEndsOf(paths);
+  expect(allOf((file) => findStaleFileNames(file, ends))).toEqual([]);
 });
 
 test('lists every section of the manual at its beginning', () => {

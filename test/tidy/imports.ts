@@ -35,7 +35,7 @@ export function importsOf(text: string): Import[] {
   });
 }
 
-/** `packages/dhcp/src/x.ts` stands in `dhcp`, `agent/src/x.ts` in `agent`. */
+/** The workspace of a path: "dhcp" below `packages/dhcp/`, "agent" below `agent/`. */
 export function workspaceOf(path: string): string {
   const parts = path.split('/');
   return (parts[0] === 'packages' ? parts[1] : parts[0]) ?? '';

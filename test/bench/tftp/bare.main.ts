@@ -2,7 +2,7 @@
  * A TFTP server as one writes it in Node in a morning: a socket for each transfer, a timer, blocks
  * and windows as asked, no checks. What a server on Node costs before anything is refused.
  *
- *   node test/bench/tftp/bare.ts FOLDER PORT [connected]
+ *   node test/bench/tftp/bare.main.ts FOLDER PORT [connected]
  *
  * `connected`: with what takes one line more and saves an address for each packet.
  */

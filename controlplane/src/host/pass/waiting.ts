@@ -3,7 +3,7 @@
  * compile before the tables that explain waits have a cell for it.
  */
 
-/** What a host's run waits for (`explain-waiting.ts`). */
+/** What a host's run waits for (`explain/waiting.ts` explains each). */
 export const hostWaits = [
   'agent',
   'runner',
