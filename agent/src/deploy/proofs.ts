@@ -159,7 +159,7 @@ export class Proofs {
     this.#saw(hostUid, agent.HostSignKind.FIRST_BOOT_FETCHED, '');
   }
 
-  /** The sights of the host since then: the last of each kind. */
+  /** What was seen of the host at or after this time: the last sign of each kind. */
   signsSince(hostUid: HostUid, sinceMs: number): readonly agent.HostSign[] {
     return [...(this.#seen.get(hostUid)?.values() ?? [])]
       .filter(({ atMs }) => atMs >= sinceMs)

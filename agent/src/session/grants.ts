@@ -44,7 +44,7 @@ export class Grants {
     return [...this.#deps.journal.state.grants.values()].map((grant) => this.#grantOf(grant));
   }
 
-  /** Every grant with which a runner may be started, or has been and is still the host's. */
+  /** Every grant whose host is not handed off: it may start a runner, or has started it. */
   standing(): readonly BootGrantState[] {
     return this.all().filter(({ handedOff }) => handedOff === undefined);
   }

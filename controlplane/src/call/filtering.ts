@@ -142,7 +142,7 @@ function insert<P extends Place>(
   if (sorted.length > most) sorted.pop();
 }
 
-/** Throws `invalidArgument` for a text that is not the end of a page in such an order. */
+/** Decodes the place at which a page ends. Throws `invalidArgument` for any other text. */
 function placeOf(text: string, length: number): Place | undefined {
   if (text === '') return undefined;
   const key = parsedList(text);

@@ -5,9 +5,7 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 
 const cipherName = 'aes-256-gcm';
-/** Length of keys. */
 export const keyBytes = 32;
-/** Length of nonces. */
 export const nonceBytes = 12;
 const tagBytes = 16;
 

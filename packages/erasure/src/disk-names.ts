@@ -14,9 +14,9 @@ export interface DiskName {
   readonly value: string;
 }
 
-/** Shorter serials are handed out by hand, and again. */
+/** People make up shorter serials, and give one to several disks. */
 const serialCharactersMin = 5;
-/** Counting from one, in a field of zeros, as blank controllers do; and defaults of emulators. */
+/** Blank controllers count from one, with zeros in front. Emulators have the other values. */
 const madeUp = /^(?:[A-Z]{0,4}0+[0-9]?|QM0000[0-9]|DEADBEEF|0123456789ABCDEF)$/;
 
 /** All trustworthy names of a disk; none where nothing tells it from others. */

@@ -17,11 +17,13 @@ export interface AgentLimits extends RackLimits {
   readonly streamsPerRackMax: number;
   /** Reports that are folded in at once. */
   readonly reportsAtOnceMax: number;
-  /** The share of one rack among them: while it alone reports, and while others report as well. */
+  /** The most of these reports from one rack while no other rack reports. */
   readonly reportsPerRackAtOnceMax: number;
+  /** The most of these reports from one rack while other racks report. */
   readonly reportsPerRackSharedMax: number;
-  /** Sessions that are welcomed at once, and that may wait for it; others have to retry later. */
+  /** Sessions that are welcomed at once. */
   readonly hellosAtOnceMax: number;
+  /** Sessions that wait for their welcome. Any further agent has to retry later. */
   readonly hellosWaitingMax: number;
   /** The retry delay for an agent that finds no room, before its own jitter. */
   readonly busyRetryAfterMs: number;

@@ -86,7 +86,7 @@ function stageText({ kind, steps }: Run, image: string): string {
   return `${runKindName(kind)}: ${(said[kind] ?? []).join(', ').replace(', and', ' and')}`;
 }
 
-/** What stays unchanged, or may. */
+/** Notes on what the deletion leaves unchanged, or may leave unchanged. */
 function leftNotes(pass: Pass): string[] {
   const { record, spec, status } = pass;
   if (isForced(pass)) return record.leftBehind.map((line) => `left behind: ${line}`);

@@ -196,7 +196,7 @@ export function passGates(draft: PoolDraft, { surveyed, room }: Passing, facts: 
     // A host's own reason may last; but a run ends by itself, and needs no new approval.
     if (host.keptBy !== undefined && runUnderWay(host) === undefined) return false;
     const stays = isServing(host) ? room.whyStays(host) : undefined;
-    // A broken host goes first: a host that may not go does not keep the slot from it.
+    // A slot could heal a broken host: a host that has to stay gives its slot up.
     if (stays !== undefined && room.isWanted) return false;
     return passGate(draft, { slot, host, stays, surveyed }, facts, room);
   });

@@ -23,7 +23,7 @@ export type Section =
       readonly rows: readonly (readonly string[])[];
     }
   | {
-      /** Lines with room above them for a pen. */
+      /** Lines on which people sign the printed page. */
       readonly kind: 'signatures';
       readonly heading: string;
       readonly labels: readonly string[];

@@ -35,9 +35,9 @@ interface HostAction {
 const isBusy = ({ status }: Host) =>
   status?.run !== undefined && status.run.phase !== RunPhase.ENDED;
 const isIdle = (host: Host) => !isBusy(host);
-/** Its run waits for a person who switches it: which way the page says above. */
+/** The run waits until a person switches the host on or off. The page says which. */
 const asksPerson = ({ status }: Host) => status?.run?.waiting?.reason === 'person';
-/** Its run stands where only a person lets it go on, or where it pauses. */
+/** The run waits for one of these reasons. */
 const waitsFor =
   (...reasons: string[]) =>
   (host: Host) =>

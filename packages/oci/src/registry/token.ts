@@ -50,7 +50,6 @@ export interface TokenAsk {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Asks for a token. */
 export async function fetchToken(web: WebClient, ask: TokenAsk): Promise<string> {
   const { url, credential, caPem, internal, limits, signal } = ask;
   const headers = credential === undefined ? {} : { authorization: basic(credential) };

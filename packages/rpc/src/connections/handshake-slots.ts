@@ -373,7 +373,7 @@ export class HandshakeSlots {
       this.#pace.began(place, reputation === 'stranger', nowMs);
     }
     if (reputation === 'suspect') this.#suspectHandshakes += 1;
-    // Behind the others.
+    // The network goes to the end of its line.
     network.line?.delete(network);
     network.line = undefined;
     this.#line(network);

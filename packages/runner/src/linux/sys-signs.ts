@@ -81,7 +81,10 @@ async function isDriven(folder: string): Promise<boolean> {
   return (await resolvePath(folder, 'driver')) !== '';
 }
 
-/** "0000:00:01.1 (8086:7010)"; and drives that a SATA controller hides (`remapped_nvme`, ahci). */
+/**
+ * Storage on the PCI bus: each device without a driver, as "0000:00:01.1 (8086:7010)", and the
+ * drives that a SATA controller hides (`remapped_nvme` of ahci).
+ */
 async function readPci(roots: SysRoots): Promise<StorageSign[]> {
   const signs: StorageSign[] = [];
   for (const address of await namesIn(roots.sys, 'bus/pci/devices')) {

@@ -83,7 +83,7 @@ export function saidBy<T extends Table>(table: T, flags: ValuesOf<T>): SaidField
   return { spec, paths };
 }
 
-/** Says one field more; undefined: that it is to have no value. */
+/** Adds a field to the update; undefined: the update clears the field. */
 export function setField({ spec, paths }: SaidFields, at: string, value: unknown): void {
   set(spec, at.split('.'), value);
   paths.push(pathOf(at));

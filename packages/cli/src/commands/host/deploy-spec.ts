@@ -128,7 +128,7 @@ function pairOf(given: string): readonly [string, string] {
   return parsePair('--meta-data', given);
 }
 
-/** "none" alone takes all of a list back. */
+/** "none" as the only item clears the list. */
 function textsOf(texts: readonly string[]): string[] {
   return texts.join() === 'none' ? [] : [...texts];
 }
