@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf';
-import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { HostState, ListHostRevisionsRequestSchema, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
@@ -177,7 +177,9 @@ describe('over the API', () => {
     await hosts.updateHost({ host: { name: 'hosts/h1', labels: { role: 'a', site: 'x' } } });
     const labelled = (await hosts.listHostRevisions({ name: 'hosts/h1', pageSize: 1 })).revisions;
     const fromTime = labelled[0]?.time ?? at(0);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    // The next change has a later time than this one.
+    const isLater = () => Date.now() > timestampMs(fromTime);
+    await expect.poll(isLater, { interval: 1, message: 'the clock stands still' }).toBe(true);
     const labels = { role: 'b' };
     const updateMask = { paths: ['labels', 'spec.boot_macs'] };
     const spec = { bootMacs: [...specOf(1).bootMacs, '52:54:00:00:00:99'] };
@@ -200,7 +202,7 @@ describe('over the API', () => {
   });
 });
 
-test('goes back over so many changes in one look and refuses to go further', async () => {
+test('reads a limited number of changes back at once and refuses to go further', async () => {
   await putHost({}, 'first');
   const record = create(wire.HostRecordSchema, { host: { name: 'hosts/h1', uid: 'u1' } });
   for (let n = 0; n < 16_384; n += 1) {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { RackSchema, Authority_Stage as Stage, store as wire } from '@rackwright/messages';
-import type { Log } from '@rackwright/platform';
+import type { Clock, Log } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -18,7 +18,16 @@ import { type OwnIdentity, openIdentity } from './identity.ts';
 import { RackKeys } from './rack-keys.ts';
 import { advanced, authorityAt, defaultTrustTiming } from './rotation.ts';
 
-const clock = nodeClock();
+/** The looks of all replicas that have ended: each sets the time of the next one. */
+let looks = 0;
+const machine = nodeClock();
+const clock: Clock = {
+  ...machine,
+  after: (delayMs, callback) => {
+    if (delayMs === timing.lookMs) looks += 1;
+    return machine.after(delayMs, callback);
+  },
+};
 const random = nodeRandom();
 const disk = nodeDisk();
 let lines: string[] = [];
@@ -82,6 +91,12 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   await expect.poll(holds, { interval: 20, message: String(holds) }).toBe(true);
 }
 
+/** Until the replicas have looked at the authorities this often from now on. */
+async function moreLooks(count: number): Promise<void> {
+  const wanted = looks + count;
+  await until(() => looks >= wanted);
+}
+
 function rotate({ own, authorities }: Replica) {
   return authorities.change(async (record) => {
     const making = { clock, random, sealer: own.secrets, caLifetimeMs: timing.caLifetimeMs };
@@ -110,7 +125,7 @@ describe('replicas on one store', () => {
     // All replicas trust both while an agent does not.
     await until(() => second.authorities.now.certificates.length === 2);
     expect(await file('two', 'ca.pem')).toBe(second.authorities.now.certificates.join(''));
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await moreLooks(6);
     expect(first.authorities.now.caSha256).toBe(old);
 
     const next = authorityAt(first.authorities.now.record, Stage.NEXT)?.authority?.sha256 ?? '';
@@ -153,8 +168,9 @@ describe('replicas on one store', () => {
     const end = (why: Refused) => void ended.push(why);
     first.keys.attend({ rackId: 'r1', keySha256, end });
     const leave = first.keys.attend({ rackId: 'r1', keySha256, end });
-    await putRack({ agentPublicKey: key, tombstones: ['h1'] });
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const trustedCaSha256 = [first.authorities.now.caSha256];
+    await putRack({ agentPublicKey: key, tombstones: ['h1'], trustedCaSha256 });
+    await until(() => first.keys.trusts().some(({ believes }) => believes.length > 0));
     expect(ended).toEqual([]);
     leave();
     await putRack({ agentPublicKey: new Uint8Array() });
@@ -175,7 +191,7 @@ test('an authority that ends soon is warned of, once', async () => {
   timing = usual;
   await start('one');
   await until(() => lines.length > 0);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await moreLooks(3);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toContain('rackwright trust rotate');
 });
