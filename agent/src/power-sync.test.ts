@@ -219,7 +219,7 @@ describe('power sync', () => {
     expect(looking.inFlight.most).toBeLessThanOrEqual(8);
   });
 
-  test('closes each round with a digest, of nothing that it did not read', async () => {
+  test('closes each round with a digest of what it has read, and of nothing else', async () => {
     const looking = await Looking.open(2);
     await looking.sync();
     looking.bmc(2).silent = true;

@@ -61,7 +61,7 @@ test.each([
   expect(() => extendedInitrd(new Uint8Array(), [file(path)])).toThrow(words);
 });
 
-test('takes what packages of firmware and drivers bring beside those', () => {
+test('takes the other files of firmware and driver packages', () => {
   const beside = ['usr/share/doc/firmware-bnx2x/copyright', 'etc/modprobe.d/bnx2x.conf'];
   const archive = extendedInitrd(
     new Uint8Array(),

@@ -162,7 +162,7 @@ test('one acknowledgement, which anybody may forge, brings a window of small blo
   }
 });
 
-test('many addresses, each with few transfers, have so many together and no more', async () => {
+test('many addresses with few transfers each share the limit on all transfers', async () => {
   const limits = { transfersMax: 3, transfersPerClientMax: 2 };
   await serve({ ...limits, retryDelayMs: 60_000, retryDelayMsMax: 60_000 });
   const all = [];

@@ -119,7 +119,7 @@ test('gives group addresses and zeros nothing', () => {
   }
 });
 
-test('boots so many at once, and so many in an hour', async () => {
+test('boots a limited number at once, and a limited number in an hour', async () => {
   const it = rig();
   for (let n = 0; n < 4; n += 1) expect(boot(it, macOf(n))).not.toBe('');
   expect(ask(it, macOf(9))).toEqual({ kind: 'unknownHost', reason: 'tooManyAtOnce' });
@@ -179,7 +179,7 @@ test('takes one inventory of a boot, and none of a boot that it does not know', 
   expect(it.told).toHaveLength(1);
 });
 
-test('keeps so many findings while the control plane is away, the latest ones', () => {
+test('keeps the latest findings, up to a limit, while the control plane is away', () => {
   const it = rig({ findingsMax: 3 }, 100, 100);
   for (let n = 0; n < 5; n += 1) find(it, macOf(n));
   it.told.length = 0;
@@ -187,7 +187,7 @@ test('keeps so many findings while the control plane is away, the latest ones', 
   expect(it.told.map(({ bootMac }) => bootMac)).toEqual([macOf(2), macOf(3), macOf(4)]);
 });
 
-test('remembers so many MACs, and ends the stream of a runner whose boot it forgets', () => {
+test('remembers MACs up to a limit, and ends the stream of a runner whose boot it forgets', () => {
   const it = rig({ macsMax: 3 }, 100, 100);
   const closed: string[] = [];
   for (let n = 0; n < 5; n += 1) {

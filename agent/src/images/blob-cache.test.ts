@@ -237,7 +237,7 @@ describe('the limit', () => {
 });
 
 describe('several who want one blob', () => {
-  test('get it from one fetch, and hear how far it is', async () => {
+  test('share one fetch, and are told its progress', async () => {
     const bytes = bytesOf('a');
     const one = served(bytes);
     const cache = await open();

@@ -73,7 +73,7 @@ test('is over at once where power is proof enough', async () => {
   expect(await run()).toEqual({ kind: 'complete' });
 });
 
-test('a host that never says so fails, with what was seen of it', async () => {
+test('a host that never proves its image fails, with what was seen of it', async () => {
   const { run, see, time, told } = setUp();
   const { ADDRESS_ASKED, NETBOOT } = agent.HostSignKind;
   const ended = run();

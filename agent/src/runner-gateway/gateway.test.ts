@@ -226,7 +226,7 @@ describe('the gateway for runners', () => {
     });
   });
 
-  test('asks the runner of no host for its inventory, and for nothing else', async () => {
+  test('asks a runner without a host for its inventory, and for nothing else', async () => {
     const rig = await startGateway();
     const grant = rig.grants.get(token);
     if (grant === undefined) throw new Error('no grant');
@@ -282,7 +282,7 @@ describe('the gateway for runners', () => {
     );
   });
 
-  test('believes nobody of a boot that two have claimed, and tells of it', async () => {
+  test('believes neither of two runners that claim one boot, and reports it', async () => {
     const rig = await startGateway();
     const first = runnerKey();
     const link = await dial(rig);

@@ -113,7 +113,7 @@ test('takes a machine for a line only when all that the line names fits', () => 
   expect(conflictOf(line('h2', { serial: 'other' }), snapshot())).toBe('');
 });
 
-test('takes a machine for none of two lines that fit it, nor in another rack', () => {
+test('takes a machine for neither of two lines that fit it, nor for one of another rack', () => {
   const expected = [line('h1', { serial: 'SW-1' }), line('h2', { mac })];
   const [first] = expected;
   expect(judge(machine(), snapshot({ expected })).kind).toBe('wait');

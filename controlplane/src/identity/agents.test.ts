@@ -206,13 +206,13 @@ describe('a registered key', () => {
     expect((await issueCertificate(trust, ask(key))).rackId).toBe('r1');
   });
 
-  test('is needed for that', async () => {
+  test('is needed for a certificate without a token', async () => {
     const { reason, message } = await refusalOf(issueCertificate(trust, ask(newKey())));
     expect(reason).toBe('KEY_UNKNOWN');
     expect(message).toContain('rackwright rack join-token');
   });
 
-  test('is pushed aside by nobody who was not told to', async () => {
+  test('is replaced only by a token that permits it', async () => {
     const early = await tokenFor('r1');
     await issueCertificate(trust, ask(newKey(), await tokenFor('r1')));
     const asked = await refusalOf(tokenFor('r1'));

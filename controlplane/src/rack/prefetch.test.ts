@@ -42,7 +42,7 @@ test('an image stands in the list of its rack, once for each way of having it', 
   expect((await racks.listPrefetchedImages({ name })).images).toEqual([]);
 });
 
-test('what is wrong is said by its field, and nothing is kept of it', async () => {
+test('a mistake is refused with the name of its field, and nothing is stored', async () => {
   const { racks } = fixture;
   const wrong = { name, image: 'registry.example/os', architecture: 'sparc' };
   expect(await violatedFields(racks.prefetchImage(wrong))).toEqual(['image', 'architecture']);

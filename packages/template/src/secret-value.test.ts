@@ -20,7 +20,7 @@ const webhook = (headers: string) =>
   `steps:\n  - { name: a, webhook: { url: https://x.example/, headers: { ${headers} } } }\n`;
 
 describe('a value that names a credential', () => {
-  test('stands by its name, beside those that are texts', () => {
+  test('goes into `secretEnvironment` under its name, apart from plain texts', () => {
     const given = argumentsOf(
       script(
         'environment: { A: text, TOKEN: { credential: hub }, ' +

@@ -141,7 +141,7 @@ async function startRack() {
   return { heap, counted, templates, batches, answered };
 }
 
-test('a batch of a thousand hosts gives each its turn, so many at once, and a line', async () => {
+test('a batch of a thousand hosts keeps to its limit, and reports a line for each', async () => {
   const { heap, counted, templates, batches, answered } = await startRack();
   const { writes } = counted;
   await answered(templates.createTemplate({ templateId: 't', template: { source } }));

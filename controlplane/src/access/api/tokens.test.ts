@@ -343,7 +343,7 @@ describe('deletions of administrators’ tokens', () => {
     expect(deletions.map(({ token }) => token)).toEqual(['tokens/last']);
   });
 
-  test('are refused while as many as may be have not come to their end', async () => {
+  test('are refused while the maximum number of them is unfinished', async () => {
     await tokenFor(own, 'one', Role.ADMIN);
     const time = timestampFromMs(nodeClock().nowMs());
     const entries = Array.from({ length: 256 }, (_, n) => ({ token: `tokens/t${n}`, time }));

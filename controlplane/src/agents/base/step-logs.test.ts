@@ -84,7 +84,7 @@ test('keeps exactly the end of what came, however it came', () => {
   );
 });
 
-test('keeps few pieces, and the end, of what comes byte by byte', () => {
+test('keeps the end of an output that comes byte by byte, in few pieces', () => {
   const logs = new StepLogs();
   const written = 2 * ringBytesMax;
   for (let offset = 0; offset < written; offset += 1) logs.take(piece(offset, 'a'));

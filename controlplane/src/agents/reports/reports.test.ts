@@ -165,7 +165,7 @@ describe('while the store is away', () => {
     expect([DUPLICATE, STALE]).toContain(verdicts[1]);
   });
 
-  test('be it for one call only, no attempt fails of it', async () => {
+  test('no attempt fails because one call of the store was lost', async () => {
     let lost = 0;
     const { rig, replica, plain } = await started(({ kind, key }) => {
       const loses = kind === 'get' && key === 'hosts.h1' && lost > 0;

@@ -159,7 +159,7 @@ test('sends no credential to an address that only the machine has said', async (
   expect(await hostNames()).toEqual(['hosts/e2', 'hosts/e3', 'hosts/node-sn-1']);
 });
 
-test('a rule makes so many hosts and no more, until one of them is gone', async () => {
+test('a rule makes hosts up to its limit, and another once one of them is gone', async () => {
   await setPolicy({ rules: [{ ...boxes, hostsMax: 2, spec: sameCredential }] });
   for (const n of [1, 2, 3]) await report(finding(n));
   expect(await hostNames()).toEqual(['hosts/node-sn-1', 'hosts/node-sn-2']);

@@ -51,7 +51,7 @@ test('lists no line again for a thousand that are made', async () => {
   await refuse(line('h7', { serial: 'SN-7' }));
 });
 
-test('goes by what the store has of a rival now, whoever wrote it', async () => {
+test('goes by the present record of a rival in the store, whoever wrote it', async () => {
   await write(line('a', { mac: '52:54:00:00:00:01' }));
   const other = line('b', { mac: '52:54:00:00:00:01' });
   await expect(refuse(other)).rejects.toThrow('match.mac is that of expectedHosts/a');
@@ -65,7 +65,7 @@ test('goes by what the store has of a rival now, whoever wrote it', async () => 
   );
 });
 
-test('takes so many lines, and what is there already still changes', async () => {
+test('takes lines up to a limit, and existing lines can still be changed', async () => {
   for (let n = 0; n < 10_000; n += 1) await write(line(`h${n}`, {}));
   await expect(refuse(line('x', {}))).rejects.toThrow('10000 lines already');
   await refuse(line('h3', {}));

@@ -175,7 +175,7 @@ describe('what has happened to one record', () => {
     expect((await typesOf('fleet')).at(0)).toBe('FREEZE_STARTED');
   });
 
-  test('is refused of what never was, of no such name, and with the page of another', async () => {
+  test('is refused for an unknown record, a bad name and the page token of another', async () => {
     const list = (asked: object) => fixture.events.listEvents(asked);
     expect(await failureOf(list({ subject: 'hosts/h9' }))).toMatchObject({ kind: 'notFound' });
     for (const subject of ['', 'h1', 'credentials/bmc', 'hosts/../h1', 'tokens/admin']) {

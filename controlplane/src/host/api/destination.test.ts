@@ -180,7 +180,7 @@ describe('a credential that names networks and racks', () => {
     ]);
   });
 
-  test('names no rack to whoever does not see it', async () => {
+  test('names no rack that the caller may not see', async () => {
     const racks = [names.rack, 'racks/zz-rack'];
     await bound(['192.0.1.0/24'], racks);
     const { name } = await fixture.credentials.getCredential({ name: names.credential });

@@ -103,7 +103,7 @@ describe('the next attempt', () => {
 });
 
 describe('a fault tells that it lasts', () => {
-  test('a fault tells of the trouble from so many in a row', () => {
+  test('a fault is reported after a number of failures in a row', () => {
     const host = verifying();
     for (let count = 1; count <= transientFaultCount; count++) {
       expect(faults(host)).toEqual([]);
@@ -113,7 +113,7 @@ describe('a fault tells that it lasts', () => {
     expect(faults(host)).toEqual(['bmcUnreachable']);
   });
 
-  test('a fault tells of the trouble from so long a time, however few they are', () => {
+  test('a fault is reported after a time, however few the failures are', () => {
     const host = erasing();
     host.report(could('registry', transientFaultMs - 1));
     pass(host, transientFaultMs - 1);

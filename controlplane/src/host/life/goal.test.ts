@@ -169,7 +169,7 @@ test('a step that never runs twice, and was not tried, is no reason to give up',
   expect(after(runOf({ steps: again })).givenUp).toBe('');
 });
 
-test('the last of so many failures in a row gives up, and not the one before', () => {
+test('the last permitted failure in a row gives up, and not the one before', () => {
   const failed = (failures: number) => after(runOf(), { status: { backoff: { failures } } });
   expect(failed(goalFailuresMax - 2)).toMatchObject({ failures: goalFailuresMax - 1, givenUp: '' });
   const last = failed(goalFailuresMax - 1);

@@ -71,7 +71,7 @@ describe('a result of a kind that nobody here knows', () => {
     expect(rig.record().operation).toBeUndefined();
   });
 
-  test('is asked for no more, neither in this session nor in the next', async () => {
+  test('is not asked for again, in this session or in the next', async () => {
     const { rig, replica, plain } = await unsupported();
     await plain.beat(3_600_000);
     expect(plain.ids()).toEqual(['u1/1/0/1']);

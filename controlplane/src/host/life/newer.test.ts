@@ -60,7 +60,7 @@ test('what is newer in a run is told, and a run that has ended says nothing', ()
   expect(found(over)).toBeUndefined();
 });
 
-test('the work of a newer version is given up with its operation, in nobody’s care', () => {
+test('the work of a newer version is given up with its operation, and the host is external', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   Object.assign(statusOf(host).run ?? {}, { kind: 99 });

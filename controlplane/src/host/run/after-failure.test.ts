@@ -275,7 +275,7 @@ test('what a failed clean left is over once the host is somebody else’s', () =
   expect(host.record.operation, 'its power is not ours').toBeUndefined();
 });
 
-test('a host is cleaned again by itself for so many times, counted where people see it', () => {
+test('a host is cleaned again by itself a limited number of times, and shows the count', () => {
   const host = bench();
   host.context = {
     ...host.context,

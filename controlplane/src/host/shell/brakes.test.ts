@@ -123,7 +123,7 @@ describe('a freeze', () => {
     expect(rig.status().state).toBe(HostState.AVAILABLE);
   });
 
-  test('is kept to by a replica that starts in the middle of it', async () => {
+  test('holds for a replica that starts while it lasts', async () => {
     const { rig, replica, plain } = await started();
     changeRack(rig, {}, freeze('a drill'));
     await toErase(rig, plain);

@@ -94,7 +94,7 @@ test('a pool is made, changed and listed; and once, however often it is asked fo
   expect((await pools.listPools({})).pools.map(({ name }) => name)).toEqual(['pools/web']);
 });
 
-test('what is wrong with a pool is said by its field, and nothing is kept of it', async () => {
+test('a mistake in a pool is refused by its field, and nothing is stored', async () => {
   const { pools } = fixture;
   const spec = {
     image: 'registry.example/os',

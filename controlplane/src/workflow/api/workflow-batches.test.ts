@@ -45,7 +45,7 @@ const spec = (given: object = {}) => ({
   ...given,
 });
 
-test('a batch lets only so many hosts run at once, the busy ones last', async () => {
+test('a batch runs a limited number of hosts at once, the busy ones last', async () => {
   const { workflowBatches, hosts } = fixture;
   await addHosts(5, (n) => (n === 1 ? RunKind.CLEAN : undefined));
   const workflowBatch = { spec: spec({ maxParallel: 2 }) };
