@@ -84,7 +84,7 @@ export type Before = 'absent' | 'gone' | { readonly value: Uint8Array };
 
 const noLabels = {};
 
-/** The events of one change, in order. A record that cannot be decoded makes a gap. */
+/** The events of one change, in order. Never throws: a change that cannot be read makes a gap. */
 export function eventsOf(
   incarnation: string,
   collection: EventCollection,
@@ -94,31 +94,21 @@ export function eventsOf(
   const { schema, steps } = rules[collection];
   const segments = change.key.split('.');
   if (before === 'gone') return [gapOf(incarnation, change, GapReason.COMPACTED)];
-  const decoded = decodedOf(schema, change, before);
-  if (decoded === undefined) return [gapOf(incarnation, change, GapReason.UNREADABLE)];
-  const told = steps({ segments, ...decoded });
+  let told: EventDraft;
+  try {
+    const was = before === 'absent' ? undefined : fromBinary(schema, before.value);
+    const is = change.kind === 'put' ? fromBinary(schema, change.value) : undefined;
+    told = steps({ segments, before: was, after: is });
+  } catch {
+    // One change must not stop a feed for ever, whether its record or this code is at fault. The
+    // consumers get a gap with its reason in place of the events.
+    return [gapOf(incarnation, change, GapReason.UNREADABLE)];
+  }
   const { contents, labels = noLabels } = told;
   return contents.map((content, index) => ({
     event: eventOf(incarnation, change, told, content, index),
     labels,
   }));
-}
-
-/** The record before and after a change; undefined: one of them cannot be decoded. */
-function decodedOf(
-  schema: DescMessage,
-  change: Change,
-  before: Exclude<Before, 'gone'>,
-): Pick<RecordChange<unknown>, 'before' | 'after'> | undefined {
-  try {
-    return {
-      before: before === 'absent' ? undefined : fromBinary(schema, before.value),
-      after: change.kind === 'put' ? fromBinary(schema, change.value) : undefined,
-    };
-  } catch {
-    // A gap stands in place of the events of this change.
-    return undefined;
-  }
 }
 
 function eventOf(
