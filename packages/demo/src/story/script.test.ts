@@ -33,10 +33,10 @@ test('reads every command of the header of this module', () => {
   `;
   expect(parseScript(text)).toEqual([
     { kind: 'waitHost', host: 'h1', state: 'available', seconds: 60 },
-    { kind: 'waitHost', host: 'all', state: 'available', seconds: 120 },
+    { kind: 'waitHost', host: 'all', state: 'available', seconds: 600 },
     { kind: 'waitRack', rack: 'r1', connected: false },
     { kind: 'waitCount', of: 'accepted', count: 30, seconds: 180 },
-    { kind: 'waitCount', of: 'discovered', count: 10, seconds: 120 },
+    { kind: 'waitCount', of: 'discovered', count: 10, seconds: 600 },
     { kind: 'strangers', count: 40 },
     { kind: 'boot', machine: 'all' },
     { kind: 'boot', machine: 'u1' },

@@ -89,7 +89,7 @@ export type Command =
   | { readonly kind: 'sleep'; readonly seconds: number }
   | { readonly kind: 'say'; readonly text: string };
 
-const waitSeconds = 120;
+const waitSeconds = 600;
 const serverName = /^n[123]$/;
 const templatesFolder = join(import.meta.dirname, '../../scripts/templates');
 
