@@ -5,6 +5,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { buildConsole, consoleFolderName } from '@rackwright/console/build';
+import { isAbsent } from '@rackwright/platform';
 import {
   type Architecture,
   archiveFolder,
@@ -148,7 +149,7 @@ async function licencesOf(
 
 /** Some packages have a link in its place, to the text of a package that is not among these. */
 function emptyIfMissing(error: unknown): string {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '';
+  if (isAbsent(error)) return '';
   throw error;
 }
 

@@ -3,6 +3,8 @@
  * `@rackwright/sim` simulates it on one event heap. Code outside those two takes these as
  * arguments.
  */
+
+export { isAbsent } from './absent.ts';
 export { BoundedQueue, type QueueLimits } from './bounded-queue.ts';
 export { Bucket, type BucketRate, Buckets } from './bucket.ts';
 export { networkOf } from './caller-network.ts';

@@ -9,6 +9,7 @@
  */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { isAbsent } from '../absent.ts';
 import type { AppendFile, Disk, FileStat } from '../disk.ts';
 import { whenSettled } from '../rejections.ts';
 import { type FileCalls, type FileCallsHandle, nodeFileCalls } from './file-calls.ts';
@@ -150,7 +151,7 @@ async function orMissing<T>(found: Promise<T>): Promise<T | undefined> {
   try {
     return await found;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (isAbsent(error)) return undefined;
     throw error;
   }
 }

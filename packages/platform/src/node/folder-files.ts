@@ -1,6 +1,7 @@
 /** All files of a folder that is small and never changes while we run: the output of a build. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
+import { isAbsent } from '../absent.ts';
 
 export interface FolderBounds {
   readonly filesMax: number;
@@ -36,7 +37,7 @@ async function pathsIn(folder: string): Promise<string[]> {
       .map(({ parentPath, name }) => join(parentPath, name))
       .sort();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if (isAbsent(error)) return [];
     throw error;
   }
 }

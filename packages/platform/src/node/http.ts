@@ -21,6 +21,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';
+import { isAbsent } from '../absent.ts';
 import type {
   FileSlice,
   Http,
@@ -261,7 +262,7 @@ async function sendFile(
   try {
     file = await pieces.open(slice.path, slice.version);
   } catch (error) {
-    if (!isGone(error)) failed(error);
+    if (!isAbsent(error)) failed(error);
     // One on its way may have another name by now.
     if (slice.readable !== undefined) response.writeHead(503, { ...noBody, 'retry-after': '1' });
     else response.writeHead(404, noBody);
@@ -285,10 +286,6 @@ async function sendFile(
   } finally {
     await file.close();
   }
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 /**

@@ -7,6 +7,7 @@
 import { createReadStream } from 'node:fs';
 import { readdir, rm, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { isAbsent } from '../absent.ts';
 import type { LargeFile, LargeFiles, PartFile } from '../large-files.ts';
 import { type FileCalls, nodeFileCalls } from './file-calls.ts';
 import { syncFolder } from './sync-folder.ts';
@@ -89,10 +90,6 @@ async function placeOf(path: string): Promise<string | undefined> {
     if (isAbsent(error)) return undefined;
     throw error;
   }
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 /** The files that a person names on a command line. */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { isAbsent } from '../absent.ts';
 import { nodeLargeFiles } from './large-files.ts';
 
 export interface UserFiles {
@@ -45,7 +46,7 @@ async function readIfThere(path: string): Promise<Uint8Array | undefined> {
   try {
     return await readFile(path);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (isAbsent(error)) return undefined;
     throw error;
   }
 }

@@ -8,6 +8,7 @@
  */
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readlink, rename, unlink } from 'node:fs/promises';
+import { isAbsent } from '@rackwright/platform';
 import { isMissing } from './sys-files.ts';
 
 /** Links that are followed on the way to one file. */
@@ -157,7 +158,7 @@ async function kindOf(place: string): Promise<Kind> {
     if (found.isDirectory()) return 'folder';
     return found.isFile() ? 'file' : 'other';
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'missing';
+    if (isAbsent(error)) return 'missing';
     throw error;
   }
 }

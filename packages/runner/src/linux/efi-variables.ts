@@ -5,7 +5,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EfiVariables, VariableWrite } from '@rackwright/disk-image';
-import { type Exec, errorText } from '@rackwright/platform';
+import { type Exec, errorText, isAbsent } from '@rackwright/platform';
 import { DeviceError } from '../machine/block-devices.ts';
 import { runTool } from './tool.ts';
 
@@ -65,7 +65,7 @@ async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).toSorted();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if (isAbsent(error)) return [];
     throw new DeviceError(`UEFI variables: ${errorText(error)}`, { cause: error });
   }
 }

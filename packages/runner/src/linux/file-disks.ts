@@ -33,7 +33,7 @@ import {
   type SelfErasure,
   type StorageSign,
 } from '@rackwright/erasure';
-import type { Clock } from '@rackwright/platform';
+import { type Clock, isAbsent } from '@rackwright/platform';
 import {
   type BlockDevices,
   type DeviceAccess,
@@ -267,7 +267,7 @@ class FileDisk implements HeldDevice {
     try {
       return describe(this.#box, this.#facts.name);
     } catch (cause) {
-      if (!(cause instanceof Error && 'code' in cause && cause.code === 'ENOENT')) throw cause;
+      if (!isAbsent(cause)) throw cause;
       throw new DeviceError(`${this.#facts.name} is not there any more`, {
         cause,
         loss: 'vanished',

@@ -33,6 +33,7 @@ import {
   readTar,
   type TarEntry,
 } from '@rackwright/oci';
+import { isAbsent } from '@rackwright/platform';
 import type { UnpackLimits } from '../command/roots.ts';
 
 /** The kernel's bound (path_resolution(7)). */
@@ -211,7 +212,7 @@ function badPath(path: readonly string[], why: string): OciError {
 
 async function find(path: string): Promise<Stats | undefined> {
   return lstat(path).catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (isAbsent(error)) return undefined;
     throw error;
   });
 }
