@@ -17,7 +17,7 @@ export const OPERATORS_PORT = 7440;
 const AGENTS_PORT = 7441;
 const START_WAIT_MS = 120_000;
 /** Long enough to look at a run that timed out, short enough to see it go. */
-const SWEEP = { sweepIntervalMs: 5_000, timedOutShownMs: 15_000 };
+const SWEEP = { sweepIntervalMs: 5_000, timedOutShownMs: 30_000 };
 export const RACK = 'r1';
 /**
  * Words for the runner's kernel. It panics when the timer of an emulated machine that others starve

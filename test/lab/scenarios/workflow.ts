@@ -139,9 +139,9 @@ async function timedOut(scene: Scene): Promise<void> {
   const { status } = await untilRunEnds(scene, 'late', 1);
   const words = JSON.stringify(status.run);
   findings.check('it has timed out', status.run?.outcome === 'RUN_OUTCOME_TIMED_OUT', words);
-  await checkQuiet(scene, 'its script does not run any more', 'late tick of run 1');
   const listed = await runsOf(scene, 'late');
   findings.check('it can be looked at for a while', listed.includes('/runs/1'), listed);
+  await checkQuiet(scene, 'its script does not run any more', 'late tick of run 1');
   const swept = async (): Promise<boolean> => !(await runsOf(scene, 'late')).includes('/runs/1');
   await until('the sweep of the run that timed out', SWEEP_LIMIT_MS, swept);
   findings.check('then it is swept', true);

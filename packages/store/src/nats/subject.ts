@@ -16,6 +16,8 @@ import type { NatsStoreOptions } from './options.ts';
 
 /** Elections on a loaded machine take long; a store that needs longer has failed. */
 const CALL_TIMEOUT_MS = 40_000;
+const DELETE_TIMEOUT_MS = 10_000;
+const DELETE_ATTEMPTS = 6;
 /** Long enough for a case's writes and reads, short enough to be waited for. */
 const SHORT_AGE_MS = 20_000;
 
@@ -36,16 +38,26 @@ export function clusterOptions(
 
 /**
  * Deletes all streams of the bucket: each one left costs its servers heartbeats for as long as they
- * run, and time at each of their starts.
+ * run, and time at each of their starts. A request to a cluster that elects may stay without an
+ * answer, so each is sent again after a while; a stream that is gone by then is not listed.
  */
 async function deleteStreams(options: NatsStoreOptions): Promise<void> {
   const connection = await connectToServers(options);
   try {
-    const manager = await jetstreamManager(connection, { timeout: CALL_TIMEOUT_MS });
-    const { bucket = '' } = options;
-    for await (const name of manager.streams.names()) {
-      if (name.includes(bucket)) await manager.streams.delete(name);
-    }
+    const settings = { timeout: DELETE_TIMEOUT_MS, checkAPI: false };
+    const manager = await jetstreamManager(connection, settings);
+    const deleteAll = async (attemptsLeft: number): Promise<void> => {
+      try {
+        const { bucket = '' } = options;
+        for await (const name of manager.streams.names()) {
+          if (name.includes(bucket)) await manager.streams.delete(name);
+        }
+      } catch (error) {
+        if (attemptsLeft === 0) throw error;
+        await deleteAll(attemptsLeft - 1);
+      }
+    };
+    await deleteAll(DELETE_ATTEMPTS - 1);
   } finally {
     await connection.close();
   }
