@@ -26,7 +26,7 @@ function replaceBadDisks(machine: SimMachine): void {
 const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^take the disk .* out of the host, or replace it$/, replaceBadDisks],
   [/^the disk that is named does not keep an erasure: take it out/, replaceBadDisks],
-  [/^replace the part that is named, or see to its cooling$/, replaceBadDisks],
+  [/^replace the part that is named, or improve its cooling$/, replaceBadDisks],
   [/^see that the BMC at .* has power and network/, repairBmc],
   [/^see what answers at /, repairBmc],
   [/^the BMC at .* says yes and does nothing: reset or replace it$/, repairBmc],
@@ -50,8 +50,15 @@ const errands: readonly (readonly [RegExp, (machine: SimMachine) => void])[] = [
   [/^make room on the disk of the agent/, nothing],
   [/^or (use a smaller image|keep that disk no longer)$/, nothing],
   [/^let the agent of its rack serve more hosts at once/, nothing],
+  [/^correct controller and drives of the step/, nothing],
   // Nobody uses a simulated host behind our backs.
   [/^hold each host that may be in use: /, nothing],
+];
+
+/** Lines whose command moves no host: it shows something, or needs what only the site knows. */
+const idleCommands: readonly RegExp[] = [
+  /^see .*: rackwright host history /,
+  /^or permit (an internal address|a URL of firmware): /,
 ];
 
 const remarks: readonly RegExp[] = [
@@ -67,6 +74,7 @@ const remarks: readonly RegExp[] = [
 export function understand(text: string, machine: SimMachine | undefined): Advised {
   const errand = errands.find(([words]) => words.test(text));
   if (errand !== undefined) return { kind: 'errand', run: errand[1] };
+  if (idleCommands.some((line) => line.test(text))) return { kind: 'remark' };
   const command = /\brackwright (?!-)([^;]+)/.exec(text)?.[1];
   if (command !== undefined) {
     return { kind: 'command', line: words(filledIn(command, machine)), input: bmcPassword };

@@ -8,9 +8,7 @@ import {
   type DisabledStep,
   eraseStep,
   type FailureName,
-  HostState,
   PriorityPlace,
-  type Run,
   RunKind,
   type store,
 } from '@rackwright/messages';
@@ -18,11 +16,10 @@ import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
 import { isDisabledByHost } from '../erasure/device-plan.ts';
-import { isPool } from '../life/claim.ts';
-import { activeRun, runKindName } from '../pass/pass.ts';
+import { activeRun } from '../pass/pass.ts';
+import { type Again, againOf } from './again.ts';
 import { adviceOnBoot } from './boot-advice.ts';
 import { hostId } from './explanation-draft.ts';
-import { powerAction, stepFlags } from './flags-of-run.ts';
 import { change, type Line, look, start } from './lines.ts';
 
 /** The names in the lines, in the form for commands. */
@@ -54,13 +51,6 @@ interface Named {
   readonly rack: string;
   /** The owner of a foreign identity, when the failure names it; otherwise empty. */
   readonly owner: string;
-}
-
-interface Again {
-  readonly command: string;
-  readonly kind: 'look' | 'start';
-  /** It starts a clean by the host's policy. */
-  readonly isClean: boolean;
 }
 
 type Advice = (named: Named) => readonly Line[];
@@ -96,7 +86,15 @@ const otherImage: Advice = (named) => [
   again(named),
 ];
 
-const seeToCause: Advice = (named) => [again(named, 'see to the cause, then')];
+const history = ({ host }: Named) => `rackwright host history ${host}`;
+const bmcLog = ({ host }: Named) =>
+  look(`see in the log of its BMC why it refused: rackwright host bmc log ${host}`);
+
+/** A failure of a type that this version does not know. */
+const seeHistory: Advice = (named) => [
+  look(`see what failed, and in which step: ${history(named)}`),
+  again(named),
+];
 
 /** It stopped before its end, and no cause is known. */
 const justAgain: Advice = (named) => [again(named, 'start it again')];
@@ -156,11 +154,19 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   settingRefused: seeSettings,
   settingUnknown: seeSettings,
   stillPending: seeSettings,
-  updateFailed: seeToCause,
-  volumesRefused: seeToCause,
+  updateFailed: (named) => [
+    bmcLog(named),
+    look(`see which components it lists: rackwright host bmc firmware ${named.host}`),
+    again(named, 'correct component, version and uri of the step, then'),
+  ],
+  volumesRefused: (named) => [
+    bmcLog(named),
+    look('correct controller and drives of the step: the message says what the BMC lists'),
+    again(named),
+  ],
   hardwareDefect: (named) => [
     look(`see what the burn-in has found: rackwright host get ${named.host}`),
-    look('replace the part that is named, or see to its cooling'),
+    look('replace the part that is named, or improve its cooling'),
     again(named),
   ],
   mediaRefused: (named) => [
@@ -303,19 +309,42 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     look(`look at the console of hosts/${named.host}, and at its link to the provisioning network`),
     again(named),
   ],
-  tooLate: seeToCause,
+  tooLate: (named) => [
+    look(`see what the host waited for until the window closed: ${history(named)}`),
+    look('wait for the next window of its pool, or give the pool a longer one'),
+    again(named),
+  ],
   exitCode: (named) => [look('read what the program wrote; correct the step'), again(named)],
   refused: (named) => [look('see why the webhook refuses'), again(named)],
-  notAllowed: seeToCause,
-  conflict: seeToCause,
+  notAllowed: (named) => [
+    look('find out from the message which setting forbids the step, and what it forbids'),
+    look('or permit an internal address: rackwright fleet update --internal-address ADDRESS'),
+    look('or permit a URL of firmware: redfishFirmwareUrls in the configuration of its agent'),
+    again(named, 'correct the step or that setting, then'),
+  ],
+  conflict: (named) => [
+    look(`see what else was at work on the host or its BMC: ${history(named)}`),
+    look('wait until that has ended, or end it; if the host was on already, reset it instead'),
+    again(named),
+  ],
   unsupported: reportIt,
   invalidResult: reportIt,
   internal: reportIt,
-  cancelled: seeToCause,
+  cancelled: (named) => [
+    look(`see who or what ended it, and why: ${history(named)}`),
+    again(named, 'once that reason is gone, then'),
+  ],
   deadline: (named) => [...adviceOnBoot(named.missing, named), again(named)],
   interrupted: justAgain,
   lost: (named) => [look('look what became of the host'), again(named)],
-  pendingTimeout: seeToCause,
+  pendingTimeout: ({ host }) => [
+    look(`see what the workflow waited for: rackwright workflow explain ${host} TEMPLATE`),
+    look(
+      'or let it wait for longer: ' +
+        `rackwright workflow update ${host} TEMPLATE --pending-timeout 4h`,
+    ),
+    start(`once that is over: rackwright workflow run ${host} TEMPLATE`),
+  ],
   restored: (named) => [look('look whether the host is in use'), again(named)],
 };
 
@@ -347,7 +376,7 @@ function linesFor(key: AdviceKey | undefined, record: store.HostRecord): readonl
 }
 
 function adviceOf(key: AdviceKey | undefined): Advice {
-  if (key === undefined) return seeToCause;
+  if (key === undefined) return seeHistory;
   if (key === 'diskKnownElsewhere') return diskKnownElsewhere;
   return key === 'unreachable' ? unreachable : advice[key];
 }
@@ -425,60 +454,6 @@ function registryOfImage(image: string): string {
 function ownerNamed(record: store.HostRecord): string {
   const { kind } = record.host?.status?.lastError?.failure?.details ?? {};
   return kind?.case === 'otherHost' ? idOf(kind.value.name) : '';
-}
-
-function againOf(record: store.HostRecord, host: string): Again {
-  const { words, starts: isStart, isClean = false } = failedCommand(record, host);
-  return { command: `rackwright ${words}`, kind: isStart ? 'start' : 'look', isClean };
-}
-
-interface Command {
-  readonly words: string;
-  /** Whether it starts a run. */
-  readonly starts: boolean;
-  /** Whether that run is a clean by the host's policy. */
-  readonly isClean?: boolean;
-}
-
-const starts = (words: string): Command => ({ words, starts: true });
-const cleans = (host: string): Command => ({ ...starts(`host clean ${host}`), isClean: true });
-
-/** The command that repeats the last failed work, or shows what does. */
-function failedCommand(record: store.HostRecord, host: string): Command {
-  const { lastError, run, deletion, claim, state } = record.host?.status ?? {};
-  const retry = starts(`host retry ${host}`);
-  // The last request goes on, not the failed work on the way to it.
-  if (deletion !== undefined || record.adoptTo !== HostState.UNSPECIFIED) return retry;
-  const kind = lastError?.runKind ?? RunKind.UNSPECIFIED;
-  const isWritten =
-    kind === RunKind.REIMAGE || (kind === RunKind.PROVISION && state === HostState.AVAILABLE);
-  if (claim !== undefined && isPool(claim.by)) {
-    // Only the pool deploys or cleans it, and the pool's goal leads there.
-    if (isWritten) return { words: `pool explain ${idOf(claim.by)}`, starts: false };
-    if (kind === RunKind.CLEAN || kind === RunKind.PROVISION) return retry;
-  }
-  if (isWritten) return starts(`host ${runKindName(kind)} ${host} ${record.image || 'IMAGE'}`);
-  return againBy(kind, host, run) ?? retry;
-}
-
-/** The command that requests such a run; undefined: there is none. */
-function againBy(kind: RunKind, host: string, run: Run | undefined): Command | undefined {
-  switch (kind) {
-    case RunKind.VERIFY:
-    case RunKind.INSPECT:
-    case RunKind.RELEASE:
-    case RunKind.RESCUE:
-      return starts(`host ${runKindName(kind)} ${host}`);
-    case RunKind.CLEAN:
-    case RunKind.PROVISION:
-      return cleans(host);
-    case RunKind.SERVICE:
-      return starts(`host service ${host} ${stepFlags(run)}`);
-    case RunKind.POWER:
-      return starts(`host power ${powerAction(run)} ${host}`);
-    default:
-      return undefined;
-  }
 }
 
 /** From the failure. */

@@ -24,7 +24,7 @@ export function tellKeptDeletion(record: store.HostRecord): ExplanationDraft | u
     since: hold.since,
     nextAttemptTime: hold.until,
     unblock: [
-      `see to the reason, then: rackwright host release-hold ${hostId(record)}`,
+      `once its reason is gone: rackwright host release-hold ${hostId(record)}`,
       `or take the deletion back: rackwright host cancel-delete ${hostId(record)}`,
     ],
   };

@@ -13,6 +13,7 @@ import {
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, driveToErase, failed, verified } from '../testing/bench.ts';
+import { adviceFor } from './advice.ts';
 import { explainHost } from './explain.ts';
 import { explainRack } from './rack.ts';
 
@@ -87,7 +88,8 @@ test('a run under way after a failure of no known kind is not asked for again', 
   // Of a newer version.
   failure.type = 9_999 as FailureType;
   const told = explain(host);
-  expect(told.unblock).toEqual(['nothing: the step under way ends by itself']);
+  const seen = 'see what failed, and in which step: rackwright host history h1';
+  expect(told.unblock).toEqual([seen]);
   expect(told.deadline).toBeDefined();
 });
 
@@ -272,4 +274,18 @@ test('a rack that is frozen says so as what it waits for, and since when its hos
   expect(told).toMatchObject({ blocker: 'the freeze', since: at });
   const waiting = told.causes.find(({ text }) => text.startsWith('h1: waits'));
   expect(waiting?.since).toEqual(host.record.host?.status?.run?.waiting?.since);
+});
+
+test.each([
+  ['updateFailed', 'rackwright host bmc firmware h1'],
+  ['volumesRefused', 'rackwright host bmc log h1'],
+  ['tooLate', 'rackwright host history h1'],
+  ['notAllowed', 'rackwright fleet update --internal-address ADDRESS'],
+  ['conflict', 'rackwright host history h1'],
+  ['cancelled', 'rackwright host history h1'],
+  ['pendingTimeout', 'rackwright workflow explain h1 TEMPLATE'],
+] as const)('advice against %s names the command that shows the cause', (name, command) => {
+  const lines = adviceFor(name, bench().record);
+  expect(lines.join('\n')).toContain(command);
+  expect(lines.at(-1)).toContain('rackwright ');
 });

@@ -55,7 +55,7 @@ function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] 
   const wantsOn = status.poweredOn !== true;
   if (wantsOn && status.state === HostState.AVAILABLE) return [leave];
   if (status.holds.some(({ scope }) => scope === HoldScope.POWER)) {
-    return [`see to the reason, then: rackwright host release-hold ${host}`, `or ${leave}`];
+    return [`once its reason is gone: rackwright host release-hold ${host}`, `or ${leave}`];
   }
   const reason = wantsOn && status.dirty ? ' --boot-old-disk REASON' : '';
   const action = wantsOn ? 'on' : 'off';

@@ -36,7 +36,7 @@ export function tellHold(record: store.HostRecord): ExplanationDraft | undefined
     blocker: 'the hold',
     since: hold.since,
     nextAttemptTime: hold.until,
-    unblock: [`see to the reason, then: rackwright host release-hold ${hostId(record)}`],
+    unblock: [`once its reason is gone: rackwright host release-hold ${hostId(record)}`],
   };
 }
 

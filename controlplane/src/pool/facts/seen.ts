@@ -135,7 +135,7 @@ function goalStopped({ name, spec, status }: Host): string | undefined {
     return `its goal is less; change that: rackwright host update ${host} ${end}`;
   }
   const givenUp = status?.backoff?.givenUpReason ?? '';
-  return givenUp === '' ? undefined : `${givenUp}; see to it: rackwright host explain ${host}`;
+  return givenUp === '' ? undefined : `${givenUp}; see what helps: rackwright host explain ${host}`;
 }
 
 /** Whether it runs this image in good health. */

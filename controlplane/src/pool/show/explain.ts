@@ -202,7 +202,8 @@ function adviceOf(
   }
   if (resolveFailure !== undefined || target === undefined) {
     advice.push(
-      `see to the registry, or name a digest: rackwright pool update ${id} --image IMAGE`,
+      'see that the registry answers and has the image, or name a digest: ' +
+        `rackwright pool update ${id} --image IMAGE`,
     );
   }
   advice.push(
