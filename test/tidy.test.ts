@@ -90,7 +90,10 @@ test('drops no error of product code without a reason that a reader can see', ()
 });
 
 /** Brands that must stay: an id among them takes no plain text or number any more. */
-const brandsHeld = ['DeploymentId', 'Digest', 'Mac', 'Revision', 'RunNumber', 'WorkflowRunNumber'];
+const brandsHeld = [
+  ...['DeploymentId', 'Digest', 'Mac', 'PoolId', 'Revision', 'RunNumber', 'TemplateId', 'TokenId'],
+  'WorkflowRunNumber',
+];
 
 test('makes branded texts only where they are checked', () => {
   const brands = brandsOf(code);

@@ -46,3 +46,12 @@ test('finds an id that is declared as any text, and none that has its kind', () 
   expect(told('controlplane/src/host/explain/advice.ts')).toEqual([]);
   expect(told('controlplane/src/pool/a.test.ts')).toEqual([]);
 });
+
+test('leaves an id of a request as any text, and finds it in our own code', () => {
+  const request = 'export type Call = Message<"rackwright.v1.Call"> & {\n  poolId: string;\n};';
+  expect(typedCode(request, 3)).toBe(request);
+  const told = (path: string) =>
+    findPlainIds({ path, text: 'f(poolId: string, tokenId: string);' });
+  expect(told('controlplane/src/pool/a.ts')).toHaveLength(2);
+  expect(told('packages/cli/src/a.ts')).toEqual([]);
+});

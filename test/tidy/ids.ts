@@ -38,6 +38,18 @@ const kinds: readonly Kind[] = [
   { names: /^(revision|\w+Revision|lostRevisions\w*)$/, base: 'bigint', kind: 'Revision' },
 ];
 
+/** Kinds in our own code alone: in a request, the text is not checked yet. */
+const checkedKinds: readonly Kind[] = [
+  { names: /^poolIds?$/, base: 'string', kind: 'PoolId', within: /^(agent|controlplane)\// },
+  {
+    names: /^templateIds?$/,
+    base: 'string',
+    kind: 'TemplateId',
+    within: /^(agent|controlplane)\//,
+  },
+  { names: /^tokenIds?$/, base: 'string', kind: 'TokenId', within: /^(agent|controlplane)\// },
+];
+
 /** Kinds of fields whose names say nothing of them, or another one. */
 const kindsOfFields: ReadonlyMap<string, string> = new Map([
   ['rackwright.v1.Host.name', 'HostName'],
@@ -52,8 +64,8 @@ const kindsOfFields: ReadonlyMap<string, string> = new Map([
   ['rackwright.agent.v1.Deployment.hostName', 'HostId'],
 ]);
 
-function kindOf(name: string, base: string): Kind | undefined {
-  return kinds.find((each) => each.base === base && each.names.test(name));
+function kindOf(name: string, base: string, among = kinds): Kind | undefined {
+  return among.find((each) => each.base === base && each.names.test(name));
 }
 
 /** Gives the ids in a folder of generated code their kinds (I1). */
@@ -88,6 +100,8 @@ export function typedCode(text: string, depth: number): string {
   return lines.join('\n');
 }
 
+const ownKinds = [...kinds, ...checkedKinds];
+
 /** Packages that know no messages, and none of their kinds. */
 const below =
   /^(packages\/(bmc|bytes|dhcp|disk-image|metrics|oci|platform|sim|store|tftp|trace)|test\/tidy)\//;
@@ -102,7 +116,7 @@ export function findPlainIds({ path, text }: SourceFile): Finding[] {
   return text.split('\n').flatMap((line, index) =>
     [...line.matchAll(/\b(\w+)\??: (?:readonly )?(string|bigint)\b/g)].flatMap(
       ([, name = '', base = '']) => {
-        const kind = kindOf(name, base);
+        const kind = kindOf(name, base, ownKinds);
         if (kind === undefined || !isMeant(kind, path)) return [];
         return [{ path, line: index + 1, message: `${name} is any ${base}; it is a ${kind.kind}` }];
       },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { ApiFailure, type CallContext, Role, store as wire } from '@rackwright/messages';
+import { ApiFailure, asTokenId, type CallContext, Role, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
@@ -77,22 +77,22 @@ async function replica(
 }
 
 async function putToken(tokenId: string, more: object = {}): Promise<string> {
-  const { text, secretSha256 } = makeToken(tokenId, nodeRandom());
+  const { text, secretSha256 } = makeToken(asTokenId(tokenId), nodeRandom());
   const expireTime = timestampFromMs(nodeClock().nowMs() + dayMs);
   const token = { name: `tokens/${tokenId}`, role: Role.VIEWER, expireTime };
   const record = create(wire.TokenRecordSchema, { token, secretSha256, ...more });
-  await store.put(tokenKey(tokenId), toBinary(wire.TokenRecordSchema, record), 'absent');
+  await store.put(tokenKey(asTokenId(tokenId)), toBinary(wire.TokenRecordSchema, record), 'absent');
   return text;
 }
 
 async function revoke(tokenId: string): Promise<void> {
-  const found = await store.get(tokenKey(tokenId));
+  const found = await store.get(tokenKey(asTokenId(tokenId)));
   if (found.kind === 'absent') throw new Error('no token');
 
   const record = fromBinary(wire.TokenRecordSchema, found.value);
   record.revokeTime = timestampFromMs(nodeClock().nowMs());
   const value = toBinary(wire.TokenRecordSchema, record);
-  const written = await store.put(tokenKey(tokenId), value, found.revision);
+  const written = await store.put(tokenKey(asTokenId(tokenId)), value, found.revision);
   expect(written.kind).toBe('ok');
 }
 
@@ -185,8 +185,8 @@ test('a token whose name was given to another ends with it', async () => {
   const ended = new Promise<void>((resolve) => here.signIn.onEnd(principal, resolve));
   await revoke('same');
   await ended;
-  const found = await store.get(tokenKey('same'));
-  await store.delete(tokenKey('same'), found.revision ?? 0);
+  const found = await store.get(tokenKey(asTokenId('same')));
+  await store.delete(tokenKey(asTokenId('same')), found.revision ?? 0);
   const text = await putToken('same');
   expect((await signInAs(here, `Bearer ${text}`)).actor).toBe('token:same');
 });
@@ -250,8 +250,8 @@ test('a token that was there before the start is known when others guess', async
 test('a stream that opens after its token has given way to another of its name ends', async () => {
   const here = await replica();
   const principal = await signInAs(here, `Bearer ${await putToken('same')}`);
-  const found = await store.get(tokenKey('same'));
-  await store.delete(tokenKey('same'), found.revision ?? 0);
+  const found = await store.get(tokenKey(asTokenId('same')));
+  await store.delete(tokenKey(asTokenId('same')), found.revision ?? 0);
   const text = await putToken('same');
   await signInAs(here, `Bearer ${text}`);
   await new Promise<void>((resolve) => here.signIn.onEnd(principal, resolve));
@@ -260,7 +260,7 @@ test('a stream that opens after its token has given way to another of its name e
 test('the last use is written once an hour, whoever calls how often', async () => {
   const here = await replica();
   const text = `Bearer ${await putToken('busy')}`;
-  const revisions = async () => (await store.history(tokenKey('busy'))).length;
+  const revisions = async () => (await store.history(tokenKey(asTokenId('busy')))).length;
   const settled = async (count: number) => {
     for (let round = 0; round < 200 && (await revisions()) < count; round += 1) {
       await new Promise<void>((resolve) => nodeClock().after(5, resolve));
@@ -299,12 +299,12 @@ test('what is over is swept once nobody needs to be told of it, and nothing else
   expect((await store.list('tokens')).entries.length).toBeGreaterThanOrEqual(3);
   shiftMs += rememberedMs + 1;
   await here.book.sweep();
-  expect((await store.get(tokenKey('revoked'))).kind).toBe('absent');
-  expect((await store.get(tokenKey('expired'))).kind).toBe('found');
+  expect((await store.get(tokenKey(asTokenId('revoked')))).kind).toBe('absent');
+  expect((await store.get(tokenKey(asTokenId('expired')))).kind).toBe('found');
   shiftMs += dayMs;
   await here.book.sweep();
-  expect((await store.get(tokenKey('expired'))).kind).toBe('absent');
-  expect((await store.get(tokenKey('lives'))).kind).toBe('found');
+  expect((await store.get(tokenKey(asTokenId('expired')))).kind).toBe('absent');
+  expect((await store.get(tokenKey(asTokenId('lives')))).kind).toBe('found');
 });
 
 test('a store that does not answer lets nobody in', async () => {

@@ -8,7 +8,7 @@
  * 2. The result is valid for this call only; nothing of it is kept for the next one.
  */
 import { createHash } from 'node:crypto';
-import type { CallContext, Guard } from '@rackwright/messages';
+import { asTokenId, type CallContext, type Guard, isChosenId } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
 import { type Principal, systemPrincipal } from './principal.ts';
 import { tokenMissing, tokenUnknown } from './refusals.ts';
@@ -122,7 +122,9 @@ export async function principalOfSecret(
   name: string,
   secretSha256: Uint8Array,
 ): Promise<Principal> {
-  const tokenId = idOf(name);
+  const id = idOf(name);
+  if (!isChosenId(id)) throw tokenUnknown();
+  const tokenId = asTokenId(id);
   if (tokenId !== firstTokenId) return tokens.principalOfSecret(tokenId, secretSha256);
   if (!isSameHash(secretSha256, Buffer.from(firstTokenSha256, 'hex'))) throw tokenUnknown();
   return tokens.firstPrincipal();

@@ -12,7 +12,7 @@
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { Role, TokenSchema, store as wire } from '@rackwright/messages';
+import { asTokenId, Role, type TokenId, TokenSchema, store as wire } from '@rackwright/messages';
 import {
   atWallTime,
   Bucket,
@@ -24,7 +24,7 @@ import {
 } from '@rackwright/platform';
 import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
-import { answered, deleteRecord, readRecord, writeRecord } from '../records/index.ts';
+import { answered, deleteRecord, idOf, readRecord, writeRecord } from '../records/index.ts';
 import { Ends } from './ends.ts';
 import { everywhere, type Principal } from './principal.ts';
 import { signInBusy, tokenExpired, tokenRevoked, tokenUnknown } from './refusals.ts';
@@ -32,7 +32,7 @@ import { repeated } from './repeated.ts';
 import { isSameHash, parseToken } from './token.ts';
 
 /** Id of the first token, whose text is in a file. */
-export const firstTokenId = 'admin';
+export const firstTokenId = asTokenId('admin');
 
 const schema = wire.TokenRecordSchema;
 const usedIntervalMs = 3_600_000;
@@ -56,7 +56,7 @@ export interface TokenBookOptions {
 }
 
 /** Key of a token's record. */
-export function tokenKey(tokenId: string): string {
+export function tokenKey(tokenId: TokenId): string {
   return storeKey('tokens', tokenId);
 }
 
@@ -83,7 +83,7 @@ interface Used {
 export class TokenBook {
   readonly #options: TokenBookOptions;
   readonly #ends = new Ends();
-  readonly #usedMs = new Map<string, number>();
+  readonly #usedMs = new Map<TokenId, number>();
   /** Hashes of the secrets of known tokens, and whether each token has ended. */
   readonly #known = new Map<string, boolean>();
   /** The same hashes, by the key of their record. */
@@ -118,7 +118,7 @@ export class TokenBook {
   }
 
   /** The holder of the token with this id and secret, as `principalOf`. */
-  async principalOfSecret(tokenId: string, secretSha256: Uint8Array): Promise<Principal> {
+  async principalOfSecret(tokenId: TokenId, secretSha256: Uint8Array): Promise<Principal> {
     if (tokenId === firstTokenId) throw tokenUnknown();
     // Only under its own id: otherwise the holder of one token could have the store read any other.
     const proof = Buffer.from(secretSha256).toString('hex');
@@ -184,7 +184,7 @@ export class TokenBook {
     const { store, clock, log, firstTokenSha256 } = this.#options;
     if (proof === firstTokenSha256) return;
     try {
-      const kept = await readRecord(store, schema, tokenKey(name.replace('tokens/', '')));
+      const kept = await readRecord(store, schema, tokenKey(asTokenId(idOf(name))));
       const isIt = Buffer.from(kept?.record.secretSha256 ?? []).toString('hex') === proof;
       if (kept === undefined || !isIt || isOver(kept.record, clock.nowMs())) this.#ends.tell(proof);
     } catch (error) {
@@ -205,7 +205,7 @@ export class TokenBook {
   }
 
   /** Invariant 4. */
-  #used(tokenId: string, { record, revision }: Used): void {
+  #used(tokenId: TokenId, { record, revision }: Used): void {
     const { clock } = this.#options;
     const usedMs = timeOf(record.token?.lastUsedTime);
     if (clock.nowMs() - usedMs < usedIntervalMs || !this.#isUseDue(tokenId)) return;
@@ -222,7 +222,7 @@ export class TokenBook {
     );
   }
 
-  #isUseDue(tokenId: string): boolean {
+  #isUseDue(tokenId: TokenId): boolean {
     const usedMs = this.#usedMs.get(tokenId) ?? Number.NEGATIVE_INFINITY;
     return this.#options.clock.nowMs() - usedMs >= usedIntervalMs;
   }

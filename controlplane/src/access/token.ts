@@ -6,6 +6,7 @@
  * 2. Two secrets are compared by their hashes, in constant time.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { asTokenId, type TokenId } from '@rackwright/messages';
 import type { Random } from '@rackwright/platform';
 
 const prefix = 'rwo1';
@@ -14,7 +15,7 @@ const shape = /^rwo1\.([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)\.([A-Za-z0-9_-]{43})$/
 
 /** The text of a new token, and the part of it that is stored. */
 export function makeToken(
-  tokenId: string,
+  tokenId: TokenId,
   random: Random,
 ): { readonly text: string; readonly secretSha256: Uint8Array } {
   const secret = Buffer.from(random.bytes(secretBytes)).toString('base64url');
@@ -24,10 +25,10 @@ export function makeToken(
 /** The token's id and the hash of its secret; undefined when the text is not a token of ours. */
 export function parseToken(
   text: string,
-): { readonly tokenId: string; readonly secretSha256: Uint8Array } | undefined {
+): { readonly tokenId: TokenId; readonly secretSha256: Uint8Array } | undefined {
   const [, tokenId, secret] = shape.exec(text) ?? [];
   if (tokenId === undefined || secret === undefined) return undefined;
-  return { tokenId, secretSha256: hashSecret(secret) };
+  return { tokenId: asTokenId(tokenId), secretSha256: hashSecret(secret) };
 }
 
 /** Invariant 2. */

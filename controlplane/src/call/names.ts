@@ -1,21 +1,36 @@
 /** Resource names ("hosts/h1") and the ids in them. */
-import { invalidArgument } from '@rackwright/messages';
+import {
+  asPoolId,
+  asTemplateId,
+  asTokenId,
+  type HostId,
+  invalidArgument,
+  isChosenId,
+  type PoolId,
+  type RackId,
+  type TemplateId,
+  type TokenId,
+} from '@rackwright/messages';
 import { quote } from './violations.ts';
 
-export type CollectionName =
-  | 'hosts'
-  | 'racks'
-  | 'credentials'
-  | 'templates'
-  | 'erasureCertificates'
-  | 'erasureDocuments'
-  | 'abandonedResources'
-  | 'discoveredMachines'
-  | 'expectedHosts'
-  | 'eventSinks'
-  | 'pools';
+/** The ids in the names of each collection. */
+interface IdOf {
+  hosts: HostId;
+  racks: RackId;
+  credentials: string;
+  templates: TemplateId;
+  erasureCertificates: string;
+  erasureDocuments: string;
+  abandonedResources: string;
+  discoveredMachines: string;
+  expectedHosts: HostId;
+  eventSinks: string;
+  pools: PoolId;
+  tokens: TokenId;
+}
 
-const id = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+export type CollectionName = keyof IdOf;
+
 /** Made by the server: "<host uid>-<number>", or the uid alone. */
 const madeId = /^[A-Za-z0-9][A-Za-z0-9-]{0,126}$/;
 
@@ -31,29 +46,49 @@ const examples: Record<CollectionName, string> = {
   expectedHosts: 'expectedHosts/h1',
   eventSinks: 'eventSinks/alerts',
   pools: 'pools/web',
+  tokens: 'tokens/ci',
 };
 
-const made: ReadonlySet<CollectionName> = new Set([
-  'erasureCertificates',
-  'erasureDocuments',
-  'abandonedResources',
-  'discoveredMachines',
-]);
+/** The id that a text is; undefined when it is none of the collection. */
+const parsers: { readonly [C in CollectionName]: (text: string) => IdOf[C] | undefined } = {
+  hosts: chosen,
+  racks: chosen,
+  credentials: chosen,
+  templates: (text) => (isChosenId(text) ? asTemplateId(text) : undefined),
+  erasureCertificates: made,
+  erasureDocuments: made,
+  abandonedResources: made,
+  discoveredMachines: made,
+  expectedHosts: chosen,
+  eventSinks: chosen,
+  pools: (text) => (isChosenId(text) ? asPoolId(text) : undefined),
+  tokens: (text) => (isChosenId(text) ? asTokenId(text) : undefined),
+};
+
+function chosen(text: string): string | undefined {
+  return isChosenId(text) ? text : undefined;
+}
+
+function made(text: string): string | undefined {
+  return madeId.test(text) ? text : undefined;
+}
 
 /** What is wrong with an id that a person chose; undefined when it is fine. */
 export function idProblem(text: string): string | undefined {
-  if (id.test(text)) return undefined;
+  if (isChosenId(text)) return undefined;
   const wanted =
     'must have 1 to 63 characters of a-z, 0-9 and "-", begin with a letter and not end with "-"';
   return text === '' ? `is missing; it ${wanted}` : `is ${quote(text)}; it ${wanted}`;
 }
 
 /** The id in a resource name of `collection`; undefined when it is no such name. */
-export function parseName(collection: CollectionName, name: string): string | undefined {
+export function parseName<C extends CollectionName>(
+  collection: C,
+  name: string,
+): IdOf[C] | undefined {
   const [first, second, ...rest] = name.split('/');
   if (first !== collection || second === undefined || rest.length > 0) return undefined;
-  const shape = made.has(collection) ? madeId : id;
-  return shape.test(second) ? second : undefined;
+  return parsers[collection](second);
 }
 
 /** What is wrong with a resource name; undefined when it is one of `collection`. */
@@ -64,7 +99,11 @@ export function nameProblem(collection: CollectionName, name: string): string | 
 }
 
 /** The id in `name`. Throws `invalidArgument` that names `field`. */
-export function requireName(collection: CollectionName, name: string, field = 'name'): string {
+export function requireName<C extends CollectionName>(
+  collection: C,
+  name: string,
+  field = 'name',
+): IdOf[C] {
   const found = parseName(collection, name);
   if (found !== undefined) return found;
   throw invalidArgument([{ field, description: nameProblem(collection, name) ?? '' }]);

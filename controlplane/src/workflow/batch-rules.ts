@@ -10,6 +10,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asTemplateId,
   type HostName,
   type HostUid,
   type WorkflowBatch,
@@ -180,7 +181,7 @@ function runNameOf({ spec }: WorkflowBatch, { host, run }: WorkflowBatchHost): s
 export function workflowIdOf(template: string, host: HostName): WorkflowId {
   return {
     hostId: idOf(host),
-    templateId: idOf(template),
+    templateId: asTemplateId(idOf(template)),
   };
 }
 

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   asRunNumber,
+  asTemplateId,
   ClaimSchema,
   HostState,
   RunKind,
@@ -20,7 +21,7 @@ import { acceptRun, endedBy, latestRun, runsKeptMax } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 
 const nowMs = Date.UTC(2026, 0, 1);
-const id = { hostId: 'h1', templateId: 't' };
+const id = { hostId: 'h1', templateId: asTemplateId('t') };
 const name = 'hosts/h1/workflows/t';
 const order: StartOrder = {
   kind: 'workflow',

@@ -12,7 +12,13 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { RunKind, RunPhase, WorkflowRunState, store as wire } from '@rackwright/messages';
+import {
+  RunKind,
+  RunPhase,
+  type TemplateId,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/messages';
 import { type Clock, type Log, pause, type Random } from '@rackwright/platform';
 import {
   type Change,
@@ -343,7 +349,7 @@ export class Workflows {
 }
 
 /** The template of the host's present run; undefined: none. */
-function carriedBy(row: FleetRow | undefined): string | undefined {
+function carriedBy(row: FleetRow | undefined): TemplateId | undefined {
   return row?.kind === 'host' ? parseWorkflowRunName(row.workflowRun)?.templateId : undefined;
 }
 

@@ -1,11 +1,17 @@
 /** Names of workflows, their runs and batches, and the keys of their records. Pure. */
-import type { HostId, HostUid } from '@rackwright/messages';
+import {
+  asTemplateId,
+  type HostId,
+  type HostUid,
+  isChosenId,
+  type TemplateId,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 
 /** A workflow is named by its host and its template. */
 export interface WorkflowId {
   readonly hostId: HostId;
-  readonly templateId: string;
+  readonly templateId: TemplateId;
 }
 
 const segment = '[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?';
@@ -26,7 +32,8 @@ export function workflowRunName(id: WorkflowId, number: bigint): string {
 /** Undefined when the text names no workflow. */
 export function parseWorkflowName(name: string): WorkflowId | undefined {
   const [, hostId, templateId] = workflowShape.exec(name) ?? [];
-  return hostId === undefined || templateId === undefined ? undefined : { hostId, templateId };
+  if (hostId === undefined || templateId === undefined) return undefined;
+  return { hostId, templateId: asTemplateId(templateId) };
 }
 
 /** Undefined when the text names no run of a workflow. */
@@ -35,7 +42,7 @@ export function parseWorkflowRunName(
 ): (WorkflowId & { readonly number: bigint }) | undefined {
   const [, hostId, templateId, number] = runShape.exec(name) ?? [];
   if (hostId === undefined || templateId === undefined || number === undefined) return undefined;
-  return { hostId, templateId, number: BigInt(number) };
+  return { hostId, templateId: asTemplateId(templateId), number: BigInt(number) };
 }
 
 /** The id in "workflowBatches/ID"; undefined when the text names no batch. */
@@ -50,9 +57,9 @@ export function workflowKey({ hostId, templateId }: WorkflowId): string {
 
 /** The workflow whose record a key is for; undefined for other keys. */
 export function workflowOfKey(key: string): WorkflowId | undefined {
-  const [collection, hostId, templateId, ...rest] = key.split('.');
-  if (collection !== 'workflows' || rest.length > 0) return undefined;
-  return hostId === undefined || templateId === undefined ? undefined : { hostId, templateId };
+  const [collection, hostId, templateId = '', ...rest] = key.split('.');
+  if (collection !== 'workflows' || hostId === undefined || rest.length > 0) return undefined;
+  return isChosenId(templateId) ? { hostId, templateId: asTemplateId(templateId) } : undefined;
 }
 
 /** Key of a batch's record. */

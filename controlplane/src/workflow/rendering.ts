@@ -1,5 +1,5 @@
 /** A workflow's template, rendered for one run of it on one host. Pure. */
-import type { Host, WorkflowRun, store as wire } from '@rackwright/messages';
+import type { Host, TemplateId, WorkflowRun, store as wire } from '@rackwright/messages';
 import {
   type Problem,
   parseTemplate,
@@ -29,7 +29,7 @@ const problemsToldMax = 5;
 
 /** The order for the host, or why the template cannot run. */
 export function renderRun(
-  templateId: string,
+  templateId: TemplateId,
   template: TemplateText | undefined,
   host: Host,
   facts: wire.HostFacts | undefined,

@@ -1,11 +1,11 @@
 /** The existing workflows, by host, and whether each had an open run when last seen. */
-import type { HostId } from '@rackwright/messages';
+import type { HostId, TemplateId } from '@rackwright/messages';
 import type { WorkflowId } from './names.ts';
 
-const none: ReadonlyMap<string, boolean> = new Map();
+const none: ReadonlyMap<TemplateId, boolean> = new Map();
 
 export class SeenWorkflows {
-  readonly #byHost = new Map<string, Map<string, boolean>>();
+  readonly #byHost = new Map<HostId, Map<TemplateId, boolean>>();
 
   set({ hostId, templateId }: WorkflowId, open: boolean): void {
     const ofHost = this.#byHost.get(hostId);
@@ -30,7 +30,7 @@ export class SeenWorkflows {
   }
 
   /** For one host: by template, whether a run was open. */
-  ofHost(hostId: HostId): ReadonlyMap<string, boolean> {
+  ofHost(hostId: HostId): ReadonlyMap<TemplateId, boolean> {
     return this.#byHost.get(hostId) ?? none;
   }
 

@@ -1,14 +1,20 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import {
+  asPoolId,
   asRevision,
   asRunNumber,
+  asTemplateId,
+  asTokenId,
   asWorkflowRunNumber,
   type DeploymentId,
   deploymentIdOf,
   type HostUid,
   type OperationId,
+  type PoolId,
   type Revision,
   type RunNumber,
+  type TemplateId,
+  type TokenId,
   type WorkflowRunNumber,
 } from './ids.ts';
 
@@ -21,6 +27,20 @@ test('an id is none of another kind, and a text may become one', () => {
 test('a deployment is named by its host and run alone', () => {
   expectTypeOf<string>().not.toExtend<DeploymentId>();
   expect(deploymentIdOf('u1', asRunNumber(3))).toBe('u1/3');
+});
+
+test('an id that a person chose is taken after its check alone', () => {
+  expectTypeOf<string>().not.toExtend<PoolId>();
+  expectTypeOf<string>().not.toExtend<TemplateId>();
+  expectTypeOf<string>().not.toExtend<TokenId>();
+  expectTypeOf<PoolId>().not.toExtend<TemplateId>();
+  expectTypeOf<TemplateId>().not.toExtend<TokenId>();
+  for (const checked of [asPoolId, asTemplateId, asTokenId]) {
+    for (const fit of ['a', 'web-1', 'a'.repeat(63)]) expect(checked(fit)).toBe(fit);
+    for (const unfit of ['', 'Web', '1a', 'a-', 'a.b', 'a/b', 'a'.repeat(64)]) {
+      expect(() => checked(unfit)).toThrow(`${JSON.stringify(unfit)} is no id`);
+    }
+  }
 });
 
 test('a plain number is no number of a run or revision, and none of these is another', () => {

@@ -27,6 +27,35 @@ export type RackId = string & { readonly __kind?: 'RackId' };
 /** The name of a rack: "racks/r1". */
 export type RackName = string & { readonly __kind?: 'RackName' };
 
+/** Whether a person may choose this text as an id. Its characters fit names, keys and labels. */
+export function isChosenId(text: string): boolean {
+  return /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
+}
+
+/** The name of a pool without its collection: "web". */
+export type PoolId = string & { readonly __brand: 'PoolId' };
+
+/** Throws a RangeError for a text that no pool can have. */
+export function asPoolId(text: string): PoolId {
+  return chosen(text) as PoolId;
+}
+
+/** The name of a template without its collection: "set-clock". */
+export type TemplateId = string & { readonly __brand: 'TemplateId' };
+
+/** Throws a RangeError for a text that no template can have. */
+export function asTemplateId(text: string): TemplateId {
+  return chosen(text) as TemplateId;
+}
+
+/** The name of a token without its collection: "ci". */
+export type TokenId = string & { readonly __brand: 'TokenId' };
+
+/** Throws a RangeError for a text that no token can have. */
+export function asTokenId(text: string): TokenId {
+  return chosen(text) as TokenId;
+}
+
 /** "<host uid>/<run>": one image on one host. */
 export type DeploymentId = string & { readonly __brand: 'DeploymentId' };
 
@@ -66,6 +95,11 @@ export function asRevision(count: number | bigint): Revision {
 
 /** The revision of an empty history, or of one without a loss. */
 export const noRevision: Revision = asRevision(0);
+
+function chosen(text: string): string {
+  if (!isChosenId(text)) throw new RangeError(`${JSON.stringify(text)} is no id`);
+  return text;
+}
 
 function notNegative(count: bigint): bigint {
   if (count < 0n) throw new RangeError(`${count} is negative; it counts from 0`);

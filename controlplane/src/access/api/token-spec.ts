@@ -1,8 +1,14 @@
 /** Validation of a token that is to be created. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type CreateTokenRequest, invalidArgument, Role, type Token } from '@rackwright/messages';
+import {
+  type CreateTokenRequest,
+  invalidArgument,
+  Role,
+  type Token,
+  type TokenId,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
-import { idProblem, isKnown, nameProblem } from '../../call/names.ts';
+import { idProblem, isKnown, nameProblem, parseName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { checkRequestId, controlCharacters } from '../../call/texts.ts';
 import { quote, Violations } from '../../call/violations.ts';
@@ -18,20 +24,19 @@ const poolsMax = 64;
 const poolCharsMax = 63;
 
 /** The id in "tokens/TOKEN". Throws `invalidArgument`. */
-export function requireTokenName(name: string): string {
-  const [collection, tokenId = '', ...rest] = name.split('/');
-  const isName = collection === 'tokens' && rest.length === 0;
-  if (isName && idProblem(tokenId) === undefined) return tokenId;
+export function requireTokenName(name: string): TokenId {
+  const tokenId = parseName('tokens', name);
+  if (tokenId !== undefined) return tokenId;
   const description = `is ${quote(name)}; it must name a token, as in "tokens/ci"`;
   throw invalidArgument([{ field: 'name', description }]);
 }
 
-/** Throws `invalidArgument` with every violation. */
+/** The id of the token. Throws `invalidArgument` with every violation. */
 export async function checkToken(
   deps: RpcDependencies,
   { tokenId, requestId }: CreateTokenRequest,
   token: Token,
-): Promise<void> {
+): Promise<TokenId> {
   const violations = new Violations();
   violations.addIf('token_id', idProblem(tokenId));
   if (tokenId === firstTokenId) violations.add('token_id', 'is that of the first token');
@@ -46,6 +51,7 @@ export async function checkToken(
   }
   await checkScope(deps, token, violations);
   violations.throwIfAny();
+  return requireTokenName(`tokens/${tokenId}`);
 }
 
 function checkExpiry({ clock }: RpcDependencies, token: Token, violations: Violations): void {

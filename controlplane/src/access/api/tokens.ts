@@ -22,6 +22,7 @@ import {
   notFound,
   Role,
   type Token,
+  type TokenId,
   TokenSchema,
   unavailable,
   store as wire,
@@ -95,7 +96,7 @@ export function createAccessService(deps: RpcDependencies): BoundService {
 }
 
 /** The first token has a record only after its first use. */
-async function existing(deps: RpcDependencies, tokenId: string): Promise<Kept> {
+async function existing(deps: RpcDependencies, tokenId: TokenId): Promise<Kept> {
   const kept = await readRecord(deps.store, schema, tokenKey(tokenId));
   if (kept === undefined && tokenId === firstTokenId) return { record: firstRecord(), revision: 0 };
   if (kept === undefined || kept.record.revokeTime !== undefined) {
@@ -123,9 +124,9 @@ function warningOf({ clock }: RpcDependencies, record: wire.TokenRecord): string
 }
 
 async function createToken(deps: RpcDependencies, request: CreateTokenRequest) {
-  const { tokenId, validateOnly = false, requestId } = request;
+  const { validateOnly = false, requestId } = request;
   const wanted = request.token ?? create(TokenSchema);
-  await checkToken(deps, request, wanted);
+  const tokenId = await checkToken(deps, request, wanted);
   const name = `tokens/${tokenId}`;
   const before = await readRecord(deps.store, schema, tokenKey(tokenId));
   const applied = appliedId('createToken', requestId);

@@ -12,6 +12,7 @@ import {
   notFound,
   type PlanRolloutRequest,
   type Pool,
+  type PoolId,
   PoolSchema,
   PoolSpecSchema,
   RolloutPolicySchema,
@@ -85,13 +86,14 @@ const updatablePaths = [
 
 /** Handles one CreatePool. */
 export async function createPool(deps: RpcDependencies, request: CreatePoolRequest): Promise<Pool> {
-  const { poolId, requestId, validateOnly } = request;
+  const { requestId, validateOnly } = request;
   const violations = new Violations();
-  violations.addIf('pool_id', idProblem(poolId));
+  violations.addIf('pool_id', idProblem(request.poolId));
   checkRequestId(requestId, violations);
-  const pool = newPool(deps, poolId, request.pool);
+  const pool = newPool(deps, `pools/${request.poolId}`, request.pool);
   checkPool(pool, violations);
   violations.throwIfAny();
+  const poolId = requireName('pools', pool.name, 'pool_id');
   const key = poolKey(poolId);
   const id = appliedId(createMethod, requestId);
   const before = await readRecord(deps.store, schema, key);
@@ -153,9 +155,9 @@ async function editorOf(deps: RpcDependencies, wanted: Pool, updateMask: FieldMa
   };
 }
 
-function newPool({ random, clock }: RpcDependencies, poolId: string, asked: Pool | undefined) {
+function newPool({ random, clock }: RpcDependencies, name: string, asked: Pool | undefined) {
   return create(PoolSchema, {
-    name: `pools/${poolId}`,
+    name,
     uid: randomId(random),
     createTime: timestampFromMs(clock.nowMs()),
     labels: { ...asked?.labels },
@@ -178,7 +180,7 @@ export async function draftPool(
   const kept = await readRecord(deps.store, schema, poolKey(poolId));
   if (kept !== undefined) throw inTheWay(kept);
   const violations = new Violations();
-  const pool = newPool(deps, poolId, wanted);
+  const pool = newPool(deps, wanted.name, wanted);
   checkPool(pool, violations);
   checkGate('pool.spec', pool, undefined, await policyOf(deps), violations);
   violations.throwIfAny();
@@ -258,7 +260,7 @@ interface Asked {
 /** Changes a copy of the record until the write succeeds, once for each request. */
 async function change(
   deps: RpcDependencies,
-  poolId: string,
+  poolId: PoolId,
   { method, requestId, etag }: Asked,
   { validateOnly }: { readonly validateOnly: boolean },
   edit: (record: wire.PoolRecord) => void,
@@ -290,7 +292,7 @@ async function change(
 }
 
 /** The pool after a reconcile; the last version of one that was deleted by it. */
-async function looked(deps: RpcDependencies, poolId: string, last?: KeptPool): Promise<Pool> {
+async function looked(deps: RpcDependencies, poolId: PoolId, last?: KeptPool): Promise<Pool> {
   const after = (await deps.pools.look(poolId)) ?? last;
   if (after === undefined) throw notFound(`pools/${poolId}`);
   return presentPool(deps, after);

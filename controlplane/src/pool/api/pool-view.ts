@@ -1,6 +1,12 @@
 /** Pools in API form: joined with their hosts and their ledger. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type Explanation, notFound, type Pool, store as wire } from '@rackwright/messages';
+import {
+  type Explanation,
+  notFound,
+  type Pool,
+  type PoolId,
+  store as wire,
+} from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
@@ -24,7 +30,7 @@ export interface KeptPool {
 }
 
 /** Throws `notFound`. */
-export async function existingPool({ store }: RpcDependencies, poolId: string): Promise<KeptPool> {
+export async function existingPool({ store }: RpcDependencies, poolId: PoolId): Promise<KeptPool> {
   const kept = await readRecord(store, schema, poolKey(poolId));
   if (kept === undefined) throw notFound(`pools/${poolId}`);
   return kept;
@@ -33,7 +39,7 @@ export async function existingPool({ store }: RpcDependencies, poolId: string): 
 /** The last version of a deleted pool that this request had changed; undefined: none. */
 export async function goneWith(
   { store }: RpcDependencies,
-  poolId: string,
+  poolId: PoolId,
   requestId: string,
 ): Promise<KeptPool | undefined> {
   const changes = await answered(store.history(poolKey(poolId)));

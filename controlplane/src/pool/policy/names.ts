@@ -1,10 +1,31 @@
 /** Names of pools, and the keys of their records. Pure. */
-import type { HostUid, RunNumber } from '@rackwright/messages';
+import {
+  asPoolId,
+  type HostUid,
+  isChosenId,
+  type PoolId,
+  type RunNumber,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 
 /** Key of a pool's record. */
-export function poolKey(poolId: string): string {
+export function poolKey(poolId: PoolId): string {
   return storeKey('pools', poolId);
+}
+
+/** The pool whose record a key is for; undefined for other keys. */
+export function poolOfKey(key: string): PoolId | undefined {
+  return poolIn(key.split('.'));
+}
+
+/** The pool of this name; undefined when the text names none. */
+export function poolOfName(name: string): PoolId | undefined {
+  return poolIn(name.split('/'));
+}
+
+function poolIn([collection, poolId = '', ...rest]: readonly string[]): PoolId | undefined {
+  if (collection !== 'pools' || rest.length > 0) return undefined;
+  return isChosenId(poolId) ? asPoolId(poolId) : undefined;
 }
 
 /** The key prefix of all entries of a pool's ledger. */

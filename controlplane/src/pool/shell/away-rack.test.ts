@@ -1,6 +1,6 @@
 /** A rack whose agent is away: its hosts cannot be worked on, and take no slot from the others. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, store as wire } from '@rackwright/messages';
+import { asPoolId, HostState, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -97,7 +97,7 @@ test('the pool goes on as soon as the agent is back', async () => {
     uid: 'p',
     spec: { hosts: { names: ['hosts/h2'] }, image: reference, rollout: oneAtOnce },
   };
-  rig.put(poolKey('p'), wire.PoolRecordSchema, { pool });
+  rig.put(poolKey(asPoolId('p')), wire.PoolRecordSchema, { pool });
   const replica = await rig.replica();
   const pools = new Pools({
     ...{ ...replica.shared, hosts: replica.hosts },
@@ -106,7 +106,8 @@ test('the pool goes on as soon as the agent is back', async () => {
   });
   await rig.during(pools.start(), 1_000);
   await rig.advance(5_000);
-  const slots = () => rig.read(poolKey('p'), wire.PoolRecordSchema)?.pool?.status?.slots ?? [];
+  const slots = () =>
+    rig.read(poolKey(asPoolId('p')), wire.PoolRecordSchema)?.pool?.status?.slots ?? [];
   expect(slots()).toEqual([]);
   rig.put(storeKey('racks', 'r2'), wire.RackRecordSchema, silent(0)(rig.clock.nowMs()));
   await rig.advance(5_000);

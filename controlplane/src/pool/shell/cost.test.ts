@@ -2,7 +2,7 @@
  * A pass over a pool costs as much as its hosts, for any number of other hosts: counted at the
  * store and at the rows of the fleet view, with few hosts and with many.
  */
-import { HostGoal, HostState, store as wire } from '@rackwright/messages';
+import { asPoolId, HostGoal, HostState, store as wire } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { FleetRows } from '../../fleet-view/index.ts';
@@ -34,7 +34,7 @@ async function fleetOf(hosts: number): Promise<Fleet> {
   for (let n = 1; n <= hosts; n += 1) putHost(rig, n);
   const spec = { hosts: { labels: { role: 'web' } }, image: image('A') };
   const pool = { name: 'pools/p', uid: 'p', spec };
-  rig.put(poolKey('p'), wire.PoolRecordSchema, { pool });
+  rig.put(poolKey(asPoolId('p')), wire.PoolRecordSchema, { pool });
   let counted: Counted | undefined;
   const replica = await rig.replica({
     wrapStore: (inner) => {
@@ -103,7 +103,7 @@ async function costOf(fleet: Fleet, work: Work): Promise<Cost & { readonly visit
 }
 
 const works: readonly (readonly [string, Work])[] = [
-  ['a pass over a pool', ({ rig, pools }) => rig.during(pools.look('p'), 1_000)],
+  ['a pass over a pool', ({ rig, pools }) => rig.during(pools.look(asPoolId('p')), 1_000)],
   [
     'what follows a change of a member',
     async ({ rig }) => {
@@ -132,9 +132,11 @@ test.each(works)('%s costs the same with ten times the hosts', async (_, work) =
 });
 
 test('the pool holds its members, and reads each of them once in a pass', async () => {
-  const pool = many.rig.read(poolKey('p'), wire.PoolRecordSchema);
+  const pool = many.rig.read(poolKey(asPoolId('p')), wire.PoolRecordSchema);
   expect(pool?.members).toHaveLength(members);
-  const { rows } = await costOf(many, ({ rig, pools }) => rig.during(pools.look('p'), 1_000));
+  const { rows } = await costOf(many, ({ rig, pools }) =>
+    rig.during(pools.look(asPoolId('p')), 1_000),
+  );
   expect(rows).toBeGreaterThanOrEqual(members);
   expect(rows).toBeLessThan(3 * members);
 });

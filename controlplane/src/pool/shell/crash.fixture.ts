@@ -6,6 +6,7 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  asPoolId,
   HostState,
   PoolSchema,
   RunKind,
@@ -58,7 +59,7 @@ export class PoolSite {
         },
       }),
     });
-    this.rig.put(poolKey('p'), wire.PoolRecordSchema, record);
+    this.rig.put(poolKey(asPoolId('p')), wire.PoolRecordSchema, record);
   }
 
   /** Rolls an image out to all hosts, despite any crashes. */
@@ -93,7 +94,7 @@ export class PoolSite {
   }
 
   pool(): wire.PoolRecord | undefined {
-    return this.rig.read(poolKey('p'), wire.PoolRecordSchema);
+    return this.rig.read(poolKey(asPoolId('p')), wire.PoolRecordSchema);
   }
 
   kill(): void {

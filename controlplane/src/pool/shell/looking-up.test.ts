@@ -1,12 +1,14 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { asPoolId, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeClock } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import type { ResolveAnswer } from '../../images/index.ts';
 import { digest, image, Rollout, reference } from '../decide/rollout.fixture.ts';
 import { LookingUp } from './looking-up.ts';
+
+const poolId = asPoolId('p');
 
 /** The pool with this target. */
 function recordAt(letter: string): wire.PoolRecord {
@@ -26,21 +28,21 @@ test('an answer that came too late for its target is asked for anew, and never t
     return { kind: 'unchanged' };
   };
   const lookingUp = new LookingUp({ clock: nodeClock(), resolve }, () => found.resolve());
-  expect(lookingUp.take('p', recordAt('A'))).toBeUndefined();
+  expect(lookingUp.take(poolId, recordAt('A'))).toBeUndefined();
   await found.promise;
-  const answer = lookingUp.take('p', recordAt('A'));
+  const answer = lookingUp.take(poolId, recordAt('A'));
   expect(answer).toMatchObject({ digest: digest('A'), known: digest('A') });
   // It could not be written, because another replica has written B.
-  lookingUp.putBack('p', answer);
+  lookingUp.putBack(poolId, answer);
   found = Promise.withResolvers();
-  expect(lookingUp.take('p', recordAt('B'))).toBeUndefined();
+  expect(lookingUp.take(poolId, recordAt('B'))).toBeUndefined();
   await found.promise;
   expect(asked).toEqual([digest('A'), digest('B')]);
-  const anew = lookingUp.take('p', recordAt('B'));
+  const anew = lookingUp.take(poolId, recordAt('B'));
   expect(anew).toMatchObject({ digest: digest('B'), version: 'B' });
   // An answer equal to the present target changes nothing.
-  lookingUp.putBack('p', anew);
-  expect(lookingUp.take('p', recordAt('B'))).toBe(anew);
+  lookingUp.putBack(poolId, anew);
+  expect(lookingUp.take(poolId, recordAt('B'))).toBe(anew);
   lookingUp.stop();
 });
 
@@ -71,7 +73,7 @@ test('an interval that is made shorter counts at once, from the last answer', as
   const record = recordAt('A');
   const poll = (ms: number) => {
     if (record.pool?.spec !== undefined) record.pool.spec.pollInterval = durationFromMs(ms);
-    return lookingUp.take('p', record);
+    return lookingUp.take(poolId, record);
   };
   poll(86_400_000);
   await found.promise;
@@ -87,7 +89,7 @@ test('an interval that is made shorter counts at once, from the last answer', as
 });
 
 test.each<[string, (lookingUp: LookingUp) => void]>([
-  ['the pool is gone', (lookingUp) => lookingUp.forget('p')],
+  ['the pool is gone', (lookingUp) => lookingUp.forget(poolId)],
   ['the control plane stops', (lookingUp) => lookingUp.stop()],
 ])('an answer that comes when %s wakes nobody, and is not asked for again', async (_, end) => {
   const answer = Promise.withResolvers<ResolveAnswer>();
@@ -103,7 +105,7 @@ test.each<[string, (lookingUp: LookingUp) => void]>([
   const lookingUp = new LookingUp({ clock, resolve: () => answer.promise }, () => {
     found += 1;
   });
-  lookingUp.take('p', recordAt('A'));
+  lookingUp.take(poolId, recordAt('A'));
   end(lookingUp);
   answer.resolve({ kind: 'unchanged' });
   await new Promise(setImmediate);
@@ -116,14 +118,14 @@ test('an answer for the name before is not taken for the one that is wanted now'
     new Promise((settle) => answers.set(asked, settle));
   const lookingUp = new LookingUp({ clock: nodeClock(), resolve }, () => {});
   const record = recordAt('A');
-  lookingUp.take('p', record);
+  lookingUp.take(poolId, record);
   if (record.pool?.spec !== undefined) record.pool.spec.image = 'registry.example/os:next';
-  lookingUp.take('p', record);
+  lookingUp.take(poolId, record);
   answers.get(reference)?.({ kind: 'digest', digest: digest('B'), version: 'B' });
   await new Promise(setImmediate);
-  expect(lookingUp.take('p', record)).toBeUndefined();
+  expect(lookingUp.take(poolId, record)).toBeUndefined();
   answers.get('registry.example/os:next')?.({ kind: 'digest', digest: digest('C'), version: 'C' });
   await new Promise(setImmediate);
-  expect(lookingUp.take('p', record)).toMatchObject({ digest: digest('C') });
+  expect(lookingUp.take(poolId, record)).toMatchObject({ digest: digest('C') });
   lookingUp.stop();
 });

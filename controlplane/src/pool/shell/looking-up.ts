@@ -7,7 +7,7 @@
  * replaced since.
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type { store as wire } from '@rackwright/messages';
+import type { PoolId, store as wire } from '@rackwright/messages';
 import { type Cancel, type Clock, errorText } from '@rackwright/platform';
 import type { ResolveAnswer, ResolveImage } from '../../images/index.ts';
 import { isOutdated, knownDigest, type Resolved } from '../facts/target.ts';
@@ -42,12 +42,12 @@ export interface LookingUpDependencies {
 
 export class LookingUp {
   readonly #deps: LookingUpDependencies;
-  readonly #found: (poolId: string) => void;
-  readonly #lookups = new Map<string, Lookup>();
+  readonly #found: (poolId: PoolId) => void;
+  readonly #lookups = new Map<PoolId, Lookup>();
   readonly #stopping = new AbortController();
 
   /** `found` is called when there is an answer to take. */
-  constructor(deps: LookingUpDependencies, found: (poolId: string) => void) {
+  constructor(deps: LookingUpDependencies, found: (poolId: PoolId) => void) {
     this.#deps = deps;
     this.#found = found;
   }
@@ -58,7 +58,7 @@ export class LookingUp {
   }
 
   /** The answer that has come since the last call; starts resolving when the name is new. */
-  take(poolId: string, record: wire.PoolRecord): Resolved | undefined {
+  take(poolId: PoolId, record: wire.PoolRecord): Resolved | undefined {
     const reference = record.pool?.spec?.image ?? '';
     const lookup = this.#lookups.get(poolId);
     const answer = lookup?.answer;
@@ -80,18 +80,18 @@ export class LookingUp {
   }
 
   /** The answer was not written: it is delivered again. */
-  putBack(poolId: string, answer: Resolved | undefined): void {
+  putBack(poolId: PoolId, answer: Resolved | undefined): void {
     const lookup = this.#lookups.get(poolId);
     if (answer === undefined || lookup?.reference !== answer.reference) return;
     lookup.answer ??= answer;
   }
 
-  forget(poolId: string): void {
+  forget(poolId: PoolId): void {
     this.#lookups.get(poolId)?.timer?.();
     this.#lookups.delete(poolId);
   }
 
-  async #ask(poolId: string, lookup: Lookup, record: wire.PoolRecord): Promise<void> {
+  async #ask(poolId: PoolId, lookup: Lookup, record: wire.PoolRecord): Promise<void> {
     const { reference } = lookup;
     const version = record.pool?.status?.target?.version ?? '';
     const known = knownDigest(record, reference);
@@ -114,7 +114,7 @@ export class LookingUp {
   }
 
   /** Sets the timer for the next request, counted from the last answer. */
-  #arm(poolId: string, lookup: Lookup, record: wire.PoolRecord): void {
+  #arm(poolId: PoolId, lookup: Lookup, record: wire.PoolRecord): void {
     const { answered, reference } = lookup;
     lookup.intervalMs = intervalOf(record);
     // A digest always names the same content.
@@ -134,7 +134,7 @@ export class LookingUp {
   }
 
   /** With the present pool, which the callback reads. */
-  #again(poolId: string, lookup: Lookup): void {
+  #again(poolId: PoolId, lookup: Lookup): void {
     if (this.#lookups.get(poolId) !== lookup) return;
     this.#lookups.delete(poolId);
     this.#found(poolId);

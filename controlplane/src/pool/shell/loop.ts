@@ -10,7 +10,7 @@
  * 4. No host stays claimed by a deleted pool (`orphans.ts`).
  */
 import { equals } from '@bufbuild/protobuf';
-import { PoolSpecSchema, store as wire } from '@rackwright/messages';
+import { type PoolId, PoolSpecSchema, store as wire } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { FleetRow, FleetView } from '../../fleet-view/index.ts';
@@ -25,7 +25,6 @@ import type { ResolveImage } from '../../images/index.ts';
 import { Alarms, Controller, type Passes } from '../../loop/index.ts';
 import {
   deleteRecord,
-  idOf,
   idOfKey,
   readShared,
   sharedRecordOf,
@@ -36,7 +35,7 @@ import { isBeginning, notBegun } from '../decide/call-off.ts';
 import { type PoolStep, stepPool } from '../decide/step.ts';
 import type { SlotNews } from '../facts/draft-types.ts';
 import { isSelected } from '../facts/seen.ts';
-import { deploymentKey, poolKey } from '../policy/names.ts';
+import { deploymentKey, poolKey, poolOfKey, poolOfName } from '../policy/names.ts';
 import { askForHosts } from './asking.ts';
 import { LookingUp } from './looking-up.ts';
 import { endClaimsOf } from './orphans.ts';
@@ -83,10 +82,10 @@ const rememberedMax = 100_000;
 
 export class Pools {
   readonly #deps: PoolsDependencies;
-  readonly #controller: Controller;
+  readonly #controller: Controller<PoolId>;
   readonly #lookingUp: LookingUp;
   readonly #questions: Questions;
-  readonly #known = new Map<string, wire.PoolRecord>();
+  readonly #known = new Map<PoolId, wire.PoolRecord>();
   /** By rack: the time from which its agent counts as away. */
   readonly #absences: Alarms;
   /** By rack: why nothing is begun there; empty: work may begin. */
@@ -117,16 +116,18 @@ export class Pools {
     fleetView.onChange((before, after) => this.#hostChanged(before, after), signal);
     const pools: Follower = {
       listed: ({ entries }) => {
-        const there = new Set(entries.map(({ key }) => idOfKey(key)));
+        const there = new Set(entries.map(({ key }) => poolOfKey(key)));
         for (const poolId of this.#known.keys()) if (!there.has(poolId)) this.#forget(poolId);
         for (const entry of entries) this.#note(entry);
       },
       changed: (change) => {
-        const before = this.#known.get(idOfKey(change.key));
+        const poolId = poolOfKey(change.key);
+        if (poolId === undefined) return;
+        const before = this.#known.get(poolId);
         if (change.kind === 'put') this.#note(change);
-        else this.#forget(idOfKey(change.key));
+        else this.#forget(poolId);
         // A host that one pool selected may now be free for another.
-        if (selectsOthers(before, this.#known.get(idOfKey(change.key)))) this.#wakeAll();
+        if (selectsOthers(before, this.#known.get(poolId))) this.#wakeAll();
       },
     };
     await following.follow('pools', pools, signal);
@@ -153,21 +154,21 @@ export class Pools {
   }
 
   /** Pools that this replica has seen, by id. */
-  known(): ReadonlyMap<string, wire.PoolRecord> {
+  known(): ReadonlyMap<PoolId, wire.PoolRecord> {
     return this.#known;
   }
 
   /** Reconciles the pool soon. */
-  wake(poolId: string): void {
+  wake(poolId: PoolId): void {
     this.#controller.wake(poolId, 'look');
   }
 
   /** Reconciles the pool now; resolves with the resulting pool. */
-  look(poolId: string): Promise<LookedPool | undefined> {
+  look(poolId: PoolId): Promise<LookedPool | undefined> {
     return this.#controller.take(poolId, () => this.#look(poolId));
   }
 
-  async #look(poolId: string): Promise<LookedPool | undefined> {
+  async #look(poolId: PoolId): Promise<LookedPool | undefined> {
     const { store, clock, hosts } = this.#deps;
     const key = poolKey(poolId);
     let stale = 0;
@@ -261,7 +262,7 @@ export class Pools {
   }
 
   /** A pool in deletion is deleted once it holds nothing any more. */
-  async #endDeleted(poolId: string, { record, revision }: LookedPool, { hosts }: PoolSnapshot) {
+  async #endDeleted(poolId: PoolId, { record, revision }: LookedPool, { hosts }: PoolSnapshot) {
     const name = record.pool?.name;
     const holds = hosts.some(({ claimedBy }) => claimedBy === name);
     if (record.deletion === undefined || holds || record.members.length > 0) return false;
@@ -272,12 +273,13 @@ export class Pools {
   }
 
   #note(entry: Entry): void {
-    const poolId = idOfKey(entry.key);
+    const poolId = poolOfKey(entry.key);
+    if (poolId === undefined) return;
     this.#known.set(poolId, sharedRecordOf(this.#deps.store, schema, entry));
     this.wake(poolId);
   }
 
-  #forget(poolId: string): void {
+  #forget(poolId: PoolId): void {
     this.#known.delete(poolId);
     this.#lookingUp.forget(poolId);
     this.#questions.forget(poolId);
@@ -316,7 +318,8 @@ export class Pools {
   /** Finds pools that claim hosts and are unknown here. */
   #wakeOrphans(claims: Iterable<string>): void {
     for (const claim of claims) {
-      if (claim.startsWith('pools/') && !this.#known.has(idOf(claim))) this.wake(idOf(claim));
+      const poolId = poolOfName(claim);
+      if (poolId !== undefined && !this.#known.has(poolId)) this.wake(poolId);
     }
   }
 

@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
+  asPoolId,
   ClaimSchema,
   type HostId,
   HostState,
@@ -78,7 +79,7 @@ test('a claim that lands after another replica has taken its pool away is ended'
   }));
   const spec = { hosts: { rack: 'racks/r1' }, image: reference };
   const pool = create(PoolSchema, { name: 'pools/p', uid: 'p', spec });
-  rig.put(poolKey('p'), wire.PoolRecordSchema, { pool });
+  rig.put(poolKey(asPoolId('p')), wire.PoolRecordSchema, { pool });
   await rig.advance(500);
   const changed = { kind: 'refused', code: 'aborted', message: 'changed' } as const;
   await start(rig, 'fast', (hosts) => ({
@@ -86,11 +87,11 @@ test('a claim that lands after another replica has taken its pool away is ended'
       isSlow(hostId, request.kind) ? changed : hosts.request(hostId, request, by, revision),
   }));
   await rig.advance(200);
-  const kept = rig.read(poolKey('p'), wire.PoolRecordSchema);
+  const kept = rig.read(poolKey(asPoolId('p')), wire.PoolRecordSchema);
   if (kept === undefined) throw new Error('the pool is there');
   const deletion = create(AbortSchema, { by: 'user:ann', at: timestampFromMs(0) });
-  rig.put(poolKey('p'), wire.PoolRecordSchema, { ...kept, deletion });
+  rig.put(poolKey(asPoolId('p')), wire.PoolRecordSchema, { ...kept, deletion });
   await rig.advance(10_000);
-  expect(rig.read(poolKey('p'), wire.PoolRecordSchema)).toBeUndefined();
+  expect(rig.read(poolKey(asPoolId('p')), wire.PoolRecordSchema)).toBeUndefined();
   expect(claims(rig)).toBe(',,');
 });

@@ -5,7 +5,7 @@
  * Invariant: hosts are read before their pool. The pool of a claim that exists by then was in the
  * store before. So a pool that is missing afterwards has been deleted since.
  */
-import { store as wire } from '@rackwright/messages';
+import { type PoolId, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
@@ -23,7 +23,7 @@ interface OrphanDependencies {
 /** Ends the claims of this pool if it does not exist. Throws `unavailable`. */
 export async function endClaimsOf(
   { store, fleetView, hosts, log }: OrphanDependencies,
-  poolId: string,
+  poolId: PoolId,
 ): Promise<void> {
   const pool = `pools/${poolId}`;
   await fleetView.caughtUp();

@@ -1,7 +1,7 @@
 /** What a decision about one pool knows of the other pools. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { AbortSchema, PoolSchema, store as wire } from '@rackwright/messages';
+import { AbortSchema, asPoolId, PoolSchema, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Rig } from '../../host/testing/rig.ts';
 import { reference } from '../decide/rollout.fixture.ts';
@@ -20,9 +20,9 @@ test('other pools count, but not the pool itself, nor those that are to go', asy
   ] as const) {
     const spec = { hosts: { rack: 'racks/r1' }, image: reference };
     const pool = create(PoolSchema, { name: `pools/${id}`, uid: id, spec });
-    rig.put(poolKey(id), wire.PoolRecordSchema, { pool, ...more });
+    rig.put(poolKey(asPoolId(id)), wire.PoolRecordSchema, { pool, ...more });
   }
-  const own = rig.read(poolKey('own'), wire.PoolRecordSchema);
+  const own = rig.read(poolKey(asPoolId('own')), wire.PoolRecordSchema);
   if (own === undefined) throw new Error('the pool is there');
   const { others } = await rig.during(readSnapshot(shared, own, rig.clock.nowMs()), 10);
   expect(others.map(({ name }) => name)).toEqual(['pools/other']);

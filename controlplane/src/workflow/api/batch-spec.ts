@@ -6,7 +6,7 @@ import {
   type WorkflowBatchSpec,
   store as wire,
 } from '@rackwright/messages';
-import { storeKey } from '@rackwright/store';
+import { type StateStore, storeKey } from '@rackwright/store';
 import { nameProblem, parseName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { isRack } from '../../call/rack-filter.ts';
@@ -73,11 +73,7 @@ export async function selectHosts(
   spec: WorkflowBatchSpec,
 ): Promise<SelectedHost[]> {
   const violations = new Violations();
-  const templateId = parseName('templates', spec.template) ?? '';
-  if ((await readTemplate(store, templateId)) === undefined) {
-    const hint = `create it first: rackwright template create ${templateId} FILE`;
-    violations.add(`${field}.template`, `names ${spec.template}, which does not exist; ${hint}`);
-  }
+  violations.addIf(`${field}.template`, await missingTemplate(store, spec.template));
   const hosts: { readonly host: Host; readonly use: wire.HostUse }[] = [];
   await fleetView.caughtUp();
   const wantedHosts = { names: [], rack: '', labels: {}, ...spec.hosts };
@@ -112,4 +108,13 @@ export async function selectHosts(
   }
   violations.throwIfAny();
   return selected.map(({ host: { name, uid }, use }) => ({ name, uid, use }));
+}
+
+/** What is wrong with the name of a template; undefined when there is such a template. */
+async function missingTemplate(store: StateStore, name: string): Promise<string | undefined> {
+  const templateId = parseName('templates', name);
+  const template = templateId === undefined ? undefined : await readTemplate(store, templateId);
+  if (template !== undefined) return undefined;
+  const hint = `create it first: rackwright template create ${templateId ?? ''} FILE`;
+  return `names ${name}, which does not exist; ${hint}`;
 }

@@ -43,17 +43,18 @@ export async function createTemplate(
   deps: TemplatesDependencies,
   request: CreateTemplateRequest,
 ): Promise<Template> {
-  const { templateId, requestId } = request;
+  const { requestId } = request;
   const given = request.template ?? create(TemplateSchema);
   const violations = new Violations();
-  violations.addIf('template_id', idProblem(templateId) ?? reservedProblem(templateId));
+  violations.addIf('template_id', newIdProblem(request.templateId));
   checkRequestId(requestId, violations);
   if (given.name !== '') {
     violations.addIf('template.name', nameProblem('templates', given.name));
   }
   checkTemplate(given, violations);
   violations.throwIfAny();
-  const name = `templates/${templateId}`;
+  const name = `templates/${request.templateId}`;
+  const templateId = requireName('templates', name, 'template_id');
   const id = appliedId('create', requestId);
   const before = (await existingOr(deps, templateId)) ?? (await madeAndGone(deps, templateId, id));
   if (before !== undefined) return sameTemplate(deps, before, name, id);
@@ -132,8 +133,11 @@ async function tryUpdate(
   return present(deps, next, written.revision);
 }
 
-function reservedProblem(templateId: string): string | undefined {
-  return templateId.startsWith(builtInPrefix)
+/** What is wrong with the id of a new template; undefined when it is fine. */
+function newIdProblem(id: string): string | undefined {
+  const problem = idProblem(id);
+  if (problem !== undefined) return problem;
+  return id.startsWith(builtInPrefix)
     ? `must not begin with "${builtInPrefix}"; those come with the control plane`
     : undefined;
 }

@@ -5,6 +5,7 @@ import {
   failedPrecondition,
   notFound,
   type Template,
+  type TemplateId,
   store as wire,
 } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
@@ -65,7 +66,7 @@ export async function deleteTemplate(
  */
 async function markDeleted(
   deps: TemplatesDependencies,
-  templateId: string,
+  templateId: TemplateId,
   { record, revision }: KeptTemplate,
   id: string | undefined,
 ): Promise<Revision> {
@@ -79,7 +80,7 @@ async function markDeleted(
 
 async function refuseWithWorkflows(
   { store }: TemplatesDependencies,
-  templateId: string,
+  templateId: TemplateId,
 ): Promise<void> {
   const { entries } = await answered(store.list('workflows'));
   const names = entries

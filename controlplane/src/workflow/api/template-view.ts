@@ -4,6 +4,7 @@ import {
   invalidArgument,
   notFound,
   type Template,
+  type TemplateId,
   TemplateSchema,
   store as wire,
 } from '@rackwright/messages';
@@ -45,14 +46,14 @@ export function present(
 }
 
 /** A person's template; undefined when there is none. */
-export function existingOr({ store }: TemplatesDependencies, templateId: string) {
+export function existingOr({ store }: TemplatesDependencies, templateId: TemplateId) {
   return readRecord(store, wire.TemplateRecordSchema, templateKey(templateId));
 }
 
 /** The last template of this name, when it was deleted and this request was applied to it. */
 export async function madeAndGone(
   { store }: TemplatesDependencies,
-  templateId: string,
+  templateId: TemplateId,
   id: string | undefined,
 ): Promise<KeptTemplate | undefined> {
   if (id === undefined) return undefined;
@@ -66,7 +67,7 @@ export async function madeAndGone(
 /** The template that the same request deleted before, also when a new one has its name since. */
 export async function deletedBefore(
   { store }: TemplatesDependencies,
-  templateId: string,
+  templateId: TemplateId,
   id: string | undefined,
 ): Promise<KeptTemplate | undefined> {
   if (id === undefined) return undefined;
@@ -80,7 +81,7 @@ export async function deletedBefore(
 }
 
 /** Throws `invalidArgument` for a built-in template. */
-export function refuseBuiltIn(templateId: string, field = 'template.name'): void {
+export function refuseBuiltIn(templateId: TemplateId, field = 'template.name'): void {
   if (builtInTemplate(templateId) === undefined) return;
   const description =
     'names a template that comes with the control plane and cannot be changed; ' +

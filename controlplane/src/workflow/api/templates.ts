@@ -8,6 +8,7 @@
  */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import {
+  asTemplateId,
   type BoundService,
   bind,
   type ListTemplatesRequest,
@@ -58,11 +59,11 @@ async function listTemplates(deps: TemplatesDependencies, request: ListTemplates
       bytes: value.byteLength,
       show: () => present(deps, fromBinary(wire.TemplateRecordSchema, value), revision),
     }));
-  const ours = Object.entries(builtInSources).map(([templateId, source]) => ({
-    key: templateKey(templateId),
+  const ours = Object.entries(builtInSources).map(([id, source]) => ({
+    key: templateKey(asTemplateId(id)),
     bytes: source.length,
     show: () => {
-      const template = builtInTemplate(templateId) ?? create(TemplateSchema);
+      const template = builtInTemplate(asTemplateId(id)) ?? create(TemplateSchema);
       return present(deps, create(wire.TemplateRecordSchema, { template }), builtInRevision);
     },
   }));

@@ -131,7 +131,11 @@ async function createFrom(
     violations.add('workflow.name', 'must be that of parent and workflow_id, or empty');
   }
   violations.throwIfAny();
-  const id = { hostId: requireName('hosts', parent, 'parent'), templateId: workflowId };
+  const hostId = requireName('hosts', parent, 'parent');
+  const id = {
+    hostId,
+    templateId: requireName('templates', `templates/${workflowId}`, 'workflow_id'),
+  };
   const by = requester(deps, 'createWorkflow', requestId);
   return shown(deps, id, await createWorkflow(deps, id, spec, by, validateOnly));
 }

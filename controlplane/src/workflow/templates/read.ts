@@ -1,6 +1,11 @@
 /** Where templates are stored, and the built-in ones. */
 import { create } from '@bufbuild/protobuf';
-import { type Template, TemplateSchema, store as wire } from '@rackwright/messages';
+import {
+  type Template,
+  type TemplateId,
+  TemplateSchema,
+  store as wire,
+} from '@rackwright/messages';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { readRecord } from '../../records/index.ts';
 import { builtInSources } from './built-in.ts';
@@ -10,12 +15,12 @@ import { digestOf } from './derived.ts';
 export const builtInRevision = 0;
 
 /** Key of a template's record. */
-export function templateKey(templateId: string): string {
+export function templateKey(templateId: TemplateId): string {
   return storeKey('templates', templateId);
 }
 
 /** A built-in template; undefined when there is none of this name. */
-export function builtInTemplate(templateId: string): Template | undefined {
+export function builtInTemplate(templateId: TemplateId): Template | undefined {
   const source = Object.hasOwn(builtInSources, templateId) ? builtInSources[templateId] : undefined;
   if (source === undefined) return undefined;
   return create(TemplateSchema, { name: `templates/${templateId}`, source, builtIn: true });
@@ -29,7 +34,7 @@ export interface KeptTemplate {
 /** The template, built-in ones included; undefined when there is none. Throws `unavailable`. */
 export async function readTemplateRecord(
   store: StateStore,
-  templateId: string,
+  templateId: TemplateId,
 ): Promise<KeptTemplate | undefined> {
   const template = builtInTemplate(templateId);
   if (template !== undefined) {
@@ -42,7 +47,7 @@ export async function readTemplateRecord(
 /** A template's text and its digest, for a run; undefined when it does not exist. */
 export async function readTemplate(
   store: StateStore,
-  templateId: string,
+  templateId: TemplateId,
 ): Promise<{ readonly source: string; readonly digest: string } | undefined> {
   const kept = await readTemplateRecord(store, templateId);
   const source = kept?.record.template?.source;
