@@ -8,7 +8,7 @@
  * 3. Closing goes in the reverse order, and ends with the store.
  */
 import { signBytes } from '@rackwright/erasure';
-import { agent, type BoundService, bind } from '@rackwright/messages';
+import { agent, type BoundService, bind, type ReplicaId } from '@rackwright/messages';
 import { type Disk, randomId } from '@rackwright/platform';
 import {
   createHealthBoard,
@@ -239,7 +239,7 @@ function makeDiscovery(
 }
 
 /** A store that one process owns always has the same single replica, also after a restart. */
-function replicaIdOf({ isShared }: StateStore, { random }: Platform): string {
+function replicaIdOf({ isShared }: StateStore, { random }: Platform): ReplicaId {
   return isShared ? randomId(random) : 'single';
 }
 

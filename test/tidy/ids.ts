@@ -38,17 +38,19 @@ const kinds: readonly Kind[] = [
   { names: /^(revision|\w+Revision|lostRevisions\w*)$/, base: 'bigint', kind: 'Revision' },
 ];
 
-/** Kinds in our own code alone: in a request, the text is not checked yet. */
-const checkedKinds: readonly Kind[] = [
-  { names: /^poolIds?$/, base: 'string', kind: 'PoolId', within: /^(agent|controlplane)\// },
-  {
-    names: /^templateIds?$/,
-    base: 'string',
-    kind: 'TemplateId',
-    within: /^(agent|controlplane)\//,
-  },
-  { names: /^tokenIds?$/, base: 'string', kind: 'TokenId', within: /^(agent|controlplane)\// },
-];
+/** Kinds in our own code alone: a request has a text that is not checked yet. */
+const kindsOfOurs: readonly Kind[] = [
+  ['poolId', 'PoolId'],
+  ['templateId', 'TemplateId'],
+  ['tokenId', 'TokenId'],
+  ['batchId', 'BatchId'],
+  ['poolUid', 'PoolUid'],
+  ['sinkUid', 'SinkUid'],
+  ['replicaId', 'ReplicaId'],
+].map(([name, kind = '']) => {
+  const within = /^(agent|controlplane)\//;
+  return { names: new RegExp(`^${name}s?$`), base: 'string', kind, within };
+});
 
 /** Kinds of fields whose names say nothing of them, or another one. */
 const kindsOfFields: ReadonlyMap<string, string> = new Map([
@@ -100,7 +102,7 @@ export function typedCode(text: string, depth: number): string {
   return lines.join('\n');
 }
 
-const ownKinds = [...kinds, ...checkedKinds];
+const ownKinds = [...kinds, ...kindsOfOurs];
 
 /** Packages that know no messages, and none of their kinds. */
 const below =

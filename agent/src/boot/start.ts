@@ -244,7 +244,7 @@ function bootOfHost(
   return chooseBoot(rack, name) ?? unknownProfile(name ?? '', profiles);
 }
 
-function hostUidOf(memory: BootMemory, mac: Mac, nowMs: number): string | undefined {
+function hostUidOf(memory: BootMemory, mac: Mac, nowMs: number): HostUid | undefined {
   const decision = bootDecision(memory, mac, nowMs);
   return 'hostUid' in decision ? decision.hostUid : undefined;
 }

@@ -1,7 +1,7 @@
 /** One operation in memory: its progress and its result. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import type { JournalledOperation } from '../journal/index.ts';
 import type { Progress } from './executor.ts';
@@ -65,11 +65,11 @@ export class Attempt {
     return attempt;
   }
 
-  get id(): string {
+  get id(): OperationId {
     return this.operation.id;
   }
 
-  get hostUid(): string {
+  get hostUid(): HostUid {
     return this.operation.hostUid;
   }
 

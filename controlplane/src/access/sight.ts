@@ -99,7 +99,7 @@ export async function isInSight(
 
 /** The hosts of the store that are in the scope; `places` knows where all hosts are. */
 export function hostsInSight(store: StateStore, scope: Scope, places: HostPlaces): HostsInSight {
-  const known = new Map<string, Promise<Host | undefined>>();
+  const known = new Map<HostId, Promise<Host | undefined>>();
   return {
     get: (hostId) => {
       const look = known.get(hostId) ?? loadHost(store, scope, hostId);

@@ -7,6 +7,7 @@ import {
   type HostId,
   type Progress,
   type RackId,
+  type ReplicaId,
   Role,
   type store as wire,
 } from '@rackwright/messages';
@@ -106,7 +107,7 @@ export interface RpcDependencies {
   /** Shows consoles through these agents. */
   readonly consoles?: Pick<ConsoleViews, 'open'>;
   /** This replica, as rack records name it. */
-  readonly replicaId: string;
+  readonly replicaId: ReplicaId;
   /** Records calls; without it nothing is recorded. */
   readonly audit?: AuditTrail;
   /** The caller: "user:NAME", "token:NAME", "oidc:SUBJECT". */

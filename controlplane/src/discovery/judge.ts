@@ -340,7 +340,7 @@ function textFits(pattern: string, text = ''): boolean {
  * The host's id by a rule's pattern; CreateHost validates it. Undefined: the pattern needs a serial
  * number that the machine lacks.
  */
-export function hostIdBy(pattern: string, { machine, traits }: KeptMachine): string | undefined {
+export function hostIdBy(pattern: string, { machine, traits }: KeptMachine): HostId | undefined {
   const { system } = machine.inventory ?? {};
   const word = (text: string): string =>
     text

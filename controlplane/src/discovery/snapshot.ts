@@ -2,6 +2,8 @@
 import { create } from '@bufbuild/protobuf';
 import {
   type HostId,
+  type HostName,
+  type HostUid,
   InventorySchema,
   type Rack,
   type RackName,
@@ -31,8 +33,8 @@ import {
 /** A host, in the form for comparison with a machine. */
 export interface KnownHost {
   readonly hostId: HostId;
-  readonly name: string;
-  readonly uid: string;
+  readonly name: HostName;
+  readonly uid: HostUid;
   /** "racks/RACK" */
   readonly rack: RackName;
   readonly bootMacs: readonly string[];
@@ -61,11 +63,11 @@ export interface DiscoverySnapshot {
   /** The number of machines that a rack, "racks/RACK", lists. */
   readonly listedIn: (rack: RackName) => number;
   /** The rack of the listed machine with this id. */
-  readonly rackOf: (machineId: string) => string | undefined;
+  readonly rackOf: (machineId: string) => RackName | undefined;
   /** Every line that shares a trait with one of the machines. */
   readonly expected: readonly KeptExpected[];
   /** By name, "racks/RACK". */
-  readonly racks: ReadonlyMap<string, Rack>;
+  readonly racks: ReadonlyMap<RackName, Rack>;
 }
 
 /** The machines and lines to decide about. */
@@ -159,7 +161,7 @@ export class SnapshotReader {
     return hosts;
   }
 
-  async #racks(names: ReadonlySet<string>): Promise<ReadonlyMap<string, Rack>> {
+  async #racks(names: ReadonlySet<RackName>): Promise<ReadonlyMap<RackName, Rack>> {
     const read = [...names].map(async (name) => {
       const key = storeKey('racks', idOf(name));
       return await readRecord(this.#store, wire.RackRecordSchema, key);

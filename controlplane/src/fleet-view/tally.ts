@@ -1,5 +1,5 @@
 /** The number of hosts of each sort, updated with every row: no count needs a scan. Pure. */
-import type { HostState, RunKind } from '@rackwright/messages';
+import type { HostState, RackName, RunKind } from '@rackwright/messages';
 import type { HostRow } from './row.ts';
 
 /** Counts of one rack. */
@@ -13,7 +13,7 @@ export interface RackTally {
 export interface FleetTally {
   readonly byState: ReadonlyMap<HostState, number>;
   /** By "racks/RACK". */
-  readonly byRack: ReadonlyMap<string, RackTally>;
+  readonly byRack: ReadonlyMap<RackName, RackTally>;
   /** By the type of a fault; a host counts once for each. */
   readonly byFault: ReadonlyMap<string, number>;
   /** Runs that hold a host, by kind. */
@@ -30,7 +30,7 @@ interface RackCounts {
 
 export class RowTally implements FleetTally {
   readonly byState = new Map<HostState, number>();
-  readonly byRack = new Map<string, RackCounts>();
+  readonly byRack = new Map<RackName, RackCounts>();
   readonly byFault = new Map<string, number>();
   readonly byRun = new Map<RunKind, number>();
   readonly byWait = new Map<string, number>();

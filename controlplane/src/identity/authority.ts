@@ -129,7 +129,7 @@ export function agentUri(rackId: RackId): string {
 }
 
 /** The rack of an agent's certificate; undefined when it names none, or more than one. */
-export function rackOfUris(uris: readonly string[]): string | undefined {
+export function rackOfUris(uris: readonly string[]): RackId | undefined {
   const [uri, ...more] = uris;
   if (uri === undefined || more.length > 0 || !uri.startsWith(agentUriStart)) return undefined;
   return uri.slice(agentUriStart.length);

@@ -8,10 +8,10 @@ import { type RackId, sha256Hex, type store as wire } from '@rackwright/messages
 import { hex, isJoined } from './enrolment.ts';
 
 export class KeyIndex {
-  readonly #registered = new Map<string, string>();
-  readonly #past = new Map<string, string>();
+  readonly #registered = new Map<string, RackId>();
+  readonly #past = new Map<string, RackId>();
   /** The keys of each rack in these maps. */
-  readonly #ofRack = new Map<string, readonly string[]>();
+  readonly #ofRack = new Map<RackId, readonly string[]>();
 
   /** The rack's present record; undefined: it does not exist. */
   note(rackId: RackId, record: wire.RackRecord | undefined): void {
@@ -31,7 +31,7 @@ export class KeyIndex {
   }
 
   /** The rack with which the key is registered, or was; `keySha256` in lower-case hex. */
-  rackOf(keySha256: string): string | undefined {
+  rackOf(keySha256: string): RackId | undefined {
     return this.#registered.get(keySha256) ?? this.#past.get(keySha256);
   }
 }

@@ -40,9 +40,9 @@ const racksPrefix = 'racks';
 export class RackKeys {
   readonly #parts: RackKeysParts;
   readonly #followed: FollowedValues;
-  readonly #trusts = new Map<string, RackTrust & { readonly keySha256: string }>();
+  readonly #trusts = new Map<RackId, RackTrust & { readonly keySha256: string }>();
   readonly #index = new KeyIndex();
-  readonly #attended = new Map<string, Set<Attended>>();
+  readonly #attended = new Map<RackId, Set<Attended>>();
   readonly #listeners: (() => void)[] = [];
 
   constructor(parts: RackKeysParts) {
@@ -66,7 +66,7 @@ export class RackKeys {
   }
 
   /** The rack with which the key (SHA-256, lower-case hex) is registered, or was. */
-  rackOf(keySha256: string): string | undefined {
+  rackOf(keySha256: string): RackId | undefined {
     return this.#index.rackOf(keySha256);
   }
 

@@ -1,5 +1,11 @@
 /** Values that are read from the running control plane at each scrape. */
-import { HostStateSchema, RackFaultTypeSchema, RunKindSchema } from '@rackwright/messages';
+import {
+  HostStateSchema,
+  RackFaultTypeSchema,
+  type RackId,
+  type RackName,
+  RunKindSchema,
+} from '@rackwright/messages';
 import { countProcess, type Registry, type Sample } from '@rackwright/metrics';
 import type { ProcessFigures } from '@rackwright/platform';
 import type { SessionQueues } from '../agents/index.ts';
@@ -267,6 +273,6 @@ function countPorts(
 }
 
 /** "r1" from "racks/r1". */
-function rackIdOf(name: string): string {
+function rackIdOf(name: RackName): RackId {
   return name.replace(/^racks\//, '');
 }

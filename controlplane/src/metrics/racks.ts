@@ -1,6 +1,6 @@
 /** Counts of racks, from a watch of their records. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type RackFaultType, store as wire } from '@rackwright/messages';
+import { type RackFaultType, type RackId, store as wire } from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { idOfKey, isDirectlyBelow, sharedRecordOf } from '../records/index.ts';
@@ -23,7 +23,7 @@ const prefix = 'racks';
 export class CountedRacks {
   readonly #store: StateStore;
   readonly #followed: FollowedValues;
-  readonly #racks = new Map<string, CountedRack>();
+  readonly #racks = new Map<RackId, CountedRack>();
 
   constructor(parts: { readonly store: StateStore; readonly following: Following }) {
     this.#store = parts.store;
@@ -31,7 +31,7 @@ export class CountedRacks {
   }
 
   /** By the rack's id. */
-  get racks(): ReadonlyMap<string, CountedRack> {
+  get racks(): ReadonlyMap<RackId, CountedRack> {
     return this.#racks;
   }
 

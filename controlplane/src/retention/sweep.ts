@@ -11,7 +11,7 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { type HostUid, store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { Entry, StateStore } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
@@ -170,7 +170,7 @@ async function foldLedgers(
   // Read after the ledger: each of its existing hosts has a row.
   await fleetView.caughtUp();
   if (fleetView.unreadableCount > 0) return 0;
-  const hostUids = new Set<string>();
+  const hostUids = new Set<HostUid>();
   const digestsInUse = new Set<string>();
   for (const { pool } of pools.values()) digestsInUse.add(pool?.status?.target?.digest ?? '');
   for (const row of fleetView.rows()) {

@@ -18,6 +18,7 @@ import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   failedPrecondition,
+  type ReplicaId,
   type SecretsKey,
   SecretsKeySchema,
   store as wire,
@@ -56,7 +57,7 @@ export interface KeeperParts {
   readonly secrets: Secrets;
   readonly source: KeySource;
   readonly following: Following;
-  readonly replicaId: string;
+  readonly replicaId: ReplicaId;
   /** Whether other replicas may use the store, which need a key before it seals. */
   readonly isShared: boolean;
   /** How often the store is read, in case a change was missed. */

@@ -6,7 +6,13 @@
  * replica, gives no host a second run, and does not exceed the parallel hosts.
  */
 import { equals } from '@bufbuild/protobuf';
-import { ApiFailure, type HostName, RunKind, store as wire } from '@rackwright/messages';
+import {
+  ApiFailure,
+  type BatchId,
+  type HostName,
+  RunKind,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
@@ -94,16 +100,16 @@ export class Batches {
   }
 
   /** Reconciles the batch soon. */
-  wake(batchId: string): void {
+  wake(batchId: BatchId): void {
     this.#controller.wake(batchId, 'look');
   }
 
   /** Reconciles the batch now; resolves with the resulting batch. */
-  look(batchId: string): Promise<LookedBatch | undefined> {
+  look(batchId: BatchId): Promise<LookedBatch | undefined> {
     return this.#controller.take(batchId, () => this.#look(batchId));
   }
 
-  async #look(batchId: string): Promise<LookedBatch | undefined> {
+  async #look(batchId: BatchId): Promise<LookedBatch | undefined> {
     const { store, clock } = this.#deps;
     const key = batchKey(batchId);
     for (let pass = 0; pass < passesMax; pass++) {

@@ -1,6 +1,7 @@
 /** Names of workflows, their runs and batches, and the keys of their records. Pure. */
 import {
   asTemplateId,
+  type BatchId,
   type HostId,
   type HostUid,
   isChosenId,
@@ -46,7 +47,7 @@ export function parseWorkflowRunName(
 }
 
 /** The id in "workflowBatches/ID"; undefined when the text names no batch. */
-export function parseBatchName(name: string): string | undefined {
+export function parseBatchName(name: string): BatchId | undefined {
   return batchShape.exec(name)?.[1];
 }
 
@@ -63,7 +64,7 @@ export function workflowOfKey(key: string): WorkflowId | undefined {
 }
 
 /** Key of a batch's record. */
-export function batchKey(batchId: string): string {
+export function batchKey(batchId: BatchId): string {
   return storeKey('workflowBatches', batchId);
 }
 

@@ -135,7 +135,7 @@ export class Sweeper {
     const { store, clock } = this.#deps;
     await this.#sweepLate();
     const unknown = new Map<string, Pick<Entry, 'key' | 'revision'>[]>();
-    const idOfUid = new Map<string, string>();
+    const idOfUid = new Map<HostUid, HostId>();
     for (const row of this.#deps.fleetView.rows()) {
       if (row.kind === 'host') idOfUid.set(row.uid, row.hostId);
     }
@@ -298,7 +298,7 @@ export class Sweeper {
 }
 
 /** Undefined for an absent host, or an unreadable record. */
-function uidOf(row: FleetRow | undefined): string | undefined {
+function uidOf(row: FleetRow | undefined): HostUid | undefined {
   return row?.kind === 'host' ? row.uid : undefined;
 }
 

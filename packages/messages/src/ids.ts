@@ -27,6 +27,18 @@ export type RackId = string & { readonly __kind?: 'RackId' };
 /** The name of a rack: "racks/r1". */
 export type RackName = string & { readonly __kind?: 'RackName' };
 
+/** A pool for ever: a pool that is created again under the same name has another. */
+export type PoolUid = string & { readonly __kind?: 'PoolUid' };
+
+/** An event sink for ever: a sink that is created again under the same name has another. */
+export type SinkUid = string & { readonly __kind?: 'SinkUid' };
+
+/** The name of a batch of workflows without its collection: "set-clocks". */
+export type BatchId = string & { readonly __kind?: 'BatchId' };
+
+/** One process of the control plane, as records name it. */
+export type ReplicaId = string & { readonly __kind?: 'ReplicaId' };
+
 /** Whether a person may choose this text as an id. Its characters fit names, keys and labels. */
 export function isChosenId(text: string): boolean {
   return /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text);

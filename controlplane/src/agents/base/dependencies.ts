@@ -1,4 +1,5 @@
 /** What sessions need from the rest of the control plane. */
+import type { ReplicaId } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
@@ -46,5 +47,5 @@ export interface SessionDependencies {
   /** As in `Platform`. */
   readonly elapsedMs?: () => number;
   /** As in `HostsDependencies`. */
-  readonly replicaId: string;
+  readonly replicaId: ReplicaId;
 }

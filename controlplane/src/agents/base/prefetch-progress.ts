@@ -14,7 +14,7 @@ export type NamedImage = Pick<PrefetchedImage, 'reference' | 'architecture' | 'n
 
 /** What agents report of prefetched images; only of this replica's sessions. */
 export class PrefetchProgress {
-  readonly #racks = new Map<string, Map<string, Prefetched>>();
+  readonly #racks = new Map<RackId, Map<string, Prefetched>>();
 
   of(rackId: RackId, named: NamedImage): Prefetched | undefined {
     return this.#racks.get(rackId)?.get(imageKey(named));

@@ -37,8 +37,8 @@ export class RackSlots {
   readonly #limits: SlotLimits;
   readonly #clock: Pick<Clock, 'nowMs'>;
   /** When each rack last got a slot; the latest one is at the end. */
-  readonly #lastMs = new Map<string, number>();
-  readonly #underWay = new Map<string, number>();
+  readonly #lastMs = new Map<RackId, number>();
+  readonly #underWay = new Map<RackId, number>();
   readonly #line = new Set<Waiting>();
   #atOnce = 0;
 

@@ -7,7 +7,7 @@
  *    replica, or another agent has.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import type { agent, store as wire } from '@rackwright/messages';
+import type { agent, ReplicaId, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { descends, isSameLife, type LiveSession } from '../../host/index.ts';
 import type { SessionTiming } from '../base/timing.ts';
@@ -17,7 +17,7 @@ export const hintIntervalMs = 60_000;
 
 /** The replica that asks. */
 export interface Standpoint {
-  readonly replicaId: string;
+  readonly replicaId: ReplicaId;
   readonly clock: Clock;
   readonly timing: Pick<SessionTiming, 'idleHeartbeatIntervalMs' | 'leaseDurationMs'>;
 }
@@ -73,7 +73,7 @@ export interface OwnSession {
   readonly journal: agent.Journal | undefined;
   /** The rack's registered key when the session began. */
   readonly key: Uint8Array;
-  readonly replicaId: string;
+  readonly replicaId: ReplicaId;
 }
 
 /** Why the session gets no lease any more, or undefined (2). */

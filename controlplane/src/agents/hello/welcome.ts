@@ -45,7 +45,7 @@ export async function welcomeTo(
   const { rackId, journal, isGuarded, isOver } = welcoming;
   const directives = isGuarded ? guardedDirectives(hello.operations) : [];
   // Each host is read once, even if it is named several times.
-  const records = new Map<string, wire.HostRecord | undefined>();
+  const records = new Map<HostUid, wire.HostRecord | undefined>();
   for (const operation of hello.operations) {
     const { hostUid } = operation;
     if (!records.has(hostUid)) {

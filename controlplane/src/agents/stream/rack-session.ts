@@ -94,7 +94,7 @@ export class RackSession {
     this.#discoveries = new Discoveries(deps, shared.findings, rackId, send);
   }
 
-  get rackId(): string {
+  get rackId(): RackId {
     return this.#rackId;
   }
 

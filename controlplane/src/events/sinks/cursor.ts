@@ -9,7 +9,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { type ReplicaId, type SinkUid, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { msOf, readRecord, writeRecord } from '../../records/index.ts';
@@ -28,7 +28,7 @@ const clockSkewMs = 10_000;
 export interface CursorParts {
   readonly store: StateStore;
   readonly clock: Clock;
-  readonly replicaId: string;
+  readonly replicaId: ReplicaId;
 }
 
 /** What the record contains besides the position. */
@@ -40,7 +40,7 @@ export interface Standstill {
 }
 
 /** Key of the cursor of a sink, by its uid. */
-export function cursorKey(sinkUid: string): string {
+export function cursorKey(sinkUid: SinkUid): string {
   return storeKey('eventCursors', sinkUid);
 }
 
@@ -52,7 +52,7 @@ export type Taken =
 /** Takes the cursor of a sink; a new cursor begins at `begin`. Throws `unavailable`. */
 export async function takeCursor(
   parts: CursorParts,
-  sinkUid: string,
+  sinkUid: SinkUid,
   begin: Revision,
 ): Promise<Taken> {
   const { store, clock, replicaId } = parts;

@@ -1,7 +1,7 @@
 /** Events whose delivery to a sink was given up: stored, shown, and delivered again on request. */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type Event, store as wire } from '@rackwright/messages';
+import { type Event, type SinkUid, store as wire } from '@rackwright/messages';
 import { type Entry, LIST_PAGE_MAX, type StateStore, storeKey } from '@rackwright/store';
 import { answered, listingsOf, sharedRecordOf, writeRecord } from '../../records/index.ts';
 
@@ -11,18 +11,18 @@ const schema = wire.DeadLetterRecordSchema;
 export const deadLettersMax = 1_000;
 
 /** The prefix of the dead letters of a sink. */
-export function deadLettersBelow(sinkUid: string): string {
+export function deadLettersBelow(sinkUid: SinkUid): string {
   return storeKey('deadLetters', sinkUid);
 }
 
-export function deadLetterKey(sinkUid: string, eventId: string): string {
+export function deadLetterKey(sinkUid: SinkUid, eventId: string): string {
   return storeKey('deadLetters', sinkUid, eventId);
 }
 
 /** All of a sink, at most one store page beyond the bound. */
 export async function deadLettersOf(
   store: Pick<StateStore, 'list'>,
-  sinkUid: string,
+  sinkUid: SinkUid,
 ): Promise<readonly Entry[]> {
   const list = (page: Parameters<StateStore['list']>[1]) =>
     answered(store.list(deadLettersBelow(sinkUid), page));
@@ -47,7 +47,7 @@ export interface Death {
 }
 
 /** Stores an event as given up, once. False: there is no room. Throws `unavailable`. */
-export async function bury(store: StateStore, sinkUid: string, death: Death): Promise<boolean> {
+export async function bury(store: StateStore, sinkUid: SinkUid, death: Death): Promise<boolean> {
   if ((await deadLettersOf(store, sinkUid)).length >= deadLettersMax) return false;
   const { event, attempts, problem, atMs } = death;
   const record = create(schema, { event, attempts, problem, time: timestampFromMs(atMs) });

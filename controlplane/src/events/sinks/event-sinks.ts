@@ -4,7 +4,7 @@
  * Must not: be awaited by other parts. A sink that hangs costs only its own window.
  */
 import { fromBinary } from '@bufbuild/protobuf';
-import type { EventSink } from '@rackwright/messages';
+import type { EventSink, SinkUid } from '@rackwright/messages';
 import { store as wire } from '@rackwright/messages';
 import type { Entry, Revision } from '@rackwright/store';
 import { FilterError, parseFilter } from '../../filter/index.ts';
@@ -150,7 +150,7 @@ export class EventSinks {
 /** Removes the remaining records of a deleted sink. May be repeated. Throws `unavailable`. */
 export async function forgetSink(
   { store }: Pick<WorkerParts, 'store'>,
-  uid: string,
+  uid: SinkUid,
 ): Promise<void> {
   for (const { key, revision } of await deadLettersOf(store, uid)) {
     await deleteRecord({ store }, key, revision);

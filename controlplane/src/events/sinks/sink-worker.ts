@@ -9,7 +9,7 @@
  * 3. No writer of the store waits for this.
  */
 import { clone } from '@bufbuild/protobuf';
-import { type Event, GapReason, store as wire } from '@rackwright/messages';
+import { type Event, GapReason, type SinkUid, store as wire } from '@rackwright/messages';
 import { type Log, pause } from '@rackwright/platform';
 import type { Revision } from '@rackwright/store';
 import type { Filter } from '../../filter/index.ts';
@@ -24,7 +24,7 @@ import { type Attempted, DeliveryWindow, type Pending } from './window.ts';
 /** A sink, in the form for delivery. */
 export interface Delivered {
   readonly sinkId: string;
-  readonly uid: string;
+  readonly uid: SinkUid;
   readonly begin: Revision;
   readonly filter: Pick<Filter<TracedEvent>, 'matches'>;
   /** Ends early when the signal aborts. */

@@ -67,7 +67,7 @@ export async function* watchHosts(
   const filter = filterOf(hostFields, request.filter);
   const { view, changesOnly, position } = request;
   const isResumed = position !== '' || changesOnly;
-  const told = { sent: new Map<string, SentHost>(), left: new Set<string>() };
+  const told = { sent: new Map<HostId, SentHost>(), left: new Set<HostId>() };
   const watching: Watching = { deps, only, filter, view, isResumed, ...told };
   const from = yield* begin(watching, position);
   const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
@@ -92,15 +92,15 @@ async function* begin(
 interface Watching {
   readonly deps: WatchDependencies;
   /** Id of the only watched host; undefined for all. */
-  readonly only: string | undefined;
+  readonly only: HostId | undefined;
   readonly filter: Filter<HostRow>;
   readonly view: HostView;
   /** From a position, or from now: earlier responses are unknown. */
   readonly isResumed: boolean;
   /** By host id. */
-  readonly sent: Map<string, SentHost>;
+  readonly sent: Map<HostId, SentHost>;
   /** Hosts that were reported as deleted because they do not match. */
-  readonly left: Set<string>;
+  readonly left: Set<HostId>;
 }
 
 /**

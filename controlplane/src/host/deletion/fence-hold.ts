@@ -4,7 +4,7 @@
  * present fences.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind } from '@rackwright/messages';
+import { type Hold, HoldKind, type HostUid } from '@rackwright/messages';
 import { causedBy, now, type Pass } from '../pass/pass.ts';
 import { isSystemHold, systemHold } from '../pass/system-holds.ts';
 import type { Refusal } from '../pass/types.ts';
@@ -15,7 +15,7 @@ export const fencePending = 'fencePending';
 const namedMax = 3;
 
 /** The hold of a host that is fenced off by these forcibly removed hosts; `uids` is not empty. */
-export function fenceHold(uids: readonly string[], since: Timestamp): Hold {
+export function fenceHold(uids: readonly HostUid[], since: Timestamp): Hold {
   const names = uids.slice(0, namedMax).map((uid) => `abandonedResources/${uid}`);
   const more = uids.length > namedMax ? ` and ${uids.length - namedMax} more` : '';
   const text =
@@ -44,7 +44,7 @@ export function refusalOfFence(
 }
 
 /** Sets exactly these fences. */
-export function setFences(pass: Pass, uids: readonly string[]): void {
+export function setFences(pass: Pass, uids: readonly HostUid[]): void {
   const { record, status } = pass;
   const since = status.holds.find(isFenceHold)?.since ?? now(pass);
   record.fences = [...uids];

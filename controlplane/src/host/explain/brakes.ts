@@ -1,6 +1,6 @@
 /** Explains which brakes a host or a rack waits for, and what releases it. Pure. */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, type Run, type store } from '@rackwright/messages';
+import { HostState, type RackName, type Run, type store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { isPool } from '../life/claim.ts';
 import { lookFirstReason } from '../life/goal.ts';
@@ -118,7 +118,7 @@ export function tellRunOfRestored(record: store.HostRecord, context: HostContext
 
 /** What a person does to accept a restored store. */
 export function adviceToAccept(
-  rack: string,
+  rack: RackName,
   { restored, restoredAccepted, session }: HostContext,
 ): string[] {
   if (restored === undefined || restoredAccepted) {
@@ -160,6 +160,6 @@ export function rackBrakes({ rack, acceptedStore }: store.RackRecord): {
   return { causes, unblock };
 }
 
-function rackOf(record: store.HostRecord): string {
+function rackOf(record: store.HostRecord): RackName {
   return record.host?.spec?.rack ?? '';
 }

@@ -1,6 +1,6 @@
 /** The parts of an explanation. Pure. */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { DiskElsewhere, store } from '@rackwright/messages';
+import type { DiskElsewhere, HostId, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 
 export interface CauseDraft {
@@ -22,6 +22,6 @@ export interface ExplanationDraft {
 }
 
 /** The host's id for commands; a placeholder for a record without one. */
-export function hostId({ host }: store.HostRecord): string {
+export function hostId({ host }: store.HostRecord): HostId {
   return host === undefined ? 'HOST' : idOf(host.name);
 }

@@ -1,5 +1,5 @@
 /** Faults of a rack's provisioning network, and what a person can do about them. Pure. */
-import { type RackFault, RackFaultType } from '@rackwright/messages';
+import { type HostName, type RackFault, RackFaultType, type RackName } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 
 type About = Pick<RackFault, 'mac' | 'address' | 'host'>;
@@ -71,14 +71,14 @@ export function rackFaultText({ type, ...about }: About & Pick<RackFault, 'type'
 }
 
 /** Lines for people; `rack`: "racks/RACK". */
-export function rackFaultAdvice(fault: RackFault, rack: string): readonly string[] {
+export function rackFaultAdvice(fault: RackFault, rack: RackName): readonly string[] {
   return wordsOf(fault.type).advice(fault, idOf(rack));
 }
 
 /** Faults that keep this host from its boot: its own, and those of the whole network. */
 export function faultsAround(
   faults: readonly RackFault[],
-  host: string,
+  host: HostName,
   macs: readonly string[],
 ): RackFault[] {
   return faults.filter(

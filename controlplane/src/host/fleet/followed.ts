@@ -128,7 +128,7 @@ export class FleetFollower {
 }
 
 /** Undefined: a record below a rack is not the rack. */
-function rackIdOfKey(key: string): string | undefined {
+function rackIdOfKey(key: string): RackId | undefined {
   const rackId = key.slice(racksPrefix.length + 1);
   return rackId === '' || rackId.includes('.') ? undefined : rackId;
 }

@@ -6,6 +6,7 @@ import {
   type BmcEndpoint,
   type BmcIdentity,
   type HostId,
+  type HostName,
   type HostUid,
   type RackId,
   type store as wire,
@@ -19,7 +20,7 @@ import { bootProfileOf } from './boot-profile.ts';
 export interface IndexedHost {
   readonly hostId: HostId;
   readonly uid: HostUid;
-  readonly name: string;
+  readonly name: HostName;
   /** Undefined while its owner is not proved, and while the host is being forgotten. */
   readonly bmc: BmcEndpoint | undefined;
   readonly identity: BmcIdentity | undefined;
@@ -28,15 +29,15 @@ export interface IndexedHost {
 }
 
 export class HostIndex {
-  readonly #hostIdOfUid = new Map<string, string>();
-  readonly #uidOf = new Map<string, string>();
-  readonly #rackOf = new Map<string, string>();
-  readonly #idsOfRack = new Map<string, Set<string>>();
-  readonly #bootKeys = new Map<string, string>();
+  readonly #hostIdOfUid = new Map<HostUid, HostId>();
+  readonly #uidOf = new Map<HostId, HostUid>();
+  readonly #rackOf = new Map<HostId, RackId>();
+  readonly #idsOfRack = new Map<RackId, Set<HostId>>();
+  readonly #bootKeys = new Map<HostId, string>();
   readonly #bootListeners: ((rackId: RackId) => void)[] = [];
-  readonly #looks = new Map<string, IndexedHost>();
+  readonly #looks = new Map<HostId, IndexedHost>();
   /** The last noted revision of each host. */
-  readonly #noted = new Map<string, Revision>();
+  readonly #noted = new Map<HostId, Revision>();
   readonly #looksListeners: ((rackId: RackId) => void)[] = [];
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
@@ -53,30 +54,30 @@ export class HostIndex {
     return this.hostIdsOfRack(rackId).flatMap((hostId) => this.#looks.get(hostId) ?? []);
   }
 
-  hostIds(): string[] {
+  hostIds(): HostId[] {
     return [...this.#rackOf.keys()];
   }
 
-  rackOf(hostId: HostId): string | undefined {
+  rackOf(hostId: HostId): RackId | undefined {
     return this.#rackOf.get(hostId);
   }
 
-  uidOf(hostId: HostId): string | undefined {
+  uidOf(hostId: HostId): HostUid | undefined {
     return this.#uidOf.get(hostId);
   }
 
-  hostIdsOfRack(rackId: RackId): string[] {
+  hostIdsOfRack(rackId: RackId): HostId[] {
     return [...(this.#idsOfRack.get(rackId) ?? [])];
   }
 
   /** The host with this uid, if it is one of the rack's. */
-  hostIdOfUid(uid: HostUid, rackId: RackId): string | undefined {
+  hostIdOfUid(uid: HostUid, rackId: RackId): HostId | undefined {
     const hostId = this.#hostIdOfUid.get(uid);
     return hostId !== undefined && this.#rackOf.get(hostId) === rackId ? hostId : undefined;
   }
 
   /** The host with this uid, wherever it is. */
-  hostIdOf(uid: HostUid): string | undefined {
+  hostIdOf(uid: HostUid): HostId | undefined {
     return this.#hostIdOfUid.get(uid);
   }
 
@@ -175,6 +176,6 @@ function sameIdentity(a: BmcIdentity | undefined, b: BmcIdentity | undefined): b
 }
 
 /** "r1" of a host in "racks/r1". */
-export function rackIdOf(record: wire.HostRecord): string {
+export function rackIdOf(record: wire.HostRecord): RackId {
   return idOf(record.host?.spec?.rack);
 }

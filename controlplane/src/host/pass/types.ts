@@ -13,6 +13,7 @@ import type {
   FleetSpec,
   Freeze,
   HoldScope,
+  HostName,
   HostRefusalName,
   HostSpec,
   HostState,
@@ -286,7 +287,7 @@ export interface HostContext {
   /** The number of forcibly removed hosts that the rack's agent still has to forget. */
   readonly tombstones: number;
   /** Of the hosts that fence this one off, by uid, those whose fence still exists. */
-  readonly fencesPending: ReadonlySet<string>;
+  readonly fencesPending: ReadonlySet<HostUid>;
   /** The reaction when the power differs from the spec. */
   readonly powerMismatch: PowerMismatchPolicy;
   /** Faults of the rack's network, only for explanations; unset: none. */
@@ -313,7 +314,7 @@ export interface HostContext {
 export interface CertificateDraft {
   /** Identifier below "erasureCertificates/". */
   readonly id: string;
-  readonly host: string;
+  readonly host: HostName;
   /** The exact bytes to sign. */
   readonly statement: Uint8Array;
 }
@@ -323,7 +324,7 @@ export interface DocumentDraft {
   /** "HOST_UID-REST", from its subject: a repeated write after a crash has the same id. */
   readonly id: string;
   readonly kind: ErasureDocumentKind;
-  readonly host: string;
+  readonly host: HostName;
   readonly hostUid: HostUid;
   readonly certificates: readonly string[];
   readonly useEpoch: bigint;

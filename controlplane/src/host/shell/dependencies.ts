@@ -1,5 +1,5 @@
 /** The dependencies of the hosts' shell; each of its files uses a part of them. */
-import type { Host, Run, store as wire } from '@rackwright/messages';
+import type { Host, ReplicaId, Run, store as wire } from '@rackwright/messages';
 import type { Clock, CrashPoint, Log, Random } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
 import type { AuditSink } from '../../audit/index.ts';
@@ -35,7 +35,7 @@ export interface HostsDependencies {
   readonly software?: HostContext['software'];
   readonly resyncIntervalMs: number;
   /** Names this replica; the same at each start where there can be only one. */
-  readonly replicaId: string;
+  readonly replicaId: ReplicaId;
   /** Called once, by one replica, for each finished run, when its record is durable. */
   readonly onRunEnded?: (run: Run, host: Pick<Host, 'name' | 'uid'>) => void;
   /** Makes the calls of webhook steps. Unset: they fail. */

@@ -40,11 +40,11 @@ export class HostFeed {
   readonly #deps: HostsDependencies;
   readonly #parts: FeedParts;
   /** The newest revision of each host that this replica has decided on. */
-  readonly #decided = new Map<string, Revision>();
+  readonly #decided = new Map<HostId, Revision>();
   /** The newest reported revision of each host, while it is newer than that. */
-  readonly #heard = new Map<string, Revision>();
+  readonly #heard = new Map<HostId, Revision>();
   /** Hosts with a run at the start; undefined: the start is over. */
-  #working: Set<string> | undefined = new Set();
+  #working: Set<HostId> | undefined = new Set();
 
   /** To be made before the view is built. */
   constructor(deps: HostsDependencies, parts: FeedParts) {
@@ -86,7 +86,7 @@ export class HostFeed {
   }
 
   /** Wakes all hosts; those with work in progress first. */
-  #wakeAll(working: ReadonlySet<string>): void {
+  #wakeAll(working: ReadonlySet<HostId>): void {
     for (const hostId of this.#parts.index.hostIds()) {
       this.#wake(hostId, working.has(hostId) ? 'soon' : 'later');
     }
@@ -118,7 +118,7 @@ export class HostFeed {
     const { signal } = controller;
     const held = limits.held();
     const before = index.hostIds();
-    const there = new Set<string>();
+    const there = new Set<HostId>();
     const between = () => pause(clock, resyncPageHosts * resyncMsPerHost, signal);
     const pages = { limit: resyncPageHosts, between };
     for await (const { entries } of listingsOf(

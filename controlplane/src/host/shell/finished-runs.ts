@@ -14,7 +14,7 @@
  * Must not: remove any (the workflows' sweeper does).
  */
 import { create } from '@bufbuild/protobuf';
-import { type Host, type Run, RunPhase, store as wire } from '@rackwright/messages';
+import { type Host, type HostUid, type Run, RunPhase, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { storeKey } from '@rackwright/store';
 import { type RecordWriter, writeRecord } from '../../records/index.ts';
@@ -31,7 +31,7 @@ export interface FinishedRunsParts extends RecordWriter {
 export class FinishedRuns {
   readonly #deps: FinishedRunsParts;
   /** The newest run of each host, by uid, that has its record, as far as this replica knows. */
-  readonly #kept = new Map<string, bigint>();
+  readonly #kept = new Map<HostUid, bigint>();
 
   constructor(deps: FinishedRunsParts) {
     this.#deps = deps;

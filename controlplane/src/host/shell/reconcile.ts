@@ -205,7 +205,7 @@ export class Hosts {
   }
 
   /** The host with this uid, if it is one of the rack's. */
-  hostIdOfUid(uid: HostUid, rackId: RackId): string | undefined {
+  hostIdOfUid(uid: HostUid, rackId: RackId): HostId | undefined {
     return this.#index.hostIdOfUid(uid, rackId);
   }
 

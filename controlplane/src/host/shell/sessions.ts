@@ -39,7 +39,7 @@ export interface SessionRegistry {
 }
 
 export function createSessionRegistry(): SessionRegistry {
-  const sessions = new Map<string, LiveSession>();
+  const sessions = new Map<RackId, LiveSession>();
   const listeners: ((rackId: RackId) => void)[] = [];
   const changed = (rackId: RackId) => {
     for (const listener of listeners) listener(rackId);

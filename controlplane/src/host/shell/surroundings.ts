@@ -9,6 +9,7 @@ import {
   type Host,
   type HostUid,
   PowerMismatchPolicy,
+  type ReplicaId,
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -223,7 +224,7 @@ function restoredText(rack: wire.RackRecord | undefined): string | undefined {
 function stands(
   session: LiveSession | undefined,
   rack: wire.RackRecord | undefined,
-  replicaId: string,
+  replicaId: ReplicaId,
 ): session is LiveSession {
   if (session === undefined) return false;
   const { journal, sessionReplica = '' } = rack ?? {};

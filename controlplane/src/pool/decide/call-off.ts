@@ -5,7 +5,12 @@
  * Invariant: no reason that holds the pool keeps a host out of service, because its slot may heal
  * it; a deployment that has begun goes on to its end.
  */
-import { type RolloutSlot, RolloutSlotState, type store as wire } from '@rackwright/messages';
+import {
+  type HostUid,
+  type RolloutSlot,
+  RolloutSlotState,
+  type store as wire,
+} from '@rackwright/messages';
 import type { Survey } from '../facts/pool-status.ts';
 import { isBroken, isSelected, isServing, runUnderWay, type SeenHost } from '../facts/seen.ts';
 import { isPinned, wantedBy } from '../facts/target.ts';
@@ -14,11 +19,11 @@ import { Room } from './room.ts';
 import { survey } from './survey.ts';
 
 /** The reasons, by the uids of the hosts. */
-export type CallOffs = ReadonlyMap<string, string>;
+export type CallOffs = ReadonlyMap<HostUid, string>;
 
 export function callOffs(
   record: wire.PoolRecord,
-  hosts: ReadonlyMap<string, SeenHost>,
+  hosts: ReadonlyMap<HostUid, SeenHost>,
   surveyed: Survey,
 ): CallOffs {
   const fetching = slotsWith(surveyed.slots, hosts, isFetching);
@@ -35,7 +40,7 @@ export function callOffs(
  */
 export function notBegun(
   record: wire.PoolRecord,
-  hosts: ReadonlyMap<string, SeenHost>,
+  hosts: ReadonlyMap<HostUid, SeenHost>,
   nowMs: number,
 ): ReadonlyMap<bigint, string> {
   const beginning = slotsWith(record.pool?.status?.slots ?? [], hosts, isBeginning);
@@ -52,7 +57,7 @@ interface SlotHost {
 
 function slotsWith(
   slots: readonly RolloutSlot[],
-  hosts: ReadonlyMap<string, SeenHost>,
+  hosts: ReadonlyMap<HostUid, SeenHost>,
   isMeant: (slot: RolloutSlot, host: SeenHost) => boolean,
 ): SlotHost[] {
   return slots.flatMap((slot) => {

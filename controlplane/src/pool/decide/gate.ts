@@ -13,7 +13,13 @@
 import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type RolloutSlot, RolloutSlotState, RunKind, store as wire } from '@rackwright/messages';
+import {
+  type HostUid,
+  type RolloutSlot,
+  RolloutSlotState,
+  RunKind,
+  store as wire,
+} from '@rackwright/messages';
 import { parsedJson } from '@rackwright/platform';
 import { backoffDelayMs } from '@rackwright/results';
 import type { CallResult, WebhookOrder } from '../../host/index.ts';
@@ -177,7 +183,7 @@ export interface GateOrder extends WebhookOrder {
 /** The questions in the record that belong to this replica. */
 export function gateOrders(
   record: wire.PoolRecord,
-  hosts: ReadonlyMap<string, SeenHost>,
+  hosts: ReadonlyMap<HostUid, SeenHost>,
   { replica }: GateFacts,
 ): GateOrder[] {
   const slots = record.pool?.status?.slots ?? [];

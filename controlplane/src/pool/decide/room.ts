@@ -8,7 +8,13 @@
  * 2. A host with a slot for its provision was never in service: it is out only after it has run an
  *    image and then failed.
  */
-import { type RackName, RolloutSlotState, RunKind } from '@rackwright/messages';
+import {
+  type HostName,
+  type HostUid,
+  type RackName,
+  RolloutSlotState,
+  RunKind,
+} from '@rackwright/messages';
 import type { Survey } from '../facts/pool-status.ts';
 import { isBroken, isMissed, type SeenHost } from '../facts/seen.ts';
 import { heldOf } from './held.ts';
@@ -19,7 +25,7 @@ export class Room {
   readonly #max: number;
   readonly #perRackMax: number | undefined;
   /** By uid. */
-  readonly #out = new Map<string, { readonly name: string; readonly rack: RackName }>();
+  readonly #out = new Map<HostUid, { readonly name: HostName; readonly rack: RackName }>();
   readonly #isWanted: boolean;
 
   constructor(surveyed: Survey) {

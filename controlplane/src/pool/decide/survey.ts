@@ -16,7 +16,9 @@
 import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type HostName,
   HostState,
+  type HostUid,
   type RackName,
   type RolloutSlot,
   type store as wire,
@@ -47,7 +49,7 @@ export const slotsMax = 100;
 /** The survey of all hosts from the present record. */
 export function survey(
   record: wire.PoolRecord,
-  hosts: ReadonlyMap<string, SeenHost>,
+  hosts: ReadonlyMap<HostUid, SeenHost>,
   nowMs: number,
 ): Survey {
   const { spec, status } = record.pool ?? {};
@@ -170,8 +172,8 @@ export class Outage {
   #slots: number;
   #ofTarget: number;
   /** By uid. */
-  readonly #out = new Map<string, { readonly name: string; readonly rack: RackName }>();
-  readonly #racks = new Map<string, number>();
+  readonly #out = new Map<HostUid, { readonly name: HostName; readonly rack: RackName }>();
+  readonly #racks = new Map<RackName, number>();
   /** Computed once for all waiting hosts, by rack. */
   readonly #names = new Map<string, string>();
 

@@ -1,5 +1,5 @@
 /** The data that the pure rules of a pool read and change in one pass. */
-import type { ImageRegistry, PoolStatus, Run, store as wire } from '@rackwright/messages';
+import type { HostUid, ImageRegistry, PoolStatus, Run, store as wire } from '@rackwright/messages';
 import type { SeenHost } from './seen.ts';
 
 /** The known state of a slot's run. */
@@ -16,7 +16,7 @@ export type SlotNews =
 export interface PoolDraft {
   readonly record: wire.PoolRecord;
   readonly status: PoolStatus;
-  readonly hosts: ReadonlyMap<string, SeenHost>;
+  readonly hosts: ReadonlyMap<HostUid, SeenHost>;
   readonly nowMs: number;
   /** The fleet's settings for registries. */
   readonly registries: readonly ImageRegistry[];

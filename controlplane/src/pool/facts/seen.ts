@@ -48,8 +48,7 @@ import { digestOf } from '../policy/image-name.ts';
 export type Service = 'in' | 'unseen' | 'out';
 
 export interface SeenHost {
-  /** "hosts/HOST" */
-  readonly name: string;
+  readonly name: HostName;
   readonly uid: HostUid;
   readonly rack: RackName;
   readonly labels: Readonly<Record<string, string>>;

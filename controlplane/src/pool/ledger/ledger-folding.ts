@@ -10,7 +10,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { store as wire } from '@rackwright/messages';
+import { type HostUid, store as wire } from '@rackwright/messages';
 import { type Revision, storeKey } from '@rackwright/store';
 import { compare } from '../facts/members.ts';
 
@@ -30,7 +30,7 @@ export interface LedgerFacts {
   /** Entries that ended before this may be merged. */
   readonly beforeMs: number;
   /** Uids of all existing hosts, read after the ledger. */
-  readonly hostUids: ReadonlySet<string>;
+  readonly hostUids: ReadonlySet<HostUid>;
   /** Digests that pools want or hosts run. */
   readonly digestsInUse: ReadonlySet<string>;
   /** The most entries that are removed at once. */

@@ -1,5 +1,5 @@
 /** Reads the deploy ledger. */
-import { store as wire } from '@rackwright/messages';
+import { type PoolUid, store as wire } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { answered, sharedRecordOf } from '../../records/index.ts';
 import { ledgerPrefix } from '../policy/names.ts';
@@ -7,7 +7,7 @@ import { ledgerPrefix } from '../policy/names.ts';
 /** All entries of a pool. Throws `unavailable`. */
 export async function readLedger(
   store: StateStore,
-  poolUid: string,
+  poolUid: PoolUid,
 ): Promise<wire.DeploymentRecord[]> {
   const { entries } = await answered(store.list(ledgerPrefix(poolUid)));
   return entries.map((entry) => sharedRecordOf(store, wire.DeploymentRecordSchema, entry));

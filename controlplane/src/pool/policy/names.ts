@@ -4,6 +4,7 @@ import {
   type HostUid,
   isChosenId,
   type PoolId,
+  type PoolUid,
   type RunNumber,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -29,11 +30,11 @@ function poolIn([collection, poolId = '', ...rest]: readonly string[]): PoolId |
 }
 
 /** The key prefix of all entries of a pool's ledger. */
-export function ledgerPrefix(poolUid: string): string {
+export function ledgerPrefix(poolUid: PoolUid): string {
   return storeKey('deployments', poolUid);
 }
 
 /** Key of an entry of the ledger: one for each run of a host. */
-export function deploymentKey(poolUid: string, hostUid: HostUid, run: RunNumber): string {
+export function deploymentKey(poolUid: PoolUid, hostUid: HostUid, run: RunNumber): string {
   return storeKey('deployments', poolUid, hostUid, String(run));
 }

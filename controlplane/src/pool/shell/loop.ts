@@ -10,7 +10,13 @@
  * 4. No host stays claimed by a deleted pool (`orphans.ts`).
  */
 import { equals } from '@bufbuild/protobuf';
-import { type PoolId, PoolSpecSchema, store as wire } from '@rackwright/messages';
+import {
+  type PoolId,
+  PoolSpecSchema,
+  type RackId,
+  type ReplicaId,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { Entry, Revision, StateStore } from '@rackwright/store';
 import type { FleetRow, FleetView } from '../../fleet-view/index.ts';
@@ -62,7 +68,7 @@ export interface PoolsDependencies {
   /** Sends questions to webhooks of gates; missing: they are not sent. */
   readonly callWebhook?: CallWebhook;
   /** This replica, as records name it. */
-  readonly replicaId?: string;
+  readonly replicaId?: ReplicaId;
   readonly resyncIntervalMs: number;
   readonly retryDelayMs: number;
 }
@@ -89,7 +95,7 @@ export class Pools {
   /** By rack: the time from which its agent counts as away. */
   readonly #absences: Alarms;
   /** By rack: why nothing is begun there; empty: work may begin. */
-  readonly #stopped = new Map<string, string>();
+  readonly #stopped = new Map<RackId, string>();
   readonly #written = new Set<string>();
 
   get passes(): Passes {

@@ -3,14 +3,14 @@
  * in memory: a lost answer is requested again, under the same key, because the record has the
  * question.
  */
-import type { PoolId } from '@rackwright/messages';
+import type { PoolId, ReplicaId } from '@rackwright/messages';
 import type { CallResult, CallWebhook } from '../../host/index.ts';
 import type { Policy } from '../../steps/index.ts';
 import type { GateFacts, GateOrder } from '../decide/gate.ts';
 
 export interface QuestionsDependencies {
   readonly callWebhook?: CallWebhook;
-  readonly replicaId?: string;
+  readonly replicaId?: ReplicaId;
 }
 
 export class Questions {

@@ -6,7 +6,14 @@
  *    that was written before the request for the snapshot is found by its new values.
  * 2. The number of reads grows with the hosts that the pool selects or holds, never with all hosts.
  */
-import { type ImageRegistry, type Pool, type RackName, store as wire } from '@rackwright/messages';
+import {
+  type HostId,
+  type HostUid,
+  type ImageRegistry,
+  type Pool,
+  type RackName,
+  store as wire,
+} from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
 import { agentAway, fleetKey, whyNothingDestructive } from '../../host/index.ts';
@@ -20,7 +27,7 @@ export interface PoolSnapshot {
   /** The hosts that the pool selects or holds, in the order of their keys. */
   readonly hosts: readonly SeenHost[];
   /** The hosts' own records, by uid. */
-  readonly kept: ReadonlyMap<string, KeptHost>;
+  readonly kept: ReadonlyMap<HostUid, KeptHost>;
   /** Other pools that are not in deletion. */
   readonly others: readonly OtherPool[];
   /** The fleet's policy for webhooks. */
@@ -82,9 +89,9 @@ async function readHosts(
   const held = heldHosts(record);
   const ids = new Set([...held, ...fleetView.idsBy('claim', record.pool?.name ?? '')]);
   for (const id of selectedBy(fleetView, record.pool)) ids.add(id);
-  const kept = new Map<string, KeptHost>();
+  const kept = new Map<HostUid, KeptHost>();
   const hosts: SeenHost[] = [];
-  const read = async (id: string) => {
+  const read = async (id: HostId) => {
     const found = await readShared(store, wire.HostRecordSchema, storeKey('hosts', id));
     if (found === undefined) return undefined;
     return { found, brake: await brakeOf(found.record.host?.spec?.rack ?? '') };
@@ -106,18 +113,18 @@ async function readHosts(
 function selectedBy(
   fleetView: SnapshotDependencies['fleetView'],
   pool: Pool | undefined,
-): Iterable<string> {
+): Iterable<HostId> {
   const selector = pool?.spec?.hosts;
   return selector === undefined ? [] : fleetView.candidates(selector);
 }
 
 /** Ids of hosts that the pool's record names. */
-function heldHosts({ members, failures, pool }: wire.PoolRecord): ReadonlySet<string> {
+function heldHosts({ members, failures, pool }: wire.PoolRecord): ReadonlySet<HostId> {
   const named = [...members, ...failures, ...(pool?.status?.slots ?? [])];
   return new Set(named.map(({ host }) => idOf(host)));
 }
 
-function isOf({ pool }: wire.PoolRecord, held: ReadonlySet<string>, host: SeenHost): boolean {
+function isOf({ pool }: wire.PoolRecord, held: ReadonlySet<HostId>, host: SeenHost): boolean {
   if (held.has(idOf(host.name)) || host.claimedBy === pool?.name) return true;
   return isSelected(pool?.spec?.hosts, host);
 }
@@ -128,7 +135,7 @@ function brakesOf(
   fleet: wire.FleetRecord | undefined,
   nowMs: number,
 ): (rack: RackName) => Promise<string> {
-  const known = new Map<string, Promise<string>>();
+  const known = new Map<RackName, Promise<string>>();
   const read = async (rack: RackName) => {
     const key = storeKey('racks', idOf(rack));
     const found = rack === '' ? undefined : await readShared(store, wire.RackRecordSchema, key);

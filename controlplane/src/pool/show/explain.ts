@@ -5,6 +5,7 @@ import {
   CauseSchema,
   type Explanation,
   ExplanationSchema,
+  type HostId,
   type HostName,
   type RolloutSlot,
   RolloutSlotState,
@@ -223,7 +224,7 @@ function gateUrlOf({ pool }: wire.PoolRecord): string {
   return pool?.spec?.rollout?.gate?.webhookUrl ?? '';
 }
 
-function hostIdOf(named: { readonly name: string } | { readonly host: HostName }): string {
+function hostIdOf(named: { readonly name: HostName } | { readonly host: HostName }): HostId {
   return idOf('name' in named ? named.name : named.host);
 }
 

@@ -3,6 +3,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import {
   type DeployHistoryEntry,
   HostState,
+  type HostUid,
   type Pool,
   type PoolHost,
   PoolHostSchema,
@@ -32,7 +33,7 @@ export interface Viewed {
   readonly nowMs: number;
 }
 
-function byUid(hosts: readonly SeenHost[]): ReadonlyMap<string, SeenHost> {
+function byUid(hosts: readonly SeenHost[]): ReadonlyMap<HostUid, SeenHost> {
   return new Map(hosts.map((host) => [host.uid, host]));
 }
 

@@ -86,7 +86,7 @@ function checkedTemplate({ parent, template }: ListWorkflowsRequest): string | u
 
 /** Reads each host once, when the list reaches a workflow of it. */
 function hostReader({ store }: RpcDependencies) {
-  const known = new Map<string, wire.HostRecord | undefined>();
+  const known = new Map<HostId, wire.HostRecord | undefined>();
   return async (hostId: HostId): Promise<wire.HostRecord | undefined> => {
     if (known.has(hostId)) return known.get(hostId);
     const kept = await readShared(store, wire.HostRecordSchema, storeKey('hosts', hostId));

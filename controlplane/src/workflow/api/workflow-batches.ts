@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
   alreadyExists,
+  type BatchId,
   type BoundService,
   bind,
   type CancelWorkflowBatchRequest,
@@ -87,7 +88,7 @@ function requireBatchName(name: string, field = 'name'): string {
   throw invalidArgument([{ field, description }]);
 }
 
-async function existing({ store }: RpcDependencies, batchId: string) {
+async function existing({ store }: RpcDependencies, batchId: BatchId) {
   const kept = await readRecord(store, schema, batchKey(batchId));
   if (kept === undefined) throw notFound(`workflowBatches/${batchId}`);
   return kept;
@@ -181,7 +182,7 @@ function sameBatch(
   throw alreadyExists(`${record.workflowBatch?.name ?? ''} exists already.`);
 }
 
-async function looked(deps: RpcDependencies, batchId: string): Promise<WorkflowBatch> {
+async function looked(deps: RpcDependencies, batchId: BatchId): Promise<WorkflowBatch> {
   const after = await deps.batches.look(batchId);
   if (after === undefined) throw notFound(`workflowBatches/${batchId}`);
   return present(deps, after.record, after.revision);
