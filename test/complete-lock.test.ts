@@ -25,7 +25,7 @@ test('adds what npm left out, with the system that its name says', () => {
   expect(packages['node_modules/tool-linux-armv7']).toMatchObject({ cpu: ['arm'], os: ['linux'] });
 });
 
-test('tells the C library, so that ours do not take the other', () => {
+test('names the C library, so that ours do not take the other', () => {
   const packages = completed(lockWith({ 'tool-linux-x64-musl': '1.0.0' }));
   expect(packages['node_modules/tool-linux-x64-musl']).toMatchObject({ libc: ['musl'] });
 });

@@ -170,7 +170,7 @@ test('ends with why it cannot be: another BMC, no console, no more views', async
   expect(closes).toBe(2);
 });
 
-test('ends with its session, whose count of bytes begins anew', async () => {
+test('ends with its session, whose count of bytes begins again', async () => {
   watch('1');
   await time.run(100);
   say('x'.repeat(40));

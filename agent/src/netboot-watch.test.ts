@@ -40,7 +40,7 @@ const ownFact = { ...seen, insteadOfOperationId: '' };
 const insteadFact = { ...seen, insteadOfOperationId: 'op-a' };
 
 describe('the watch over netboots', () => {
-  test('tells of a known host that boots without a grant, once a minute', () => {
+  test('reports a known host that boots without a grant, once a minute', () => {
     const { clock, facts, sees } = setUp([]);
     sees('uid-b');
     sees('uid-b');

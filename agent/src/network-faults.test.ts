@@ -77,7 +77,7 @@ test('a flood of strange MACs neither grows the list nor is told at each packet'
   expect(typesTold()).toContain(Type.FOREIGN_DHCP_SERVER);
 });
 
-test('what lasts is told once, and to each session again', async () => {
+test('what lasts is reported once, and to each session again', async () => {
   for (let n = 0; n < 100; n += 1) {
     faults.dhcp(declined);
     await time.run(5_000);

@@ -157,7 +157,7 @@ class Looking {
 const seenOff = { on: false, reachable: true, cause: 'none' };
 
 describe('power sync', () => {
-  test('tells the power of each host once, then only what changes', async () => {
+  test('reports the power of each host once, then only what changes', async () => {
     const looking = await Looking.open(3);
     await looking.sync();
     await looking.run();
@@ -170,7 +170,7 @@ describe('power sync', () => {
     expect(looking.calls.some(({ switches }) => switches)).toBe(false);
   });
 
-  test('tells what the BMC says of the hardware, and when that changes', async () => {
+  test('reports what the BMC says of the hardware, and when that changes', async () => {
     const looking = await Looking.open(1);
     const told = (): unknown[] =>
       looking.world.controlPlane.facts.splice(0).flatMap(({ result }) => {
@@ -263,7 +263,7 @@ describe('power sync', () => {
     expect(looking.calls).toEqual([]);
   });
 
-  test('tells everything anew in a new session', async () => {
+  test('reports everything again in a new session', async () => {
     const looking = await Looking.open(1);
     await looking.sync();
     await looking.run();
@@ -414,7 +414,7 @@ describe('an operation', () => {
     expect(looking.told()).toContainEqual(seenOff);
   });
 
-  test('tells its result by itself; what is so afterwards is for the next look', async () => {
+  test('reports its result by itself; what is so afterwards is for the next look', async () => {
     const looking = await Looking.open(1);
     await looking.sync();
     await looking.run();

@@ -75,7 +75,7 @@ test('refuses two files for one place', () => {
   expect(() => extendedInitrd(new Uint8Array(), two)).toThrow('it has it twice');
 });
 
-test('hosts get the ramdisk with what lies over it, made anew only when that changes', async () => {
+test('hosts get the ramdisk with its overlay, made again only when that changes', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'rackwright-overlay-'));
   const stateFolder = join(folder, 'state');
   const initrd = join(folder, 'initrd.zst');

@@ -26,7 +26,7 @@ test('the program serves, checks a configuration, and copies its state', () => {
   expect(restore).toEqual({ kind: 'restore', config: 'a', file: 'x.tar' });
 });
 
-test('asked for help it names every command and option, of whatever command', () => {
+test('a request for help in any command shows all commands and options', () => {
   for (const words of [['--help'], ['-h'], ['help'], ['backup', '--help'], ['restore', '-h']]) {
     expect(parseArguments(words)).toEqual({ kind: 'help' });
   }

@@ -40,7 +40,7 @@ function untilEnded(rack: Rack, kind: RunKind): Promise<Host> {
   });
 }
 
-test('a host without a BMC is inspected by two words and a button, whoever is killed', {
+test('two confirmations and a power button inspect a host without a BMC, also after kills', {
   timeout,
 }, async () => {
   const rack = await Rack.start({ machines: [machine], goal: HostGoal.MANAGEABLE });

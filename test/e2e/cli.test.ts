@@ -123,7 +123,7 @@ describe('rackwright', () => {
     expect((await program(words('host list'))).out).not.toContain('h1');
   });
 
-  test('tells events as they come, and goes on behind a position', async () => {
+  test('reports events as they come, and goes on behind a position', async () => {
     expect(await rackwright(['events'])).toMatchObject({ code: 2, out: '' });
     // When the watch has begun cannot be seen: the rack comes and goes until it is told.
     const following = followEvents('json', []);

@@ -121,7 +121,7 @@ async function expectNothingLeft(used: readonly number[]): Promise<void> {
 }
 
 test(
-  'tells its story to the end, and leaves nothing behind',
+  'runs its story to the end, and leaves nothing behind',
   async () => {
     const demo = startDemo('--check', '--hosts', '2', ...bundled());
     await until('the enrolment', waitMs, () => demo.said().includes('enrolled'));

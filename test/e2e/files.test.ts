@@ -244,7 +244,7 @@ test('the pool of the manual is planned from its file, made, and planned again',
   for (const id of ['web', 'web2']) expect((await rackwright(`pool delete ${id}`)).code).toBe(0);
 });
 
-test('a password is set anew only when that is asked for', async () => {
+test('a password is set again only when that is asked for', async () => {
   const file = 'kind: Credential\nname: bmc\nusername: root\npassword: { env: BMC_PASSWORD }\n';
   expect((await rackwright('apply -f - --yes', file)).out).toContain('1 unchanged');
   const set = await rackwright('apply -f - --yes --set-passwords', file);

@@ -113,7 +113,7 @@ const finished = [
 ];
 
 describe.each(unfinished)('a restoration killed at $name ($occurrence)', (crash) => {
-  test('is no control plane, and the next one begins anew and comes out whole', async () => {
+  test('is no control plane, and the next one begins again and comes out whole', async () => {
     expect(await restore(crash)).toMatchObject({ signal: 'SIGKILL' });
     const started = run('--config', await configOf());
     expect(started).toMatchObject({ status: 1 });
@@ -140,7 +140,7 @@ describe.each(unfinished.filter(({ name }) => /FileWritten|StorePlaced/.test(nam
   },
 );
 
-test('one killed after it took its own store away begins anew', async () => {
+test('one killed after it took its own store away begins again', async () => {
   expect(await restore({ name: 'cp.restoreStorePlaced', occurrence: 1 })).toMatchObject({
     signal: 'SIGKILL',
   });

@@ -347,7 +347,7 @@ test('metal3-61: a clean whose agent is gone, or whose BMC is silent, stops no d
   expect(silent.request(deletion)).toContainEqual({ kind: 'forget' });
 });
 
-test('metal3-63: an inspection ends well only with an inventory, and anew when cut short', () => {
+test('metal3-63: an inspection ends well only with an inventory, and again when cut short', () => {
   const empty = inspecting();
   empty.report(done);
   expect(statusOf(empty).lastError?.failure).toMatchObject({ type: FailureType.INVALID_RESULT });

@@ -63,7 +63,7 @@ test('metal3-1: a host that is registered waits for a place before it is inspect
   expect(explained?.unblock.join('\n')).toContain('rackwright rack update r1 --runs N');
 });
 
-test('metal3-5: an available host that shall have an image and no place waits', () => {
+test('metal3-5: an available host that is to have an image and no place waits', () => {
   const host = bench();
   const status = host.record.host?.status;
   if (status === undefined) throw new Error('the host has no status');

@@ -36,7 +36,7 @@ test('ironic-33: a BMC that is busy for 50 s after off is asked again until it i
   expect(statusOf(powered.host).lastError).toBeUndefined();
 });
 
-test('ironic-47: what ends while the link is down is told once when it is back', async () => {
+test('ironic-47: what ends while the link is down is reported once when it is back', async () => {
   const world = new World();
   world.work = async (_operation, context, touch) => {
     await context.begin();
@@ -121,7 +121,7 @@ test('metal3-55: while work holds a host, power is refused and no command sent',
   expect(world.touched).toEqual(['u1/3/4/1']);
 });
 
-test('metal3-57: after a failed power-on the next request commands anew', async () => {
+test('metal3-57: after a failed power-on the next request commands again', async () => {
   const powered = await PoweredHost.open();
   await powered.play();
   powered.bmc.lying = true;

@@ -90,7 +90,7 @@ test('a run ends by the time of its step, and is swept once that is told', async
   expect(timeline(office.site)).toContain(line);
 });
 
-test('a report after a run has timed out is told once, and changes nothing', async () => {
+test('a report after a run has timed out is reported once, and changes nothing', async () => {
   const office = await Office.open();
   const step = '{ name: clear, bmc: management.clear_event_log, timeout: 2m }';
   await office.template('clear', `timeout: 10m\nsteps:\n  - ${step}\n`);
@@ -129,7 +129,7 @@ test('the last ten of the runs that ended are kept, and what they wrote with the
   expect(numbers.filter((number) => isKept(office.site, `runs.u1.${number}`))).toEqual([]);
 });
 
-test('a deletion that is asked again leaves what was made since', async () => {
+test('a repeated deletion leaves what was created since', async () => {
   const office = await Office.open();
   await office.template('clear', bmcTemplate('clear'));
   const first = await office.create('h1', 'clear', { disabled: true }, 'd1');
@@ -215,7 +215,7 @@ test('tinkerbell-L23: a host made again under its name inherits no workflow', as
   expect((await cut.clients.workflows.getWorkflow({ name: workflow })).uid).toBe(anew.uid);
 });
 
-test('a batch gives each host one turn, whichever of two control planes looks', async () => {
+test('a batch gives each host one slot, whichever of two control planes looks', async () => {
   const office = await Office.open(6);
   const other = await Office.start(office.site, 'b');
   await office.template('clear', bmcTemplate('clear'));

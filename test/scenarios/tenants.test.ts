@@ -73,7 +73,7 @@ test.each(Object.entries(changes))(
   },
 );
 
-test('a host that has changed hands meanwhile gets no turn in a batch', async () => {
+test('a host that has changed hands meanwhile gets no slot in a batch', async () => {
   const office = await Office.open(2);
   await office.template('clear', bmcTemplate('clear'));
   await office.clients.workflowBatches.createWorkflowBatch({

@@ -160,7 +160,7 @@ test('metal3-51: a hold that is refused, or lifted again, leaves neither error n
   expect(host.record.runCount).toBe(before.runCount);
 });
 
-test('metal3-65: a failed deploy is told with its image, and another image may be tried', () => {
+test('metal3-65: a failed deploy is shown with its image, and another image may be tried', () => {
   const host = provisioned();
   host.request(claim);
   host.request({ kind: 'reimage', image: second });

@@ -174,7 +174,7 @@ test('tinkerbell-L9: an interrupted step runs again if safe, a hand-off never', 
   expect(held).toMatchObject({ state: RUNNING, waiting: { reason: 'hold' } });
 });
 
-test('an agent that starts anew between two steps repeats none of them', async () => {
+test('an agent that restarts between two steps repeats none of them', async () => {
   const office = await running('one', 'two');
   await office.report('h1', done);
   await office.hello([], 2n);
@@ -352,7 +352,7 @@ test('a run that the host refuses costs none of those that are kept', async () =
   expect(oldest.run?.steps).toHaveLength(1);
 });
 
-test('a template with workflows goes only with their runs kept, which go on', async () => {
+test('a template with workflows is deleted only with their runs kept, which continue', async () => {
   const office = await running('one', 'two');
   const name = 'templates/clear';
   const refused = await refusal(office.clients.templates.deleteTemplate({ name }));

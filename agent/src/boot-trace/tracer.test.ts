@@ -117,7 +117,7 @@ test('a runner that was refused is the last step of its boot', async () => {
   expect(step?.endTime).toBeUndefined();
 });
 
-test('the last screen is told with a boot that stands still, and anew before its end', async () => {
+test('a stalled boot is reported with its last screen, and again before its end', async () => {
   tracer.opened(opened(1));
   screen = ['loading'];
   await time.run(200_000);

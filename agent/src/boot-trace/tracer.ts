@@ -57,7 +57,7 @@ export const defaultBootTracerLimits: BootTracerLimits = {
 
 export interface BootTracerParts {
   readonly clock: Pick<Clock, 'nowMs' | 'after'>;
-  /** The grant of an operation, of an earlier life of the agent as well. */
+  /** The grant of an operation, also of an earlier start of the agent. */
   readonly grantOf: (operationId: OperationId) => TracedGrant | undefined;
   readonly tell: (hostUid: HostUid, trace: BootTrace) => void;
   /**

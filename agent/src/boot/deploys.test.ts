@@ -108,7 +108,7 @@ const ready: NetbootBoot = {
 };
 const script = `/boot/${mac}/script.ipxe`;
 
-test('a host without a disk boots what its snapshot names, and asks anew for ever', async () => {
+test('a host without a disk boots what its snapshot names, and asks again for ever', async () => {
   const { ask } = await serve({ netboot: () => ready });
   const blob = (hex: string): string => `http://127.0.0.1:8080/v2/blobs/sha256/${hex.repeat(32)}`;
   const own = 'BOOTIF=01-52-54-00-77-00-01';

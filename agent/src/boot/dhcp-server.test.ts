@@ -176,7 +176,7 @@ test.each([
   }
 });
 
-test('an option that is ignored is told once for each machine', async () => {
+test('an option that is ignored is reported once for each machine', async () => {
   const rig = new Rig();
   const server = await rig.open();
   const broken = [93, Uint8Array.of(7)] as const;
@@ -296,7 +296,7 @@ describe('beside another server', () => {
   });
 });
 
-test('tells of an address that is declined, and an observer that fails costs a line', async () => {
+test('reports an address that is declined, and an observer that fails costs a line', async () => {
   const rig = new Rig();
   const server = await rig.open();
   const address = rig.say(server, message('discover'))?.packet.yourAddress ?? '';

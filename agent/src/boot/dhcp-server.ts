@@ -94,7 +94,7 @@ export class DhcpServer {
   /** The last question that was sent; its time is wall time, milliseconds. */
   #asked: { readonly transactionId: number; readonly atMs: number } | undefined;
 
-  /** Reads the leases of the last life. */
+  /** Reads the leases that the previous start of the agent stored. */
   static async open(parts: DhcpServerParts): Promise<DhcpServer> {
     const { records, writtenAtMs } = await readLeases(parts, parts.settings.plan);
     const nowMs = steadyTime(parts.clock, writtenAtMs);

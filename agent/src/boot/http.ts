@@ -200,7 +200,7 @@ class BootPages {
     }
   }
 
-  /** Tells how a file of a boot into the runner fares. */
+  /** Records the progress of a file for a boot into the runner. */
   #watched(request: HttpRequest, response: HttpResponse, file: WatchedFile): HttpResponse {
     if (request.method === 'HEAD') return response;
     const sight = this.#options.sights.file(file.mac, file.name, 'http');

@@ -61,7 +61,7 @@ test('the first caller gets no answer, and finds the file when it asks again', a
   expect(reads).toEqual(['kernel']);
 });
 
-test('another file under the same name is read anew by the next boot', async () => {
+test('another file under the same name is read again by the next boot', async () => {
   const { ask, pass, reads, contents } = keeper(100, { kernel: 'old' });
   const old = await ask('kernel');
   contents['kernel'] = 'new one';

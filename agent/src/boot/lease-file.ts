@@ -42,7 +42,7 @@ export interface WrittenLeases {
   readonly writtenAtMs: number;
 }
 
-/** The leases of the last life, as far as the plan still allows them. */
+/** The leases of the previous start, as far as the plan still allows them. */
 export async function readLeases(parts: LeaseFileParts, plan: AddressPlan): Promise<WrittenLeases> {
   const { path, formerPath } = parts;
   const written = await readFrom(parts, path, plan);

@@ -58,7 +58,7 @@ export function isAboutHost(decision: BootDecision): boolean {
   return 'hostUid' in decision;
 }
 
-/** The decision as DHCP tells it. */
+/** The decision as DHCP states it. */
 export function permissionOf({ kind }: BootDecision): BootPermission {
   // The script decides what boots.
   return kind === 'discovery' || kind === 'mayDiscover' || kind === 'image' ? 'runner' : kind;

@@ -27,7 +27,7 @@ test('a profile takes the place of the loaders that it names, and adds its words
   });
 });
 
-test('a profile that is not configured is nobody’s, and is told with those that are', () => {
+test('a profile that is not configured is nobody’s, and is shown with those that are', () => {
   expect(chooseBoot(rack, 'sécure')).toBeUndefined();
   expect(unknownProfile('s', [secure])).toBe(
     'the host\'s label boot is "s"; this rack\'s agent has the boot profiles secure',

@@ -100,7 +100,7 @@ export class BootSights {
     this.#parts = parts;
   }
 
-  /** Told with the decision on its MAC. */
+  /** Records a DHCP request, with the decision on its MAC. */
   dhcp(decision: BootDecision, asked: DhcpSight): void {
     if (decision.kind !== 'runner') return;
     const { mac, client, givesAddresses, isGranted, problem } = asked;

@@ -64,7 +64,7 @@ test('boots a granted host from the offer to the last byte of the ramdisk', asyn
   ]);
 });
 
-test('tells each step of a boot into the runner, and no other boot', async () => {
+test('reports each step of a boot into the runner, and no other boot', async () => {
   const { rig, mailbox, dhcpPort } = await rigWithMailbox();
   mailbox.send(relayedDiscover(knownMac, 7), dhcpPort);
   const offer = await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
@@ -97,7 +97,7 @@ const whose = `u2/1/1/1 ${grantedMac}`;
 const scriptPath = (mac: string) => `/boot/${mac}/script.ipxe`;
 const filePath = (mac: string, name: string) => `/boot/${mac}/files/${name}`;
 
-test('tells of a file that was cut on its way', async () => {
+test('reports a file that was cut on its way', async () => {
   const rig = await rigOnly({ files: { initrd: 64 * 1024 * 1024 } });
   const ended = new AbortController();
   const asked = await fetch(rig.url(filePath(grantedMac, 'initrd')), { signal: ended.signal });
@@ -338,7 +338,7 @@ test('writes few log lines about many strangers, and says how many it left out',
   expect(refusals).toHaveLength(30);
 });
 
-test('does not start without a file that it shall serve, and leaves no port open', async () => {
+test('does not start without a file that it has to serve, and leaves no port open', async () => {
   const taken = await rigOnly();
   const missing = [{ name: 'gone', path: '/nonexistent/gone' }];
   const loaders = { bios: 'gone' };

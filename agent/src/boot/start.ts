@@ -41,9 +41,9 @@ export interface BootDependencies {
   readonly log: Log;
   /** The present state; read at every request, so it must return at once. */
   readonly memory: () => BootMemory;
-  /** Told of every request for a boot, synchronously. */
+  /** Called with every boot request, synchronously. */
   readonly onNetboot: (observation: NetbootObservation) => void;
-  /** Told, synchronously, of every known host whose system asks for an address by DHCP. */
+  /** Called, synchronously, with every known host whose system asks for an address by DHCP. */
   readonly onAddressAsked?: (hostUid: HostUid) => void;
   /** Opens a boot for the inventory of a machine that is no host; `memory` has it at once. */
   readonly openDiscovery?: (mac: Mac) => void;
@@ -54,13 +54,13 @@ export interface BootDependencies {
    * logged as well.
    */
   readonly onDhcpFault?: (fault: DhcpFault) => void;
-  /** Told when the other DHCP server of such a fault is gone. */
+  /** Called when the other DHCP server of such a fault is gone. */
   readonly onDhcpServerGone?: (serverAddress: string) => void;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
   readonly imageBlob?: FindImageBlob;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
-  /** Told, synchronously, of each step of a boot into the runner. */
+  /** Called, synchronously, with each step of a boot into the runner. */
   readonly onBootSight?: (sight: BootSight) => void;
   /** Absent: nothing is counted. */
   readonly meter?: BootMeter;

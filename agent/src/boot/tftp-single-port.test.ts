@@ -90,7 +90,7 @@ test("a packet from another port is nobody's, and the transfer goes on", async (
   stranger.close();
 });
 
-test('a client that asks anew from its port is given that, and the old transfer ends', async () => {
+test('a new request from the same port is served, and the old transfer ends', async () => {
   await serve();
   ask('long');
   await hear();
@@ -120,7 +120,7 @@ test('a late copy of a request begins nothing, and does not end what goes on', a
   expect(await hear()).toEqual(data('other', 1));
 });
 
-test('a client that begins anew with the same request after a pause is served', async () => {
+test('a client that begins again with the same request after a pause is served', async () => {
   await serve({ retryDelayMs: 60_000, retryDelayMsMax: 60_000 });
   ask('long', ['blksize', '1024']);
   expect(await hear()).toMatchObject({ kind: 'optionAck' });

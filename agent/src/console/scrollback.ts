@@ -25,7 +25,7 @@ export class Scrollback {
     const last = this.#pieces.at(-1);
     this.#bytes += bytes.length;
     this.#written += bytes.length;
-    // Serial ports tell byte by byte: pieces of some size keep their number small.
+    // Output of serial ports arrives byte by byte: merged pieces keep their number small.
     if (last !== undefined && last.length + bytes.length <= pieceBytes) {
       this.#pieces[this.#pieces.length - 1] = Buffer.concat([last, bytes]);
     } else this.#pieces.push(Uint8Array.from(bytes));

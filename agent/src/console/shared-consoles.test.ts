@@ -78,7 +78,7 @@ test('a viewer that gives up while it opens ends it, unless another one waits to
   expect([opens, closes]).toEqual([1, 0]);
 });
 
-test('an end by the BMC and a refusal reach everybody, and the next one opens anew', async () => {
+test('an end by the BMC and a refusal reach everybody, and the next one opens again', async () => {
   const [first, second] = [await listen(), await listen()];
   endIt();
   for (const { opened } of [first, second]) if (opened?.kind === 'ok') await opened.value.ended;

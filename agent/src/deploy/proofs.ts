@@ -34,7 +34,7 @@ interface Sighting {
   readonly detail: string;
 }
 
-/** Hosts whose last sight is remembered. */
+/** The last sighting is remembered for so many hosts. */
 const seenHostsMax = 10_000;
 
 export class Proofs {

@@ -152,7 +152,7 @@ test('boots no more at once after a clock that went back', () => {
   expect(asked(2)).toBe('unknownHost');
 });
 
-test('tells a finding in each session and at intervals, until it is answered', async () => {
+test('reports a finding in each session and at intervals, until it is answered', async () => {
   const it = rig();
   find(it);
   expect(it.told).toHaveLength(1);

@@ -1,8 +1,8 @@
-/** Which certificate authorities an agent believes: read, compared, named. Pure. */
+/** The certificate authorities that an agent trusts: read, compared, named. Pure. */
 import { X509Certificate } from 'node:crypto';
 import { sha256Hex } from '@rackwright/messages';
 
-/** Authorities that one agent believes at most. */
+/** Authorities that one agent trusts at most. */
 export const authoritiesMax = 8;
 const pemBlock = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 

@@ -18,7 +18,7 @@ export interface DiagnosisParts {
   readonly clock: Clock;
   readonly host: string;
   readonly port: number;
-  /** PEM of the authorities that are believed. */
+  /** PEM of the trusted authorities. */
   readonly caPem: string;
   /** The agent's own certificate, if it has one yet. */
   readonly certificatePem?: string;
@@ -26,7 +26,9 @@ export interface DiagnosisParts {
   readonly rack: RackName;
 }
 
-/** The sentence; undefined when nothing of the kind is wrong, or the server cannot be reached. */
+/**
+ * The explanation; undefined if certificates and clock are right, or the server cannot be reached.
+ */
 export async function diagnose(parts: DiagnosisParts): Promise<string | undefined> {
   const { clock, host, port } = parts;
   const { lookAtServer } = await import('../rpc.ts');

@@ -3,7 +3,7 @@
  *
  * 1. An agent renews at a point between 50 and 70 % of its certificate's life. The point follows
  *    from its key: it is the same each time, and many agents are spread over the whole range.
- * 2. A change is durable before others are told of it (a session, an acknowledgement).
+ * 2. A change is durable before a session or an acknowledgement uses it.
  * 3. A certificate that has ended is renewed like any other: the registered key is enough.
  */
 import { createHash, X509Certificate } from 'node:crypto';
@@ -91,7 +91,7 @@ export class IdentityRenewal {
     this.#listeners.push(listener);
   }
 
-  /** SHA-256 of the authorities that are believed, as they are on the disk. */
+  /** SHA-256 of the trusted authorities, as they are on the disk. */
   trusted(): string[] {
     return fingerprintsOf(certificatesIn(this.#identity.caCertificatePem));
   }
@@ -108,7 +108,7 @@ export class IdentityRenewal {
     this.#cancel();
   }
 
-  /** Believes these authorities from now on. Rejects when the disk does not take them (2). */
+  /** Trusts these authorities from now on. Rejects if they cannot be stored (2). */
   async adopt({ certificatePem, activeCaSha256, renewWithinMs }: agent.TrustBundle): Promise<void> {
     const caCertificatePem = readBundle(certificatePem, activeCaSha256);
     await this.#write((identity) => ({ ...identity, caCertificatePem }));

@@ -35,7 +35,7 @@ test('admits a bounded number at once, and tells the others their places', async
   expect(entered).toEqual(['a', 'b', 'c']);
 });
 
-test('gives every host its turn, however often one of them asks', async () => {
+test('gives every host its slot, however often one of them asks', async () => {
   const { enter, entered, leave, places } = crowd(1);
   await enter('x');
   for (const number of [1, 2, 3]) void enter('a', `a${number}`);

@@ -116,7 +116,7 @@ test('gives a blob its final name only after all its bytes are durable (B1)', as
 });
 
 describe('what a dead agent left', () => {
-  test('is gone on with, and has no name before it is whole', async () => {
+  test('is continued, and has no name before it is complete', async () => {
     const bytes = bytesOf('a');
     await writeFile(join(folder, `${hexOf(digestOf(bytes))}.part`), bytes.subarray(0, 4_321));
     const cache = await open();

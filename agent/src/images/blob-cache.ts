@@ -4,7 +4,7 @@
  * B1 A file gets its final name only after its digest was verified and its bytes are durable. So no
  *    crash leaves a part under the name of the whole. A part that was left is hashed and continued.
  *    If its end has another digest, the fetch begins anew.
- * B2 A blob of an earlier life is hashed before its first use in this one. A blob is also hashed
+ * B2 A blob of an earlier start is hashed before its first use in this one. A blob is also hashed
  *    again when its file has changed since the last check, or when a reader has reported it
  *    damaged.
  * B3 The files together, including parts and fetches under way, have at most `bytesMax` bytes. The
@@ -106,7 +106,7 @@ export class BlobCache {
   /** Only of held blobs; the count also stays while a lost blob is fetched again. */
   readonly #holds = new Map<Digest, number>();
   readonly #fetching = new Map<Digest, Fetching>();
-  /** Parts that an earlier life or a failure left, and their sizes. */
+  /** Parts that an earlier start or a failure left, and their sizes. */
   readonly #left = new Map<Digest, number>();
   #preferred: ReadonlySet<Digest> = new Set();
   /** Undefined as long as the folder could not be read (B6). */

@@ -84,7 +84,7 @@ async function gathered(from: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-test('garm-T10: what a mirror has altered is fetched anew from the next place', async () => {
+test('garm-T10: what a mirror has altered is fetched again from the next place', async () => {
   const [bad, good] = [new GatedSource(Buffer.alloc(bytes.length, 'x')), new GatedSource()];
   bad.letTo(bytes.length);
   let current: BlobSource = bad;

@@ -1,9 +1,9 @@
 /**
  * The fetch of one blob into a part file, until it is whole and durable.
  *
- * F1 A part that an earlier life or a broken connection left is hashed and continued. When the
- *    whole turns out to be another blob, the fetch begins anew: once from the same source, then
- *    from each other source.
+ * F1 A part that an earlier start or a broken connection left is hashed and continued. If the whole
+ *    has another digest, the fetch begins again: once from the same source, then from each other
+ *    source.
  * F2 A transient failure is retried as often as the caller says, after the caller's delays, or
  *    later when the other side asks for it.
  * F3 Received bytes are gathered in one buffer. A thread hashes them there while they are written.
@@ -48,9 +48,9 @@ export interface BlobFetchParts {
 export interface BlobFetch {
   readonly wanted: Pick<Descriptor, 'digest' | 'sizeBytes'>;
   readonly source: BlobSource;
-  /** Told how much of it is in the part file. */
+  /** Called with the size of the part file. */
   readonly onBytes: (bytes: number) => void;
-  /** Told when all of it has its digest; it may not be durable yet. */
+  /** Called when the whole blob has its digest; it may not be durable yet. */
   readonly onProved: () => void;
   readonly signal: AbortSignal;
   /** The delay before each further try after a transient failure; empty: no retry. */
@@ -78,7 +78,7 @@ export async function fetchBlob(parts: BlobFetchParts, fetch: BlobFetch): Promis
   }
 }
 
-/** The failure that ends it; undefined when it shall be tried again. */
+/** The failure that ends the fetch; undefined if it is to be tried again. */
 async function afterFailure(
   parts: BlobFetchParts,
   { wanted: { digest }, source, signal }: BlobFetch,
@@ -106,7 +106,7 @@ async function afterFailure(
   return undefined;
 }
 
-/** The part of an earlier life belonged to another blob; it was removed. */
+/** The part of an earlier start belonged to another blob; it was removed. */
 class PartOfNoUse extends Error {}
 
 async function write(parts: BlobFetchParts, fetch: BlobFetch): Promise<void> {

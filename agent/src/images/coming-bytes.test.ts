@@ -56,7 +56,7 @@ test('what does not come to its end ends each reader', async () => {
   for (const told of readers) expect(told()).toContain('does not come to its end');
 });
 
-test('what is begun anew ends the readers of before, and no other', async () => {
+test('what is begun again ends the readers of before, and no other', async () => {
   const coming = new ComingBytes(sizeBytes);
   coming.have(5_000);
   const [before, waiting] = [coming.reader(), asked(coming.reader()(5_000, never))];
@@ -69,7 +69,7 @@ test('what is begun anew ends the readers of before, and no other', async () => 
   expect(await after(0, never)).toBe(7_000);
 });
 
-test('what was proved and is begun anew shows its end once it is proved again', async () => {
+test('what was proved and is begun again shows its end once it is proved again', async () => {
   const coming = new ComingBytes(sizeBytes);
   coming.have(sizeBytes);
   coming.end('proved');

@@ -118,7 +118,7 @@ test('a disk by its URL is fetched once, and named as it was declared', async ()
   expect(requests.map(({ method }) => method)).toEqual(['HEAD', 'GET']);
 });
 
-test('a disk by its URL is fetched anew when it was cut on our disk', async () => {
+test('a disk by its URL is fetched again when it was cut on our disk', async () => {
   const before = await setUp();
   await before.images.prefetch(byUrl(), never, before.tell);
   await truncate(before.cache.find(raw.digest)?.path ?? '', 15_000);
@@ -153,7 +153,7 @@ test('a host that waits hears its place, and is let in when another lets go', as
   held.release();
 });
 
-test('an image that was lost is not whole, and whole again when it is held anew', async () => {
+test('an image that was lost is not whole, and whole again when it is held again', async () => {
   const { cache, images, tell } = await setUp();
   const held = await images.hold('h1', wanted(), never, tell);
   held.giveBackSlot();

@@ -1,5 +1,5 @@
 /**
- * Images that the rack shall have before a host needs them, fetched one after another in the
+ * Images that the rack is to have before a host needs them, fetched one after another in the
  * background.
  *
  * F1 Each fetch waits for a slot like those of hosts (`ImageAdmission`) and delays a host by one

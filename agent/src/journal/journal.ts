@@ -32,7 +32,7 @@ import {
 
 /** The file is rewritten when it has grown past this, and past twice its last rewrite. */
 const rewriteAtBytesDefault = 1024 * 1024;
-/** Earlier lives that are remembered; an operation of an older one counts as lost. */
+/** Earlier starts that are remembered; an operation of an older one counts as lost. */
 const earlierLivesMax = 32;
 const ownerOnlyMode = 0o600;
 

@@ -9,7 +9,7 @@ const full: BmcResult<never> = { kind: 'transient', reason: 'queueFull', ...word
 
 const rest = { restMs: 0 };
 
-test('a call is told with its time and reason; one that was never sent has no time', async () => {
+test('a call is shown with its time and reason; one that was never sent has no time', async () => {
   const told: BmcCall[] = [];
   const clock = { ms: 0, suspendAwareMs: () => clock.ms };
   const calls: GovernedCalls = { run: (_credential, act) => act() };

@@ -13,7 +13,7 @@ export interface BmcCall {
   readonly seconds: number | undefined;
 }
 
-/** Told of each call, at once; never throws. */
+/** Called after each BMC call; never throws. */
 export type BmcMeter = (call: BmcCall) => void;
 
 /** The same calls, counted. A call that throws is not reported. */

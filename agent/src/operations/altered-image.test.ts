@@ -125,12 +125,15 @@ const endings: [string, string, (response: ServerResponse) => void][] = [
   ['does not end', 'imageDigestMismatch', (to) => to.end(Buffer.concat([rest, rest]))],
 ];
 
-test.for(endings)('garm-T10: an image that %s takes no host in service its disk', async (row) => {
-  const [, type, end] = row;
-  const { result, shown, isKept } = await deploy(false, end);
-  expect(result).toMatchObject({ kind: 'failed', type });
-  expect([shown, isKept]).toEqual([[], false]);
-});
+test.for(endings)(
+  'garm-T10: no host in service loses its disk to an image that %s',
+  async (row) => {
+    const [, type, end] = row;
+    const { result, shown, isKept } = await deploy(false, end);
+    expect(result).toMatchObject({ kind: 'failed', type });
+    expect([shown, isKept]).toEqual([[], false]);
+  },
+);
 
 test.for(endings)('garm-T10: an image that %s is shown to its end to nobody', async (row) => {
   const [, type, end] = row;

@@ -66,7 +66,7 @@ function request(bootOperationId = 'boot') {
 }
 
 describe('the list of drives', () => {
-  test('is read once for a boot, for a while, and anew for the next one', async () => {
+  test('is read once for a boot, for a while, and again for the next one', async () => {
     const { driveLists, context, asked, clock } = setUp(async () => ok([drive]));
     const read = (boot: string) => clock.settle(driveLists.during('uid', request(boot), context));
     expect(await read('boot')).toMatchObject({

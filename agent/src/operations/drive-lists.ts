@@ -3,7 +3,7 @@
  * also lists of other parts (`part-lists.ts`).
  *
  * D1 Nothing depends on the answer: a BMC that gives no list is reported as such, and ends nothing.
- * D2 Only the expected BMC is believed: another one lists another machine's drives.
+ * D2 Only the list of the expected BMC counts: another one lists another machine's drives.
  * D3 Bounded in time. Within one boot a list is reused for a while, since each drive costs a
  *    request. A list of another boot is never reused: many BMCs list only what they saw when the
  *    machine was last on.

@@ -214,7 +214,7 @@ test('the step fails when its time is over while the image is fetched', async ()
 
 const withSlotTime = { turnTimeout: durationFromMs(20_000) };
 
-test('the wait for its turn is not taken from the step’s own time', async () => {
+test('the wait for its slot is not taken from the step’s own time', async () => {
   const order = Promise.withResolvers<FinalResult>();
   const { request, run, told, time } = setUp(async (_host, _wanted, _signal, tell) => {
     tell({ phase: 'queued', place: 1 });
@@ -235,7 +235,7 @@ test('the wait for its turn is not taken from the step’s own time', async () =
   expect(await ended).toBe(done);
 });
 
-test('the wait for its turn ends early enough for the step’s own time to fit in', async () => {
+test('the wait for its slot ends early enough for the step’s own time to fit in', async () => {
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
     tell({ phase: 'queued', place: 7 });
     return new Promise((_resolve, reject) => {
@@ -349,7 +349,7 @@ test('without word of the control plane no runner is ordered before all is prove
   expect(ordered.sort()).toEqual(['again', 'first']);
 });
 
-test('what the step before has begun is gone on with, and no turn waited for', async () => {
+test('what the step before has begun is gone on with, and no slot waited for', async () => {
   const released: string[] = [];
   const { asked, parts, run } = setUp(() => Promise.reject(new Error('it comes already')));
   const whole = Promise.withResolvers<void>();

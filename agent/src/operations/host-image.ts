@@ -1,8 +1,8 @@
 /**
  * An image on its way onto a host's disk: held in the rack's cache while the runner writes it.
  *
- * W1 The runner gets its order only after the image is here whole and verified: an image that turns
- *    out wrong, or cannot be fetched to its end, costs no disk.
+ * W1 The runner gets its order only after the image is here whole and verified: an image that is
+ *    wrong, or cannot be fetched to its end, destroys no disk.
  * W2 When the registry is unreachable meanwhile, the step waits for it, also after a restart of
  *    ours. At the same time it looks for the runner that still has the order: that runner reads on
  *    where it was.
@@ -78,7 +78,7 @@ export async function withHostImage(
   let isOrdered = false;
   const told = (progress: HostImageProgress): void => {
     if (progress.phase !== 'queued') limit.begin();
-    // From then on the runner tells how far it is.
+    // From then on the runner reports the progress.
     if (isOrdered) return;
     context.continuing({ step: request.step, ...progressWords(progress) });
   };

@@ -173,7 +173,7 @@ describe('SetPower', () => {
     expect(bmc).toMatchObject({ power: 'off', bootFlags: [0, 0], switches: 0 });
   });
 
-  test('tells another BMC nothing, and says what it is', async () => {
+  test('sends nothing to another BMC, and says what it is', async () => {
     for (const expectedIdentity of [
       { ...identity, guid: new Uint8Array(16).fill(7).with(0, 1) },
       { ...identity, serial: 'HOST-2' },
@@ -298,7 +298,7 @@ describe('RunStep out of band', () => {
     expect(rig.bmc.switches).toBe(0);
   });
 
-  test('tells another BMC nothing', async () => {
+  test('sends nothing to another BMC', async () => {
     const rig = setUp({ logEntries: 700 });
     const expectedIdentity = { ...identity, serial: 'HOST-2' };
     const result = await runStep(rig, { ...clear, expectedIdentity });

@@ -66,7 +66,7 @@ const resetBmc: OutOfBandStep = {
   run: (driver, _, signal) => driver.resetBmc(signal),
 };
 
-/** All of them, as Hello tells them. */
+/** All of them, as Hello lists them. */
 export const outOfBandSteps: readonly OutOfBandStep[] = [
   clearEventLog,
   setIndicator,

@@ -21,7 +21,7 @@ const answering = (more: Partial<BmcInventory>) => async (): Promise<BmcResult<B
   return { kind: 'ok', value: { ...nothing, complete: true, ...more } };
 };
 
-test('memory, network cards and firmware are told within bounds, whatever a BMC says', async () => {
+test('reported memory, network cards and firmware are bounded, whatever a BMC says', async () => {
   const parts = await listed(
     answering({
       memory: Array.from({ length: 65 }, () => ({ capacityMiB: 16_384, slot: 'A'.repeat(500) })),

@@ -29,7 +29,7 @@ test.each([
   expect(parseVolumes(listed)).toMatch(reason);
 });
 
-test('the step says that it destroys, boots anew, and is never ordered again by itself', () => {
+test('the step says that it destroys, boots again, and is never ordered again by itself', () => {
   const [step] = raidSteps;
   expect(step?.description).toMatchObject({
     ...{ name: 'raid.apply', destructive: true, rebootAfter: true, priority: 0 },

@@ -89,7 +89,7 @@ function untouched(result: FinalResult): FinalResult {
   }
 }
 
-/** Resumes a step that the runner of an earlier life of ours may still be at work on. */
+/** Resumes a step that the runner may still execute for an earlier start of the agent. */
 export function resumeStep(
   orders: RunnerOrders,
   operation: agent.Operation,

@@ -118,7 +118,7 @@ function complete(
   return { kind: 'complete', observations: create(agent.ObservationsSchema, observed) };
 }
 
-/** Undefined when it is on. */
+/** The failure; undefined if the host is on. */
 async function switchOn(
   { driver, by, mediumUrl }: Starter,
   request: agent.SetPower,
@@ -192,7 +192,7 @@ function refusedIn(result: BmcResult<unknown> | undefined): Refused | undefined 
   return result === undefined || result.kind === 'ok' ? undefined : result;
 }
 
-/** Undefined when it is in, or none is wanted. */
+/** The failure; undefined if the medium is in the drive, or none is wanted. */
 async function insertMedium(
   driver: BmcDriver,
   url: string | undefined,
@@ -202,7 +202,7 @@ async function insertMedium(
   return refusedIn(await driver.insertMedia?.(url, signal));
 }
 
-/** Undefined when it is in still, or none is wanted. */
+/** The failure; undefined if the medium is still in the drive, or none is wanted. */
 async function mediumLost(
   driver: BmcDriver,
   url: string | undefined,

@@ -111,7 +111,7 @@ test('a BMC that is silent for a while ends no wait', async () => {
   expect(bmc).toMatchObject({ power: 'off', switches: 0, softOffs: 1 });
 });
 
-test('a BMC that does not do what it says is told as that', async () => {
+test('a BMC that does not do what it says is reported as that', async () => {
   const { run } = setUp({ lying: true });
   expect(await run()).toMatchObject({ kind: 'failed', type: 'notApplied' });
 });

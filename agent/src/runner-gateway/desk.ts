@@ -85,7 +85,7 @@ export class RunnerDesk implements RunnerOrders {
   readonly #unclaimed = new Map<string, FinalResult>();
   /** Boot operation id → why no runner of it will connect any more; the oldest first. */
   readonly #over = new Map<string, string>();
-  /** Boot operation id → why no runner of it is believed any more; the oldest first. */
+  /** Boot operation id → why no report of its runners is accepted any more; the oldest first. */
   readonly #disowned = new Map<string, string>();
   /** Operation id → boot, from the runner's end until the journal has it. */
   readonly #ending = new Map<string, string>();
@@ -263,7 +263,7 @@ export class RunnerDesk implements RunnerOrders {
     this.#links.get(bootOperationId)?.close();
   }
 
-  /** Why no runner of the boot is believed any more. */
+  /** Why no report of the boot's runners is accepted any more. */
   whyDisowned(bootOperationId: OperationId): string | undefined {
     return this.#disowned.get(bootOperationId);
   }

@@ -187,8 +187,8 @@ export class RunnerGateway {
   /**
    * A machine presents the token with a new key. It has been booted again, or it is not the host,
    * or the runner that has bound the boot is not. While machines may boot by that token, each of
-   * these cases ends the boot, also for the connected runner, and also in later lives of the agent:
-   * no report of a boot that two runners claim is believed.
+   * these cases ends the boot, also for the connected runner, and also after a restart of the
+   * agent: no report of a boot that two runners claim is accepted.
    */
   async #claimedAgain(grant: BootGrantState, receivedAtMs: number): Promise<void> {
     const { grants, desk, facts, log } = this.#parts;

@@ -10,15 +10,15 @@ import type { MayBegin, RunnerLink } from './link.ts';
 /** The session's part of hand-offs. */
 export interface HandOffSession {
   stateOf(operationId: OperationId): HandOffState;
-  /** The step that takes the runner of this boot away, once that is decided. */
+  /** The hand-off that ends the runner of this boot; undefined until it is decided. */
   ofBoot(bootOperationId: OperationId): HandOff | undefined;
-  /** The same of the host's latest boot. */
+  /** The same for the latest boot of the host. */
   ofHost(hostUid: HostUid): HandOff | undefined;
   /** Whether something destructive may begin at this moment (R11). */
   leaseValid(): boolean;
   /** How long the lease is valid unless it is renewed, milliseconds. */
   leaseLeftMs(): number;
-  /** This runner is on its way out: it takes nothing any more. */
+  /** This runner is about to end: it accepts no more work. */
   leaving(hostUid: HostUid, runnerSession: string): void;
 }
 
@@ -55,7 +55,7 @@ export class HandOffs {
    * Boot → when it was first asked for, of hand-offs whose runner was not released in this life.
    */
   readonly #untoldSinceMs = new Map<string, number>();
-  /** Boots whose runner was released in this life of ours. */
+  /** Boots whose runner was released since the start of the agent. */
   readonly #told = new Set<string>();
 
   constructor(parts: HandOffParts) {

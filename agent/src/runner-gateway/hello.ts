@@ -31,7 +31,7 @@ export interface HelloCircumstances {
   readonly receivedSuspendAwareMs: number;
 }
 
-/** The step of the wall clock that is tolerated since an earlier life of the agent. */
+/** The step of the wall clock that is tolerated since an earlier start of the agent. */
 export const wallClockToleranceMs = 60_000;
 
 /** Longest texts of a Hello that are taken; longer ones are refused. */

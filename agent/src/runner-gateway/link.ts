@@ -66,7 +66,7 @@ export interface RunnerOrders {
    * Resumes work that was ordered before a restart of ours; waits a bounded time for the runner.
    */
   resume(order: RunnerOrder, context: OperationContext): Promise<FinalResult | 'interrupted'>;
-  /** The final report is durable: tells the runner so. */
+  /** Informs the runner that the final report is durable. */
   ended(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: the runner may act now. */
   handOffAnswered(handOff: HandOff, acts: boolean): void;

@@ -10,7 +10,7 @@ export interface OutstandingParts {
   readonly order: RunnerOrder;
   readonly context: OperationContext;
   readonly clock: Clock;
-  /** It was ordered in an earlier life of the agent: the runner may have it. */
+  /** It was ordered before the present start of the agent: the runner may have it. */
   readonly resumed: boolean;
   readonly limits: { readonly cancelGraceMs: number; readonly leaseRetryMs: number };
   /** The runner's live link, if there is one now. */
@@ -33,8 +33,8 @@ export function cancelOf(operationId: OperationId): string {
 }
 
 /**
- * The result of an order that was stopped because its time was over. A runner cannot tell why it is
- * stopped, and says that it was cancelled. A step that a person stopped stays cancelled.
+ * The result of an order that was stopped because its time was over. A runner does not know why it
+ * is stopped, and reports that it was cancelled. A step that a person stopped stays cancelled.
  */
 export function inItsTime(
   result: FinalResult,
@@ -115,7 +115,7 @@ export class Outstanding {
     const { image } = this.order;
     const own = image?.();
     if (image !== undefined && own === undefined) {
-      // A runner that has had it from an earlier life of ours tells of it meanwhile.
+      // A runner that got the order before our present start reports it meanwhile.
       const { clock, limits } = this.#parts;
       this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
       return;
@@ -126,9 +126,9 @@ export class Outstanding {
 
   /**
    * The journal says that it has begun, and the runner has no order yet. A freeze ends it, because
-   * a freeze may last; the lease is waited for. A runner that may have got the order from an
-   * earlier life of ours reports its work as soon as it is connected; a runner that reports nothing
-   * is asked.
+   * a freeze may last; the lease is waited for. A runner that may have got the order before our
+   * present start reports its work as soon as it is connected; a runner that reports nothing is
+   * asked.
    */
   #offerLater(): void {
     const { clock, limits, context } = this.#parts;
@@ -211,7 +211,7 @@ export class Outstanding {
     this.end({ ...(this.#offered ? result : this.#untouched(result)), detail: this.lastHeard });
   }
 
-  /** No runner was at work on it, unless it had the order from an earlier life of ours. */
+  /** No runner was at work on it, unless it got the order before our present start. */
   #untouched(result: Failed): Failed {
     const isImage = this.order.image !== undefined;
     return isImage && !this.#parts.resumed ? { ...result, disksUntouched: true } : result;

@@ -66,7 +66,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
 }
 
 async function begin(attempt: Attempt, deps: ContextDependencies): Promise<void> {
-  // A resumed step has begun in an earlier life.
+  // A resumed step began before the present start of the agent.
   if (attempt.begun) return;
   const { journal, crashPoint } = deps;
   if (attempt.remainingMs() <= 0) throw new AttemptEnd(deadlinePassed());

@@ -49,7 +49,7 @@ export class Attempt {
         : clock.suspendAwareMs() + timestampMs(deadline) - clock.nowMs();
   }
 
-  /** An operation from the last life of the agent. */
+  /** An operation from the previous start of the agent. */
   static fromJournal(known: JournalledOperation, check: OperationCheck, clock: Clock): Attempt {
     const attempt = new Attempt(known.operation, check, clock);
     attempt.phase = 'waiting';

@@ -3,8 +3,8 @@
  *
  * A1 A known id is never executed again: it is answered from the journal (R3).
  * A2 An operation is durable before anything of it starts.
- * A3 An operation that had begun when the last life ended is never repeated: it is resumed with the
- *    runner that still has it, or ends interrupted (R4).
+ * A3 An operation that had begun when the agent last ended is never repeated: it is resumed with
+ *    the runner that still has it, or ends interrupted (R4).
  * A4 An operation that was received and had not begun starts after a restart only when the control
  *    plane says so: it may have moved on meanwhile.
  * A5 While an exclusive operation may still run on a host, another is answered `locked` (R12).
@@ -75,8 +75,8 @@ export class Attempts {
   }
 
   /**
-   * Resumes the operations of the last life. Resolves once each interrupted one has its report, so
-   * that the first Hello carries it.
+   * Resumes the operations of the previous start. Resolves once each interrupted one has its
+   * report, so that the first Hello carries it.
    */
   async recover(): Promise<void> {
     const left = this.#kept.values().filter(({ phase }) => phase === 'waiting');
@@ -281,7 +281,7 @@ export class Attempts {
   }
 
   /**
-   * Resumes or ends an operation that had begun in an earlier life (A3). Resolves when Hello may
+   * Resumes or ends an operation that began in an earlier start (A3). Resolves when Hello may
    * report it.
    */
   async #resume(attempt: Attempt): Promise<void> {

@@ -79,7 +79,9 @@ export class BootSnapshots {
     return { incarnation, revision: asRevision(generation) };
   }
 
-  /** Reads the snapshot of the last life. A copy that is gone or unreadable is fetched again. */
+  /**
+   * Reads the snapshot of the previous start. A copy that is gone or unreadable is fetched again.
+   */
   async load(): Promise<void> {
     try {
       const bytes = await this.#disk.read(this.#path);

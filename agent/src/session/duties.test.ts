@@ -43,7 +43,7 @@ describe('credentials', () => {
     expect(got).toEqual([`3 admin ${password}`, `3 admin ${password}`]);
   });
 
-  test('credentials of another store, or of an older accepted one, count anew', async () => {
+  test('credentials of another store, or of an older accepted one, count again', async () => {
     const world = await connected();
     const { controlPlane } = world;
     const got = asking(world, 1n);

@@ -36,7 +36,7 @@ export interface ConsoleEars {
   taken(bytes: number): void;
 }
 
-/** Keeps the certificate authorities that are believed. */
+/** Keeps the trusted certificate authorities. */
 export interface TrustKeeper {
   /** SHA-256 of each, as they are on the disk. */
   trusted(): readonly string[];

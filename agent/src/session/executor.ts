@@ -96,7 +96,7 @@ export interface OperationContext {
     readonly macs: readonly string[];
     /** Wall time, milliseconds. */
     readonly expiresAtMs: number;
-    /** The runner shall take no step. */
+    /** The runner must take no step. */
     readonly rescue?: boolean;
   }): Promise<BootGrantState>;
   /** Closes every grant of this operation's host: it is being powered for something else. */
@@ -107,7 +107,7 @@ export interface OperationContext {
 export interface Executor {
   /** What `execute` takes; anything else is answered `unsupported` (R8). */
   readonly operationKinds: readonly ExecutedKind[];
-  /** Steps that it runs itself, out of band, as Hello tells them; absent: none. */
+  /** Steps that it runs itself, out of band, as Hello lists them; absent: none. */
   readonly steps?: readonly agent.StepDescription[];
   /** Runs one attempt. Called at most once for an operation id, ever (R3). */
   execute(operation: agent.Operation, context: OperationContext): Promise<FinalResult>;
@@ -120,7 +120,7 @@ export interface Executor {
     operation: agent.Operation,
     context: OperationContext,
   ): 'interrupted' | Promise<FinalResult | 'interrupted'>;
-  /** The final report of this operation is durable: the runner may be told so. */
+  /** The final report of this operation is durable: the runner may learn that. */
   ended(operationId: OperationId): void;
   /** The control plane has answered the end of a hand-off; `acts`: durably, it may act now. */
   handOffAnswered?(handOff: HandOff, acts: boolean): void;

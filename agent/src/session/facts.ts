@@ -88,7 +88,7 @@ export class Facts {
     return [...this.#runners.values()];
   }
 
-  /** Everything but runners, which Hello tells. */
+  /** All facts but the runners, which Hello lists. */
   all(): readonly (readonly [hostUid: HostUid, observations: agent.Observations])[] {
     return [...this.#byHost]
       .filter(([, observed]) => Object.keys(observed).length > 0)

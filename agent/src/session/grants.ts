@@ -132,7 +132,7 @@ export class Grants {
     return openedSuspendAwareMs === undefined ? grant : { ...grant, openedSuspendAwareMs };
   }
 
-  /** Ids of the operations whose grants are such. Each grant is looked at as it is journalled. */
+  /** Ids of the operations whose journalled grants satisfy `isIt`. */
   #openWhere(isIt: (grant: JournalledGrant) => boolean): readonly string[] {
     const found: string[] = [];
     for (const [operationId, grant] of this.#deps.journal.state.grants) {

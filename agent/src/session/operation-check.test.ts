@@ -93,7 +93,7 @@ describe('R8: what is missing or unknown is never success', () => {
     expect(world.touched).toEqual([]);
   });
 
-  test('tells in Hello which kinds it takes, and takes no other', async () => {
+  test('reports in Hello which kinds it takes, and takes no other', async () => {
     const world = new World();
     world.kinds = ['verifyAccess', 'setPower'];
     await world.bootAndConnect();

@@ -428,7 +428,7 @@ describe('Cancel', () => {
   });
 });
 
-test('tells progress while it runs, and again to the next session, never afterwards', async () => {
+test('reports progress while it runs, and to the next session, never afterwards', async () => {
   const world = await connected();
   const work: Work = async (_operation, context) => {
     await context.begin();

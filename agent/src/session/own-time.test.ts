@@ -61,7 +61,7 @@ describe('deadlines of a control plane whose clock differs', () => {
     for (const leftMs of left) expect(Math.abs(leftMs - hourMs)).toBeLessThan(1000);
   });
 
-  test('tell the boot grant its end in the same way', async () => {
+  test('give the boot grant its end in the same way', async () => {
     const world = await connected();
     world.work = async (operation, context) => {
       const { kind } = operation;
@@ -78,7 +78,7 @@ describe('deadlines of a control plane whose clock differs', () => {
     expect(Math.abs((grant?.expiresAtMs ?? 0) - nowMs - 60_000)).toBeLessThan(1000);
   });
 
-  test('tell how long a system may take to shut down in the same way', async () => {
+  test('report how long a system may take to shut down in the same way', async () => {
     const world = await connected();
     let apartMs = 0;
     world.work = async ({ kind, deadline }) => {

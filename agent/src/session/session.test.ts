@@ -284,7 +284,7 @@ describe('R10: Hello is the reconciliation', () => {
     expect(world.touched).not.toContain('received/1/1/1');
   });
 
-  test('tells the highest store revision seen, and the open grants', async () => {
+  test('reports the highest store revision seen, and the open grants', async () => {
     const world = await connected();
     world.work = async ({ id }, context, touch) => {
       await context.begin();

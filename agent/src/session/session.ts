@@ -4,7 +4,7 @@
  *
  * S1 The journal decides what is known; memory only runs ahead of it where nothing is promised.
  * S2 Each session starts with Hello, which lists all that is kept (R10). Nothing that was kept from
- *    an earlier life starts before it is answered.
+ *    an earlier start begins before it is answered.
  * S3 Secrets stay in memory. Must not: touch BMCs, runners or sockets; decide about retries,
  *    deadlines of runs, or states.
  */
@@ -110,8 +110,8 @@ export class AgentSession {
   }
 
   /**
-   * Resumes the state of the last life, then dials, without end. Resolves when the first dial is
-   * under way. To be called once. Without `looks` power is not looked at between operations.
+   * Resumes the state of the previous start, then dials, without end. Resolves when the first dial
+   * is under way. To be called once. Without `looks` power is not looked at between operations.
    */
   async start(given: Executor, looks?: PowerLooks): Promise<void> {
     const executor = looks === undefined ? given : disturbing(given, looks);
@@ -191,12 +191,12 @@ export class AgentSession {
     this.#link.send({ case: 'powerDigest', value: digest });
   }
 
-  /** Tells of a machine that is no host. */
+  /** Reports a machine that is no host. */
   tellDiscovered(finding: agent.Discovered): void {
     this.#link.send({ case: 'discovered', value: finding });
   }
 
-  /** Tells how far an image is on its way into the cache. */
+  /** Reports the progress of an image into the cache. */
   tellPrefetched(image: agent.ImagePrefetched): void {
     this.#link.send({ case: 'imagePrefetched', value: image });
   }
@@ -254,7 +254,7 @@ export class AgentSession {
     this.#facts.runnerGone(hostUid, runnerSession);
   }
 
-  /** Told once of each boot: a runner that is refused asks again and again. */
+  /** Reports once for each boot, because a refused runner asks again and again. */
   runnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void {
     if (this.#facts.refusedBoot(hostUid) === bootOperationId) return;
     this.publishFacts(hostUid, { runnerRefused: { bootOperationId, message } });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Ends } from './ends.ts';
 
-test('the end of a credential is told once to each listener that is still there', () => {
+test('the end of a credential is reported once to each listener that is still there', () => {
   const ends = new Ends();
   const told: string[] = [];
   const cancels = ['a', 'b', 'c'].map((name) => ends.add('one', () => told.push(name)));

@@ -48,7 +48,7 @@ export interface Access {
   stop(): void;
 }
 
-/** Opens it. */
+/** Opens access control: tokens, sessions and identity providers. */
 export function openAccess(options: AccessOptions): Access {
   const { oidc, clock, audit, firstTokenSha256, sessionMs: lifeMs } = options;
   const tokens = new TokenBook(options);

@@ -166,7 +166,7 @@ describe('a later start', () => {
   });
 
   test.each(['server.key', 'erasure.key', 'secrets.key', 'admin-token.sha256'])(
-    'refuses when %s is lost, and makes nothing anew',
+    'refuses when %s is lost, and regenerates nothing',
     async (name) => {
       await open();
       await rm(join(folder, name));

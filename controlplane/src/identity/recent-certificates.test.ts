@@ -34,7 +34,7 @@ test('the last certificate is told again for a small part of its life, by the cl
   expect(recent.last('another key', 'ca', 5_000)).toBeUndefined();
 });
 
-test('the last certificate is told four times more, then when to come again', async () => {
+test('the last certificate is reported four times more, then when to come again', async () => {
   const recent = new RecentCertificates<string>();
   const first = issued('first');
   await recent.make('key', async () => first);

@@ -10,12 +10,12 @@ const schema = wire.RackRecordSchema;
 const key = 'racks.r1';
 const busyText = 'racks/r1 changes all the time; try again.';
 
-test('a change that was slower than another one is made anew', async () => {
+test('a change that was slower than another one is made again', async () => {
   const ends = [undefined, undefined, 'written'];
   await expect(untilWritten('racks/r1', async () => ends.shift())).resolves.toBe('written');
 });
 
-test('a change that is always slower is given up, and says so', async () => {
+test('a change that always loses the race is given up with an error', async () => {
   let rounds = 0;
   const trying = untilWritten('racks/r1', async () => {
     rounds += 1;

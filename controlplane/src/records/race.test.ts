@@ -12,7 +12,7 @@ const key = 'racks.r1';
 /** More than the conflicts among this many writers. */
 const roundsMax = 100;
 
-test('a write while a change is being made is kept, and the change is made anew', async () => {
+test('a write while a change is being made is kept, and the change is made again', async () => {
   const store = await openMemoryStore({ random: seededRandom(1) });
   const first = create(schema, { tombstones: ['first'] });
   const written = await writeRecord({ store }, schema, key, first, 'absent');

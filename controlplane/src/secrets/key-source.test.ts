@@ -54,7 +54,7 @@ describe('keys in a file', () => {
     expect(message).toContain(`chown USER ${path}`);
   });
 
-  test('keys that may not be read are told with what would be right', async () => {
+  test('keys that may not be read are shown with what would be right', async () => {
     const path = await file(formatKey(key(1)));
     const refused = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
     const disk = { ...nodeDisk(), read: () => Promise.reject(refused) };

@@ -46,7 +46,7 @@ async function loseAddresses(): Promise<void> {
   }
 }
 
-test('the methods that read are more than thirty', () => {
+test('more than thirty methods are read-only', () => {
   expect(reading.length).toBeGreaterThan(30);
   expect(reading.map(pathOf)).toContain('rackwright.v1.HostService/ExplainHost');
 });

@@ -171,7 +171,7 @@ describe('credentials', () => {
     expect(await open()).toEqual({ username: 'admin', password: 'other' });
   });
 
-  test('credentials made anew under an old name have a higher version than before', async () => {
+  test('credentials recreated under an old name have a higher version than before', async () => {
     const { credentials } = fixture;
     const credential = { username: 'root', password: secret };
     const { name } = await credentials.createCredential({ credentialId: 'c1', credential });

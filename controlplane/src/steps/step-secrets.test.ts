@@ -27,7 +27,7 @@ describe('a step that names a credential', () => {
     expect(reachProblem(hooks, { step: 'webhook', arguments: call })).toContain('credentials/hub');
   });
 
-  test('says which one is not there', () => {
+  test('names the command that creates a missing credential', () => {
     expect(missingSecret(given, new Map())).toContain('rackwright credential create hub');
     expect(missingSecret(given, new Map([['credentials/hub', 1n]]))).toBeUndefined();
   });

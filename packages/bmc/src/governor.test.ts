@@ -77,7 +77,7 @@ describe('the governor of a BMC', () => {
     );
   });
 
-  test('tells no caller that a call was given up while the BMC still acts on it', async () => {
+  test('informs no caller that a call was given up while the BMC still acts on it', async () => {
     const { clock, governor } = setUp();
     const stop = new AbortController();
     let hasActed = false;

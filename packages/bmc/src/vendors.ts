@@ -124,7 +124,7 @@ export const ways = {
     { way: /^event.?log$/i, source: 'OpenBMC bmcweb: Systems/system/LogServices/EventLog' },
     { way: /^system.?event.?log$/i, source: 'IPMI 2.0 §31, which SEL abbreviates' },
   ],
-  /** Property of `Status` that tells of a resource and all below it. */
+  /** Property of `Status` that covers a resource and all below it. */
   healthRollup: [
     { way: 'HealthRollup', source: 'DSP0268, Status' },
     { way: 'HealthRollUp', source: 'sushy-tools of 2026-03' },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { giveBack } from './give-back.ts';
 
-test('a piece that has its memory for itself is empty afterwards', () => {
+test('a piece with memory of its own is empty after it is given back', () => {
   const piece = new Uint8Array(64 * 1024);
   giveBack(piece);
   expect(piece.length).toBe(0);

@@ -186,7 +186,7 @@ describe('the settings', () => {
     expect(bad.err).toContain('it must be HOST:PORT');
   });
 
-  test('settings that name a server which is not there end with exit code 6', async () => {
+  test('a command whose settings name an unreachable server exits with code 6', async () => {
     const files = { '/c': 'server: 127.0.0.1:1\ntokenFile: /t\ncaFile: /ca', '/t': 'x', '/ca': '' };
     const { code, err } = await runOver(['rack', 'list', '--config', '/c'], { files });
     expect(err).toContain('There is no connection');

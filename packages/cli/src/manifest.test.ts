@@ -56,7 +56,7 @@ test.each([
   });
 });
 
-test('tells all problems of a YAML file, each with its line', () => {
+test('reports all problems of a YAML file, each with its line', () => {
   const text = `default: {}
 hosts:
   - { host: h1, rack: r1, serial: a }
@@ -92,7 +92,7 @@ hosts:
   expect(problems('m.yml', '- a')).toEqual(['1: must have hosts: and a list of them']);
 });
 
-test('tells all problems of a CSV file, each with its line', () => {
+test('reports all problems of a CSV file, each with its line', () => {
   const text = 'host,rack,serial,size\nh1,r1,a,1\nh2,,"b,\nc",2\nh3,r1,d\n';
   expect(problems('m.csv', text)).toEqual([
     expect.stringMatching(/^1: has the column "size"; known are host/),

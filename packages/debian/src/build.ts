@@ -50,7 +50,7 @@ export interface Built {
   readonly sha256: string;
 }
 
-/** Builds one package after the other, and tells each as soon as it is there. */
+/** Builds one package after the other, and reports each as soon as it exists. */
 export async function* buildPackages(request: BuildRequest): AsyncGenerator<Built> {
   const { root, version } = request;
   const release: Release = {

@@ -8,7 +8,7 @@ const zstd = head('28b52ffd');
 const qcow2 = head('514649fb');
 const disk = head('eb63905d');
 
-test('tells by the first bytes what nobody declared', () => {
+test('derives from the first bytes what nobody declared', () => {
   expect(formatOf(disk, {})).toEqual({ format: 'raw', compression: 'none' });
   expect(formatOf(gzip, {})).toEqual({ format: 'raw', compression: 'gzip' });
   expect(formatOf(zstd, {})).toEqual({ format: 'raw', compression: 'zstd' });

@@ -19,7 +19,7 @@ export interface FoundFormat {
   readonly compression: Compression;
 }
 
-/** So many first bytes tell everything; a file may be shorter. */
+/** This many first bytes determine the format; a file may be shorter. */
 export const magicBytes = 16;
 
 type Kind = Exclude<Compression, 'none'> | 'qcow2' | ForeignKind;

@@ -32,7 +32,7 @@ test('takes the only disk without a hint, and guesses among none', () => {
   expect(() => rootDisk(all, { rotational: false })).toThrow('2 disks fit the hints rotational');
 });
 
-test('tells why none fits', () => {
+test('says why no disk fits', () => {
   expect(() => rootDisk(all, { serial: 'S-sdb', minSizeBytes: 200 * gib })).toThrow(
     /S-sda .*: not by serial, minSizeBytes.*S-sdb .*: not by minSizeBytes/,
   );

@@ -169,7 +169,7 @@ export interface DeviceFacts {
   readonly partitions: readonly Partition[];
   readonly nvme?: NvmeFacts;
   readonly manufacturer?: string;
-  /** Absent: nothing tells. */
+  /** Absent: unknown. */
   readonly mediaType?: MediaType;
   /** Absent: in evidence of a runner of the previous release, which did not ask devices. */
   readonly capacity?: CapacityFacts;

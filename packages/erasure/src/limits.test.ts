@@ -8,7 +8,7 @@ import { diskNames } from './disk-names.ts';
 import { boundDeviceLog } from './statement.ts';
 import { verificationPolicyProblem } from './verification-wire.ts';
 
-test('a seed may be as short and as long as it is said', () => {
+test('a seed of the shortest and of the longest length is accepted, and no other is', () => {
   const seeded = (length: number) => () => regionSeed(new Uint8Array(length), 'S1', 'sda');
   expect(seeded(seedBytesMin)()).toHaveLength(32);
   expect(seeded(seedBytesMax)()).toHaveLength(32);

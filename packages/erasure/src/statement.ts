@@ -60,7 +60,7 @@ const deviceShape = object({
   name: nameText,
   transport: oneOf(transports),
   manufacturer: nameText,
-  /** Null: nothing tells. */
+  /** Null: unknown. */
   mediaType: nullable(oneOf(mediaTypes)),
   model: nameText,
   serial: nameText,

@@ -104,7 +104,7 @@ test('a later use of the host is said with both uses, an earlier or another host
   expect(reportOf({}, [manifestOf(4), manifestOf(3)])?.status).toBe('superseded');
 });
 
-test('a revocation is told with its day, its reason and its detail', () => {
+test('a revocation is shown with its day, its reason and its detail', () => {
   const certificate = certificateOf();
   const revocation = certify(
     buildRevocation({

@@ -17,7 +17,7 @@ test('a part is told by what a side says of it', () => {
   expect(partText(undefined)).toBe('');
 });
 
-test('a comparison is told in a word, with what differs', () => {
+test('a comparison is one word, with the differences', () => {
   const row = { kind: PartKind.DRIVE, match: PartMatch.DIFFERS };
   const differs = create(ComparedPartSchema, { ...row, differences: ['size_bytes', 'version'] });
   expect(`${partKindText(differs)} ${partMatchText(differs)}`).toBe('drive differs: size, version');

@@ -13,7 +13,7 @@ test('a count of one, of many and of none has a form of its own', () => {
   ]);
 });
 
-test('a time is told in the largest unit that it is a whole number of', () => {
+test('a time is written in the largest unit of which it is a whole number', () => {
   const words = [0, 400, 1_000, 60_000, 90_000, 1_200_000, 3_600_000, 5_400_000, 86_400_000];
   expect(words.map(lasting)).toEqual([
     ...['less than a second', 'less than a second', '1 second', '1 minute', '90 seconds'],

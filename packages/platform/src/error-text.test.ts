@@ -45,7 +45,7 @@ test.each<[string, unknown, string]>([
   expect(errorText(caught)).toBe(text || 'no list: fetch failed: ECONNREFUSED');
 });
 
-test('ends in a chain that is longer than anybody reads', () => {
+test('the text of a long chain of causes is cut', () => {
   let error = new Error('0');
   for (let depth = 1; depth < 100; depth += 1) error = new Error(`<${depth}>`, { cause: error });
   expect(errorText(error).split(': ')).toHaveLength(9);

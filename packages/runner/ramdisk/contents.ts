@@ -142,7 +142,7 @@ export const KERNEL_MODULES = [
   'cxl_pmem',
   // flash chips, of which only the list is wanted
   'mtd',
-  // file systems that run.file writes to, and the alphabets of names in the last of them
+  // file systems that run.file writes to, and the character sets of names in vfat
   'ext4',
   'xfs',
   'vfat',

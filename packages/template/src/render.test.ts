@@ -142,7 +142,7 @@ describe('a template that is rendered', () => {
     });
   });
 
-  test('tells where a value is missing or does not fit', () => {
+  test('reports where a value is missing or does not fit', () => {
     const source = `variables:
   ntp: {}
   count: { type: integer, default: 3 }

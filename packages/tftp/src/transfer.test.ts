@@ -193,7 +193,7 @@ test('a client that hears one of several addresses may refuse each of the others
   expect(transfer.refused().end).toMatchObject({ kind: 'refused' });
 });
 
-test('starts counting attempts anew with each block that gets through', () => {
+test('starts counting attempts again with each block that gets through', () => {
   const transfer = transferOf(content(3 * 512));
   transfer.start();
   for (let block = 1; block <= 3; block += 1) {

@@ -36,7 +36,7 @@ function fetchFrom(port: number) {
   return fetchTogether({ address, port, ...order });
 }
 
-test('a client asks anew when the server has given up its transfer, and counts that', async () => {
+test('a client asks again when the server has given up its transfer, and counts that', async () => {
   let requests = 0;
   const port = await startServer((transfer, client) => {
     requests += 1;

@@ -44,7 +44,7 @@ test('fetches two files over one connection', async (context) => {
   expect([code, output]).toEqual([0, expect.stringMatching(/Re-using existing connection/)]);
 });
 
-test('tells the length of a file without sending it', async (context) => {
+test('reports the length of a file without sending it', async (context) => {
   if (curl.kind === 'missing') return context.skip(curl.reason);
   const { output } = await runPeer(curl.path, ['-sSI', url('/files/initrd')]);
   expect(output.toLowerCase()).toContain('content-length: 300000');

@@ -366,7 +366,7 @@ test('a control plane that is silent is noticed, and all recovers by itself', as
   await page.getByText('after a silence', { exact: false }).first().waitFor();
 });
 
-test('a control plane that is away is said to be, and its return is noticed', async (context) => {
+test('the page says that the control plane is away, and notices its return', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   await page.setViewportSize({ width: 1280, height: 900 });
   await go('#/hosts/h1');

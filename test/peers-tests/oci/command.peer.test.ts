@@ -251,7 +251,7 @@ test(
 );
 
 test(
-  'tells its exit code and its last words',
+  'reports its exit code and its last words',
   async (context) => {
     if (reason !== undefined) return context.skip(reason);
     const { end } = await run(script('echo no such disk; exit 7'));

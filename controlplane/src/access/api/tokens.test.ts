@@ -57,7 +57,7 @@ test('a caller is told the methods that its role and scope carry, and no others'
   expect(all).toEqual([...all].sort());
 });
 
-test('a token is told once, let in, named in timelines, and never read again', async () => {
+test('a token is shown once, let in, named in timelines, and never read again', async () => {
   const expireTime = inMs(30 * dayMs);
   const token = { role: Role.OPERATOR, expireTime, purpose: 'the build farm' };
   const made = await fixture.access.createToken({ tokenId: 'ci', token });

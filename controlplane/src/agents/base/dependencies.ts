@@ -28,7 +28,7 @@ export interface SessionDependencies {
   readonly hosts: Hosts;
   readonly timing: SessionTiming;
   /**
-   * Which authorities agents shall trust, and whether keys are still valid; without it agents get
+   * Which authorities agents are to trust, and whether keys are still valid; without it agents get
    * no bundle.
    */
   readonly trust?: SessionTrust;

@@ -41,7 +41,7 @@ describe('the quota of a rack', () => {
     expect(pace(1)).toBeInstanceOf(Promise);
   });
 
-  test('is no other one after the streams were opened anew, and is forgotten once full', () => {
+  test('is no other one after the streams were opened again, and is forgotten once full', () => {
     const moved = { now: 0, due: [] as [number, () => void][] };
     const quotas = new Quotas(limits, {
       ...clock,

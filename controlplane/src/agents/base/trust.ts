@@ -3,7 +3,7 @@ import type { agent, CallContext, RackId } from '@rackwright/messages';
 
 /** Knows keys and certificate authorities. */
 export interface SessionTrust {
-  /** The authorities that agents shall trust now. */
+  /** The authorities that agents are to trust now. */
   bundle(): agent.TrustBundle;
   /** Those of these authorities (SHA-256, lower-case hex) that exist. */
   existing(digests: readonly string[]): Promise<string[]>;

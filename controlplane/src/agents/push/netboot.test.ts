@@ -137,7 +137,7 @@ test('an agent gets the secret before the list that names it, in each session', 
   expect(new Set(versionsGiven(again))).toEqual(new Set([1n, 2n]));
 });
 
-test('a host keeps its image where the way to it is gone, and says so', async () => {
+test('a host that may no longer fetch its image keeps it, with a fault until it may', async () => {
   const { rig, plain } = await switchingOff();
   await plain.report(complete());
   await plain.report(complete());

@@ -1,6 +1,6 @@
 /**
- * Tells the agent of one session which hosts' power to poll, and processes the agent's digests
- * (DESIGN §3, power sync).
+ * Sends the agent of one session the list of hosts whose power it polls, and processes the agent's
+ * digests (DESIGN §3, power sync).
  *
  * Invariants:
  * 1. A secret is sent before the list that needs it, once for each version, in a message of its

@@ -3,7 +3,7 @@
  * messages out.
  *
  * Invariants:
- * 1. Nothing is believed before Hello, and nothing is sent before Welcome.
+ * 1. No message counts before Hello, and nothing is sent before Welcome.
  * 2. A second agent of a rack with a live session is refused and shown (R6).
  * 3. The work lease is renewed only after this replica's own access to the store (R11).
  * 4. What a Hello names is bounded, and the work of a rack in progress is limited to its share.
@@ -281,7 +281,7 @@ export class RackSession {
     return true;
   }
 
-  /** The certificate authorities that the agent shall trust from now on, once it is welcome (1). */
+  /** The certificate authorities that the agent is to trust from now on, once it is welcome (1). */
   sendTrust(): void {
     const { trust } = this.#deps;
     if (this.#isWelcomed && trust !== undefined)
@@ -383,7 +383,7 @@ export class RackSession {
     await this.#forgetting.confirmed(hostUid);
   }
 
-  /** The hosts that the agent shall poll, once it is welcome. */
+  /** The hosts whose power the agent is to poll, once it is welcome. */
   async sendPowerSync(): Promise<void> {
     if (this.#live !== undefined && this.#stands()) await this.#powerSyncs.refresh();
   }

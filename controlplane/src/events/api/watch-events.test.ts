@@ -51,7 +51,7 @@ const typeOf = ({ event }: WatchEventsResponse) =>
 const is = (type: string) => (told: WatchEventsResponse) => typeOf(told) === type;
 const textOf = (told: WatchEventsResponse) => `${told.event?.subject} ${typeOf(told)}`;
 
-test('tells what changes, by whom; what was before is not told', async () => {
+test('reports what changes, by whom, and nothing of the time before', async () => {
   const watch = await watching();
   await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
   await fixture.hosts.claimHost({ name: 'hosts/h1', reason: 'mine' });

@@ -257,7 +257,7 @@ describe('of two replicas', () => {
     expect(two.counts.delivered).toBeGreaterThan(0);
   });
 
-  test('a replica that was suspended for too long holds the cursor anew first', async () => {
+  test('a replica that was suspended for too long holds the cursor again first', async () => {
     const acts: string[] = [];
     let suspendedMs = 0;
     const usual = clock;
@@ -376,7 +376,7 @@ test('an event that a receiver fails at while it takes others becomes a dead let
   expect(await deadLettersOf(store, uid)).toHaveLength(1);
 });
 
-test('what failed while the receiver was away is not given up when it is back', async () => {
+test('an event that failed while the receiver was away is kept when it is back', async () => {
   const arrived: Arrived = [];
   let isDown = true;
   let failsOnce = true;

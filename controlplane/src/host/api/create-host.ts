@@ -134,7 +134,7 @@ const takeBackRoundsMax = 16;
 
 /**
  * Removes a host that is refused after all, even if its first reconcile has already written it. A
- * new host has at most started a read of its BMC, and the agent is told to drop that.
+ * new host has at most started a read of its BMC, and the agent drops that on request.
  */
 async function takeBack(deps: CreationDependencies, hostId: HostId, uid: HostUid): Promise<void> {
   for (let round = 0; round < takeBackRoundsMax; round++) {

@@ -1,6 +1,6 @@
 /**
- * Checks where a BMC's password is sent, as a host's spec says: whoever sets this could have the
- * password sent to a machine of their own.
+ * Checks where a BMC's password is sent, as a host's spec says: a person who sets this could have
+ * the password sent to a machine of their own.
  *
  * Invariants:
  * 1. A spec that sends a credential outside the networks or racks that the credential names is

@@ -46,7 +46,7 @@ test.each([1, 2, 5, 6, 100])('pages of %i show each host once, in one order', as
   expect(await listed('', size)).toEqual([...odd, ...even].toSorted());
 });
 
-test('a host is in the list of its rack at once, and in no list once it has gone', async () => {
+test('a new host is in the list of its rack at once, and a removed one in no list', async () => {
   for (let n = 20; n < 30; n += 1) {
     await make(n, 'racks/r2');
     expect(await listed('racks/r2', 100)).toContain(`hosts/h${n}`);

@@ -181,7 +181,7 @@ test('a host keeps its newest plans only', async () => {
   expect((await fixture.plans.getPlan({ name: third?.name ?? '' })).hash).toBe(third?.hash);
 });
 
-test('a host made anew under the same name has none of the plans of the one before', async () => {
+test('a host created again under its name has no plan of the one before', async () => {
   const { name } = await planClean();
   await fixture.hosts.deleteHost({ name: parent });
   await expect.poll(async () => (await fixture.hosts.listHosts({})).hosts).toEqual([]);

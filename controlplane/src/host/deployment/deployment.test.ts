@@ -251,7 +251,7 @@ test.each([{ netboot: false }, { netboot: true }])(
   },
 );
 
-test('a step’s time begins when its turn to get the image has come', () => {
+test('a step’s time begins when it has its slot for the image', () => {
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');
@@ -302,7 +302,7 @@ test('a turn that does not come ends the wait for it, in the same words from eit
   );
 });
 
-test('what waits for its turn can be deleted: the order is called off', () => {
+test('what waits for its slot can be deleted: the order is called off', () => {
   const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.write_image');

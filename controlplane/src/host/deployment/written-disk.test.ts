@@ -98,7 +98,7 @@ test('a write that failed halfway names the disk that is lost', () => {
   expect(statusOf(host).writtenDisk).toMatchObject({ disk: '0x5000c500a1b2c3d4', whole: false });
 });
 
-test('what may be on a disk of which no word came is not told as what was', () => {
+test('a failed write without a report of its disk records no written disk', () => {
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');

@@ -114,7 +114,7 @@ test('a boot MAC that no interface has takes a host out of available, and is ins
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN });
 });
 
-test('a disk that the BMC lists anew takes a host out of available until it is inspected', () => {
+test('a disk that the BMC newly lists takes a host out of available until it is inspected', () => {
   const known = inventory(['DISK-1']);
   const host = ready(known);
   const told = (...serials: string[]) => {

@@ -65,7 +65,7 @@ describe('the fault of a deployment', () => {
     expect(reimaged({ outcome: TIMED_OUT })?.severity).toBe(WARNING);
   });
 
-  test('a fault that stands as an error stays one, and another one says nothing of it', () => {
+  test('a fault that was an error stays an error, and another fault does not make it one', () => {
     const stands = (of: string, severity: FaultSeverity) =>
       reimaged({}, { faults: [{ type: of, severity }] });
     expect(stands(type, ERROR)).toMatchObject({ severity: ERROR, clearedBy: recovery });
@@ -113,7 +113,7 @@ test.each<[string, boolean, Run, Status, object]>([
   expect([state, dirty]).toEqual(isReady ? [AVAILABLE, false] : [MANAGEABLE, true]);
 });
 
-test('a host made ready anew keeps the fault and error of its provision as a warning', () => {
+test('a host made ready again keeps the fault and error of its provision as a warning', () => {
   const cleaned = (runKind: RunKind, ...types: string[]) => {
     const faults = types.map((type) => ({ type, severity: ERROR }));
     const lastError = { runKind, failure: error };

@@ -108,7 +108,7 @@ describe('an available host', () => {
     expectUsed(rig);
   });
 
-  test('a host that is said to have netbooted is ready until its BMC says it is on', async () => {
+  test('a host with a reported netboot stays ready until its BMC says that it is on', async () => {
     const { rig, replica, plain } = await available();
     await replica.request(verify);
     await plain.facts(netboot);

@@ -348,7 +348,7 @@ test('a reason of another version is told in its own words', () => {
   expect(explained(host)).toMatchObject({ blocker: 'moonlight' });
 });
 
-test('no retry is advised where it would say more than that it shall be tried again', () => {
+test('no retry is advised where it would mean more than another try', () => {
   const rescued = cases.bmc.into();
   if (rescued.record.host?.status) rescued.record.host.status.inRescue = true;
   expect(explained(rescued).unblock.join()).not.toContain('host retry');
@@ -357,7 +357,7 @@ test('no retry is advised where it would say more than that it shall be tried ag
   expect(explained(unseen).unblock.join()).not.toContain('host retry');
 });
 
-test('what is under way says how long it usually takes, and how far it has come', () => {
+test('work under way says how long it usually takes, and how far it is', () => {
   const host = bench();
   driveToErase(host);
   const usual = { runMs: () => 720_000, stepMs: () => undefined };

@@ -28,7 +28,7 @@ test('a rack is told when what its hosts boot by changes, and of no other label'
   expect(new Set(told)).toEqual(new Set(['r1']));
 });
 
-test('a host that is made anew is told of, also where the index knew the one before', () => {
+test('a host that is made again is told of, also where the index knew the one before', () => {
   const index = new HostIndex();
   const told: string[] = [];
   index.onBootChange((rackId) => told.push(rackId));

@@ -76,7 +76,7 @@ test('the agent is asked to forget when it comes back, and its word lifts the fe
   expect(plain.last('u2').kind.case).toBe('verifyAccess');
 });
 
-test('what another replica’s session must forget is asked for with a heartbeat', async () => {
+test('a heartbeat has the session of another replica ask to forget a host', async () => {
   const rig = rigWith({});
   const near = await rig.replica({ id: 'near' });
   const far = await rig.replica({ id: 'far' });
@@ -185,7 +185,7 @@ test('a forced deletion whose control plane crashed in mid-call goes on forced',
   expect(abandoned(rig)?.leftBehind[0]).toContain('verify 1 may still be going on');
 });
 
-test('a host made anew under the name inherits nothing', async () => {
+test('a host created again under the name inherits nothing', async () => {
   const { rig, replica } = await agentAway();
   await replica.request(force);
   rig.addHost(1);

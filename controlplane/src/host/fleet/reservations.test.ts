@@ -79,7 +79,7 @@ describe('reservations', () => {
     expect(await reserve(writer, h1, values)).toEqual({ kind: 'held', added: [] });
   });
 
-  test('reservations of a holder that is gone, or was made anew, are taken over', async () => {
+  test('reservations of a holder that is gone, or was created again, are taken over', async () => {
     await reserve(writer, h1, values);
     expect((await reserve(writer, h2, values)).kind).toBe('held');
     await writeHost({ ...h2, uid: 'u2-again' });

@@ -26,7 +26,7 @@ interface Effect {
 const everything = 'all that is on it';
 
 const effects: Readonly<Record<DeviceFate, Effect>> = {
-  // The loss is told, because it cannot be excluded.
+  // The loss is shown, because it cannot be excluded.
   [DeviceFate.UNSPECIFIED]: { kind: 'open', loss: everything },
   [DeviceFate.ERASED]: { kind: 'erased', loss: everything },
   [DeviceFate.METADATA_ERASED]: {
@@ -34,7 +34,7 @@ const effects: Readonly<Record<DeviceFate, Effect>> = {
     loss: 'its partitions; the data stays readable to tools',
   },
   [DeviceFate.WRITTEN_OVER]: { kind: 'writtenOver', loss: everything },
-  // The step that may write is told instead.
+  // The plan shows the step that may write instead.
   [DeviceFate.MAY_BE_WRITTEN]: { kind: 'open' },
   [DeviceFate.KEPT]: { kind: 'kept' },
   [DeviceFate.LEFT_ALONE]: { kind: 'leftAlone' },

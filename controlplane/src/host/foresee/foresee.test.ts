@@ -335,7 +335,7 @@ test('a plan is refused while a clean of the deletion runs that does not follow 
   expect(host.record.devicePlan).toEqual([]);
 });
 
-test('a deletion started anew by the plan that its clean follows changes nothing', () => {
+test('a deletion restarted by the plan that its clean follows changes nothing', () => {
   const host = looked();
   const { status } = host.record.host ?? {};
   if (status === undefined) throw new Error('no status');
@@ -365,7 +365,7 @@ test('a deletion whose plan failed goes on at once by another one', () => {
   expect(host.record.devicePlan.map(({ device }) => device?.serial)).toEqual(['DISK-9']);
 });
 
-test('a deletion that was taken back and asked for anew is bound to no plan', () => {
+test('a deletion that was taken back and asked for again is bound to no plan', () => {
   const host = looked();
   const { status } = host.record.host ?? {};
   if (status === undefined) throw new Error('no status');

@@ -213,7 +213,7 @@ test('an available host that is on after a failed service, and not by us, is cle
   expect(status(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
 });
 
-test('an available host that stays on after a failed service is available no more', () => {
+test('an available host that stays on after a failed service is no longer available', () => {
   for (const why of ['held', 'agentAway', 'refused']) {
     const host = available();
     host.request({ kind: 'service', steps: [{ step: 'deploy.look', arguments: {} }] });
@@ -322,7 +322,7 @@ test('a rescue after a failed clean lasts, and that clean is not gone on with', 
   expect(refusal(host, { kind: 'resume', reason: '' })).toContain('no failed clean');
 });
 
-test('after another machine answered, its identity is proved anew before anything boots', () => {
+test('after another machine answered, its identity is proved again before anything boots', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   host.report(verified());

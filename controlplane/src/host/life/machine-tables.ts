@@ -222,7 +222,8 @@ export const requestsDuringRun: { readonly [R in RequestKind]: { readonly [K in 
   reimage: noStartWhileAny,
   release: noStartWhileAny,
   rescue: noStartWhileAny,
-  // An adoption tells what the host is: before the goal does anything that boots it.
+  // An adoption states what the host is. So it comes before anything of the goal that boots the
+  // host.
   adopt: { ...noStartWhileAny, [RunKind.VERIFY]: accept },
   powerOn: noPowerWhileAny,
   powerOff: noPowerWhileAny,

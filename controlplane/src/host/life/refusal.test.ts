@@ -92,7 +92,7 @@ test.each<[string, HostRequest, Requester, Host, boolean]>([
   },
 );
 
-test('a claim is told with its reason, its time, and what ends it', () => {
+test('a claim is shown with its reason, its time, and what ends it', () => {
   expect(whyNot(reimage, claimedBy('user:bob'))).toBe(
     'claimed: hosts/h1: claimed by user:bob since 2026-01-01T00:00:00Z (a shop); ' +
       'it must be unclaimed first',
@@ -184,7 +184,7 @@ test('a retry starts nothing while a run or a deletion goes on, whatever is held
   expect(retried(running(RunKind.REIMAGE))).not.toContain('its work is held');
 });
 
-test('what a run holds up is told with the run, where it is, and since when', () => {
+test('what a run holds up is shown with the run, where it is, and since when', () => {
   const busy = whyNot(clean, { status: { state: MANAGEABLE, ...running(RunKind.INSPECT) } });
   expect(busy).toMatch(
     /^busy: hosts\/h1: busy: inspect 3 holds the host \(at .*\) since 2026-01-01T00:00:00Z; /,

@@ -189,7 +189,7 @@ test('an inspection that fails is an inspection that failed', () => {
   expect(faults.map(({ type }) => type)).toEqual(['inspectFailed']);
 });
 
-test('a clean whose runner is lost boots another one, and begins anew in it', () => {
+test('a clean whose runner is lost boots another one, and begins again in it', () => {
   const host = bench();
   driveToErase(host);
   const value = create(agent.RetryAfterSchema, {

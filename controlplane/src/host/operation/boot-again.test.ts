@@ -58,7 +58,7 @@ test('a step whose boot is over boots the host again and ends certified', () => 
   expect(statusOf(host)?.state).toBe(HostState.AVAILABLE);
 });
 
-test('a host that is started anew again and again is given up', () => {
+test('a host that is restarted again and again is given up', () => {
   const host = bench();
   driveToErase(host);
   for (let boots = 0; boots < 10; boots++) {

@@ -13,18 +13,18 @@ test('a life knows what went to it and to those before it', () => {
   expect(descends(journal(1n, 11n), second)).toBe(false);
 });
 
-test('an older copy knows nothing of what it forgot, whatever its generation comes to', () => {
+test('a restored journal does not descend from a start that it lost', () => {
   const sentTo = journal(5n, 55n, 44n);
   expect(descends(journal(5n, 66n, 44n), sentTo)).toBe(false);
   expect(descends(journal(9n, 99n, 88n, 77n, 66n, 44n), sentTo)).toBe(false);
 });
 
-test('another journal knows nothing of a life', () => {
+test('another journal does not descend from a start', () => {
   const other = create(agent.JournalSchema, { id: 'k', generation: 9n, life: 11n });
   expect(descends(other, journal(1n, 11n))).toBe(false);
 });
 
-test('an agent that tells no lives is believed by its generation', () => {
+test('an agent that reports no starts is judged by its generation', () => {
   expect(descends(journal(2n, 0n), journal(1n, 11n))).toBe(true);
   expect(descends(journal(1n, 0n), journal(2n, 11n))).toBe(false);
 });

@@ -174,7 +174,7 @@ test('an order that was cut short is given again without a second question', () 
   expect(statusOf(host)).toMatchObject({ poweredOn: false, powerWord: { by: 'user:ann' } });
 });
 
-test('a boot that is begun anew asks anew', () => {
+test('a boot that is begun again asks again', () => {
   const host = atOff();
   say(host, false);
   host.report(done);

@@ -78,7 +78,7 @@ test('an abort between Welcome and the opening of the session is not lost', asyn
   expect(outcome(rig)).toBe(RunOutcome.CANCELLED);
 });
 
-test('an abort while the agent waits for its turn ends the run when it says so', async () => {
+test('an abort while the agent waits for its slot ends the run when it says so', async () => {
   const rig = rigWith(manageable);
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);

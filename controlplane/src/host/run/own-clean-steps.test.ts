@@ -79,7 +79,7 @@ function finish(host: Bench): void {
   host.report(done);
 }
 
-test('a program runs as a command, and the runner boots anew before disks are erased', () => {
+test('a program runs as a command, and the runner boots again before disks are erased', () => {
   const host = cleaning({ arguments: ['--all'], timeout: durationFromMs(90_000) });
   expect(stepNow(host)).toMatchObject({
     ...{ name: 'run.command', title: 'own.check', destructive: true },
@@ -206,7 +206,7 @@ test('a program whose runner is lost is tried again behind another boot', () => 
   });
 });
 
-test('a program that a person lets run again boots anew, unless its runner is back', () => {
+test('a program that a person lets run again boots again, unless its runner is back', () => {
   const gone = cleaning({ onFailure: 'hold' });
   loseRunner(gone);
   expect(runOf(gone).waiting).toMatchObject({ reason: 'hold' });

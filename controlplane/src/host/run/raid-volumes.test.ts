@@ -92,7 +92,7 @@ function eraseWell(host: Bench, device: StorageDevice): void {
   host.report({ case: 'complete', value });
 }
 
-test('a clean makes volumes first, boots anew, looks, and erases what it finds there', () => {
+test('a clean makes volumes first, boots again, looks, and erases what it finds there', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: [apply, erase] });
   expect(namesOf(host)).toEqual([

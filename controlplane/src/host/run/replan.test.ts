@@ -111,7 +111,7 @@ test('what its runner can do is learnt from each list that is another one, and n
   expect(host.context.facts.runnerVersion).toBe('2');
 });
 
-test('steps that have not begun are planned anew from the new list; done ones stay done', () => {
+test('steps that have not begun are planned again from the new list; done ones stay done', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: [] });
   expect(runOf(host).runnerVersion).toBe('1');

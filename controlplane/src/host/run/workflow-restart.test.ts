@@ -46,7 +46,7 @@ async function ordered(): Promise<Told> {
 const ended = (rig: Rig) => rig.status().run?.outcome;
 const slot = (rig: Rig): wire.OperationRecord | undefined => rig.record().operation;
 
-test('a control plane that starts anew hears the completion that the agent has kept', async () => {
+test('a control plane that restarts hears the completion that the agent has kept', async () => {
   const { rig, replica, id } = await ordered();
   replica.kill();
   const after = await rig.replica();
@@ -86,7 +86,7 @@ test('killed right after the order was stored, it is sent under the id that stan
   expect(third.ids()).toEqual([id]);
 });
 
-test('L9: after an agent was started anew and cut it short, a person decides', async () => {
+test('L9: after an agent was restarted and cut it short, a person decides', async () => {
   const { rig, plain, replica, id } = await ordered();
   await plain.cut();
   const journal = { id: 'j1', generation: 2n };

@@ -145,7 +145,7 @@ describe('a limit of runs', () => {
     return { rig, replica, plain };
   }
 
-  test('is kept by replicas that start anew, and no place is lost with a host', async () => {
+  test('is kept by replicas that start again, and no place is lost with a host', async () => {
     const { rig, replica } = await three();
     replica.kill();
     // It was removed while no replica ran.
@@ -192,7 +192,7 @@ describe('a wipe budget', () => {
     expect(rig.status().state).toBe(HostState.AVAILABLE);
   });
 
-  test('a budget that is used up is waited for, and goes on when its stretch is over', async () => {
+  test('a run waits for a used-up budget, and continues when the interval is over', async () => {
     const { rig, replica, plain } = await started();
     changeRack(rig, budget);
     const rack = rig.rack();

@@ -45,7 +45,7 @@ test('a host that begins to wait writes one line, in the words that explain has'
   ]);
 });
 
-test('a host that waits for the same again and again says so once, and a new wait anew', () => {
+test('a host that waits for the same again and again says so once, and a new wait again', () => {
   const { lines, note } = recording();
   const host = bench();
   host.apply({ kind: 'tick' });

@@ -38,7 +38,7 @@ function fieldsOf(
   return found.fields;
 }
 
-test('what a usual device needs is accepted', () => {
+test('the settings of a usual device are accepted', () => {
   expect(fieldsOf({})).toEqual([]);
   expect(fieldsOf({ method: 'PUT', onBody: '{"on":true}', offBody: '{"on":false}' })).toEqual([]);
   expect(fieldsOf({ secretHeader: 'X-Api-Key', stateField: 'relays.0.on' })).toEqual([]);

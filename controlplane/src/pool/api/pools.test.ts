@@ -330,7 +330,7 @@ test('how a pool deploys is checked as that of a host, and changed field by fiel
   });
 });
 
-test('a gate asks only what the fleet allows; one that stood there before stays', async () => {
+test('a gate calls only a URL that the fleet allows; an earlier gate stays', async () => {
   const { pools, fleet } = fixture;
   const webhookUrl = 'https://hooks.example/rack/gate?token=1';
   const gated = { rollout: { gate: { webhookUrl } } };

@@ -210,7 +210,7 @@ test('a person’s abort of a fetch still is a try that failed', async () => {
   expect(record.failures).toMatchObject([{ attempts: 1, counted: false }]);
 });
 
-test('an image that comes after its window takes nobody out, and is no failure', async () => {
+test('an image after the window takes no host out of service, and is no failure', async () => {
   const host = fetching(bench().nowMs + hourMs);
   const record = poolOf(host);
   host.nowMs += hourMs;

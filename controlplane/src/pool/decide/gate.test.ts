@@ -105,7 +105,7 @@ test('a replica does not ask while another does, and takes over from one that is
   expect(rollout.questions).toEqual([]);
 });
 
-test('a yes that comes while the pool may not begin is asked for anew', () => {
+test('a yes that comes while the pool may not begin is asked for again', () => {
   const rollout = atGate();
   setPaused(rollout, true);
   answer(rollout, answered('{"proceed": true}'));
@@ -349,7 +349,7 @@ test('approved when the window is shut, it waits for that, and nobody is told of
   expect(rollout.look().slots[0]?.state).toBe(RolloutSlotState.RUNNING);
 });
 
-test('approved and then paused for longer than the deadline, it is asked for anew', () => {
+test('approved and then paused for longer than the deadline, it is asked for again', () => {
   const rollout = inWindow(1);
   setPaused(rollout, true);
   approve(rollout);

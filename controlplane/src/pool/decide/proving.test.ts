@@ -24,7 +24,7 @@ function soaking(rollback = false, left: Parameters<Rollout['set']>[1] = {}) {
   return { pool, host, pass };
 }
 
-test('a host that is ill for a moment of a long soak has not failed, and soaks anew', () => {
+test('a host that is ill for a moment of a long soak has not failed, and soaks again', () => {
   const { pool, host, pass } = soaking(true);
   expect(pass(40, off).out).toBe(host);
   expect(pool.nextLookMs).toBe(pool.nowMs + 15 * minuteMs);
@@ -119,7 +119,7 @@ test('a host that returns when another image is wanted is deployed with the firs
   expect(pool.record.failures).toEqual([]);
 });
 
-test('nothing is told of the image before of a host that was written anew meanwhile', () => {
+test('nothing is told of the image before of a host that was written again meanwhile', () => {
   const { pool, pass } = unproved();
   pass(20);
   if (pool.spec.rollout !== undefined) pool.spec.rollout.paused = true;
@@ -128,7 +128,7 @@ test('nothing is told of the image before of a host that was written anew meanwh
   expect(pool.record.failures).toEqual([]);
 });
 
-test('garm-H1: a host that was healthy, and failed in its soak, is told once', () => {
+test('garm-H1: a host that was healthy, and failed in its soak, is reported once', () => {
   const { pool, pass, at } = unproved();
   if (pool.spec.rollout !== undefined) pool.spec.rollout.soak = durationFromMs(hourMs);
   expect(pass(1, well)).toEqual(at(1));

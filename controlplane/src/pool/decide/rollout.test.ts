@@ -70,7 +70,7 @@ test('a pause lets what is under way end, and takes no new slot', () => {
   expect([pool.out, pool.countOn('B')]).toEqual(['', 1]);
 });
 
-test('garm-R5: a host that is approved for B and has not begun goes to C, approved anew', () => {
+test('garm-R5: a host that is approved for B and has not begun goes to C, approved again', () => {
   const pool = settled(3, { rollout: { gate: { approval: true } } });
   pool.push('B');
   const [slot] = pool.slots;
@@ -104,7 +104,7 @@ test('an approved host goes; one that nobody approves gives its slot back, and w
   expect(pool.surveyed().failedCount).toBe(0);
 });
 
-test('garm-R7: a host that joins on an older image waits for its turn; its history stays', () => {
+test('garm-R7: a host that joins on an older image waits for its slot; its history stays', () => {
   const pool = new Rollout(3, { rollout: { maxUnavailable: count(1) } }, available);
   pool.push('A').finish();
   pool.push('B').finish();
@@ -287,7 +287,7 @@ test('a slot is free only when its host has been healthy for the whole soak', ()
   expect(pool.look().out).not.toBe(first);
 });
 
-test('no more of a rack are out than its cap lets, and racks take turns', () => {
+test('no more of a rack are out than its cap lets, and racks alternate', () => {
   const pool = settled(8, { rollout: { maxUnavailable: count(4), maxUnavailablePerRack: 1 } });
   pool.push('B');
   pool.end(pool.out);
@@ -422,7 +422,7 @@ test('rollback, when wanted, goes back from what failed, and stays there until a
   expect([pool.countOn('C'), pool.condition('Degraded')]).toEqual([5, 'Healthy']);
 });
 
-test('nothing goes back without the wish for a rollback', () => {
+test('a pool without the rollback setting does not go back', () => {
   const pool = settled(3, { rollout: { maxUnavailable: count(3), failureThreshold: count(1) } });
   pool.push('B');
   pool.end(pool.out, 'failedWriting');

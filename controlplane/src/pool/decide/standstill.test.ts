@@ -12,7 +12,7 @@ function conditionsOf(pool: Rollout): string[] {
   return ['UpToDate', 'Degraded'].map((type) => `${pool.condition(type)}: ${pool.messageOf(type)}`);
 }
 
-test('a wave that waits for a host which somebody holds is told with that host', () => {
+test('a wave that waits for a host which somebody holds is shown with that host', () => {
   const pool = new Rollout(4, { rollout: { waves: canary } }).push('A');
   pool.set(1, { keptBy: 'its work is held by ann: disks' });
   pool.push('B').finish();
@@ -69,7 +69,7 @@ test('the last host runs the image, and is ill', () => {
   ]);
 });
 
-test('a window that is shut is told as that, and not where something else would keep all', () => {
+test('a shut window is reported, but not where something else holds all hosts', () => {
   const windows = [{ cron: '0 2 * * *', duration: durationFromMs(3_600_000), timeZone: '' }];
   const pool = new Rollout(3, { rollout: { windows, waves: canary } }).push('A').push('B');
   expect(pool.condition('UpToDate')).toBe('WaitingForWindow');

@@ -34,7 +34,7 @@ test('a halt is lifted by other amounts or another deployment, and by nothing el
   expect(before).toMatch(/^[0-9a-f]{8}$/);
 });
 
-test('a host is written anew for another disk, boot address, deployment or retry', () => {
+test('a host is written again for another disk, boot address, deployment or retry', () => {
   const record = rollout();
   const host = seen(1);
   const before = basisOf(record, host);

@@ -20,7 +20,7 @@ function recordAt(letter: string): wire.PoolRecord {
   return create(wire.PoolRecordSchema, { pool });
 }
 
-test('an answer that came too late for its target is asked for anew, and never taken', async () => {
+test('an answer that is too late for its target is requested again, and never used', async () => {
   const asked: string[] = [];
   let found = Promise.withResolvers<void>();
   const resolve = async (_: string, known: string): Promise<ResolveAnswer> => {

@@ -128,7 +128,7 @@ test('a slot that is recalled is free, and nothing has failed', () => {
   expect([after.record.pool?.status?.slots, after.record.failures]).toEqual([[], []]);
 });
 
-test('the request carries the end of the open window, of a host in service alone', async () => {
+test('only the request for a host in service carries the end of the open window', async () => {
   const askedOf = async (windows: RolloutWindow[], poweredOn: boolean) => {
     const host = provisioned();
     status(host).poweredOn = poweredOn;

@@ -50,7 +50,7 @@ test('a pool that nobody has looked at yet says so', () => {
   expect(textsOf(told)).toEqual([text]);
 });
 
-test('a pause is told with the command that ends it', () => {
+test('a pause is shown with the command that ends it', () => {
   const pool = new Rollout(2).push('A');
   policy(pool, { paused: true });
   const told = explained(pool.push('B'));
@@ -122,7 +122,7 @@ test('a window that is shut is waited for until it opens', () => {
   expect(waits).toMatch(/^hosts\/h\d waits for a window, which opens at 2026-11-23T02:00:00Z$/);
 });
 
-test('what something keeps is told with its host, and who waits for a pause with its time', () => {
+test('what something keeps is shown with its host, and who waits for a pause with its time', () => {
   const pool = new Rollout(1).push('A');
   pool.set(1, { keptBy: 'its work is held by ann: disks' });
   const kept = explained(pool.push('B'));
@@ -136,7 +136,7 @@ test('what something keeps is told with its host, and who waits for a pause with
   expect(textsOf(told)[0]).toContain('tried again after a pause');
 });
 
-test('hosts of others, and a selector that means none, are told with what to look at', () => {
+test('hosts of others, and a selector that means none, are shown with what to look at', () => {
   const pool = new Rollout(0).push('A');
   const nobody = explained(pool);
   expect(nobody.blocker).toBe('hosts that it may hold');
@@ -162,7 +162,7 @@ test('many slots are told as counts, with the one that has been out for longest'
   expect(texts[1]).toBe(`${pool.slots[0]?.host} is out for ${image('B')}`);
 });
 
-test('a host is explained with its turn in the pool, unless it is on its image', () => {
+test('a host is explained with its slot in the pool, unless it is on its image', () => {
   const pool = new Rollout(2).push('A').push('B');
   const out = `hosts/${pool.out}`;
   const waits = pool.hosts.find(({ name }) => name !== out)?.name ?? '';

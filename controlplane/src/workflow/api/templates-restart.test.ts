@@ -44,7 +44,7 @@ async function restart(): Promise<void> {
 
 const source = (seconds: number) => `steps:\n  - { name: a, wait: ${seconds}s }\n`;
 
-test('each request acts once and answers the same, however often it starts anew', async () => {
+test('each request acts once and answers the same, however often it restarts', async () => {
   const name = 'templates/a';
   const create = { templateId: 'a', template: { source: source(1) }, requestId: 'one' };
   const made = await running.templates.createTemplate(create);

@@ -62,7 +62,7 @@ test('a batch runs a limited number of hosts at once, the busy ones last', async
   expect((await hosts.getHost({ name: 'hosts/h4' })).status?.run).toBeUndefined();
 });
 
-test('a host that waits for its slot in a batch says so, until it has it or will not', async () => {
+test('a host says that it waits for its slot in a batch, while it may still get one', async () => {
   const { workflowBatches, workflows, hosts } = fixture;
   await addHosts(2);
   const workflowBatch = { spec: spec({ maxParallel: 1 }) };
@@ -155,7 +155,7 @@ test('pending runs go with the batch that owns them, running ones go on', async 
   expect(going.status?.run?.state).toBe(WorkflowRunState.RUNNING);
 });
 
-test('what a batch cannot be is told with its fields', async () => {
+test('what a batch cannot be is shown with its fields', async () => {
   const create = (given: object) =>
     fixture.workflowBatches.createWorkflowBatch({
       workflowBatchId: 'b1',

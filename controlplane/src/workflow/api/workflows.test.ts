@@ -83,7 +83,7 @@ test('every variable that a template can declare can be given', async () => {
   expect(made.spec?.variables).toEqual(variables);
 });
 
-test('variables and names that cannot be are told with their fields', async () => {
+test('variables and names that cannot be are shown with their fields', async () => {
   const { workflows } = fixture;
   const parent = await addHost(1);
   const spec = { variables: { '1a': 'x' }, pendingTimeout: { seconds: 1n } };

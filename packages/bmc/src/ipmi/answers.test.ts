@@ -51,7 +51,7 @@ describe('raw answers', () => {
     expect(rawBytes('\n')).toEqual([]);
   });
 
-  test('answers that are too short mean nothing', () => {
+  test('an answer that is too short has no value', () => {
     for (const [text, read] of [
       [deviceId, manufacturerId],
       [systemGuid, guidHex],

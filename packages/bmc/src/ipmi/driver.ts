@@ -164,7 +164,7 @@ export class IpmiDriver implements BmcDriver {
 
   async resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
     const told = await this.#act(commands.coldReset, signal);
-    // It may restart before it answers.
+    // The BMC may restart before it answers.
     if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
     const answers = async () => {
       const answer = await this.#raw(commands.deviceId, manufacturerId, signal);

@@ -2,9 +2,9 @@ import type { ExecResult } from '@rackwright/platform';
 import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.ts';
 
 /**
- * Tells from ipmitool's words why a call did not work. Its exit code is 1 for everything, and
- * without `-v` a wrong password and a silent BMC print the same line, so the words of `-v` decide.
- * (`-vv` prints keys: never used.)
+ * Derives from ipmitool's words why a call failed. Its exit code is 1 for everything, and without
+ * `-v` a wrong password and a silent BMC print the same line, so the words of `-v` decide. (`-vv`
+ * prints keys: never used.)
  */
 
 type BmcRefusal = BmcFailed | BmcTransient;

@@ -33,7 +33,7 @@ describe('the list of sensors', () => {
   });
 });
 
-test('a log is told with the newest first, and a threshold that is over as well', () => {
+test('a log is shown with the newest first, and a threshold that is over as well', () => {
   const lines = [
     'SDRR successfully erased',
     '1, Pre-Init ,0000001271,Temperature #0x30,Upper Critical going high,Asserted',

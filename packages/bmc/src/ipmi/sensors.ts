@@ -79,7 +79,7 @@ function severityOf([event = '', direction = '']: readonly string[]): HealthLeve
   return /^(upper|lower) (critical|non-recoverable)/i.test(event) ? 'critical' : undefined;
 }
 
-/** Get Chassis Status (§28.2): bits of the first byte, and of the third, that tell of a fault. */
+/** Get Chassis Status (§28.2): bits of the first byte, and of the third, that report a fault. */
 const faults: readonly (readonly [byte: 0 | 2, bit: number, words: string])[] = [
   [0, 1, 'power overload'],
   [0, 3, 'power fault'],

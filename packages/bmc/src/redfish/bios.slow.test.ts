@@ -201,7 +201,7 @@ describe('the persistent boot order', () => {
     expect(value(await driver.setBootOrder(['Boot0002'])).changed).toBe(false);
   });
 
-  test('a boot order that is not kept is told as such', async () => {
+  test('a boot order that is not kept is reported as such', async () => {
     for (const bootOrderIn of ['system', 'settings'] as const) {
       const fault = { kind: 'yesButNothing' } as const;
       const { driver } = await start({ habits: { bootOrderIn }, fault });

@@ -74,7 +74,7 @@ test.each(['updateRestarts', 'tasksReordered', 'dropsHalfway'] as const)(
   },
 );
 
-test('an update that is said to be done and is not is told as such', async () => {
+test('an update that is said to be done and is not is reported as such', async () => {
   const { updates } = await start({ fault: { kind: 'updateLies' } });
   expect(await updates()).toMatchObject({ type: 'notApplied', backendWords: 'it reads 2.1' });
 });

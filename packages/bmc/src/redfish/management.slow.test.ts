@@ -101,7 +101,7 @@ describe('the lamp', () => {
     },
   );
 
-  test('a lamp that stays dark is told as such, and a missing one as unsupported', async () => {
+  test('a lamp that stays dark is reported as such, and a missing one as unsupported', async () => {
     const lying = await start({ fault: { kind: 'yesButNothing' } });
     expect(await lying.driver.setIndicator(true)).toMatchObject({ type: 'notApplied' });
     const none = await start({ habits: { indicator: undefined } });
@@ -116,7 +116,7 @@ describe('a restart of the BMC', () => {
     expect(bmc.switches()).toBe(0);
   });
 
-  test('a restart that did not happen is told as such; a missing one is unsupported', async () => {
+  test('a restart that did not happen is reported; a missing one is unsupported', async () => {
     const lying = await start({ fault: { kind: 'yesButNothing' } });
     expect(await lying.driver.resetBmc()).toMatchObject({ type: 'notApplied' });
     const none = await start({ habits: { restartMs: undefined } });

@@ -15,7 +15,7 @@ import { isThere, type PartReader } from './part-reader.ts';
 
 const adaptersMax = 16;
 
-/** Each address of each adapter once, as the adapter and its port tell it. */
+/** Each address of each adapter once, as the adapter and its port report it. */
 export async function adapterInterfaces(
   system: JsonObject,
   reader: PartReader,

@@ -66,7 +66,7 @@ export function mayHaveHappened(refusal: BmcRefusal): boolean {
   return refusal.kind === 'transient' && refusal.reason === 'unreachable';
 }
 
-/** Retry-After in seconds (RFC 9110 §10.2.3); a date goes by a clock that is not ours. */
+/** Retry-After in seconds (RFC 9110 §10.2.3); a date refers to another clock. */
 function askAgainIn({ headers }: Answered): number | undefined {
   const seconds = /^\d{1,6}$/.exec(headers['retry-after']?.trim() ?? '');
   return seconds === null ? undefined : Math.min(Number(seconds[0]), askAgainSecondsMax) * 1_000;

@@ -91,7 +91,7 @@ test.each(['updateRestarts', 'tasksReordered', 'dropsHalfway'] as const)(
 );
 
 test.each(['volumesLie', 'yesButNothing'] as const)(
-  'volumes that are said to be changed and are not (%s) are told as such after one order',
+  'volumes that are said to be changed and are not (%s) are reported as such after one order',
   async (kind) => {
     const { bmc, apply } = await start({ fault: { kind } });
     expect(await apply()).toMatchObject({
@@ -119,7 +119,7 @@ test('a change whose task fails says why, and what comes behind it is not ordere
   expect(bmc.volumes().orders).toBe(1);
 });
 
-test('a controller that refuses is told with its own words', async () => {
+test('a controller that refuses is shown with its own words', async () => {
   const { bmc, apply } = await start({ fault: { kind: 'volumesRefused' } });
   expect(await apply()).toMatchObject({
     type: 'volumesRefused',

@@ -204,7 +204,7 @@ async function raidTypesOf(
   );
 }
 
-/** The volumes of RAID; all of them, or none is believed. */
+/** All RAID volumes; a failure if one of them cannot be read. */
 async function readVolumes(listPath: string, get: Get): Promise<BmcResult<readonly Volume[]>> {
   const listed = await listedIn(listPath, get, volumesMax);
   if ('kind' in listed) return listed;

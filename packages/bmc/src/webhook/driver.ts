@@ -60,7 +60,10 @@ export class WebhookDriver implements BmcDriver {
     this.#parts = parts;
   }
 
-  /** It only says which certificate it shows; that its state can be read proves the rest. */
+  /**
+   * The device has no identity but its certificate. A readable state proves that it is the right
+   * kind of device.
+   */
   async readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>> {
     const read = await this.#read(signal);
     if (read.kind !== 'ok') return read;

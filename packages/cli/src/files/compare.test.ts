@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { differences } from './compare.ts';
 
-test('tells each value that differs, with what is there and what will be', () => {
+test('reports each value that differs, with what is there and what will be', () => {
   const before = {
     labels: { role: 'a', 'example.com/x': '1' },
     spec: { on: true, list: ['a', 'b'] },
@@ -16,7 +16,7 @@ test('tells each value that differs, with what is there and what will be', () =>
   expect(differences(before, before)).toEqual([]);
 });
 
-test('tells that an empty object or text comes or goes', () => {
+test('reports that an empty object or text comes or goes', () => {
   expect(differences({}, { spec: {} })).toEqual(['spec: (none) → {}']);
   expect(differences(undefined, {})).toEqual([]);
   expect(differences({ name: 'x' }, { name: '' })).toEqual(['name: x → ""']);

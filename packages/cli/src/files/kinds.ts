@@ -52,7 +52,7 @@ interface WriteOptions {
   readonly requestId: string;
 }
 
-/** Another object that one names, and the field in which it does, as violations tell it. */
+/** A reference from one object to another: the field that has it, as violations name fields. */
 export interface Reference {
   readonly field: string;
   readonly name: string;

@@ -130,7 +130,7 @@ function endsSoon({ expiresAtMs }: Session, clock: Clock): boolean {
   return expiresAtMs !== undefined && clock.nowMs() > expiresAtMs - renewBeforeMs;
 }
 
-/** `exp` of a JWT (RFC 7519 §4.1.4); only to know when to renew it: nothing is believed by it. */
+/** `exp` of a JWT (RFC 7519 §4.1.4); It only decides when to renew; the token is not verified. */
 function expiryOf(token: string): number | undefined {
   try {
     const [, payload = ''] = token.split('.');

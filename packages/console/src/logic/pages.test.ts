@@ -16,7 +16,7 @@ test('a list that is scrolled through a hundred thousand rows keeps a dozen page
   expect(rowAt(pages, 0)).toBeUndefined();
 });
 
-test('a page of an earlier question is shown, and asked for anew', () => {
+test('a page of an earlier question is shown, and asked for again', () => {
   const pages = withPage(none, 3, page(3));
   expect(missing(pages, [3, 4], 0)).toEqual([4]);
   expect(missing(pages, [3, 4], 1)).toEqual([3, 4]);

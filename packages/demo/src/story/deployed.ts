@@ -28,7 +28,7 @@ export interface SeenHost {
   readonly runs: string | undefined;
 }
 
-/** The problem of a host that shall run the image; undefined: none. */
+/** The problem of a host that should run the image; undefined: none. */
 export function wrongWith(host: SeenHost, wanted: PublishedImage): string | undefined {
   const { name, image, contentDigest, isProvisioned, diskHolds, runs } = host;
   const { version, digest } = wanted;
@@ -41,7 +41,7 @@ export function wrongWith(host: SeenHost, wanted: PublishedImage): string | unde
   return runs === version ? undefined : `${name} runs ${runs ?? 'nothing'}`;
 }
 
-/** The problem of a rollout that shall have been completed; undefined: none. */
+/** The problem of a rollout that should be completed; undefined: none. */
 export function notCompleted(
   status: PoolStatus | undefined,
   wanted: PublishedImage,
@@ -53,7 +53,7 @@ export function notCompleted(
   return slots.length === 0 ? undefined : `${slots.length} hosts are still out`;
 }
 
-/** The problem of a rollout that shall have been halted; undefined: none. */
+/** The problem of a rollout that should be halted; undefined: none. */
 export function notHalted(
   status: PoolStatus | undefined,
   bad: Pick<PublishedImage, 'digest'>,

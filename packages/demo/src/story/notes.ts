@@ -1,4 +1,4 @@
-/** What a script has noted on its way, to be named in later commands. */
+/** Values that a script has recorded, for use in its later commands. */
 import { StoryFailure } from './stage.ts';
 
 /** The line of a plan that starts it. */

@@ -35,7 +35,7 @@ export class Screen {
   /** The latest line of each host, and the one before that. */
   readonly #said = new Map<string, readonly string[]>();
 
-  /** `isVerbose`: plain lines tell every step, and not only every state. */
+  /** `isVerbose`: plain lines show every step, and not only every state. */
   constructor(terminal: Terminal, isVerbose: boolean) {
     this.#terminal = terminal;
     this.#isVerbose = isVerbose;

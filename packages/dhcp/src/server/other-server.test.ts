@@ -16,7 +16,7 @@ test('comes back when the other has not been seen for that long, and tells the n
   expect(afterSighting(quiet, '10.77.0.2', 1_500, 500).isNews).toBe(true);
 });
 
-test('tells of a third server as well', () => {
+test('reports a third server as well', () => {
   const { quiet } = afterSighting(serving, '10.77.0.2', 1_000, 500);
   expect(afterSighting(quiet, '10.77.0.3', 1_100, 500).isNews).toBe(true);
 });

@@ -118,7 +118,7 @@ describe('a registry with tokens', () => {
     expect(sentTo(requests).map((line) => line.replace(/^\S+ /, ''))).toEqual(['-']);
   });
 
-  test('may have its token service itself, and one elsewhere without a credential', async () => {
+  test('may have its own token service, or another one if it needs no credential', async () => {
     for (const realm of [`https://${registry}/token`, tokens]) {
       const headers = { 'www-authenticate': `Bearer realm="${realm}"` };
       const isOwn = realm !== tokens;
@@ -237,7 +237,7 @@ describe('a redirect', () => {
     expect(sentTo(requests).at(-1)).toBe('https://storage.example.org/x?signed -');
   });
 
-  test('a redirect to a server that wants a credential is told, and shows it none', async () => {
+  test('a redirect to a server that wants a credential fails, and sends it none', async () => {
     const tempting = 'Bearer realm="https://storage.example.org/token", Basic realm="x"';
     const { pull, requests } = clientOf(
       (request) => {

@@ -5,8 +5,8 @@
  * 2. No mirror is trusted: it is asked for digests only, and its answers are verified like all
  *    others. A mirror that sends something else, or almost nothing, is not asked for that blob
  *    again.
- * 3. A mirror that does not answer is passed over from then on, because each question would wait as
- *    long for it again, until no other place has an answer either.
+ * 3. A mirror that does not answer is skipped from then on, because each request would wait for it
+ *    again. When no place answers, all mirrors are asked again.
  * 4. Only the registry resolves a tag: a mirror could answer with an old digest.
  */
 import type { WebClient, WebLimits } from '@rackwright/platform';

@@ -23,7 +23,7 @@ async function read(file: WebFile): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-test('tells how long it is, also where HEAD is not known or not what was signed', async () => {
+test('reports how long it is, also where HEAD is not known or not what was signed', async () => {
   const headers = { 'content-length': '3000' };
   expect(await fileOf(() => ({ headers })).file.sizeBytes()).toBe(3_000);
   for (const status of [403, 405, 501]) {
@@ -61,7 +61,7 @@ describe('a file whose connection breaks', () => {
     await expect(read(file)).rejects.toMatchObject({ kind: 'digestMismatch' });
   });
 
-  test('is begun anew where the server finds the range too far', async () => {
+  test('is begun again where the server finds the range too far', async () => {
     let connections = 0;
     const { file } = fileOf(({ headers }) => {
       connections += 1;

@@ -22,7 +22,7 @@ export type CheckedConfig<T> =
   | { readonly config: T }
   | { readonly problems: readonly PlacedProblem[] };
 
-/** Reads `text`, and tells everything that is wrong with it. */
+/** Reads `text`, and lists all its problems. */
 export function checkConfig<T>(text: string, parse: (text: string) => T): CheckedConfig<T> {
   try {
     return { config: parse(text) };

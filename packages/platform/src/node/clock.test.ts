@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { nodeClock } from './clock.ts';
 
-test('tells the wall time of the machine', () => {
+test('reports the wall time of the machine', () => {
   const before = Date.now();
   const nowMs = nodeClock().nowMs();
   expect(nowMs).toBeGreaterThanOrEqual(before);

@@ -59,7 +59,7 @@ async function run(
   }
   const stdout = collect(child.stdout, request.outputBytesMax);
   const stderr = collect(child.stderr, request.outputBytesMax);
-  // A child that does not read its input closes the pipe: its exit code tells the story.
+  // A child that does not read its input closes the pipe: its exit code shows the cause.
   child.stdin.on('error', () => {});
   giveInput(child.stdin, request);
   if (request.onOutput !== undefined) child.stdout.on('data', request.onOutput);

@@ -30,7 +30,7 @@ describe('the pause of a program that could not start', () => {
     expect(waited).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, pauseMaxMs, pauseMaxMs]);
   });
 
-  test('begins anew once a start has succeeded', async () => {
+  test('begins again once a start has succeeded', async () => {
     for (let start = 1; start <= 4; start += 1) await life().begin();
     await life().forget();
     for (let start = 1; start <= 2; start += 1) await life().begin();

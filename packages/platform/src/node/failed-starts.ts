@@ -23,7 +23,7 @@ const fileName = 'failed-starts';
 
 /** The starts in a row that have not succeeded, of the program that has this environment. */
 export interface FailedStarts {
-  /** Counts this start, and waits accordingly. False: it shall end instead. */
+  /** Counts this start, and waits accordingly. False: the program must end instead. */
   begin(): Promise<boolean>;
   /** This start has succeeded, or is not to be counted. */
   forget(): Promise<void>;

@@ -57,7 +57,7 @@ test('a file that is kept is read once: it may even be gone', async () => {
   await expect(read(path)).rejects.toThrow('ENOENT');
 });
 
-test('another version of a file is read anew, and the old one is not kept beside it', async () => {
+test('another version of a file is read again, and the old one is not kept beside it', async () => {
   const old = await write('kernel', 'old');
   await read(old.path, old.version);
   const now = await write('kernel', 'newer');

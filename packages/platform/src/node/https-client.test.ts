@@ -69,7 +69,7 @@ function text(outcome: HttpsOutcome): string {
 }
 
 describe('the HTTPS client', () => {
-  test('tells the certificate of a device of which none is pinned', async () => {
+  test('reports the certificate of a device of which none is pinned', async () => {
     const { peer } = await serve(hello);
     const outcome = await peer().request(get);
     expect(outcome).toMatchObject({ kind: 'answered', status: 200 });

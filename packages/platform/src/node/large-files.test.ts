@@ -36,7 +36,7 @@ test('goes on with a part where it ended, and gives it its name', async () => {
   expect(await contentsOf(join(folder, 'a'))).toBe('one two');
 });
 
-test('begins a part anew', async () => {
+test('begins a part again', async () => {
   const path = join(folder, 'a.part');
   const part = await files.openPart(path);
   await part.write(Buffer.from('wrong'));
@@ -87,7 +87,7 @@ test('names folders too, and removes one with all that is in it', async () => {
   expect(await files.names(join(folder, 'none'))).toEqual([]);
 });
 
-test('tells how many bytes its file system takes', async () => {
+test('reports how many bytes its file system takes', async () => {
   expect(await files.freeBytes(folder)).toBeGreaterThan(0);
   await expect(files.freeBytes(join(folder, 'none'))).rejects.toThrow('ENOENT');
 });

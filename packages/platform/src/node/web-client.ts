@@ -3,9 +3,10 @@
  *
  * W1 A certificate is trusted when an authority of this machine (or one that comes with Node) has
  *    signed it for the name of the URL. Nothing is sent before.
- * W2 Every connection serves one request, so that nothing of an answer meets another request.
- * W3 Headers, the wait for them and every silence after them are bounded; so is how slowly a body
- *    may come.
+ * W2 Every connection serves one request, so that the rest of an answer never reaches another
+ *    request.
+ * W3 Bounds exist for the size of the headers, the wait for them, every later pause, and the
+ *    slowest rate of a body.
  * W4 A guarded client connects to an internal address only where the request lists it: the address
  *    of the connection is judged, for every name and spelling.
  */

@@ -16,7 +16,7 @@ import { type Clock, pause, type Random } from '@rackwright/platform';
 export interface Repeats {
   readonly clock: Pick<Clock, 'nowMs' | 'after'>;
   readonly random: Pick<Random, 'fraction'>;
-  /** Told before each pause. */
+  /** Called before each pause. */
   readonly onRepeat?: (failure: ApiFailure, pauseMs: number) => void;
 }
 

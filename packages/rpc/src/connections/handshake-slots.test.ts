@@ -53,7 +53,7 @@ describe('the listener', () => {
     expect(arrive('c')).toBeDefined();
   });
 
-  test('gives an address with few its turn before the next one of an address with many', () => {
+  test('gives an address with few connections its slot before an address with many', () => {
     const { begun, arrive } = slotsWith();
     const many = ['a1', 'a2', 'a3', 'a4', 'a5'].map((name) => arrive('a', name));
     arrive('b', 'b1');
@@ -89,7 +89,7 @@ describe('the listener', () => {
     expect(begun).toEqual(['a', 'b', 'c']);
   });
 
-  test('gives networks of which somebody is known two turns of three, and strangers one', () => {
+  test('gives networks of which somebody is known two slots of three, and strangers one', () => {
     const { begun, arrive } = slotsWith({
       ...{ connectionsMax: 100, handshakesMax: 1, handshakesPerAddressMax: 1 },
       connectionsPerAddressMax: 50,
@@ -106,7 +106,7 @@ describe('the listener', () => {
     expect([of('k'), of('a')]).toEqual([6, 3]);
   });
 
-  test('keeps turns for who is known when strangers do not end theirs', () => {
+  test('keeps slots for known networks when strangers do not end theirs', () => {
     const { begun, arrive } = slotsWith({ connectionsMax: 40, handshakesMax: 4 });
     const agent = arrive('k', 'k1');
     agent?.entered();
@@ -130,7 +130,7 @@ describe('the listener', () => {
     expect(slots.counts).toMatchObject({ strangers: 3, strangersEnded: 1 });
   });
 
-  test('gives no turn to who says nothing', () => {
+  test('gives no slot to a connection that sends nothing', () => {
     const { slots, begun, arrive } = slotsWith({ handshakesMax: 1 });
     const silent = slots.arrive('s', { begin: () => begun.push('s'), end: () => undefined });
     arrive('a');

@@ -73,7 +73,7 @@ export interface Visitor {
   slotOver(): void;
   /** Its handshake has failed; its network has one slot less until `left`. */
   failed(): void;
-  /** Its handshake is over, and it is in. */
+  /** Its handshake has succeeded, and it is admitted. */
   entered(): void;
   /** Its peer has authenticated. */
   vouched(): void;

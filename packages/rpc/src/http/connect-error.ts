@@ -1,4 +1,4 @@
-/** An `ApiFailure` as Connect and gRPC-Web tell it. */
+/** An `ApiFailure` in the form of Connect and gRPC-Web. */
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { ApiErrorKind, ApiFailure } from '@rackwright/messages';
 import { tellError } from '../wire/status.ts';

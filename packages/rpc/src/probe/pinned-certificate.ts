@@ -42,7 +42,7 @@ export async function fetchPinnedCertificate(probe: PinnedProbe): Promise<string
 
 /**
  * The certificates that a server shows, its own first; undefined when it cannot be reached. Sends
- * nothing but the handshake of TLS. Nothing of it is believed.
+ * nothing but the TLS handshake. The certificates are not verified.
  */
 export async function lookAtCertificates(
   probe: Omit<PinnedProbe, 'sha256'>,

@@ -168,7 +168,7 @@ describe('a flood of connections', () => {
     expect(server.counts.strangers).toBeLessThanOrEqual(3 + atRate + 1);
   });
 
-  test('connections that say nothing, or too little, take no turn, and leave nothing', async () => {
+  test('connections that say nothing, or too little, take no slot, and leave nothing', async () => {
     const server = await start({ handshakesMax: 1 });
     const half = (await clientHello()).subarray(0, 100);
     const sockets = ['127.0.7.1', '127.0.7.2', '127.0.7.3'].map((from) => tcp(server, from));

@@ -20,7 +20,7 @@ const watchesPerAddressMax = 16;
 /** When a watch that was refused because there was no room should be retried. */
 const watchAgainMs = 30_000;
 
-/** Health of one server; the program tells it, peers ask it. */
+/** Health of one server; the program sets it, peers query it. */
 export interface HealthBoard {
   readonly service: BoundService;
   /** Sets one service's health, or with '' the whole server's. */

@@ -45,9 +45,9 @@ export interface RpcLimits extends ListenerLimits {
   readonly handshakesPerAddressMax: number;
   /** A handshake returns its slot after this, done or not. So a slow one delays no other. */
   readonly handshakeSlotMs: number;
-  /** Handshakes at once with all addresses of which one has failed lately. */
+  /** Handshakes at once with all suspect addresses: those of which one has failed lately. */
   readonly suspectHandshakesMax: number;
-  /** How long an address counts as one of these after its last failure. */
+  /** How long an address counts as suspect after its last failed handshake. */
   readonly suspectForMs: number;
   /** How long a failed handshake keeps its slot. */
   readonly failedSlotMs: number;

@@ -101,7 +101,7 @@ export function tellError(error: ApiError): ToldError {
   return { code: codes[error.kind], message, details };
 }
 
-/** The error that a peer's gRPC status says (invariant 2). */
+/** The error for the gRPC status of a peer (invariant 2). */
 export function fromStatus(
   code: number,
   message: string,

@@ -101,7 +101,7 @@ test('a disk that writes to another place, or nowhere, is found', async () => {
   expect(part?.errors).toBeGreaterThanOrEqual(2_048n);
 });
 
-test('a block of another place is told as such', async () => {
+test('a block of another place is reported as such', async () => {
   addDisk('sda');
   const swapped = disksWith((open) => ({
     readInto: (offset, target) => open.readInto(offset === mib ? 0 : offset, target),

@@ -75,7 +75,7 @@ test('bytes that arrive changed are found, also where no card is known to carry 
   expect(kept?.parts).toMatchObject([{ name: 'network', errors: 1n }]);
 });
 
-test('a burn-in waits for its turn at the agent, and outlasts a broken connection', async () => {
+test('a burn-in waits for its slot at the agent, and outlasts a broken connection', async () => {
   const wait = (): Exchanged => ({ kind: 'wait', reason: 'waits for others' });
   const broken = (): Exchanged => ({ kind: 'broken', reason: 'reset' });
   const told: string[] = [];

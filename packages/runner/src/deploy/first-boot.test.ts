@@ -37,7 +37,7 @@ test('has cloud-init phone home where nothing is said, beside what the user gave
   });
 });
 
-test('tells a config drive the same in its own words, and passes Ignition on unchanged', () => {
+test('writes the same to a config drive in its own form, and passes Ignition on unchanged', () => {
   const user = '{"ignition": {"version": "3.4.0"}}';
   const format = FirstBootFormat.CONFIG_DRIVE;
   const seed = read({ firstBoot: { format, userData: user, metaData: { a: 'b' } } });

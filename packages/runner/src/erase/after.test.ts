@@ -56,7 +56,7 @@ function putBack(name: string, offset: number, text = 'PATTERN!'): void {
   writeFileSync(join(folder, `${name}.img`), bytes);
 }
 
-test('tells what was read and written of each device, and that nothing was left out', async () => {
+test('reports the reads and writes of each device, and that none was left out', async () => {
   addDisk('sda', { discardSupported: false });
   const end = await run();
   expect(end.evidence?.ofFailedStep).toBe(false);

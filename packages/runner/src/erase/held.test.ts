@@ -117,7 +117,7 @@ test('a device that fails is asked whether it is still there, and the loss is to
   }
 });
 
-test('a device that cannot be held is told with its reason; the others are erased', async () => {
+test('a device that cannot be held is shown with its reason; the others are erased', async () => {
   addDisk('sda');
   addDisk('sdb');
   const devices = fileDisks(folder, clock);

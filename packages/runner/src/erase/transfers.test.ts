@@ -75,7 +75,7 @@ test.each([undefined, 4096, 42 * 1024 ** 2, 24_576, 128 * 1024 ** 3])(
   },
 );
 
-test('gives the turn to who came first, also after a failure', async () => {
+test('gives the slot to the first waiter, also after a failure', async () => {
   const slots = new Slots(2);
   const order: number[] = [];
   const all = [0, 1, 2, 3].map((each) =>

@@ -109,7 +109,7 @@ export interface ReadBackParts {
   readonly gate: Gate;
   /** Called with the bytes of each completed read. */
   readonly tell: (bytes: number) => void;
-  /** Told each error of the device. */
+  /** Called with each error of the device. */
   readonly failed: (error: DeviceError) => void;
 }
 

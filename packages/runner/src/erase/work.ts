@@ -64,7 +64,7 @@ function every({ clock }: StepContext, intervalMs: number): () => boolean {
   };
 }
 
-/** Counts bytes and tells how far it is, now and then. */
+/** Counts bytes and reports the progress at intervals. */
 export function teller(work: Work, what: string): (bytes: number) => void {
   const { context, pace } = work;
   const isDue = every(context, tellEveryMs);

@@ -169,7 +169,7 @@ export class LayeredRoot {
     await link(from, path);
   }
 
-  /** U1: the real folder that a path of inside leads to; undefined when it is missing. */
+  /** U1: the real folder of a path inside the root; undefined when it is missing. */
   async #follow(
     path: readonly string[],
     { makes }: { readonly makes: boolean },

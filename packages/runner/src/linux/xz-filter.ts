@@ -50,7 +50,7 @@ export const unxz: Filter = async function* (chunks, signal) {
   }
 };
 
-/** Ends, too, when the program takes no more: why, its own end tells. */
+/** Also ends when the program reads no more; the exit of the program has the reason. */
 async function feed(chunks: AsyncIterable<Uint8Array>, stdin: Writable): Promise<void> {
   let isOver = false;
   let wake = (): void => {};

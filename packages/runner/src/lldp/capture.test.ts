@@ -15,7 +15,7 @@ import {
 const port = (name: string, ttl = '0078') =>
   frameOf(tlv(1, '04020000000001') + tlv(2, `05${hexOf(name)}`) + tlv(3, ttl));
 
-test('tells who was heard last, and when; one that has taken its leave is not there', () => {
+test('reports who was heard last, and when; one that has taken its leave is not there', () => {
   expect(neighborsIn(lldpdCapture.subarray(0, leaveAt))).toMatchObject([
     {
       systemName: 'leaf-1',

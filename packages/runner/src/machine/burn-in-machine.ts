@@ -4,8 +4,8 @@ export interface BurnInMachine {
   /** Processors that calculate at the same time. */
   readonly threads: number;
   /**
-   * Starts one thread that calculates round after round. `told` gets the results of each round, as
-   * `knownResults` has them; `ended` is called once when the thread ends by itself.
+   * Starts one thread that calculates round after round. It calls `told` with the results of each
+   * round, in the form of `knownResults`, and `ended` once when the thread ends by itself.
    */
   calculate(
     told: (results: readonly string[]) => void,

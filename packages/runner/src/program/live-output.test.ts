@@ -24,7 +24,7 @@ function setUp() {
   return { live, state, tick, timers, told };
 }
 
-test('tells what comes within an interval as one piece', () => {
+test('reports what comes within an interval as one piece', () => {
   const { live, tick, told } = setUp();
   live.push(Buffer.from('ab'));
   live.push(Buffer.from('cd'));

@@ -6,9 +6,9 @@
 import type { Cancel, Clock } from '@rackwright/platform';
 import { OutputTail } from './output-tail.ts';
 
-/** Between two tellings, milliseconds. */
+/** Between two pieces, milliseconds. */
 export const liveIntervalMs = 250;
-/** Told of one interval: as much of its beginning, and as much of its end. */
+/** Bytes of one interval that are sent: as many of its beginning, and as many of its end. */
 export const liveHalfBytesMax = 16 * 1024;
 
 /** Takes a piece and its offset in the whole output; false when it cannot be sent now. */

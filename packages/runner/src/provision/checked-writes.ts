@@ -1,11 +1,11 @@
 /**
  * Transfers on their way onto a disk, until the disk has given them back.
  *
- * C1 The memory of a transfer is kept until it was written, a flush that began after that has
- *    ended, and the disk, asked past the page cache, has given back the same bytes.
- * C2 Transfers are flushed and read back by batches. While one is, the next one is filled and
- *    written: memory for two is all that a disk of any size needs.
- * C3 What a later write has destroyed of an earlier one is looked for at the end (`probes.ts`).
+ * C1 The memory of a transfer is kept until three things have happened: the write has ended, a
+ *    later flush has ended, and a read that bypasses the page cache has returned the same bytes.
+ * C2 Transfers are flushed and read back in batches. Meanwhile the next batch is filled and
+ *    written, so a disk of any size needs memory for two batches only.
+ * C3 At the end, probes look for earlier writes that a later one has destroyed (`probes.ts`).
  * C4 When `settled` has resolved, nothing is under way any more.
  */
 import { ImageError } from '@rackwright/disk-image';
@@ -15,7 +15,7 @@ import { DeviceError, type OpenRegion, transferBytesMax } from '../machine/block
 import { transferMemory } from '../machine/transfer-memory.ts';
 import { Probes, probeBytes } from './probes.ts';
 
-/** Told how many bytes more were read back. */
+/** Called with the number of further bytes that were read back. */
 export type ByteProgress = (bytes: number) => void;
 
 /** Memory for one transfer. */

@@ -174,7 +174,7 @@ test('a disk that fails again while its head is taken back tells the first reaso
   expect(end).toMatchObject({ fault: 'ioError', message: 'the head cannot be written' });
 });
 
-test('a fault of ours while the head is taken back is told as that', async () => {
+test('a fault of ours while the head is taken back is reported as that', async () => {
   const within = failsAtHead(new TypeError('a fault of ours'));
   await expect(disk.provision(gptImage(), { within })).rejects.toThrow('a fault of ours');
 });

@@ -116,7 +116,7 @@ function checkSize(
   throw new ImageError(fault, `the content of the image has ${sizes}`);
 }
 
-/** Enough to tell the format, or all that there is. */
+/** Enough bytes to determine the format, or the whole image. */
 async function beginning(chunks: AsyncGenerator<Uint8Array, void>): Promise<Uint8Array> {
   let start: Uint8Array = new Uint8Array();
   while (start.length < magicBytes) {

@@ -421,7 +421,7 @@ test('hears of a cancellation within a run of zeros that would take an hour', as
   expect(end).toMatchObject({ kind: 'failed', fault: 'cancelled', begun: true });
 });
 
-test('tells how far it is within a run of zeros that takes long', async () => {
+test('reports how far it is within a run of zeros that takes long', async () => {
   const sizeBytes = 64 * mib;
   disk.sparse(sizeBytes);
   const told = new Set<number>();

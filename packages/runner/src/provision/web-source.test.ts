@@ -82,7 +82,7 @@ test('reads on from a server without ranges', async () => {
   expect((await read(source)).equals(content)).toBe(true);
 });
 
-test('tells the size that the server says, and what it answers instead of the file', async () => {
+test('reports the size that the server says, and what it answers instead of the file', async () => {
   const short = await serve(breaksAfter(0));
   await expect(read(short.source, 5)).rejects.toMatchObject({ fault: 'tooLong' });
   for (const code of [401, 404, 416]) {

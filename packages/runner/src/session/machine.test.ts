@@ -82,7 +82,7 @@ test('saves an order before it is begun, and its end before it is reported', () 
   ]);
 });
 
-test('tells at once that what was permitted has begun, and in all that it tells after', () => {
+test('reports at once that permitted work has begun, and in all later reports', () => {
   const it = session();
   it.handle({ kind: 'order', order: order('a') }, 1);
   const begun = (effects: readonly SessionEffect[]) =>
@@ -203,7 +203,7 @@ test('never takes an unknown step or kind for success', () => {
   expect(brief(it.handle({ kind: 'order', order: unknown }, 2))).toEqual(['failed unsupported b']);
 });
 
-test('tells progress at intervals, the latest first', () => {
+test('reports progress at intervals, the latest first', () => {
   const it = session();
   it.handle({ kind: 'order', order: order('a') }, 0);
   const progressed = (percent: number, nowMs: number) =>

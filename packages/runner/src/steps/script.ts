@@ -35,7 +35,7 @@ export interface ProgramPlace {
   readonly workingFolder: string;
   /** PATH of programs. */
   readonly path: string;
-  /** Interpreter as it is written → the program that it is here. */
+  /** By the interpreter that a script names: the program that runs on this machine. */
   readonly interpreters: ReadonlyMap<string, string>;
 }
 

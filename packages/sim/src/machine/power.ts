@@ -11,7 +11,7 @@ export interface MachineHousing {
   readonly folder: string;
   /** The machine's entry file: `machine/main.ts`, or a bundle of it. */
   readonly program: string;
-  /** Told of each process group as it begins and ends, so that none is left behind. */
+  /** Called when a process group begins or ends, so that none is left behind. */
   readonly onStart?: (processGroup: number) => void;
   readonly onEnd?: (processGroup: number) => void;
 }

@@ -69,7 +69,7 @@ export class RedfishService {
   /** URL of the medium in its virtual drive. */
   #medium: string | undefined;
   #mediumReadings = 0;
-  /** Tells its machine of media, one after another. */
+  /** Informs its machine of media, one after another. */
   #telling: Promise<void> = Promise.resolve();
   readonly #clock: Clock;
   #startedAtMs: number;

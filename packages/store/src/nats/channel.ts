@@ -1,6 +1,6 @@
 /**
  * Single requests to the bucket's leader, in the driver's terms. One call here is one request;
- * patience is the caller's (`entries.ts`, `writing.ts`).
+ * callers repeat it (`entries.ts`, `writing.ts`).
  */
 
 import type {

@@ -26,7 +26,7 @@ export interface ServerFacts {
   readonly syncsAlways: boolean;
 }
 
-/** A follower as the stream's leader tells of it (`PeerInfo`); `active` counts nanoseconds. */
+/** A follower as the stream's leader reports it (`PeerInfo`); `active` counts nanoseconds. */
 export function holderOf(peer: Pick<PeerInfo, 'name' | 'offline' | 'active'>): Holder {
   return { name: peer.name, isOffline: peer.offline || peer.active / 1e6 > UNHEARD_MS };
 }

@@ -78,7 +78,7 @@ export class LogChannel {
     this.#attemptTimeoutMs = attemptTimeoutMs;
   }
 
-  /** Repeats under the same id, so that the entry is there once (E2). */
+  /** Repeats under the same id, so that the entry is stored once (E2). */
   async append(id: string, value: Uint8Array, path: AppendPath): Promise<AppendResult> {
     for (let attempt = 1; ; attempt += 1) {
       try {

@@ -85,7 +85,7 @@ test('a caller that waits too long hears that the index is behind', async () => 
   expect(await index.caughtUp(1, 1_000)).toBe(false);
 });
 
-test('an index begins anew when nobody tells it of changes any more', async () => {
+test('an index begins again when nobody tells it of changes any more', async () => {
   const stream = new Stream();
   const index = new KeyIndex(() => stream.follow(), never);
   stream.tell('put', 'hosts.a', 1);

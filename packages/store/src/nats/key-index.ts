@@ -30,7 +30,7 @@ export class KeyIndex {
   #position: Revision = 0;
   #isFollowing = false;
 
-  /** `follow` tells the last change of each key and then every other, as `followKeys` does. */
+  /** `follow` delivers the last change of each key and then every other, as `followKeys` does. */
   constructor(follow: () => AsyncIterable<KeyChange>, pause: Pause) {
     this.#follow = follow;
     this.#pause = pause;

@@ -69,7 +69,7 @@ function firstConsumerSilent(): { readonly client: JetStreamClient; readonly mad
   return { client: silent, made: () => made };
 }
 
-test('a watch makes its consumer anew when that stays behind although it is alive', async () => {
+test('a watch creates its consumer again when that stays behind although it is alive', async () => {
   const { client, made } = firstConsumerSilent();
   const from = await store.latestRevision();
   const told: string[] = [];

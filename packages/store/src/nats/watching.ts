@@ -167,7 +167,8 @@ async function* messagesOf(
       progress.isWaiting = true;
     }
   } catch {
-    // Lost: the caller asks the store how it is and starts again from its position.
+    // The watch is lost: the caller asks the store for its state and starts again from its
+    // position.
   } finally {
     forget();
     ended.abort();

@@ -23,7 +23,7 @@ export interface WriteRequest {
   readonly mayHaveLanded: boolean;
 }
 
-/** The parts for a write: `Channel`, and patience. */
+/** The parts of a write: a `Channel`, and how often it is repeated. */
 export interface WritePath {
   publish(
     key: string,

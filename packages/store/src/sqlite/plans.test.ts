@@ -50,7 +50,7 @@ function wholeReads(plan: readonly string[]): string[] {
   );
 }
 
-test('every statement of the driver goes by an index', async () => {
+test('every statement of the driver uses an index', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-plans-'));
   try {
     const path = join(folder, 'store.db');

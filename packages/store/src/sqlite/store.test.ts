@@ -315,7 +315,7 @@ test('is closed while a copy of it begins, and loses no write', async () => {
   await copying;
 });
 
-test('tells a file that is none of its own, or damaged', async () => {
+test('recognizes a file that is none of its own, or damaged', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const value = new Uint8Array(20_000).fill(1);
   for (let index = 0; index < 50; index += 1) await store.put(`hosts.h${index}`, value, 'absent');

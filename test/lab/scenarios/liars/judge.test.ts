@@ -28,7 +28,7 @@ function judge(spec: LiarDisk, lies: number, more: Partial<Claims>) {
   return { ...judged, isGood: isGood(judged.ending) };
 }
 
-test('a disk that was caught is named by the words of the failure', () => {
+test('a caught disk is reported with the message of the failure', () => {
   const words = 'hosts/h1: manageable\n  because disk LAB01LIAR keeps its data';
   const judged = judge(keeps, 3, { words });
   expect(judged).toMatchObject({ ending: 'refused', isGood: true, tried: 'lied 3 times' });

@@ -101,7 +101,7 @@ test('priorities of other pools stay', () => {
   expect(fleetChange({ poolPriority: ['none'] }).over(now).pools).toEqual([]);
 });
 
-test('nothing asked for is told with the flags that there are', () => {
+test('nothing asked for is shown with the flags that there are', () => {
   expect(() => fleetChange({})).toThrow(
     /give --wipe-budget, --verification, .*, --priority, .* or --internal-address$/,
   );

@@ -80,7 +80,7 @@ function controlPlane(
 }
 
 describe('a request for many hosts', () => {
-  test('tells what is lost in numbers, and takes their number as the answer', async () => {
+  test('reports what is lost in numbers, and takes their number as the answer', async () => {
     const { asked, lists, connect } = controlPlane(14);
     const questions: string[] = [];
     const { code, err } = await runOver(['host', 'clean', '--filter', 'labels.site = fra1'], {

@@ -126,7 +126,7 @@ function seenHost(clock: Clock, hosts: HostClient, first: Host) {
   return {
     host: () => host,
     work: (): WorkSeen => workOf(host, clock.nowMs(), usualMs),
-    /** Whether it is deleted; undefined: the event tells nothing of it. */
+    /** Whether it is deleted; undefined: the event does not say. */
     take: ({ kind, host: told }: WatchHostsResponse): boolean | undefined => {
       // All hosts have been sent, and this one was not among them.
       const isMissing = kind === Kind.SYNCED && !wasTold;

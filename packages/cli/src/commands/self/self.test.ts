@@ -128,7 +128,7 @@ describe('completion', () => {
 });
 
 describe('version', () => {
-  test('is told with that of the control plane beside it', async () => {
+  test('is shown with that of the control plane beside it', async () => {
     const { code, out } = await runOver(['--version'], fleetOf(0).given);
     expect([code, out]).toEqual([0, `rackwright ${version}\ncontrol plane 9.8.7\n`]);
   });
@@ -170,7 +170,7 @@ describe('top', () => {
 });
 
 describe('what is not reached', () => {
-  test('is told with the address and what to look at', async () => {
+  test('is shown with the address and what to look at', async () => {
     const environment = { ...settings.environment, RACKWRIGHT_SERVER: '127.0.0.1:1' };
     const { code, err } = await runOver(['host', 'list'], { ...settings, environment });
     expect(code).toBe(exitCodes.unreachable);

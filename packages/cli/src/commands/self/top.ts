@@ -104,7 +104,7 @@ function draw(io: CommandIo, seen: FleetSeen): void {
   out.write(`${screen.home}${lines.map((line) => `${line}\x1b[K`).join('\r\n')}\x1b[J`);
 }
 
-/** Terminals that do not tell have 24 rows. */
+/** A terminal that does not report its size has 24 rows. */
 function rowsOf({ out }: CommandIo): number {
   return out.rows ?? 24;
 }
