@@ -11,7 +11,9 @@
  *    the loaders in place of this machine's own.
  * 4. With `--ironic` (root) a root folder of Debian with OpenStack Ironic is made, into
  *    `.cache/peers/ironic.tar`: what a benchmark compares with, of 200 packages.
- * 5. A second call finds everything present and changes nothing.
+ * 5. With `--arm64` (root) QEMU and UEFI firmware for arm64 are installed, and the signed boot
+ *    loaders for it are unpacked into `.cache/peers/unpacked-arm64`: for a row of the lab's matrix.
+ * 6. A second call finds everything present and changes nothing.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
@@ -25,9 +27,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { openArchive } from '@rackwright/runner/ramdisk';
+import { type DebianArchive, openArchive } from '@rackwright/runner/ramdisk';
 import { debianRoot } from './lab/debian-root.ts';
-import { UNPACKED } from './peers-tests/peer.ts';
+import { UNPACKED, UNPACKED_ARM64 } from './peers-tests/peer.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 /** Where the tests find the fetched server. */
@@ -42,6 +44,8 @@ const UNPACKED_PACKAGES = [
   ...['atftpd', 'nginx', 'tftpd-hpa'],
   ...['shim-signed', 'grub-efi-amd64-signed'],
 ];
+const ARM64_MACHINE_PACKAGES = ['qemu-system-arm', 'qemu-efi-aarch64'];
+const ARM64_LOADER_PACKAGES = ['shim-signed', 'grub-efi-arm64-signed'];
 
 /** The package names in the text of `peers.txt`. */
 export function parsePeers(text: string): string[] {
@@ -171,27 +175,44 @@ async function fetchFrom(suite: string): Promise<void> {
 }
 
 /** Anew only when the archive has other versions. */
-async function unpackPackages(): Promise<void> {
-  const folder = join(ROOT, '.cache/apt/own');
-  const archive = await openArchive({ folder, now: Date.now() });
-  const packages = await archive.describe(UNPACKED_PACKAGES);
+async function unpackPackages(
+  archive: DebianArchive,
+  names: readonly string[],
+  folder: string,
+): Promise<void> {
+  const packages = await archive.describe(names);
   const versions = packages.map(({ name, version }) => `${name} ${version}\n`).join('');
-  const stamp = join(UNPACKED, 'versions');
+  const stamp = join(folder, 'versions');
   const words = versions.trim().replaceAll('\n', ', ');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === versions) {
     say(`unpacked packages are there: ${words}`);
     return;
   }
-  const fresh = `${UNPACKED}.new-${process.pid}`;
+  const fresh = `${folder}.new-${process.pid}`;
   try {
     await archive.extract(packages, fresh);
     writeFileSync(join(fresh, 'versions'), versions);
-    rmSync(UNPACKED, { recursive: true, force: true });
-    renameSync(fresh, UNPACKED);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(fresh, folder);
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
   say(`unpacked ${words}`);
+}
+
+/** Servers and loaders for this machine. */
+async function unpackOwn(): Promise<void> {
+  const archive = await openArchive({ folder: join(ROOT, '.cache/apt/own'), now: Date.now() });
+  await unpackPackages(archive, UNPACKED_PACKAGES, UNPACKED);
+}
+
+/** What machines of arm64 need. */
+async function addArm64(): Promise<void> {
+  install(ARM64_MACHINE_PACKAGES);
+  const architecture = 'arm64';
+  const folder = join(ROOT, '.cache/apt', architecture);
+  const archive = await openArchive({ folder, architecture, now: Date.now() });
+  await unpackPackages(archive, ARM64_LOADER_PACKAGES, UNPACKED_ARM64);
 }
 
 function natsVersion(file: string): string {
@@ -219,7 +240,8 @@ async function makeIronicRoot(): Promise<void> {
 async function main(args: readonly string[]): Promise<number> {
   let failed = 0;
   const names = parsePeers(readFileSync(join(import.meta.dirname, 'peers.txt'), 'utf8'));
-  const parts = [() => Promise.resolve(install(names)), fetchNatsServer, unpackPackages];
+  const parts = [() => Promise.resolve(install(names)), fetchNatsServer, unpackOwn];
+  if (args.includes('--arm64')) parts.push(addArm64);
   if (args.includes('--ironic')) parts.push(makeIronicRoot);
   for (const part of parts) {
     try {

@@ -3,7 +3,7 @@
 #
 #   chassis-control.sh FOLDER MC get|set power|boot|reset|shutdown|identify [VALUE]
 #
-# FOLDER holds the machine: qemu-pxe.args and qemu-disk.args, qemu-own.args for firmware that keeps an
+# FOLDER holds the machine: qemu-program, qemu-pxe.args and qemu-disk.args, qemu-own.args for firmware that keeps an
 # order of its own, qemu-cdrom.args where there is a virtual drive (one argument a line; @BOOT@ stands
 # for the number of the power-on), logs to be made empty for each power-on (boot-files), soft-off,
 # which presses its power button where there is one, medium-in while the virtual drive is not empty,
@@ -48,7 +48,7 @@ on() {
   hold=
   [ -x "$folder/medium-in" ] && hold=-S
   sed "s/@BOOT@/$boot/g" "$folder/qemu-$device.args" |
-    xargs -d '\n' qemu-system-x86_64 $hold >>"$folder/qemu.log" 2>&1
+    xargs -d '\n' "$(cat "$folder/qemu-program")" $hold >>"$folder/qemu.log" 2>&1
   [ -z "$hold" ] || "$folder/medium-in" >>"$folder/qemu.log" 2>&1
 }
 

@@ -4,7 +4,8 @@
  */
 import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { UNPACKED } from '../peers-tests/peer.ts';
+import type { Architecture } from '@rackwright/runner/ramdisk';
+import { UNPACKED, UNPACKED_ARM64 } from '../peers-tests/peer.ts';
 import type { SiteWords } from './dhcp-server.ts';
 import { LAB_ADDRESS } from './netns.ts';
 
@@ -12,10 +13,11 @@ import { LAB_ADDRESS } from './netns.ts';
  * `bios`: SeaBIOS with the network card's iPXE. `uefi`: OVMF with its own PXE, which asks port
  * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot; `uefi-http6`: over IPv6.
  * `uefi-media`: OVMF from the CD that the machine's BMC feeds by Redfish. `uefi-secure`: OVMF's PXE
- * under Secure Boot, with Debian's signed shim, GRUB and kernel.
+ * under Secure Boot, with Debian's signed shim, GRUB and kernel. `uefi-arm64`: the same on arm64,
+ * by AAVMF.
  */
 export const firmwares = [
-  ...['bios', 'uefi', 'uefi-http', 'uefi-http6', 'uefi-media', 'uefi-secure'],
+  ...['bios', 'uefi', 'uefi-http', 'uefi-http6', 'uefi-media', 'uefi-secure', 'uefi-arm64'],
 ] as const;
 export type LabFirmware = (typeof firmwares)[number];
 
@@ -42,30 +44,72 @@ export function isBootWay({ firmware, dhcp }: BootWay): boolean {
 /** What a scenario gets that asks for nothing else. */
 export const USUAL_BOOT: BootWay = { firmware: 'bios', dhcp: 'proxy' };
 
-const UEFI_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
-const UEFI_VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.fd';
-/** Secure Boot is on: it takes what Microsoft's keys have signed, Debian's shim among it. */
-const SECURE_CODE = '/usr/share/OVMF/OVMF_CODE_4M.secboot.fd';
-const SECURE_VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.ms.fd';
+/** The processor of the machines that have this firmware. */
+export function architectureOf(firmware: LabFirmware): Architecture {
+  return firmware === 'uefi-arm64' ? 'arm64' : 'amd64';
+}
+
+/** A board by its name for QEMU, and the two images of its firmware, as Debian packages them. */
+interface UefiBoard {
+  readonly name: string;
+  readonly code: string;
+  readonly variables: string;
+}
+
+const usualBoard: UefiBoard = {
+  name: 'q35',
+  code: '/usr/share/OVMF/OVMF_CODE_4M.fd',
+  variables: '/usr/share/OVMF/OVMF_VARS_4M.fd',
+};
+/** Under Secure Boot they take what Microsoft's keys have signed, Debian's shim among it. */
+const secureBoards: Readonly<Record<Architecture, UefiBoard>> = {
+  amd64: {
+    // Only code in system management mode may write the variables that say whom to trust.
+    name: 'q35,smm=on',
+    code: '/usr/share/OVMF/OVMF_CODE_4M.secboot.fd',
+    variables: '/usr/share/OVMF/OVMF_VARS_4M.ms.fd',
+  },
+  arm64: {
+    name: 'virt',
+    code: '/usr/share/AAVMF/AAVMF_CODE.fd',
+    variables: '/usr/share/AAVMF/AAVMF_VARS.ms.fd',
+  },
+};
+
 const UEFI_LOADER = 'snponly.efi';
 const UEFI_LOADER_PATH = `/usr/lib/ipxe/${UEFI_LOADER}`;
 /** Has drivers of its own: firmware that boots from a CD has not set up its network card. */
 const MEDIUM_LOADER = 'ipxe.efi';
 const MEDIUM_LOADER_PATH = `/usr/lib/ipxe/${MEDIUM_LOADER}`;
 
-/** Debian's signed loaders, in the package archive that {@link UNPACKED} holds. */
-export const SIGNED_LOADERS = {
-  shim: 'usr/lib/shim/shimx64.efi.signed',
-  /** Looks for its configuration on the disk that it came from. */
-  grub: 'usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed',
-  /** Looks for it on the server that it came from. */
-  grubNetwork: 'usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed',
+/** Debian's signed loaders, in the folders of unpacked packages. */
+const signedLoaders = {
+  amd64: {
+    folder: UNPACKED,
+    command: 'npm run peers',
+    shim: 'usr/lib/shim/shimx64.efi.signed',
+    /** Looks for its configuration on the disk that it came from. */
+    grub: 'usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed',
+    /** Looks for it on the server that it came from. */
+    grubNetwork: 'usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed',
+  },
+  arm64: {
+    folder: UNPACKED_ARM64,
+    command: 'npm run peers -- --arm64',
+    shim: 'usr/lib/shim/shimaa64.efi.signed',
+    grub: 'usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed',
+    grubNetwork: 'usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed',
+  },
 } as const;
 
 /** Where `npm run peers` has put it; throws when it is not there. */
-export function signedLoader(name: keyof typeof SIGNED_LOADERS): string {
-  const path = join(UNPACKED, SIGNED_LOADERS[name]);
-  if (!existsSync(path)) throw new Error(`${path} is missing; run "npm run peers"`);
+export function signedLoader(
+  name: 'shim' | 'grub' | 'grubNetwork',
+  architecture: Architecture = 'amd64',
+): string {
+  const { folder, command, ...paths } = signedLoaders[architecture];
+  const path = join(folder, paths[name]);
+  if (!existsSync(path)) throw new Error(`${path} is missing; run "${command}"`);
   return path;
 }
 
@@ -74,7 +118,7 @@ export const VIRTUAL_DRIVE = 'bmc-cd';
 
 /** Whether the firmware runs nothing that is not signed. */
 export function isSecure(firmware: LabFirmware): boolean {
-  return firmware === 'uefi-secure';
+  return firmware === 'uefi-secure' || firmware === 'uefi-arm64';
 }
 
 /** Whether the BMC has a Redfish face and a virtual drive, and the host boots from that. */
@@ -104,16 +148,22 @@ export function siteWords(firmware: LabFirmware): SiteWords {
 export function boardArgs(firmware: LabFirmware, folder: string): string[] {
   if (firmware === 'bios') return ['-M', 'pc,graphics=off'];
   const secure = isSecure(firmware);
+  const architecture = architectureOf(firmware);
+  const board = secure ? secureBoards[architecture] : usualBoard;
+  if (!existsSync(board.code)) {
+    throw new Error(`${board.code} is missing; run "${signedLoaders[architecture].command}"`);
+  }
   const variables = join(folder, 'uefi-variables.fd');
-  copyFileSync(secure ? SECURE_VARIABLES : UEFI_VARIABLES, variables);
+  copyFileSync(board.variables, variables);
   // IPv6 first would cost half a minute; without IPv4 PXE the first boot option is HTTPv4.
   const hasPxe = firmware === 'uefi' || isSecure(firmware);
   const off = hasPxe ? ['IPv6PXESupport'] : ['IPv4PXESupport', 'IPv6PXESupport'];
   return [
-    // Only code in system management mode may write the variables that say whom to trust.
-    ...['-M', secure ? 'q35,smm=on' : 'q35'],
-    ...(secure ? ['-global', 'driver=cfi.pflash01,property=secure,value=on'] : []),
-    ...['-drive', `if=pflash,format=raw,readonly=on,file=${secure ? SECURE_CODE : UEFI_CODE}`],
+    ...['-M', board.name],
+    ...(board.name.includes('smm=on')
+      ? ['-global', 'driver=cfi.pflash01,property=secure,value=on']
+      : []),
+    ...['-drive', `if=pflash,format=raw,readonly=on,file=${board.code}`],
     ...['-drive', `if=pflash,format=raw,file=${variables}`],
     ...['-device', 'virtio-rng-pci'], // without entropy its network stack does not start
     ...off.flatMap((name) => ['-fw_cfg', `name=opt/org.tianocore/${name},string=n`]),
@@ -151,11 +201,14 @@ function virtualDriveArgs(first: string): string[] {
 export function agentBootConfig({ firmware, dhcp, loader }: BootWay): object {
   const { network, leasesFrom: first, leasesTo: last, prefix } = LAB_ADDRESS;
   const reservation = { subnet: { network: `${network}/${prefix}` }, range: { first, last } };
+  const architecture = architectureOf(firmware);
+  const suffix = architecture === 'arm64' ? 'aa64' : 'x64';
   const loaderFiles =
     isSecure(firmware) && loader !== 'unsigned'
       ? [
-          { name: 'shimx64.efi', path: signedLoader('shim') },
-          { name: 'grubx64.efi', path: signedLoader('grubNetwork') },
+          { name: `shim${suffix}.efi`, path: signedLoader('shim', architecture) },
+          // The shim asks for it by this name.
+          { name: `grub${suffix}.efi`, path: signedLoader('grubNetwork', architecture) },
         ]
       : [{ name: UEFI_LOADER, path: UEFI_LOADER_PATH }];
   const mediumFiles = hasVirtualDrive(firmware)
@@ -167,7 +220,7 @@ export function agentBootConfig({ firmware, dhcp, loader }: BootWay): object {
     ...(firmware === 'bios'
       ? {}
       : {
-          loaders: { uefiX64: loaderFiles[0]?.name },
+          loaders: { [architecture === 'arm64' ? 'uefiArm64' : 'uefiX64']: loaderFiles[0]?.name },
           loaderFiles: [...loaderFiles, ...mediumFiles],
           ...(hasVirtualDrive(firmware)
             ? { virtualMedia: { loaders: { uefiX64: MEDIUM_LOADER } } }

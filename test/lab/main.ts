@@ -15,7 +15,14 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildRamdisk, ramdiskFolder } from '@rackwright/runner/ramdisk';
 import { packagesScenario } from '../packages/scenario.ts';
-import { type BootWay, dhcpModes, firmwares, isBootWay, USUAL_BOOT } from './firmware.ts';
+import {
+  architectureOf,
+  type BootWay,
+  dhcpModes,
+  firmwares,
+  isBootWay,
+  USUAL_BOOT,
+} from './firmware.ts';
 import { startLab } from './lab.ts';
 import { agentAwayScenario } from './scenarios/agent-away.ts';
 import { badDiskScenario } from './scenarios/bad-disk.ts';
@@ -131,7 +138,8 @@ function bootTitle(name: string, { firmware, dhcp }: BootWay): string {
 }
 
 async function runScenario(scenario: Scenario, findings: Findings, keep?: string): Promise<void> {
-  const architecture = 'amd64';
+  const { machines, boot = USUAL_BOOT } = scenario;
+  const architecture = architectureOf(boot.firmware);
   const ramdisk = await buildRamdisk({
     architecture,
     entry: join(ROOT, 'packages/runner/src/main.ts'),
@@ -141,7 +149,6 @@ async function runScenario(scenario: Scenario, findings: Findings, keep?: string
   });
   const { vmlinuz, initrd } = ramdisk;
   const kept = keep === undefined ? {} : { keep };
-  const { machines, boot = USUAL_BOOT } = scenario;
   const lab = await startLab({ machines, boot, vmlinuz, ...kept });
   findings.say(`laboratory ${lab.folder}, ${lab.accelerator}`);
   try {
@@ -222,8 +229,15 @@ function bootsOf(set: ReadonlyMap<string, unknown>) {
   const all = chosenOf('firmware', firmwares, named);
   const boots = all.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp })));
   const ways = boots.filter(isBootWay);
+  if (set.get('deploy-one') === true && ways.some(isArm64)) {
+    throw new Error('--deploy-one has no image for uefi-arm64');
+  }
   if (ways.length === 0) throw new Error('uefi-http6 goes with --dhcp off, and with nothing else');
   return ways;
+}
+
+function isArm64({ firmware }: BootWay): boolean {
+  return architectureOf(firmware) === 'arm64';
 }
 
 /** What `--option a,b` names, each once. */

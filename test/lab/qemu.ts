@@ -4,7 +4,13 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { boardArgs, bootOrder, hasVirtualDrive, type LabFirmware } from './firmware.ts';
+import {
+  architectureOf,
+  boardArgs,
+  bootOrder,
+  hasVirtualDrive,
+  type LabFirmware,
+} from './firmware.ts';
 import {
   blockLog,
   type DiskSpec,
@@ -17,6 +23,9 @@ import {
 } from './qemu-disks.ts';
 
 const MEMORY_MIB = 1024;
+const qemuProgram = { amd64: 'qemu-system-x86_64', arm64: 'qemu-system-aarch64' } as const;
+/** With entropy of its own, as real machines have it: Node would wait a second for it. */
+const processor = { amd64: 'qemu64,+rdrand', arm64: 'cortex-a72' } as const;
 
 /** What a machine is to be. */
 export interface MachineSpec {
@@ -83,6 +92,7 @@ export function makeMachine(options: {
   writeFileSync(machine.serialLog, '');
   const lines = (items: readonly string[]): string => items.map((item) => `${item}\n`).join('');
   const logged = disks.filter(hasBlockLog);
+  writeFileSync(join(folder, 'qemu-program'), `${qemuProgram[architectureOf(options.firmware)]}\n`);
   writeFileSync(join(folder, 'boot-files'), lines(logged.map((disk) => blockLog(disk, '@BOOT@'))));
   const board = boardArgs(options.firmware, folder);
   for (const [device, order] of [
@@ -110,18 +120,20 @@ function qemuArgs(
   machine: LabMachine,
   {
     accelerator,
+    firmware,
     inBandPort,
     consolePort,
   }: {
     readonly accelerator: string;
+    readonly firmware: LabFirmware;
     readonly inBandPort: number;
     readonly consolePort: number;
   },
   card: string,
 ): string[] {
+  const architecture = architectureOf(firmware);
   return [
-    // With entropy of its own, as real machines have it: Node would wait a second for it.
-    ...['-name', machine.name, '-accel', accelerator, '-cpu', 'qemu64,+rdrand'],
+    ...['-name', machine.name, '-accel', accelerator, '-cpu', processor[architecture]],
     ...memoryArgs(MEMORY_MIB, machine.disks),
     ...['-display', 'none', '-nodefaults', '-no-user-config'],
     ...['-daemonize', '-pidfile', join(machine.folder, 'qemu.pid')],
@@ -139,7 +151,14 @@ function qemuArgs(
     ],
     ...['-netdev', `tap,id=n0,ifname=tap${machine.index},script=no,downscript=no`],
     ...['-device', `virtio-net-pci,netdev=n0,mac=${machine.mac}${card}`],
-    ...['-chardev', `socket,id=bmc,host=127.0.0.1,port=${inBandPort},reconnect=1`],
+    ...(architecture === 'arm64' ? [] : inBandArgs(inBandPort)),
+  ];
+}
+
+/** The way from the operating system to its BMC. QEMU has none for boards of arm64. */
+function inBandArgs(port: number): string[] {
+  return [
+    ...['-chardev', `socket,id=bmc,host=127.0.0.1,port=${port},reconnect=1`],
     ...['-device', 'ipmi-bmc-extern,id=bmc0,chardev=bmc', '-device', 'isa-ipmi-kcs,bmc=bmc0'],
   ];
 }

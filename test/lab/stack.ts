@@ -7,7 +7,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ArmedCrash } from '@rackwright/platform/node';
-import { agentBootConfig, isSecure } from './firmware.ts';
+import type { Architecture } from '@rackwright/runner/ramdisk';
+import { agentBootConfig, architectureOf, isSecure } from './firmware.ts';
 import type { Lab } from './lab.ts';
 import { LAB_ADDRESS } from './netns.ts';
 import { runProgram, type Started, startProcess, tryProgram, until, within } from './processes.ts';
@@ -23,10 +24,13 @@ export const RACK = 'r1';
  * Words for the runner's kernel. It panics when the timer of an emulated machine that others starve
  * stands still for a moment, unless it does not look; the rest is time that tests need not spend.
  */
-export const KERNEL_ARGUMENTS = [
-  ...['console=ttyS0', 'quiet'],
-  ...['no_timer_check', 'mitigations=off', 'cryptomgr.notests'],
-];
+export function kernelArguments(architecture: Architecture): string[] {
+  const port = architecture === 'arm64' ? 'ttyAMA0' : 'ttyS0';
+  return [
+    ...[`console=${port}`, 'quiet'],
+    ...['no_timer_check', 'mitigations=off', 'cryptomgr.notests'],
+  ];
+}
 
 /** Which process dies. */
 export type Victim = 'control-plane' | 'agent' | 'runner';
@@ -141,6 +145,7 @@ function controlPlaneProgram(lab: Lab, crash: Crash | undefined): Program {
 }
 
 function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): Program {
+  const architecture = architectureOf(lab.boot.firmware);
   return program(lab, {
     name: 'agent',
     words: [join(ROOT, 'agent/src/main.ts'), 'run', '--config'],
@@ -155,8 +160,9 @@ function agentProgram(lab: Lab, files: RunnerFiles, crash: Crash | undefined): P
         { name: 'initrd', path: files.initrd },
       ],
       runner: {
+        architecture,
         kernelArguments: [
-          ...KERNEL_ARGUMENTS,
+          ...kernelArguments(architecture),
           // Behind "quiet": it is to say that it is locked down.
           ...(isSecure(lab.boot.firmware) ? ['loglevel=6'] : []),
           ...files.kernelArguments,

@@ -14,7 +14,7 @@ import { tryProgram, until } from '../lab/processes.ts';
 import { usualDisks } from '../lab/qemu-disks.ts';
 import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
-import { commandLine, KERNEL_ARGUMENTS, type Program, RACK, type Stack } from '../lab/stack.ts';
+import { commandLine, kernelArguments, type Program, RACK, type Stack } from '../lab/stack.ts';
 import { type Container, missingForContainers, startContainer } from './container.ts';
 import { checkConfigurations, checkPauses } from './failed-starts.ts';
 import { added, footprint } from './files-of.ts';
@@ -147,7 +147,7 @@ async function handOver(container: Container, built: readonly Built[]): Promise<
 async function configure(container: Container): Promise<Buffer> {
   edit(container, 'controlplane', /^#names:.*$/m, `names: [${LAB_ADDRESS.agent}]`);
   edit(container, 'agent', /^#interfaces:.*$/m, networksLine);
-  const words = `runner: {kernelArguments: [${KERNEL_ARGUMENTS.join(', ')}]}`;
+  const words = `runner: {kernelArguments: [${kernelArguments('amd64').join(', ')}]}`;
   edit(container, 'agent', /^#runner:$/m, words);
   for (const name of INTERFACES) {
     await container.run(['systemctl', 'enable', `rackwright-agent@${name}.socket`]);

@@ -14,6 +14,8 @@ const systemFolders = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 /** Where `npm run peers` unpacks servers that are not installed. */
 export const UNPACKED = join(import.meta.dirname, '../../.cache/peers/unpacked');
+/** Where `npm run peers -- --arm64` unpacks boot loaders for that architecture. */
+export const UNPACKED_ARM64 = `${UNPACKED}-arm64`;
 const unpackedFolders = ['usr/sbin', 'usr/bin'].map((folder) => join(UNPACKED, folder));
 
 export interface PeerOptions {
