@@ -57,7 +57,10 @@ export const tiers: readonly Tier[] = [
 /** After how many seconds `.ci/run` wants no further test to begin. Undefined: no limit. */
 export function secondsOfRun(environment: NodeJS.ProcessEnv): number | undefined {
   const text = environment['RACKWRIGHT_TEST_SECONDS'];
-  return text === undefined ? undefined : Number(text);
+  if (text === undefined) return undefined;
+  const seconds = Number(text);
+  if (text.trim() !== '' && seconds > 0) return seconds;
+  throw new Error(`RACKWRIGHT_TEST_SECONDS has to be seconds above 0, not "${text}"`);
 }
 
 /**

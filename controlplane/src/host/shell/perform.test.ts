@@ -13,16 +13,17 @@ const record = create(wire.HostRecordSchema, {
   host: create(HostSchema, { name: 'hosts/h1', spec: { rack: 'racks/r1' } }),
 });
 
-/** Sending fails, and so does the record of that failure. */
-async function sendWithout(recording: unknown) {
+/** Sending fails, and so does the record of that failure, `times` times. */
+async function sendWithout(recording: unknown, times = 1) {
   const told: unknown[] = [];
   const delays: number[] = [];
   const note = (...line: unknown[]) => void told.push(line.at(-1));
   const clock: Clock = {
     nowMs: () => 0,
     suspendAwareMs: () => 0,
-    after: (delayMs) => {
+    after: (delayMs, then) => {
       delays.push(delayMs);
+      if (delays.length < times) setImmediate(then);
       return () => {};
     },
   };
@@ -30,13 +31,18 @@ async function sendWithout(recording: unknown) {
     throw sending;
   };
   const registry = { sessionOf } as Partial<SessionRegistry> as SessionRegistry;
-  const timing = { retryDelayMs: 7 } as EngineTiming;
+  const timing = { retryDelayMs: 1_000, retryDelayMaxMs: 60_000 } as EngineTiming;
   const log = { ...quietLog, error: note, warn: note };
   const deps: Partial<HostsDependencies> = { log, clock, timing, registry };
-  const parts: Partial<PerformingParts> = { post: () => Promise.reject(recording) };
+  const controller = {
+    signal: new AbortController().signal,
+    take: () => Promise.reject(recording),
+  } as unknown as PerformingParts['controller'];
+  const post = () => Promise.reject(recording);
+  const parts: Partial<PerformingParts> = { post, controller };
   const performing = new Performing(deps as HostsDependencies, parts as PerformingParts);
   await performing.perform('h1', record, { kind: 'send', operation });
-  await new Promise((resolve) => setImmediate(resolve));
+  await expect.poll(() => delays.length).toBe(times);
   return { told, delays };
 }
 
@@ -44,10 +50,19 @@ const sending = new Error('the session is broken');
 
 test('an operation that is not sent yet is logged with the error, and is tried again', async () => {
   const damaged = new Error('the record is damaged');
-  expect(await sendWithout(damaged)).toEqual({ told: [sending, damaged], delays: [7] });
+  expect((await sendWithout(damaged)).told).toEqual([sending, damaged]);
 });
 
 test('an operation is tried again without a log line while the store is away', async () => {
   const away = unavailable('STORE_UNAVAILABLE', 'come again');
-  expect(await sendWithout(away)).toEqual({ told: [sending], delays: [7] });
+  expect((await sendWithout(away)).told).toEqual([sending]);
+});
+
+test('an operation is tried again after pauses that double up to the longest', async () => {
+  const { delays } = await sendWithout(new Error('the record is damaged'), 12);
+  for (const [index, delayMs] of delays.entries()) {
+    const wholeMs = Math.min(1_000 * 2 ** index, 60_000);
+    expect(delayMs).toBeGreaterThanOrEqual(wholeMs * 0.75);
+    expect(delayMs).toBeLessThanOrEqual(wholeMs);
+  }
 });

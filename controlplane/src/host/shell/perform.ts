@@ -16,6 +16,7 @@ import {
   type OperationId,
   store as wire,
 } from '@rackwright/messages';
+import { backoffDelayMs } from '@rackwright/results';
 import { storeKey } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
 import { isAway, readShared } from '../../records/index.ts';
@@ -63,7 +64,7 @@ export class Performing {
         this.#callWebhook(hostId, effect);
         return;
       case 'send':
-        await this.#sendOrFail(hostId, sendingOf(record, effect.operation));
+        await this.#sendOrFail(hostId, sendingOf(record, effect.operation), 1);
         return;
       case 'releaseIdentity':
         if (record.host !== undefined) {
@@ -92,7 +93,7 @@ export class Performing {
   }
 
   /** An operation that cannot be sent at all fails its host, and affects no other. */
-  async #sendOrFail(hostId: HostId, sending: Sending): Promise<void> {
+  async #sendOrFail(hostId: HostId, sending: Sending, attempt: number): Promise<void> {
     try {
       await sendOperation(this.#deps, sending);
     } catch (error) {
@@ -101,36 +102,39 @@ export class Performing {
       const ended = isAway(error)
         ? Promise.reject(error)
         : this.#parts.post(hostId, { kind: 'report', report });
-      ended.catch((cause: unknown) => this.#sendAfter(cause, hostId, sending.operation));
+      ended.catch((cause: unknown) => {
+        this.#sendAfter(cause, hostId, sending.operation, attempt);
+      });
     }
   }
 
   /** The store logs by itself that it is away. */
-  #sendAfter(failure: unknown, hostId: HostId, operation: agent.Operation): void {
+  #sendAfter(failure: unknown, hostId: HostId, operation: agent.Operation, attempt: number): void {
+    const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = this.#deps.timing;
+    const delayMs = backoffDelayMs({ attempt, firstMs, longestMs, key: operation.id });
     if (!isAway(failure)) {
-      const { retryDelayMs } = this.#deps.timing;
-      const fields = { host: hostId, operation: operation.id, retryDelayMs };
+      const fields = { host: hostId, operation: operation.id, delayMs };
       this.#deps.log.warn(fields, 'an operation is not sent yet; it is tried again', failure);
     }
-    this.#sendLater(hostId, operation);
+    this.#sendLater(hostId, operation, attempt + 1, delayMs);
   }
 
   /**
    * The store was unavailable; an unsent operation is retried while it is still the one to send.
    */
-  #sendLater(hostId: HostId, operation: agent.Operation): void {
+  #sendLater(hostId: HostId, operation: agent.Operation, attempt: number, delayMs: number): void {
     const again = async () => {
       const key = storeKey('hosts', hostId);
       const kept = await readShared(this.#deps.store, wire.HostRecordSchema, key);
       if (kept?.record.operation?.operation?.id !== operation.id) return;
-      await this.#sendOrFail(hostId, sendingOf(kept.record, operation));
+      await this.#sendOrFail(hostId, sendingOf(kept.record, operation), attempt);
     };
-    this.#deps.clock.after(this.#deps.timing.retryDelayMs, () => {
+    this.#deps.clock.after(delayMs, () => {
       const { controller } = this.#parts;
       if (controller.signal.aborted) return;
       controller
         .take(hostId, again)
-        .catch((cause: unknown) => this.#sendAfter(cause, hostId, operation));
+        .catch((cause: unknown) => this.#sendAfter(cause, hostId, operation, attempt));
     });
   }
 }
