@@ -9,4 +9,5 @@ export {
   fetchPinnedCertificate,
   lookAtServer,
   serve,
+  sessionKeepalive,
 } from '@rackwright/rpc';

@@ -32,8 +32,10 @@ describe('the configuration', () => {
     expect(parseConfig('{"engine": {"bootTimeoutMs": 5}}').engine.bootTimeoutMs).toBe(5);
     const { agents, operators } = parseConfig('agents: {limits: {connectionsMax: 64}}');
     expect(agents.limits).toMatchObject({ connectionsMax: 64, strangersMax: 4 });
-    expect(agents.limits).toEqual({ ...defaultRpcLimits, ...defaultAgentLimits, ...derivedOf64 });
-    expect(operators.limits).toMatchObject({ connectionsMax: 8_192, handshakesPerSecond: 30 });
+    const ofSessions = { ...defaultAgentLimits, keepaliveTimeoutMs: 5_000 };
+    expect(agents.limits).toEqual({ ...defaultRpcLimits, ...ofSessions, ...derivedOf64 });
+    const ofPeople = { handshakesPerSecond: 30, keepaliveTimeoutMs: 20_000 };
+    expect(operators.limits).toMatchObject({ connectionsMax: 8_192, ...ofPeople });
     expect(parseConfig('names: ["::1"]').agents.advertise).toBe('[::1]:7441');
   });
 

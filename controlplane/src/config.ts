@@ -11,6 +11,7 @@ import {
   type ListenerLimits,
   type RpcLimits,
   rpcLimitsOf,
+  sessionKeepalive,
 } from '@rackwright/rpc';
 import { readTraces, type TracesConfig } from '@rackwright/trace';
 import { type OidcConfig, readOidc } from './access/index.ts';
@@ -141,7 +142,8 @@ function readControlPlane(reader: ConfigReader): ControlPlaneConfig {
       ...listenerLimits,
       ...rackLimits,
     });
-    return { ...listen, advertise, limits: { ...rpcLimitsOf(limits), ...agentLimitsOf(limits) } };
+    const bounds = { ...rpcLimitsOf(limits), ...agentLimitsOf(limits), ...sessionKeepalive };
+    return { ...listen, advertise, limits: bounds };
   });
   return {
     dataFolder: folder,

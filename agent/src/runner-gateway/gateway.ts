@@ -106,10 +106,11 @@ export class RunnerGateway {
   /** Listens; answers with the port and how to close. */
   async listen(address: string, port: number, certificate: BootCertificate): Promise<RpcServer> {
     const { clock, log, random } = this.#parts;
-    const { serve } = await import('../rpc.ts');
+    const { serve, sessionKeepalive } = await import('../rpc.ts');
     return serve({
       address,
       port,
+      limits: sessionKeepalive,
       tls: {
         privateKeyPem: certificate.privateKeyPem,
         certificateChainPem: certificate.certificatePem,

@@ -44,8 +44,8 @@ async function carry(
   try {
     // Nothing of gRPC is loaded before hosts are answered (program.ts); and handlers must not be
     // called before connect has returned.
-    const { connect, createClient } = await import('../rpc.ts');
-    const channel = connect(options());
+    const { connect, createClient, sessionKeepalive } = await import('../rpc.ts');
+    const channel = connect({ ...options(), limits: sessionKeepalive });
     try {
       const client = createClient(agent.AgentService, channel);
       for await (const response of client.session(requests, { signal })) {

@@ -19,5 +19,6 @@ export {
   type ListenerLimits,
   type RpcLimits,
   rpcLimitsOf,
+  sessionKeepalive,
 } from './wire/limits.ts';
 export type { KeyAndChain, ServerTls } from './wire/tls.ts';

@@ -34,10 +34,10 @@ async function sendWithout(recording: unknown, times = 1) {
   const timing = { retryDelayMs: 1_000, retryDelayMaxMs: 60_000 } as EngineTiming;
   const log = { ...quietLog, error: note, warn: note };
   const deps: Partial<HostsDependencies> = { log, clock, timing, registry };
-  const controller = {
+  const controller: PerformingParts['controller'] = {
     signal: new AbortController().signal,
-    take: () => Promise.reject(recording),
-  } as unknown as PerformingParts['controller'];
+    take: <T>() => Promise.reject<T>(recording),
+  };
   const post = () => Promise.reject(recording);
   const parts: Partial<PerformingParts> = { post, controller };
   const performing = new Performing(deps as HostsDependencies, parts as PerformingParts);

@@ -46,6 +46,8 @@ export function controlPlaneConfig(
       goalDelayMs: 5_000,
       goalDelayMaxMs: 5_000,
       goalFailuresMax: 100,
+      // Its machines fail every few seconds until somebody mends them, on a slow machine for long.
+      goalRunsMax: 1_000,
       rereadDelayMs: 2_000,
     },
     sessions: { heartbeatIntervalMs: 500, idleHeartbeatIntervalMs: 500, leaseDurationMs: 5_000 },

@@ -92,15 +92,24 @@ export interface RpcLimits extends ListenerLimits {
 }
 
 /**
- * A page of resources stays below 3 MiB, so 4 MiB leaves room; a cut link shows within 15 s (10 +
- * 5), well inside a work lease's life. A handshake takes about 2 ms of a core, so that 16 delay an
+ * For both ends of a session with an agent or a runner: a cut link shows within 15 s (10 + 5), well
+ * inside a work lease's life.
+ */
+export const sessionKeepalive: Pick<RpcLimits, 'keepaliveAfterMs' | 'keepaliveTimeoutMs'> = {
+  keepaliveAfterMs: 10_000,
+  keepaliveTimeoutMs: 5_000,
+};
+
+/**
+ * A page of resources stays below 3 MiB, so 4 MiB leaves room. A busy client has gRPC's usual time
+ * to answer a ping (gRPC, "Keepalive"). A handshake takes about 2 ms of a core, so that 16 delay an
  * open session by some 30 ms; many agents may have one address.
  */
 export const defaultRpcLimits: RpcLimits = {
   messageBytesMax: 4 * 1024 * 1024,
   callsPerConnectionMax: 100,
   keepaliveAfterMs: 10_000,
-  keepaliveTimeoutMs: 5_000,
+  keepaliveTimeoutMs: 20_000,
   closeGraceMs: 2_000,
   connectionsMax: 8_192,
   connectionsPerAddressMax: 2_048,

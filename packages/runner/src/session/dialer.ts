@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import * as runner from '@rackwright/messages/runner';
 import type { Clock } from '@rackwright/platform';
-import { connect, createClient, fetchPinnedCertificate } from '@rackwright/rpc';
+import { connect, createClient, fetchPinnedCertificate, sessionKeepalive } from '@rackwright/rpc';
 import type { OpenExchange } from './exchange.ts';
 
 /** One open stream to the agent. */
@@ -56,6 +56,7 @@ export function grpcDialer(address: AgentAddress, clock: Clock): AgentDialer {
       const channel = connect({
         target,
         caPem: pem,
+        limits: sessionKeepalive,
         ...(name === undefined ? {} : { serverName: name }),
       });
       const over = new AbortController();
