@@ -79,6 +79,7 @@ const programs: Readonly<Record<BootClientKind, BootProgram>> = {
   pxe: 'firmware',
   httpBoot: 'firmware',
   ipxe: 'loader',
+  uBoot: 'firmware',
 };
 
 const programsOfFiles = {

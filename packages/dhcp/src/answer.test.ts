@@ -152,6 +152,16 @@ describe('without a boot grant', () => {
   });
 });
 
+test('U-Boot, which hears no proxy, gets silence that says so', () => {
+  const reason = expect.stringContaining('U-Boot hears no DHCP proxy');
+  expect(answer(packetOf('uBootDiscover'))).toEqual({ kind: 'silence', reason });
+  for (const permission of ['localBoot', 'unknownHost'] as const) {
+    const silence = answer(packetOf('uBootDiscover'), permission);
+    expect(silence).toMatchObject({ kind: 'silence' });
+    expect(silence).not.toEqual({ kind: 'silence', reason });
+  }
+});
+
 test('leaves hosts alone that nobody told us about', () => {
   for (const name of ['ipxeRomDiscover', 'edk2PxeDiscover', 'edk2HttpDiscover'] as const) {
     expect(answer(packetOf(name), 'unknownHost')).toMatchObject({ reason: 'unknown host' });

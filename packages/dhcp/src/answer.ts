@@ -6,7 +6,9 @@
  * A2 A discover is answered on the DHCP port, a request or inform on the PXE port, nothing else
  *    anywhere: requests on the DHCP port belong to the address server.
  * A3 A client without a boot gets no answer, and so waits no longer than for other offers.
- * A4 Pure and total over decoded packets: a malformed message type is silence with a reason, and
+ * A4 U-Boot hears no proxy: it takes its boot from the server of its address alone. The silence
+ *    says so.
+ * A5 Pure and total over decoded packets: a malformed message type is silence with a reason, and
  *    what a client says beside it counts as not there when it cannot be decoded.
  */
 import { DecodeError } from '@rackwright/bytes';
@@ -96,9 +98,13 @@ export function answerBootRequest(
   permission: BootPermission,
   settings: ProxySettings,
 ): ProxyAnswer {
+  if (request.client.kind === 'uBoot' && permission === 'runner') return silence(hearsNoProxy);
   const told = bootParts(request, permission, settings);
   return told.kind === 'nothing' ? silence(told.reason) : reply(request, settings, told.parts);
 }
+
+const hearsNoProxy =
+  'U-Boot hears no DHCP proxy: the server of its address has to name this one as next server';
 
 function isAsked(service: ProxyService, messageType: MessageType | undefined): boolean {
   return service === 'dhcp'

@@ -4,9 +4,9 @@
  *
  * B1 iPXE gets its script, also when it claims to be something else; a boot loader would load
  *    itself for ever.
- * B2 A host that may not start the runner: plain PXE firmware gets no boot and so goes on to its
- *    disk, the others get a script that exits to local boot. Unknown hosts get no boot: theirs
- *    belongs to another server on this network.
+ * B2 A host that may not start the runner: plain PXE firmware and U-Boot get no boot and so go on
+ *    to their disk, the others get a script that exits to local boot. Unknown hosts get no boot:
+ *    theirs belongs to another server on this network.
  */
 
 import type { BootClient, BootPlatform } from './client.ts';
@@ -47,12 +47,16 @@ export interface BootParts {
   readonly options: readonly (readonly [code: number, value: Uint8Array])[];
 }
 
+/** The name by which TFTP serves U-Boot's script; its boards have it built in. */
+export const uBootScriptName = 'boot.scr.uimg';
+
 /** The one server in the list and menu of plain PXE; numbers from 0x8000 on are free to use. */
 const bootServerType = 0x8000;
 
 /** Option 43 of a client to which it means PXE. */
 export function readPxe(side: SideOptions, client: BootClient): PxeOptions | undefined {
-  return client.kind === 'httpBoot' ? undefined : side.read(dhcpOption.pxe);
+  const isPxe = client.kind === 'pxe' || client.kind === 'ipxe';
+  return isPxe ? side.read(dhcpOption.pxe) : undefined;
 }
 
 /** The boot parts for the client, or why it gets none. */
@@ -70,7 +74,12 @@ export function bootParts(
     const control = { discoveryControl: discoveryControl.bootFileAtOnce, others: [] };
     return boot('PXEClient', settings.scriptUrl(mac), control);
   }
-  if (client.kind === 'pxe' && permission === 'localBoot') return nothing('no boot grant');
+  const goesOn = client.kind === 'pxe' || client.kind === 'uBoot';
+  if (goesOn && permission === 'localBoot') return nothing('no boot grant');
+  if (client.kind === 'uBoot') {
+    // It reads no option that names a boot file.
+    return { kind: 'boot', parts: { bootFile: uBootScriptName, options: [] } };
+  }
   const loader = loaders[client.platform];
   if (loader === undefined) return nothing(`no boot loader for ${client.platform}`);
   if (client.kind === 'httpBoot') {

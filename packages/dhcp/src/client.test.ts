@@ -20,6 +20,7 @@ test.each([
   ['edk2PxeRequest', { kind: 'pxe', platform: 'uefiX64' }],
   ['edk2HttpDiscover', { kind: 'httpBoot', platform: 'uefiX64' }],
   ['chainedIpxeDiscover', { kind: 'ipxe', platform: 'uefiX64' }],
+  ['uBootDiscover', { kind: 'uBoot', platform: 'other' }],
 ] as const)('knows the firmware of %s', (name, client) => {
   expect(bootClient(decodeDhcp(captures[name]))).toEqual(client);
 });
@@ -56,6 +57,14 @@ test.each([
     writeOption(dhcpOption.architectures, [architecture]),
   );
   expect(bootClient(packet)?.platform).toBe(platform);
+});
+
+test('takes U-Boot that asks for an EFI loader for UEFI firmware', () => {
+  const packet = withOptions(
+    writeOption(dhcpOption.vendorClass, 'PXEClient:Arch:00011:UNDI:003000'),
+    writeOption(dhcpOption.architectures, [11]),
+  );
+  expect(bootClient(packet)).toEqual({ kind: 'pxe', platform: 'uefiArm64' });
 });
 
 test('reads the architecture out of the vendor class when option 93 is missing', () => {

@@ -8,8 +8,11 @@ import type { SideOptions } from './side-options.ts';
 /** The platform that a boot loader is built for. `other` has none of ours. */
 export type BootPlatform = 'bios' | 'uefiX64' | 'uefiIa32' | 'uefiArm64' | 'other';
 
-/** The boot method of a client. `pxe` loads by TFTP, `httpBoot` by HTTP, `ipxe` runs scripts. */
-export type BootClientKind = 'pxe' | 'httpBoot' | 'ipxe';
+/**
+ * The boot method of a client. `pxe` loads by TFTP, `httpBoot` by HTTP, `ipxe` runs scripts,
+ * `uBoot` runs scripts of its own by TFTP.
+ */
+export type BootClientKind = 'pxe' | 'httpBoot' | 'ipxe' | 'uBoot';
 
 export interface BootClient {
   readonly kind: BootClientKind;
@@ -37,6 +40,8 @@ export function bootClient(side: SideOptions): BootClient | undefined {
   if (isIpxe(side)) return { kind: 'ipxe', platform };
   if (vendorClass.startsWith('PXEClient')) return { kind: 'pxe', platform };
   if (vendorClass.startsWith('HTTPClient')) return { kind: 'httpBoot', platform };
+  // It calls itself "PXEClient" instead when it asks for an EFI loader.
+  if (vendorClass.startsWith('U-Boot')) return { kind: 'uBoot', platform };
   return undefined;
 }
 

@@ -11,7 +11,12 @@ export {
   readBootRequest,
   type Silence,
 } from './answer.ts';
-export type { BootAsker, BootPermission, BootSettings } from './boot-parts.ts';
+export {
+  type BootAsker,
+  type BootPermission,
+  type BootSettings,
+  uBootScriptName,
+} from './boot-parts.ts';
 export { type BootClient, type BootClientKind, type BootPlatform } from './client.ts';
 export { macOf } from './identifiers.ts';
 export { asMac, canonicalMac, hyphenatedMac, type Mac } from './mac.ts';

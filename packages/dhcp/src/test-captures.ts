@@ -1,6 +1,7 @@
 /**
  * Packets of real firmware as they stood on the wire, one comment per field. Taken with tcpdump
- * from QEMU machines that booted through our own proxy.
+ * from QEMU machines that booted through our own proxy; U-Boot hears none, and had its address from
+ * dnsmasq.
  */
 
 /** Bytes from hex, a comment after `#`; `00*64` is 64 zero bytes. */
@@ -221,5 +222,41 @@ export const captures = {
   61 11                     # option 97, 17 bytes: machine identifier
   00*17
   ff                        # end
+`),
+
+  /** Debian's U-Boot 2023.01 on QEMU's board for arm64, asking for its script: DISCOVER. */
+  uBootDiscover: capture(`
+  01                        # op: request
+  01                        # hardware type: Ethernet
+  06                        # hardware address length
+  00                        # hops
+  52 52 5e de               # transaction id
+  00 00                     # seconds
+  00 00                     # flags
+  00 00 00 00               # client address
+  00 00 00 00               # your address
+  00 00 00 00               # next server address
+  00 00 00 00               # relay address
+  52 52 52 52 52 52         # hardware address: that of its built-in environment
+  00*10                     # its padding
+  00*64                     # server name: empty
+  62 6f 6f 74 2e 73 63 72   # boot file: boot.scr.uimg
+  2e 75 69 6d 67
+  00*115
+  63 82 53 63               # magic cookie
+  35 01                     # option 53, 1 byte: message type
+  01
+  39 02                     # option 57, 2 bytes: message bytes max
+  02 40
+  5d 02                     # option 93, 2 bytes: architecture: 22
+  00 16
+  5e 03                     # option 94, 3 bytes: network interface
+  01 00 00
+  3c 0c                     # option 60, 12 bytes: vendor class: U-Boot.armv8
+  55 2d 42 6f 6f 74 2e 61 72 6d 76 38
+  37 05                     # option 55, 5 bytes: parameter list
+  01 03 06 0c 11
+  ff                        # end
+  00*22                     # padding
 `),
 };

@@ -60,6 +60,31 @@ describe('address and boot in one answer', () => {
   });
 });
 
+describe('U-Boot', () => {
+  const uBoot = '52:52:52:52:52:52';
+  const discover = decodeDhcp(captures.uBootDiscover);
+
+  test('gets the server and the name of its script with its address, in the header alone', () => {
+    const site = siteWith('runner', [uBoot]);
+    const offer = answerOf(site.hear(discover));
+    const ack = answerOf(site.hear(choose(discover, offer.yourAddress)));
+    expect([typeOf(offer), typeOf(ack)]).toEqual(['offer', 'ack']);
+    for (const packet of [offer, ack]) {
+      expect(packet).toMatchObject({ bootFile: 'boot.scr.uimg', nextServerAddress: serverAddress });
+      for (const code of [43, 60, 66, 67]) expect(packet.options.has(code)).toBe(false);
+    }
+  });
+
+  test.each(['localBoot', 'unknownHost'] as const)(
+    'gets no server with the permission %s, and so goes on to its disk',
+    (permission) => {
+      const offer = answerOf(siteWith(permission, [uBoot]).hear(discover));
+      expect(offer).toMatchObject({ bootFile: '', nextServerAddress: '0.0.0.0' });
+      expect(offer.yourAddress).toMatch(/^10\.77\.0\./);
+    },
+  );
+});
+
 test('without a grant plain PXE firmware gets an address and nothing to boot', () => {
   const offer = answerOf(siteWith('localBoot').hear(decodeDhcp(captures.edk2PxeDiscover)));
   expect(offer).toMatchObject({ bootFile: '', nextServerAddress: '0.0.0.0' });
