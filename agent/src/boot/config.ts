@@ -107,7 +107,7 @@ export interface BootConfig {
   readonly loaderBytesMax?: number;
   /** The CD that hosts boot from by virtual media; absent: none is served. */
   readonly virtualMedia?: VirtualMediaConfig;
-  /** Streamed from disk by HTTP; by TFTP for GRUB, which may have nothing else. */
+  /** Streamed from disk by HTTP; by TFTP for GRUB and U-Boot, which may have nothing else. */
   readonly files: readonly NamedFile[];
   readonly runner: RunnerBootConfig;
 }

@@ -1,4 +1,5 @@
 /** What the boot path gives to hosts of deployments, over real HTTP. */
+import { asMac } from '@rackwright/dhcp';
 import { nodeClock, nodeHttp } from '@rackwright/platform/node';
 import { afterEach, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
@@ -137,6 +138,38 @@ test('a host waits for an image that is not here, in words that iPXE does not re
   const lines = (await (await ask(script)).text()).split('\n');
   expect(lines[1]).toBe('echo Rackwright: one waits for its image: no __net0_mac_ __ x');
   expect(lines.at(-2)).toMatch(/^chain --replace --autofree http/);
+});
+
+test('an image with a word that GRUB cannot be given has no script', async () => {
+  const { ask } = await serve({ netboot: () => ({ ...ready, kernelArguments: ['a\nhalt'] }) });
+  const answer = await ask(`/boot/${mac}/grub.cfg`);
+  expect([answer.status, await answer.text()]).toEqual([500, '']);
+});
+
+test('U-Boot gets the image of a host without a disk, unless it could not boot it', () => {
+  const one = { ...ready, initrds: ['bb'.repeat(32)] };
+  const answerTo = (boot: NetbootBoot) => {
+    const log = quietLog;
+    const gate = () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const;
+    const deploys: DeployPages = {
+      phoneHome: async () => 'wrong',
+      netboot: () => boot,
+      seedFile: () => undefined,
+    };
+    const bootOf = () => ({ loaders: {}, kernelArguments: [] });
+    const runner = { ...names, agentPort: 1, fingerprint: '', kernelArguments: [] };
+    const scripts = new BootScripts({ clock: nodeClock(), log, gate, bootOf, runner, deploys });
+    return scripts.of(asMac(mac), 'uBoot', bootUrls('10.77.0.1', 8080));
+  };
+  const text = expect.stringContaining(`  initrd /v2/blobs/sha256/${'bb'.repeat(32)}\n`);
+  expect(answerTo(one)).toEqual({ kind: 'script', text });
+  const waiting = expect.stringMatching(/waits for its image: on its way\n$/);
+  expect(answerTo({ kind: 'waiting', words: 'on its way' })).toEqual({
+    kind: 'script',
+    text: waiting,
+  });
+  expect(answerTo(ready)).toEqual({ kind: 'fault' });
+  expect(answerTo({ ...one, kernelArguments: ['${serverip}'] })).toEqual({ kind: 'fault' });
 });
 
 test('first-boot data is given to who has its token, and never logged with it', async () => {

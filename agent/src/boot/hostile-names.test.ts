@@ -159,6 +159,10 @@ describe('by TFTP', () => {
     ['is a kernel, which only HTTP serves', 'kernel'],
     ['is nothing', ''],
     ['is of every object', '__proto__'],
+    ['goes up from the configurations of U-Boot', 'pxelinux.cfg/../identity.json'],
+    ['goes up behind a configuration', `pxelinux.cfg/01-${mac}/../../identity.json`],
+    ['is a configuration of no MAC', 'pxelinux.cfg/01-..-..-identity.json'],
+    ['is a configuration of every host', 'pxelinux.cfg/default'],
     ['is over-long', '../'.repeat(160)],
   ];
 

@@ -194,6 +194,7 @@ class BootPages {
       case 'later':
         return this.#options.scripts.ready.then(() => this.#script(request, mac, language));
       case 'unknownHost':
+      case 'nothing':
         return refusal(404);
       case 'fault':
         return refusal(500);

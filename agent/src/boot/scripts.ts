@@ -1,6 +1,6 @@
 /**
  * The script that a host gets now, in the language of its loader: the same decision and the same
- * rules for both, by HTTP as by TFTP.
+ * rules for all of them, by HTTP as by TFTP.
  *
  * No script is given before runners can dial the agent.
  */
@@ -20,6 +20,7 @@ import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
 import type { BootChoice } from './profiles.ts';
 import { localBootScript, runnerScript } from './script.ts';
+import { uBootImageScript, uBootRunnerScript, uBootWaitingScript } from './u-boot-script.ts';
 import type { BootUrls } from './urls.ts';
 
 export interface BootScriptsOptions {
@@ -36,14 +37,15 @@ export interface BootScriptsOptions {
 
 /** How a decision is written for a loader. */
 interface ScriptForm {
-  readonly localBoot: typeof localBootScript;
+  /** Undefined: the loader goes on to the disk when there is nothing for it. */
+  readonly localBoot: (() => string) | undefined;
   readonly runner: typeof runnerScript;
   readonly image: typeof imageScript;
   readonly waiting: typeof waitingScript;
 }
 
 /** The languages of loaders. */
-export type ScriptLanguage = 'ipxe' | 'grub';
+export type ScriptLanguage = 'ipxe' | 'grub' | 'uBoot';
 
 const forms: Readonly<Record<ScriptLanguage, ScriptForm>> = {
   ipxe: {
@@ -58,10 +60,18 @@ const forms: Readonly<Record<ScriptLanguage, ScriptForm>> = {
     image: grubImageScript,
     waiting: grubWaitingScript,
   },
+  uBoot: {
+    localBoot: undefined,
+    runner: uBootRunnerScript,
+    image: uBootImageScript,
+    waiting: uBootWaitingScript,
+  },
 };
 
 export type ScriptAnswer =
   | { readonly kind: 'script'; readonly text: string }
+  /** It has nothing to boot, and its loader needs no script to find that out. */
+  | { readonly kind: 'nothing' }
   /** Nothing is decided before `ready`. */
   | { readonly kind: 'later' }
   /** `unknownHost`: whose boot belongs to someone else; `fault`: one of ours, which is logged. */
@@ -90,11 +100,11 @@ export class BootScripts {
     const form = forms[language];
     switch (decision.kind) {
       case 'unknownHost':
-        return decision.reason === 'off' ? { kind: 'unknownHost' } : script(form.localBoot());
+        return decision.reason === 'off' ? { kind: 'unknownHost' } : localBoot(form);
       // Nobody opened the boot.
       case 'mayDiscover':
       case 'localBoot':
-        return script(form.localBoot());
+        return localBoot(form);
       case 'image':
         return this.#imageScript(urls, mac, decision, form);
       case 'runner':
@@ -136,14 +146,24 @@ export class BootScripts {
     { hostUid, hostName }: BootDecision & { kind: 'image' },
     form: ScriptForm,
   ): ScriptAnswer {
-    const { deploys } = this.#options;
+    const { deploys, log } = this.#options;
     const words = 'nothing is deployed here';
     const boot = deploys?.netboot(hostUid) ?? ({ kind: 'waiting', words } as const);
     if (boot.kind === 'waiting') {
       return script(form.waiting(hostName, boot.words, urls.script(mac)));
     }
-    return script(form.image({ mac, hostName, urls, boot }));
+    try {
+      return script(form.image({ mac, hostName, urls, boot }));
+    } catch (error) {
+      // A word of the image that the loader cannot be told.
+      log.error({ mac, host: hostUid }, 'no boot script', error);
+      return { kind: 'fault' };
+    }
   }
+}
+
+function localBoot(form: ScriptForm): ScriptAnswer {
+  return form.localBoot === undefined ? { kind: 'nothing' } : script(form.localBoot());
 }
 
 function script(text: string): ScriptAnswer {

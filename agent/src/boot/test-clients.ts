@@ -59,6 +59,14 @@ export function relayedDiscover(mac: string, architecture: number): Uint8Array {
   ]);
 }
 
+/** The same of U-Boot, by the options that it sends. */
+export function uBootDiscover(mac: string): Uint8Array {
+  return relayed(mac, [
+    writeOption(dhcpOption.vendorClass, 'U-Boot.armv8'),
+    writeOption(dhcpOption.architectures, [22]),
+  ]);
+}
+
 /** The same of a system, which boots nothing. */
 export function plainDiscover(mac: string): Uint8Array {
   return relayed(mac, []);

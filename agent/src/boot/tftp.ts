@@ -40,6 +40,8 @@ import { mayStartRunner } from './permission.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
 import { type BootSights, type FileSight, scriptName } from './sights.ts';
 import { ActiveTransfer } from './tftp-transfer.ts';
+import { uBootImage } from './u-boot-image.ts';
+import { uBootStartScript } from './u-boot-script.ts';
 import { type BootUrls, parseTftpName } from './urls.ts';
 
 /** The address and port that receive requests. */
@@ -68,7 +70,7 @@ export interface TftpShellOptions {
    * this address.
    */
   readonly urlsAt: (localAddress: string) => BootUrls | undefined;
-  /** Files by name, for GRUB: kernel and ramdisk. */
+  /** Files by name, for GRUB and U-Boot: kernel and ramdisk. */
   readonly files: ReadonlyMap<string, ServedFile>;
   readonly kept: KeptFiles;
   /** Blobs of images by the hex of their SHA-256; absent: none are served. */
@@ -261,6 +263,8 @@ class TftpServer {
         const urls = this.#options.urlsAt(asked);
         return urls === undefined ? noSuchFile : text(grubStartScript(urls.root));
       }
+      case 'uBootStart':
+        return uBootStart;
       case 'script':
         return this.#script(target.mac, target.language, asked);
       case 'hostFile':
@@ -294,6 +298,8 @@ class TftpServer {
         return answer;
       case 'unknownHost':
         return unknownHost;
+      case 'nothing':
+        return noSuchFile;
       case 'fault':
         return { kind: 'refused', code: tftpError.notDefined, message: 'no boot script' };
     }
@@ -371,6 +377,7 @@ class TftpServer {
       case 'script':
         return sights.file(target.mac, scriptName, 'tftp');
       case 'grubStart':
+      case 'uBootStart':
       case 'blob':
         return undefined;
     }
@@ -389,6 +396,11 @@ type Served = Lookup & { readonly giveBack?: () => void };
 const unknownHost = refused(tftpError.fileNotFound, 'unknown host');
 const noGrant = refused(tftpError.accessViolation, 'no boot grant');
 const noSuchFile = refused(tftpError.fileNotFound, 'no such file');
+
+const uBootStart: Served = {
+  kind: 'file',
+  bytes: uBootImage('Rackwright', uBootStartScript()),
+};
 
 function refused(code: number, message: string): Served {
   return { kind: 'refused', code, message };

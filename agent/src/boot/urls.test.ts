@@ -1,6 +1,6 @@
 import { asMac } from '@rackwright/dhcp';
 import { expect, test } from 'vitest';
-import { bootUrls, loaderPath, parseLoaderPath, parseTarget } from './urls.ts';
+import { bootUrls, loaderPath, parseLoaderPath, parseTarget, parseTftpName } from './urls.ts';
 
 const mac = asMac('52:54:00:77:00:01');
 
@@ -45,4 +45,30 @@ test.each([
   ['', { kind: 'malformed' }],
 ])('takes %j apart', (target, parsed) => {
   expect(parseTarget(target)).toEqual(parsed);
+});
+
+const uBootHost = { kind: 'script', mac, language: 'uBoot' };
+
+test.each([
+  ['boot.scr.uimg', { kind: 'uBootStart' }],
+  ['/boot.scr.uimg', { kind: 'uBootStart' }],
+  ['pxelinux.cfg/01-52-54-00-77-00-01', uBootHost],
+  ['/pxelinux.cfg/01-52-54-00-77-00-01', uBootHost],
+  ['pxelinux.cfg/01-52-54-00-77-00-0A', { ...uBootHost, mac: '52:54:00:77:00:0a' }],
+])('takes the TFTP name %j of U-Boot apart', (name, parsed) => {
+  expect(parseTftpName(name)).toEqual(parsed);
+});
+
+test.each([
+  'pxelinux.cfg/6f1b2c3d-4e5f-4a6b-8c7d-000000000001',
+  'pxelinux.cfg/0A4D0064',
+  'pxelinux.cfg/default-arm',
+  'pxelinux.cfg/default',
+  'pxelinux.cfg/06-52-54-00-77-00-01',
+  'pxelinux.cfg/01-52-54-00-77-00',
+  'pxelinux.cfg/01-52-54-00-77-00-01/../x',
+  'pxelinux.cfg/../boot.scr.uimg',
+  'x/boot.scr.uimg',
+])('takes the TFTP name %j for that of no script', (name) => {
+  expect(parseTftpName(name)).toEqual({ kind: 'loader', mac: undefined, name });
 });

@@ -1,5 +1,5 @@
 /** The shape of our URLs and TFTP names: no other module knows it. */
-import { canonicalMac, hyphenatedMac, type Mac } from '@rackwright/dhcp';
+import { canonicalMac, hyphenatedMac, type Mac, uBootScriptName } from '@rackwright/dhcp';
 
 export interface BootUrls {
   /** Our IPv4 address: runners dial it. */
@@ -143,14 +143,23 @@ export function loaderPath(mac: Mac, name: string): string {
   return `${hyphenatedMac(mac)}/${name}`;
 }
 
-/** The target of a TFTP request: a path of our URLs that GRUB requests, or a loader. */
+/**
+ * The target of a TFTP request: a path of our URLs that GRUB or U-Boot requests, a script of
+ * U-Boot's, or a loader.
+ */
 export type TftpTarget =
   | (BootTarget & { readonly kind: 'script' | 'grubStart' | 'hostFile' | 'blob' })
+  | { readonly kind: 'script'; readonly mac: Mac; readonly language: 'uBoot' }
+  /** The first script of U-Boot, the same for every host. */
+  | { readonly kind: 'uBootStart' }
   | { readonly kind: 'loader'; readonly mac: Mac | undefined; readonly name: string };
 
 /** The target of a TFTP name. */
 export function parseTftpName(fileName: string): TftpTarget {
-  const target = parseTarget(`/${fileName.replace(/^\/+/, '')}`);
+  const path = fileName.replace(/^\/+/, '');
+  const ofUBoot = uBootTarget(path);
+  if (ofUBoot !== undefined) return ofUBoot;
+  const target = parseTarget(`/${path}`);
   switch (target.kind) {
     case 'script':
     case 'grubStart':
@@ -160,6 +169,17 @@ export function parseTftpName(fileName: string): TftpTarget {
     default:
       return { kind: 'loader', ...parseLoaderPath(fileName) };
   }
+}
+
+/**
+ * U-Boot asks for its script by the name that its boards have built in, and for the configuration
+ * of `pxe get` as PXELINUX does: first by its hardware type, Ethernet, and its MAC.
+ */
+function uBootTarget(path: string): TftpTarget | undefined {
+  if (path === uBootScriptName) return { kind: 'uBootStart' };
+  const text = /^pxelinux\.cfg\/01-([0-9a-f-]+)$/i.exec(path)?.[1];
+  const mac = text === undefined ? undefined : canonicalMac(text);
+  return mac === undefined ? undefined : { kind: 'script', mac, language: 'uBoot' };
 }
 
 /** A TFTP name taken apart; without a MAC it asks for the plain file. */
