@@ -11,8 +11,9 @@
  *    the loaders in place of this machine's own.
  * 4. With `--ironic` (root) a root folder of Debian with OpenStack Ironic is made, into
  *    `.cache/peers/ironic.tar`: what a benchmark compares with, of 200 packages.
- * 5. With `--arm64` (root) QEMU and UEFI firmware for arm64 are installed, and the signed boot
- *    loaders for it are unpacked into `.cache/peers/unpacked-arm64`: for a row of the lab's matrix.
+ * 5. With `--arm64` (root) QEMU, UEFI firmware and U-Boot for arm64 are installed, and the signed
+ *    boot loaders for it are unpacked into `.cache/peers/unpacked-arm64`: for two rows of the
+ *    matrix of the lab.
  * 6. A second call finds everything present and changes nothing.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -44,7 +45,7 @@ const UNPACKED_PACKAGES = [
   ...['atftpd', 'nginx', 'tftpd-hpa'],
   ...['shim-signed', 'grub-efi-amd64-signed'],
 ];
-const ARM64_MACHINE_PACKAGES = ['qemu-system-arm', 'qemu-efi-aarch64'];
+const ARM64_MACHINE_PACKAGES = ['qemu-system-arm', 'qemu-efi-aarch64', 'u-boot-qemu'];
 const ARM64_LOADER_PACKAGES = ['shim-signed', 'grub-efi-arm64-signed'];
 
 /** The package names in the text of `peers.txt`. */

@@ -68,6 +68,8 @@ function checkLoader(site: Site, machine: LabMachine, data: number, acks: number
   if (isSecure(firmware)) {
     // Its GRUB asks for one block at a time.
     findings.check('the loaders came by TFTP', data > 0 && acks > 0, counts);
+  } else if (firmware === 'u-boot') {
+    findings.check('its script and all files came by TFTP', data > 0 && acks > 0, counts);
   } else if (firmware === 'uefi') {
     const inWindows = acks > 0 && data >= acks * BLOCKS_PER_ACKNOWLEDGEMENT_MIN;
     findings.check('the loader came by TFTP, several blocks at a time', inWindows, counts);
@@ -75,7 +77,10 @@ function checkLoader(site: Site, machine: LabMachine, data: number, acks: number
   const words = machine.console();
   const ofUefi = words.includes('BdsDxe: starting Boot');
   if (firmware === 'bios') findings.check('the BIOS booted', !ofUefi && words.includes('SeaBIOS'));
-  else {
+  else if (firmware === 'u-boot') {
+    const hasBooted = /Rackwright: \S+ starts the runner[^]*Starting kernel/.test(words);
+    findings.check('U-Boot booted the configuration of its host', !ofUefi && hasBooted);
+  } else {
     const option = bootOption(firmware);
     const isStarted = new RegExp(`BdsDxe: starting Boot[0-9A-F]+ "${option}`).test(words);
     findings.check(`the firmware started "${option}"`, isStarted);
@@ -84,7 +89,7 @@ function checkLoader(site: Site, machine: LabMachine, data: number, acks: number
 }
 
 /** How the firmware names what it boots from: the beginning of that. */
-function bootOption(firmware: Exclude<LabFirmware, 'bios'>): string {
+function bootOption(firmware: Exclude<LabFirmware, 'bios' | 'u-boot'>): string {
   // EDK2's word for whatever is on USB and can be read in blocks, a drive for CDs too.
   if (hasVirtualDrive(firmware)) return 'UEFI QEMU QEMU USB HARDDRIVE';
   if (speaksIpv6(firmware)) return 'UEFI HTTPv6';

@@ -14,10 +14,11 @@ import { LAB_ADDRESS } from './netns.ts';
  * 4011 and loads by TFTP. `uefi-http`: OVMF with its own HTTP boot; `uefi-http6`: over IPv6.
  * `uefi-media`: OVMF from the CD that the machine's BMC feeds by Redfish. `uefi-secure`: OVMF's PXE
  * under Secure Boot, with Debian's signed shim, GRUB and kernel. `uefi-arm64`: the same on arm64,
- * by AAVMF.
+ * by AAVMF. `u-boot`: Debian's U-Boot on arm64, by its `pxe` commands.
  */
 export const firmwares = [
   ...['bios', 'uefi', 'uefi-http', 'uefi-http6', 'uefi-media', 'uefi-secure', 'uefi-arm64'],
+  ...['u-boot'],
 ] as const;
 export type LabFirmware = (typeof firmwares)[number];
 
@@ -36,8 +37,12 @@ export interface BootWay {
   readonly loader?: 'unsigned';
 }
 
-/** Whether both go together: where the agent speaks no DHCP, the site's server boots by IPv6. */
+/**
+ * Whether both go together: where the agent speaks no DHCP, the site's server boots by IPv6. U-Boot
+ * hears no proxy.
+ */
 export function isBootWay({ firmware, dhcp }: BootWay): boolean {
+  if (firmware === 'u-boot') return dhcp === 'reservation';
   return speaksIpv6(firmware) === (dhcp === 'off');
 }
 
@@ -46,7 +51,7 @@ export const USUAL_BOOT: BootWay = { firmware: 'bios', dhcp: 'proxy' };
 
 /** The processor of the machines that have this firmware. */
 export function architectureOf(firmware: LabFirmware): Architecture {
-  return firmware === 'uefi-arm64' ? 'arm64' : 'amd64';
+  return firmware === 'uefi-arm64' || firmware === 'u-boot' ? 'arm64' : 'amd64';
 }
 
 /** A board by its name for QEMU, and the two images of its firmware, as Debian packages them. */
@@ -75,6 +80,9 @@ const secureBoards: Readonly<Record<Architecture, UefiBoard>> = {
     variables: '/usr/share/AAVMF/AAVMF_VARS.ms.fd',
   },
 };
+
+/** For QEMU's board `virt`. */
+const U_BOOT = '/usr/lib/u-boot/qemu_arm64/u-boot.bin';
 
 const UEFI_LOADER = 'snponly.efi';
 const UEFI_LOADER_PATH = `/usr/lib/ipxe/${UEFI_LOADER}`;
@@ -121,9 +129,25 @@ export function isSecure(firmware: LabFirmware): boolean {
   return firmware === 'uefi-secure' || firmware === 'uefi-arm64';
 }
 
+/**
+ * Options for a host with this firmware. U-Boot hands the kernel a device tree and no SMBIOS: the
+ * machine says nothing of itself that its BMC says too.
+ */
+export function hostPolicy(firmware: LabFirmware): readonly string[] {
+  return firmware === 'u-boot' ? ['--allow-unproven-identity'] : [];
+}
+
 /** Whether the BMC has a Redfish face and a virtual drive, and the host boots from that. */
 export function hasVirtualDrive(firmware: LabFirmware): boolean {
   return firmware === 'uefi-media';
+}
+
+/**
+ * The MAC of a machine's card by the last pair of digits. U-Boot gives the card the MAC of its
+ * built-in environment, so that all such machines have the same.
+ */
+export function machineMac(firmware: LabFirmware, lastPair: string): string {
+  return firmware === 'u-boot' ? '52:52:52:52:52:52' : `52:54:00:77:00:${lastPair}`;
 }
 
 /** Whether the firmware boots by HTTP over IPv6. */
@@ -147,6 +171,12 @@ export function siteWords(firmware: LabFirmware): SiteWords {
  */
 export function boardArgs(firmware: LabFirmware, folder: string): string[] {
   if (firmware === 'bios') return ['-M', 'pc,graphics=off'];
+  if (firmware === 'u-boot') {
+    if (!existsSync(U_BOOT)) {
+      throw new Error(`${U_BOOT} is missing; run "${signedLoaders.arm64.command}"`);
+    }
+    return ['-M', 'virt', '-bios', U_BOOT];
+  }
   const secure = isSecure(firmware);
   const architecture = architectureOf(firmware);
   const board = secure ? secureBoards[architecture] : usualBoard;
@@ -173,14 +203,16 @@ export function boardArgs(firmware: LabFirmware, folder: string): string[] {
 /**
  * QEMU arguments for what the BMC has ordered, `n` network, `c` disk or `d` CD, and what they add
  * to the network card; `own`: nothing was ordered, and UEFI goes by the order in its variables.
- * UEFI knows no order of device classes, only the index of a device; its card has no option ROM,
- * which would be iPXE instead of the firmware's own network stack.
+ * U-Boot always tries the disks first. UEFI knows no order of device classes, only the index of a
+ * device; its card has no option ROM, which would be iPXE instead of the firmware's own network
+ * stack.
  */
 export function bootOrder(
   firmware: LabFirmware,
   order: 'n' | 'c' | 'd' | 'own',
 ): { readonly args: readonly string[]; readonly card: string; readonly firstDisk: string } {
   if (firmware === 'bios') return { args: ['-boot', `order=${order}`], card: '', firstDisk: '' };
+  if (firmware === 'u-boot') return { args: [], card: ',romfile=', firstDisk: '' };
   const first = ',bootindex=1';
   return {
     args: hasVirtualDrive(firmware) ? virtualDriveArgs(order === 'd' ? first : '') : [],
@@ -217,7 +249,7 @@ export function agentBootConfig({ firmware, dhcp, loader }: BootWay): object {
   return {
     ...(speaksIpv6(firmware) ? { serverAddress6: LAB_ADDRESS.agent6 } : {}),
     dhcp: { mode: dhcp, ...(dhcp === 'reservation' ? reservation : {}) },
-    ...(firmware === 'bios'
+    ...(firmware === 'bios' || firmware === 'u-boot'
       ? {}
       : {
           loaders: { [architecture === 'arm64' ? 'uefiArm64' : 'uefiX64']: loaderFiles[0]?.name },

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DirectBoot, startDhcpServer } from './dhcp-server.ts';
 import {
+  architectureOf,
   type BootWay,
   hasVirtualDrive,
   isSecure,
@@ -67,7 +68,8 @@ export async function startLab(options: {
     const { keep } = options;
     if (keep !== undefined) undo.add('keep the logs', () => keepLogs(folder, keep));
     // What keeps the variables of Secure Boot safe, system management mode, is only emulated.
-    const isEmulated = options.vmlinuz === undefined || isSecure(boot.firmware);
+    const isForeign = architectureOf(boot.firmware) === 'arm64';
+    const isEmulated = options.vmlinuz === undefined || isSecure(boot.firmware) || isForeign;
     const accelerator = isEmulated ? 'tcg' : await chooseAccelerator(options.vmlinuz, CACHE);
     const network = await makeNetwork(undo, options.machines.length);
     const managed = speaksIpv6(boot.firmware) ? { managedPrefix: 'fd77::/64' } : {};

@@ -65,7 +65,8 @@ const usage = `usage: npm run lab -- ${names.map((name) => `[--${name}]`).join('
   --firmware LIST of ${firmwares.join(', ')}:
                   with ${WITH_BOOTS}, a run with each; default bios, of a matrix all
   --dhcp LIST     of ${dhcpModes.join(', ')}: likewise; default proxy, of a matrix all;
-                  off is for uefi-http6 alone: the site's DHCPv6 names what it boots
+                  off is for uefi-http6 alone: the site's DHCPv6 names what it boots;
+                  u-boot goes with reservation alone
   --rebuild       with --deploy-one: rescue, and the image anew with a disk kept
   --netboot       with --deploy-one: the image is booted over the network, without a disk
   --silent        with --deploy-one: the image never phones home
@@ -230,9 +231,12 @@ function bootsOf(set: ReadonlyMap<string, unknown>) {
   const boots = all.flatMap((firmware) => modes.map((dhcp) => ({ firmware, dhcp })));
   const ways = boots.filter(isBootWay);
   if (set.get('deploy-one') === true && ways.some(isArm64)) {
-    throw new Error('--deploy-one has no image for uefi-arm64');
+    throw new Error('--deploy-one has no image for uefi-arm64 and u-boot');
   }
-  if (ways.length === 0) throw new Error('uefi-http6 goes with --dhcp off, and with nothing else');
+  if (ways.length === 0) {
+    const words = 'uefi-http6 goes with --dhcp off, u-boot with --dhcp reservation';
+    throw new Error(`${words}, and with nothing else`);
+  }
   return ways;
 }
 

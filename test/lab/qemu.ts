@@ -10,6 +10,7 @@ import {
   bootOrder,
   hasVirtualDrive,
   type LabFirmware,
+  machineMac,
 } from './firmware.ts';
 import {
   blockLog,
@@ -79,7 +80,7 @@ export function makeMachine(options: {
     name: spec.name,
     index,
     folder,
-    mac: `52:54:00:77:00:${two}`,
+    mac: machineMac(options.firmware, two),
     uuid: `6f1b2c3d-4e5f-4a6b-8c7d-0000000000${two}`,
     serial: `RWLAB-${two.toUpperCase()}`,
     disks,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { readBlockLog, touchedBytes } from '../blocklog.ts';
 import { watchBootPath } from '../boot-path.ts';
 import { inspectDisk, isUntouched } from '../disk-image.ts';
-import { hasVirtualDrive } from '../firmware.ts';
+import { hasVirtualDrive, hostPolicy } from '../firmware.ts';
 import { tryProgram } from '../processes.ts';
 import { type LabMachine } from '../qemu.ts';
 import { usualDisks } from '../qemu-disks.ts';
@@ -31,7 +31,7 @@ export const checkScenario: Scenario = {
     const { machine } = bmc;
     checkFull(site, machine);
     const checkBootPath = await watchBootPath(site, machine);
-    await createHost(site, bmc, 'available');
+    await createHost(site, bmc, 'available', hostPolicy(lab.boot.firmware));
     const isOfMedium = hasVirtualDrive(lab.boot.firmware);
     const checkDrive = isOfMedium ? await watchVirtualDrive(site, bmc) : undefined;
     await watch.waitFor('h1', 'h1 is available', RUN_LIMIT_MS, isAvailable);
