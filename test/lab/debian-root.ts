@@ -8,7 +8,7 @@ import { openArchive } from '@rackwright/runner/ramdisk';
 import { runProgram } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const MAKE_TIMEOUT_MS = 600_000;
+const MAKE_TIMEOUT_MS = 1_500_000;
 
 /** Makes the archive `file` with these words for mmdebstrap, unless it is there. */
 export async function debianRoot(file: string, words: readonly string[]): Promise<void> {
