@@ -21,7 +21,7 @@ export function fenceHold(uids: readonly HostUid[], since: Timestamp): Hold {
   const text =
     `an agent has still to forget ${names.join(', ')}${more}, ` +
     'removed by force, which had an address of this host';
-  return systemHold(HoldKind.FENCE_PENDING, text, since);
+  return systemHold(HoldKind.FENCE_PENDING, { text }, since);
 }
 
 export function isFenceHold(hold: Hold): boolean {

@@ -66,8 +66,10 @@ function holdUnknownWork(pass: Pass, listed: readonly agent.JournalledOperation[
     const parts = operationParts(host.uid, operationId);
     return parts !== undefined && parts.runNumber > record.runCount;
   });
-  const texts = unknown.map(({ operationId }) => `the agent has ${operationId}`);
-  if (!keepSystemHolds(pass, HoldKind.UNKNOWN_WORK, texts)) return;
+  const causes = unknown.map(({ operationId }) => {
+    return { text: `the agent has ${operationId}`, operationId };
+  });
+  if (!keepSystemHolds(pass, HoldKind.UNKNOWN_WORK, causes)) return;
   causedBy(pass, 'agent', 'the agent works on what was never ordered from here');
 }
 

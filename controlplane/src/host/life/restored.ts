@@ -44,7 +44,7 @@ export function guardRestored(pass: Pass, event: HostEvent): void {
   if (context.restored !== undefined) {
     passLostRuns(pass);
     if (held) return;
-    keepSystemHolds(pass, HoldKind.RESTORED, [context.restored]);
+    keepSystemHolds(pass, HoldKind.RESTORED, [{ text: context.restored }]);
     causedBy(pass, 'system', 'held: the store was restored');
   } else if (held && (event.kind === 'hello' || hasNoAgent(context))) {
     acceptLoss(pass, event.kind === 'hello' ? event.listed : []);

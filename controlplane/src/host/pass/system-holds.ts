@@ -1,12 +1,16 @@
 /**
  * Holds that the system sets itself, and removes once their cause is over. Pure.
  *
- * Invariant: no request sets one. Other actors have a word and a colon in their name ("user:ann"),
- * so that a hold by `system` is never a person's, whatever its text.
+ * Invariants:
+ * 1. No request sets one. Other actors have a word and a colon in their name ("user:ann"), so that
+ *    a hold by `system` is never a person's, whatever its text.
+ * 2. Kind and operation tell these holds apart, and no text does. A stored hold without a kind is
+ *    lifted only by a person. One without the operation that its kind needs is of no operation: it
+ *    stands until the next Hello puts the holds of the listed operations in its place.
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind, HoldSchema, HoldScope } from '@rackwright/messages';
+import { type Hold, HoldKind, HoldSchema, HoldScope, type OperationId } from '@rackwright/messages';
 import { now, type Pass, system } from './pass.ts';
 
 /** Each kind with its word, by which people recognize it. */
@@ -22,10 +26,27 @@ export function holdBySystem(reason: string, since: Timestamp): Hold {
   return create(HoldSchema, { scope: HoldScope.WORK, by: system, reason, since });
 }
 
+/** The cause of a hold: its text for people, and the operation where the kind has one. */
+export interface HoldCause {
+  readonly text: string;
+  readonly operationId?: OperationId;
+}
+
 /** `since`: the start of its cause. */
-export function systemHold(kind: SystemHold, text: string, since: Timestamp): Hold {
+export function systemHold(
+  kind: SystemHold,
+  { text, operationId = '' }: HoldCause,
+  since: Timestamp,
+): Hold {
   const reason = `${words[kind]}: ${text}`;
-  return create(HoldSchema, { scope: HoldScope.WORK, by: system, reason, since, kind });
+  return create(HoldSchema, {
+    scope: HoldScope.WORK,
+    by: system,
+    reason,
+    since,
+    kind,
+    operationId,
+  });
 }
 
 export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
@@ -33,16 +54,23 @@ export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
 }
 
 /**
- * Sets exactly these texts as the host's holds of this kind; a hold that stays keeps its start.
- * Returns whether any is new.
+ * Sets exactly these causes as the host's holds of this kind; a hold that stays keeps its start and
+ * its text. Returns whether any is new.
  */
-export function keepSystemHolds(pass: Pass, kind: SystemHold, texts: readonly string[]): boolean {
+export function keepSystemHolds(
+  pass: Pass,
+  kind: SystemHold,
+  causes: readonly HoldCause[],
+): boolean {
   const { status } = pass;
-  const wanted = texts.map((text) => systemHold(kind, text, now(pass)));
-  const isWanted = ({ reason }: Hold) => wanted.some((each) => each.reason === reason);
-  status.holds = status.holds.filter((hold) => !isSystemHold(hold, kind) || isWanted(hold));
+  const wanted = causes.map((cause) => systemHold(kind, cause, now(pass)));
+  const wantedIds = new Set(wanted.map(({ operationId }) => operationId));
+  status.holds = status.holds.filter(
+    (hold) => !isSystemHold(hold, kind) || wantedIds.has(hold.operationId),
+  );
   const standing = status.holds.filter((hold) => isSystemHold(hold, kind));
-  const added = wanted.filter((hold) => !standing.some(({ reason }) => reason === hold.reason));
+  const standingIds = new Set(standing.map(({ operationId }) => operationId));
+  const added = wanted.filter(({ operationId }) => !standingIds.has(operationId));
   status.holds.push(...added);
   return added.length > 0;
 }

@@ -27,6 +27,7 @@ import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { deploySteps } from '../run/skeletons.ts';
 import { startWorkflow } from '../run/template-run.ts';
+import { isSetAgain } from './named-hold.ts';
 import { refusalOfSteps } from './requested-steps.ts';
 import { refusalOfWorkflow } from './requested-workflow.ts';
 
@@ -223,7 +224,7 @@ const holdsMax = 32;
 /** The latest expiry of a hold: much later times do not even have a text form. */
 const holdLongestMs = 10 * 365 * 86_400_000;
 
-/** Holds are distinguished by their owners and their reasons. */
+/** Sets a hold, or sets one again. */
 export function hold(
   pass: Pass,
   request: Extract<HostRequest, { kind: 'hold' }>,
@@ -238,9 +239,8 @@ export function hold(
     return invalid('until', 'is more than ten years ahead; leave it out to hold for good');
   }
   const { status } = pass;
-  const others = status.holds.filter((each) => {
-    return each.reason !== reason || each.scope !== scope || each.by !== by.actor;
-  });
+  const same = { scope, reason, by: by.actor };
+  const others = status.holds.filter((each) => !isSetAgain(each, same));
   if (others.length >= holdsMax) {
     return refused(
       pass,
@@ -251,9 +251,7 @@ export function hold(
   status.holds = others;
   status.holds.push(
     create(HoldSchema, {
-      scope,
-      by: by.actor,
-      reason,
+      ...same,
       since: now(pass),
       ...(untilMs === undefined ? {} : { until: timestampFromMs(untilMs) }),
     }),

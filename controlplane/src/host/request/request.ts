@@ -4,7 +4,7 @@ import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/mes
 import { withApplied } from '../../records/index.ts';
 import { isOtherSwitch } from '../bmc/protocols.ts';
 import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
-import { fencePending, isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
+import { isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
 import { isPool } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
@@ -25,6 +25,7 @@ import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { automaticSteps } from '../run/render.ts';
 import { confirmPower } from './confirm-power.ts';
+import { isNamed } from './named-hold.ts';
 import { isCreation } from './request-ids.ts';
 import {
   adopt,
@@ -233,9 +234,7 @@ function releaseHold(
 ): Refusal | undefined {
   const { hold, reason, physicallyDisconnected = false } = request;
   const { status } = pass;
-  const named = (each: Hold) =>
-    !isRestoredHold(each) &&
-    (hold === '' || hold === each.reason || (hold === fencePending && isFenceHold(each)));
+  const named = (each: Hold) => !isRestoredHold(each) && isNamed(each, hold);
   const kept = status.holds.filter((each) => !named(each));
   const fence = status.holds.find((each) => isFenceHold(each) && !kept.includes(each));
   const refusal = refusalOfFence(pass, fence !== undefined, physicallyDisconnected);

@@ -1,0 +1,32 @@
+/** Which hold a person's words mean. */
+import { create } from '@bufbuild/protobuf';
+import { HoldKind, HoldSchema, HoldScope } from '@rackwright/messages';
+import { expect, test } from 'vitest';
+import { system } from '../pass/pass.ts';
+import { isNamed, isSetAgain } from './named-hold.ts';
+
+const reason = 'a look';
+const mine = { scope: HoldScope.WORK, by: 'user:ann', reason };
+const made = (changes = {}) => create(HoldSchema, { ...mine, ...changes });
+
+test('a person sets a hold again with its scope and its very words', () => {
+  expect(isSetAgain(made(), mine)).toBe(true);
+  expect(isSetAgain(made(), { ...mine, reason: 'a longer look' })).toBe(false);
+  expect(isSetAgain(made(), { ...mine, scope: HoldScope.POWER })).toBe(false);
+  expect(isSetAgain(made(), { ...mine, by: 'user:bob' })).toBe(false);
+});
+
+test('no words set a hold of the system again', () => {
+  const kinds = [HoldKind.FENCE_PENDING, HoldKind.RESTORED, HoldKind.UNKNOWN_WORK];
+  for (const kind of kinds) expect(isSetAgain(made({ kind }), mine)).toBe(false);
+});
+
+test('a hold is named by its words, a fence by its kind as well, and each by no words', () => {
+  const fence = made({ by: system, kind: HoldKind.FENCE_PENDING, reason: 'in other words' });
+  expect(isNamed(fence, 'fencePending')).toBe(true);
+  expect(isNamed(fence, 'in other words')).toBe(true);
+  expect(isNamed(made(), 'fencePending')).toBe(false);
+  expect(isNamed(made({ reason: 'fencePending: mine' }), 'fencePending')).toBe(false);
+  expect(isNamed(made(), reason)).toBe(true);
+  expect(isNamed(made(), '')).toBe(true);
+});
