@@ -1,5 +1,12 @@
 /** The brakes over real processes: a freeze in the middle of several cleans, a limit, a budget. */
-import { type Host, HostGoal, HostState, RunPhase } from '@rackwright/messages';
+import {
+  type Host,
+  HostGoal,
+  HostState,
+  type HostWait,
+  hostWaitOf,
+  RunPhase,
+} from '@rackwright/messages';
 import type { DiskPlan } from '@rackwright/sim/machine';
 import { expect, test } from 'vitest';
 import { diskLog, type MachineFolder, type MachinePlan } from './machines.ts';
@@ -63,9 +70,9 @@ async function untilCleaned(rack: Rack, ...hosts: readonly string[]): Promise<vo
   }
 }
 
-function waitingFor(rack: Rack, host: string, reason: string): Promise<Host> {
-  return rack.untilHost(host, `waiting for ${reason}`, ({ status }) => {
-    return status?.run?.waiting?.reason === reason;
+function waitingFor(rack: Rack, host: string, wait: HostWait): Promise<Host> {
+  return rack.untilHost(host, `waiting for ${wait}`, ({ status }) => {
+    return hostWaitOf(status?.run?.waiting) === wait;
   });
 }
 

@@ -4,6 +4,7 @@ import {
   type Host,
   HostGoal,
   HostState,
+  hostWaitOf,
   PowerAction,
   RunKind,
   RunOutcome,
@@ -29,8 +30,8 @@ const machine: MachinePlan = {
 
 function untilAsked(rack: Rack, message: RegExp): Promise<Host> {
   return rack.untilHost('h1', `to ask a person: ${message}`, ({ status }) => {
-    const { reason, message: said = '' } = status?.run?.waiting ?? {};
-    return reason === 'person' && message.test(said);
+    const { waiting } = status?.run ?? {};
+    return hostWaitOf(waiting) === 'person' && message.test(waiting?.message ?? '');
   });
 }
 

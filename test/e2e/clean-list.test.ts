@@ -11,6 +11,7 @@ import {
   type Host,
   HostGoal,
   HostState,
+  hostWaitOf,
   type Run,
   RunOutcome,
   RunPhase,
@@ -85,7 +86,7 @@ test(
       ];
       await hosts.cleanHost({ name, steps });
       const held = await rack.untilHost('h1', 'held', ({ status }) => {
-        return status?.run?.waiting?.reason === 'hold';
+        return hostWaitOf(status?.run?.waiting) === 'hold';
       });
       expect(held.status?.display).toBe('cleaning, held for a person');
       expect(readFileSync(join(folder.folder, 'log-entries'), 'utf8')).toBe('1\n');

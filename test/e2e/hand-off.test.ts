@@ -1,7 +1,14 @@
 /** A workflow whose script reboots its host, with each process killed at each boundary of it. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { HostGoal, HostState, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
+import {
+  HostGoal,
+  HostState,
+  hostWaitOf,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+} from '@rackwright/messages';
 import { afterAll, describe, expect, test } from 'vitest';
 import { type Crash, victims } from './crash.ts';
 import { handOffBoundaries, handOffTable } from './kill-table.ts';
@@ -53,7 +60,7 @@ async function rebootByWorkflow(
   const host = await rack.untilHost(plan.name, held ? 'held' : 'run to its end', ({ status }) => {
     const run = status?.run;
     if (run?.kind !== RunKind.WORKFLOW) return false;
-    return held ? run.waiting?.reason === 'hold' : run.phase === RunPhase.ENDED;
+    return held ? hostWaitOf(run.waiting) === 'hold' : run.phase === RunPhase.ENDED;
   });
   const run = host.status?.run;
   expect(run?.error?.message).toBeUndefined();

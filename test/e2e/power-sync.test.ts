@@ -7,6 +7,7 @@ import {
   type Host,
   HostGoal,
   HostState,
+  hasFault,
   RunPhase,
 } from '@rackwright/messages';
 import { SoftwareMachine } from '@rackwright/sim/machine';
@@ -120,7 +121,7 @@ async function readsTheBmc({ rack, bmc }: Site): Promise<void> {
   await expect(hosts.readHostBmc({ name, kind: 99 as BmcReadKind })).rejects.toThrow(/kind/);
   bmc.setHealth('Critical');
   const isCritical = ({ status }: Host): boolean =>
-    status?.faults.some(({ type }) => type === 'hardwareCritical') === true;
+    hasFault(status?.faults ?? [], 'hardwareCritical');
   await rack.untilHost('h1', 'critical', isCritical);
   bmc.setHealth('OK');
   await rack.untilHost('h1', 'well', (host) => !isCritical(host));
@@ -132,7 +133,7 @@ async function pinsAnother({ rack, bmc }: Site): Promise<void> {
   const shown = await bmc.replaceCertificate();
   const asked = bmc.calls().length;
   const isMistrusted = ({ status }: Host): boolean =>
-    status?.faults.some(({ type }) => type === 'bmcCertificate') === true;
+    hasFault(status?.faults ?? [], 'bmcCertificate');
   await rack.untilHost('h1', 'mistrusted', isMistrusted);
   const told = await hosts.explainHost({ name });
   expect(told.causes.map(({ text }) => text).join()).toContain(`shown ${shown}`);
@@ -181,7 +182,7 @@ test('a power button and a silent BMC are found within a period, and cleared by 
 
     bmc.setFault({ kind: 'silent', how: 'drop' });
     const silent = await rack.untilHost('h1', 'with a silent BMC', ({ status }) => {
-      return status?.faults.some(({ type }) => type === 'bmcUnreachable') === true;
+      return hasFault(status?.faults ?? [], 'bmcUnreachable');
     });
     expect(silent.status?.state).toBe(HostState.AVAILABLE);
     const told = await rack.clients.hosts.explainHost({ name });
@@ -202,7 +203,7 @@ test('a power button and a silent BMC are found within a period, and cleared by 
 
     bmc.setFault({ kind: 'wrongPassword' });
     await rack.untilHost('h1', 'refused', ({ status }) => {
-      return status?.faults.some(({ type }) => type === 'bmcAuthentication') === true;
+      return hasFault(status?.faults ?? [], 'bmcAuthentication');
     });
     const { length } = bmc.calls().filter(({ status }) => status === 401);
     await new Promise((resolve) => setTimeout(resolve, oneLookMs));

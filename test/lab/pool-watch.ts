@@ -1,4 +1,5 @@
 /** What the control plane says of pools, as it says it: `rackwright pool watch -o json`. */
+import { type PoolConditionType, poolCondition } from '@rackwright/messages';
 import { followLines } from './host-watch.ts';
 import { logTail, until } from './processes.ts';
 import type { Stack } from './stack.ts';
@@ -80,6 +81,6 @@ export function watchPool(stack: Stack, pool: string): PoolWatch {
 }
 
 /** The condition of this type, in the words that a person reads. */
-export function conditionOf({ status }: PoolView, type: string) {
-  return status?.conditions?.find((each) => each.type === type);
+export function conditionOf({ status }: PoolView, type: PoolConditionType) {
+  return poolCondition(status, type);
 }

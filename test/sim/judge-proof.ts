@@ -23,6 +23,7 @@ import {
   FailureType,
   HostState,
   type HostUid,
+  hasFault,
   type OperationId,
   PowerCycleCheck,
   type Run,
@@ -36,7 +37,6 @@ import type { DriveEvent, SimDrive } from './drives.ts';
 import { type JudgedHost, type JudgeParts, machineOf } from './judged.ts';
 import type { ImageEvent, SimMachine } from './machine.ts';
 
-const returnedFault = 'dataReturned';
 /** Failures by which a runner says nothing of the disks. */
 const technical: ReadonlySet<FailureType> = new Set([
   FailureType.CANCELLED,
@@ -396,7 +396,7 @@ export class ProofJudge {
     const convicted = this.#present(host?.uid ?? '');
     if (convicted.length === 0) return;
     const serials = convicted.map(({ serial }) => serial);
-    if (!faults.some(({ type }) => type === returnedFault)) {
+    if (!hasFault(faults, 'dataReturned')) {
       this.#found('E2', `${host?.name}: data returned on ${serials}, and no fault stands`);
     }
     const left = convicted.filter(({ isWiped }) => !isWiped);

@@ -2,7 +2,15 @@
  * The person who keeps a rack going while no operators are simulated: asks for cleans, tries again
  * what was given up, and lifts what only a person may lift.
  */
-import { FailureType, HostState, type Run, RunPhase, type store } from '@rackwright/messages';
+import {
+  FailureType,
+  HostState,
+  hasFault,
+  hostWaitOf,
+  type Run,
+  RunPhase,
+  type store,
+} from '@rackwright/messages';
 import type { Judge } from './judge.ts';
 import { counterOf } from './operators/counter.ts';
 import type { Replica, WorldView } from './view.ts';
@@ -67,10 +75,10 @@ function* asksOfRun(
   const isOther = run?.error?.type === FailureType.IDENTITY_MISMATCH;
   if (givenUp) yield { kind: isOther && view.random.fraction() < 0.5 ? 'verify' : 'retry' };
   // A host that wants nothing may still keep the identity of another one's BMC.
-  const isCrossed = faults.some(({ type }) => type === 'bmcIdentityMismatch');
+  const isCrossed = hasFault(faults, 'bmcIdentityMismatch');
   if (isCrossed && !givenUp && !view.faulty()) yield { kind: 'verify' };
 }
 
 function isHeld({ phase, waiting }: Run): boolean {
-  return phase === RunPhase.WAITING && waiting?.reason === 'hold';
+  return phase === RunPhase.WAITING && hostWaitOf(waiting) === 'hold';
 }

@@ -149,11 +149,10 @@ function lookedAt(
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof ApiFailure)) return false;
   const { kind, reason } = error.error;
-  return kind === 'permissionDenied' || kind === 'unauthenticated' || reason === outOfSight;
+  if (kind === 'permissionDenied' || kind === 'unauthenticated') return true;
+  // For resources out of a caller's scope, as for absent ones.
+  return reason === 'NOT_FOUND_IN_SCOPE';
 }
-
-/** For resources out of a caller's scope, as for absent ones. */
-const outOfSight = 'NOT_FOUND_IN_SCOPE';
 
 /** EnrolmentService needs no token of ours; the response names the caller. */
 function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {

@@ -57,7 +57,6 @@ export type {
   WorkflowRequest,
   WorkflowStep,
 } from './pass/types.ts';
-export type { PendingWait } from './pass/waiting.ts';
 export type { CallWebhook, WebhookOrder } from './pass/webhook-order.ts';
 export { planFor } from './plan-for.ts';
 export { powerBack } from './power/pending-power.ts';

@@ -9,6 +9,7 @@ import { create } from '@bufbuild/protobuf';
 import {
   ApiFailure,
   type HostUid,
+  pendingWaitOf,
   type WorkflowRun,
   WorkflowRunState,
   WorkflowSpecSchema,
@@ -103,7 +104,8 @@ async function slotOf(
     await cancelWorkflow(deps, id, batch.cancelled.reason, by, run.number);
     return { kind: 'run', run: shown };
   }
-  const refused = shown.state === WorkflowRunState.PENDING && shown.waiting?.reason === 'host';
+  const isPending = shown.state === WorkflowRunState.PENDING;
+  const refused = isPending && pendingWaitOf(shown.waiting) === 'host';
   if (!refused) return { kind: 'run', run: shown };
   // It would wait in its slot, and delay others, for as long as it may.
   const message = shown.waiting?.message ?? '';

@@ -11,6 +11,7 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import {
+  type PendingWait,
   type Run,
   type RunNumber,
   RunPhase,
@@ -18,7 +19,7 @@ import {
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
-import { heldBy, isInUseOf, type PendingWait } from '../host/index.ts';
+import { heldBy, isInUseOf } from '../host/index.ts';
 import { parseWorkflowRunName, type WorkflowId, workflowName } from './names.ts';
 import {
   dropRuns,

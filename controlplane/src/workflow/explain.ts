@@ -8,11 +8,13 @@ import {
   ExplanationSchema,
   failureWord,
   type HostId,
+  type PendingWait,
+  pendingWaitOf,
   type WorkflowRun,
   WorkflowRunState,
   type store as wire,
 } from '@rackwright/messages';
-import { explainEndedRun, howItEnded, type PendingWait, type UsualTimes } from '../host/index.ts';
+import { explainEndedRun, howItEnded, type UsualTimes } from '../host/index.ts';
 import { type WorkflowId, workflowName } from './names.ts';
 import { latestRun } from './record.ts';
 import { readTemplate } from './templates/index.ts';
@@ -80,7 +82,7 @@ async function hasTemplate({ store }: ViewSource, { templateId }: WorkflowId): P
 
 function explainPending(id: WorkflowId, run: WorkflowRun, templateThere: boolean): Explanation {
   const { waiting, deadline } = run;
-  const told = tellPending(waiting?.reason ?? '', id, templateThere);
+  const told = tellPending(waiting, id, templateThere);
   return create(ExplanationSchema, {
     subject: workflowName(id),
     headline: `run ${run.number} is pending: it has been accepted and has not started`,
@@ -127,11 +129,15 @@ const pendingCells: Readonly<Record<PendingWait, PendingCell>> = {
   }),
 };
 
-function tellPending(reason: string, id: WorkflowId, templateThere: boolean): ToldOfPending {
-  if (Object.hasOwn(pendingCells, reason)) {
-    return pendingCells[reason as PendingWait](id, templateThere);
-  }
-  return { blocker: reason, unblock: ['nothing: it starts by itself'] };
+function tellPending(
+  waiting: WorkflowRun['waiting'],
+  id: WorkflowId,
+  templateThere: boolean,
+): ToldOfPending {
+  const wait = pendingWaitOf(waiting);
+  if (wait !== undefined) return pendingCells[wait](id, templateThere);
+  // An unknown wait, such as of another version: only its own word is shown.
+  return { blocker: waiting?.reason ?? '', unblock: ['nothing: it starts by itself'] };
 }
 
 function templateAdvice({ hostId, templateId }: WorkflowId, templateThere: boolean): string[] {

@@ -14,6 +14,8 @@ import {
   type FailureName,
   failureTypeOf,
   noRun,
+  type PendingWait,
+  pendingWaitOf,
   type Run,
   RunFailureSchema,
   type RunNumber,
@@ -28,7 +30,6 @@ import {
   WorkflowStatusSchema,
   store as wire,
 } from '@rackwright/messages';
-import type { PendingWait } from '../host/index.ts';
 import { withApplied } from '../records/index.ts';
 import type { WorkflowId } from './names.ts';
 import { workflowRunName } from './names.ts';
@@ -144,7 +145,7 @@ export function waitFor(
   const { draft, status } = draftOf(record);
   if (status.run === undefined) return draft;
   const { waiting } = status.run;
-  const since = waiting?.reason === reason ? waiting.since : undefined;
+  const since = pendingWaitOf(waiting) === reason ? waiting?.since : undefined;
   status.run.waiting = create(WaitingSchema, {
     reason,
     message: bounded(message),

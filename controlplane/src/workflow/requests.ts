@@ -13,6 +13,7 @@ import {
   alreadyExists,
   failedPrecondition,
   hostRefused,
+  pendingWaitOf,
   WorkflowRunState,
   type WorkflowSpec,
   WorkflowSpecSchema,
@@ -253,6 +254,6 @@ async function takeBack(
 function refusedRun(record: wire.WorkflowRecord, number: bigint | undefined) {
   const run = latestRun(record);
   if (run?.number !== number || run?.state !== WorkflowRunState.PENDING) return undefined;
-  const reason = run.waiting?.reason;
-  return reason === 'host' || reason === 'run' ? run : undefined;
+  const wait = pendingWaitOf(run.waiting);
+  return wait === 'host' || wait === 'run' ? run : undefined;
 }

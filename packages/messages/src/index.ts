@@ -100,6 +100,13 @@ export {
   switchText,
 } from './hardware-text.ts';
 export {
+  type BmcFault,
+  faultOfType,
+  type HostFault,
+  hasFault,
+  type RunFault,
+} from './host-faults.ts';
+export {
   asPoolId,
   asRevision,
   asRunNumber,
@@ -130,6 +137,12 @@ export {
   type WorkflowRunNumber,
 } from './ids.ts';
 export { Masking, maskText } from './masking.ts';
+export {
+  isPoolBecause,
+  type PoolConditionType,
+  type PoolReasons,
+  poolCondition,
+} from './pool-conditions.ts';
 export * as runner from './runner.ts';
 export { shownArguments } from './shown-arguments.ts';
 export { shutdownText } from './shutdown.ts';
@@ -173,4 +186,12 @@ export {
   parseJoinSecret,
   parseJoinToken,
 } from './trust/join-token.ts';
+export {
+  type HostWait,
+  hostWaitOf,
+  hostWaits,
+  type PendingWait,
+  pendingWaitOf,
+  pendingWaits,
+} from './waits.ts';
 export { counted, enumWord, lasting, verbFor } from './words.ts';

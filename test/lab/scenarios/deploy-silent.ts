@@ -2,6 +2,7 @@
  * `--deploy-one --silent`: an image that starts, applies its first-boot data, and never says so.
  * Nothing of it is in service, and host and pool say why.
  */
+import { isPoolBecause } from '@rackwright/messages';
 import type { LabImage } from '../image/build.ts';
 import { conditionOf, watchPool } from '../pool-watch.ts';
 import { isEnded, powerOff, RUN_LIMIT_MS } from '../site.ts';
@@ -34,7 +35,7 @@ export async function runSilent(story: Story<LabImage>): Promise<void> {
   await createPool(site, registry, '90s');
   const pool = watchPool(stack, POOL);
   const halted = await pool.waitFor('the halt of the rollout', RUN_LIMIT_MS, (view) => {
-    return conditionOf(view, 'Degraded')?.reason === 'RolloutHalted';
+    return isPoolBecause(view.status, 'Degraded', 'RolloutHalted');
   });
   const { status } = await watch.waitFor(HOST, 'the failure of the host', RUN_LIMIT_MS, (host) => {
     return host.status.lastError !== undefined;

@@ -3,8 +3,10 @@
  * and phone home; the tag moves to an image that is not what it says, which halts the rollout, and
  * to a good one, which rescues it; one machine is given back and ends erased.
  */
+
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isPoolBecause } from '@rackwright/messages';
 import type { Digest } from '@rackwright/oci';
 import { inspectDisk } from '../disk-image.ts';
 import { describeHost, type HostView } from '../host-watch.ts';
@@ -167,7 +169,7 @@ async function haltAndCheck(story: Story, before: Deployed): Promise<void> {
   const lie = { version: 'bad', packed: second.packed, disk: first.disk };
   const bad = await registry.push(lie, TAG);
   const halted = await pool.waitFor('the halt of the rollout', RUN_LIMIT_MS, (view) => {
-    return conditionOf(view, 'Degraded')?.reason === 'RolloutHalted';
+    return isPoolBecause(view.status, 'Degraded', 'RolloutHalted');
   });
   const words = conditionOf(halted, 'Degraded')?.message ?? '';
   findings.say(`       the pool says: ${words}`);

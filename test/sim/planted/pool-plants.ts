@@ -104,7 +104,7 @@ export const poolPlants: readonly Plant[] = [
     name: 'anyFaultIsOut',
     breaks: 'a host in service is taken only through gate and window, whatever fault it has',
     file: 'controlplane/src/pool/facts/seen.ts',
-    find: 'if (faults.some(({ type }) => type === imageLost))',
+    find: 'if (hasFault(faults, imageLost))',
     replace: 'if (faults.length > 0)',
     caughtBy: test('controlplane/src/pool/shell/service.test.ts', 'nobody takes it'),
   },

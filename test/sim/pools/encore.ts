@@ -3,7 +3,7 @@
  * long enough to be taken out. Under a policy that the seed chooses.
  */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { PoolSpecSchema, store as wire } from '@rackwright/messages';
+import { type PoolSpecSchema, poolCondition, type store as wire } from '@rackwright/messages';
 import type { WorldView } from '../view.ts';
 import { gateUrl } from './gate-hook.ts';
 import { goodImages, imageReferenceOf } from './registry.ts';
@@ -80,7 +80,7 @@ export class Encore {
 }
 
 function isAtRest({ pool, members }: wire.PoolRecord): boolean {
-  const { conditions = [], slots = [] } = pool?.status ?? {};
-  const isCurrent = conditions.some(({ type, status }) => type === 'UpToDate' && status);
+  const { slots = [] } = pool?.status ?? {};
+  const isCurrent = poolCondition(pool?.status, 'UpToDate')?.status === true;
   return members.length > 0 && slots.length === 0 && isCurrent;
 }

@@ -20,6 +20,7 @@ import {
   HostState,
   type HostStatus,
   type HostUid,
+  hasFault,
   type PoolSpec,
   type RolloutSlot,
   RolloutSlotState,
@@ -289,7 +290,7 @@ function selects({ names, rack: wanted }: HostSelector, host: string, rack: stri
 function serviceOf(status: HostStatus | undefined) {
   const { state, faults = [], poweredOn, inRescue, image = '' } = status ?? {};
   const errors = faults.filter(({ severity }) => severity !== FaultSeverity.WARNING);
-  const isLost = errors.some(({ type }) => type === 'reimageFailed');
+  const isLost = hasFault(errors, 'reimageFailed');
   const isOut = isLost || poweredOn === false || inRescue === true;
   const isServing = state === HostState.PROVISIONED && !isOut;
   return { isServing, digest: isServing && errors.length === 0 ? digestOf(image) : '' };

@@ -4,6 +4,7 @@
  */
 import {
   FaultSeverity,
+  faultOfType,
   type HostStatus,
   type Run,
   RunKind,
@@ -83,9 +84,8 @@ export function wasInterrupted({ outcome, steps }: Run): boolean {
 /** Whether a failed reimage counts as an illness of the host. */
 function isHeldForIll(status: HostStatus | undefined): boolean {
   const { faults = [] } = status ?? {};
-  return faults.some(({ type, severity }) => {
-    return type === 'reimageFailed' && severity !== FaultSeverity.WARNING;
-  });
+  const fault = faultOfType(faults, 'reimageFailed');
+  return fault !== undefined && fault.severity !== FaultSeverity.WARNING;
 }
 
 /** Of a reference by digest; empty: it has none. */

@@ -3,7 +3,7 @@
  * the BMC reports that it is over. It prevents nothing: a host with a failed fan may still be
  * erased.
  */
-import { FaultSeverity, type HardwareHealth, HealthLevel } from '@rackwright/messages';
+import { FaultSeverity, type HardwareHealth, HealthLevel, hasFault } from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { causedBy, type Pass } from '../pass/pass.ts';
 
@@ -11,7 +11,7 @@ export const hardwareCritical = 'hardwareCritical';
 
 /** An unknown or missing level changes nothing. */
 export function foldHardware(pass: Pass, { level, message }: HardwareHealth): void {
-  const standing = pass.status.faults.some(({ type }) => type === hardwareCritical);
+  const standing = hasFault(pass.status.faults, hardwareCritical);
   switch (level) {
     case HealthLevel.CRITICAL: {
       const words = message === '' ? '' : `: ${message}`;

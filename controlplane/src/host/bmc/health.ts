@@ -8,18 +8,26 @@
  * 2. The start time of a fault is kept while it lasts, whichever source reports it again.
  */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, FailureType, FaultSeverity, TransientCause } from '@rackwright/messages';
+import {
+  agent,
+  type BmcFault,
+  FailureType,
+  FaultSeverity,
+  faultOfType,
+  hasFault,
+  TransientCause,
+} from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { causedBy, type Pass } from '../pass/pass.ts';
 
-export const bmcUnreachable = 'bmcUnreachable';
+export const bmcUnreachable = 'bmcUnreachable' satisfies BmcFault;
 /** The next message of the runner clears it; the end of a run clears it, too. */
 const runnerAway = 'runnerAway';
 /** The arrival of the image clears it; the end of a run clears it, too. */
 const registryUnreachable = 'registryUnreachable';
 const bmcBusy = 'bmcBusy';
 
-const byTrouble: Readonly<Record<number, string>> = {
+const byTrouble: Readonly<Record<number, BmcFault>> = {
   // It answers, but not like a usable BMC.
   [agent.BmcTrouble.UNSPECIFIED]: 'bmcProtocol',
   [agent.BmcTrouble.UNREACHABLE]: bmcUnreachable,
@@ -30,11 +38,11 @@ const byTrouble: Readonly<Record<number, string>> = {
   [agent.BmcTrouble.CERTIFICATE]: 'bmcCertificate',
 };
 /** A newer agent may name a trouble that is unknown here. */
-function faultOf(trouble: agent.BmcTrouble): string {
+function faultOf(trouble: agent.BmcTrouble): BmcFault {
   return byTrouble[trouble] ?? 'bmcProtocol';
 }
 
-const types = [...new Set([...Object.values(byTrouble), bmcBusy])];
+const types: readonly BmcFault[] = [...new Set([...Object.values(byTrouble), bmcBusy] as const)];
 
 /** Faults of a host's BMC: while one lasts, the host can carry out no request. */
 export const bmcFaults: ReadonlySet<string> = new Set(types);
@@ -121,8 +129,8 @@ function bmcAnswered(pass: Pass): void {
   endFault(pass, bmcUnreachable);
 }
 
-function setBmcFault(pass: Pass, type: string, message: string, since?: Timestamp): void {
-  const standing = pass.status.faults.find((fault) => fault.type === type);
+function setBmcFault(pass: Pass, type: BmcFault, message: string, since?: Timestamp): void {
+  const standing = faultOfType(pass.status.faults, type);
   const passing = type === bmcUnreachable || type === bmcBusy;
   const severity = standing?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
   const clearedBy = passing ? 'the BMC’s next answer' : 'the next call that works';
@@ -130,8 +138,8 @@ function setBmcFault(pass: Pass, type: string, message: string, since?: Timestam
   if (standing === undefined) causedBy(pass, 'agent', `${type}: ${message}`);
 }
 
-function endFault(pass: Pass, type: string): void {
-  if (!pass.status.faults.some((fault) => fault.type === type)) return;
+function endFault(pass: Pass, type: BmcFault): void {
+  if (!hasFault(pass.status.faults, type)) return;
   clearFault(pass, type);
   causedBy(pass, 'agent', `${type} is over`);
 }

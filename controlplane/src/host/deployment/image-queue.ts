@@ -6,6 +6,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   type agent,
   fetchImageStep,
+  hostWaitOf,
   lasting,
   type Run,
   type RunFailure,
@@ -37,7 +38,7 @@ export function foldPass(pass: Pass, run: Run, step: RunStep, said: agent.Contin
   } else if (slot.queued) {
     slot.queued = false;
     step.deadline = later(pass, timing.imageTimeoutMs);
-    if (run.waiting?.reason === 'image') stopWaiting(pass, run);
+    if (hostWaitOf(run.waiting) === 'image') stopWaiting(pass, run);
   }
 }
 

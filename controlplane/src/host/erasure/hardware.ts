@@ -15,6 +15,7 @@ import {
 import {
   type BmcDriveList,
   type Fault,
+  faultOfType,
   HardwareChangeSchema,
   type HostSpec,
   HostState,
@@ -116,8 +117,7 @@ const bootsOurs: ReadonlySet<HostState> = new Set([HostState.MANAGEABLE, HostSta
 
 /** The fault of its hardware, if any; a change goes before an unknown boot MAC. */
 export function hardwareFaultOf({ faults }: HostStatus): Fault | undefined {
-  const fault = faults.find(({ type }) => type === hardwareChanged);
-  return fault ?? faults.find(({ type }) => type === bootMacUnknown);
+  return faultOfType(faults, hardwareChanged) ?? faultOfType(faults, bootMacUnknown);
 }
 
 /** Whether it was inspected after the fault appeared: then only a person can fix the fault. */

@@ -23,6 +23,7 @@ import {
   agent,
   FailureType,
   HostState,
+  hasFault,
   PowerCycleCheck,
   type Run,
   type RunFailure,
@@ -168,7 +169,7 @@ export function provesAtOnce(pass: Pass): boolean {
       return false;
     default: {
       const noMoreBoots = spec.retired || status.deletion !== undefined;
-      const distrusted = status.faults.some(({ type }) => type === contentReturned);
+      const distrusted = hasFault(status.faults, contentReturned);
       const cached = inventoryNow(pass)?.devices.some(
         ({ writeCache }) => writeCache === WriteCache.FIXED_ON,
       );

@@ -8,6 +8,7 @@ import {
   type FailureDetails,
   FailureType,
   failureNameOf,
+  type HostWait,
   lasting,
   type OperationId,
   otherHost,
@@ -61,7 +62,6 @@ import { cut, stepFailure } from '../pass/step-failure.ts';
 import { isBootStep, switchesOnImage } from '../pass/step-names.ts';
 import { holdBySystem } from '../pass/system-holds.ts';
 import type { AnswerVerdict } from '../pass/types.ts';
-import type { HostWait } from '../pass/waiting.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
 import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
 import { addProofAtEnd } from '../run/proof-steps.ts';

@@ -4,6 +4,7 @@ import {
   FailureType,
   FaultSeverity,
   HostState,
+  hasFault,
   RunKind,
   RunOutcome,
   type RunStepSchema,
@@ -102,7 +103,7 @@ test('what was told until the next success goes with one, but not of power given
   const after = (requestedBy: string, outcome: RunOutcome) => {
     const run = { kind: POWER, outcome, requestedBy };
     const { faults } = landed(run, { state: PROVISIONED, faults: [fault] }).status;
-    return faults.some(({ type }) => type === fault.type);
+    return hasFault(faults, 'reimageFailed');
   };
   expect(after('user:ann', SUCCEEDED)).toBe(false);
   expect(after('system', SUCCEEDED)).toBe(true);

@@ -6,9 +6,12 @@ import {
   FailureType,
   type Fault,
   FaultSeverity,
+  faultOfType,
   HostErrorSchema,
   HostState,
+  hasFault,
   type Run,
+  type RunFault,
   RunKind,
   RunOutcome,
 } from '@rackwright/messages';
@@ -219,12 +222,12 @@ function leavesGoal({ status }: Pass, { kind, requestedBy }: Run): boolean {
  */
 function setLandingFault(
   pass: Pass,
-  type: string,
+  type: RunFault,
   cause: string,
   disk: DiskAfter | undefined,
 ): void {
   const { state, faults } = pass.status;
-  const stands = faults.find((fault) => fault.type === type)?.severity === FaultSeverity.ERROR;
+  const stands = faultOfType(faults, type)?.severity === FaultSeverity.ERROR;
   const isBack = disk === 'untouched' && !stands;
   if (isBack && state === HostState.PROVISIONED) {
     setFault(pass, type, cause, anySuccess, FaultSeverity.WARNING);
@@ -234,14 +237,14 @@ function setLandingFault(
 }
 
 /** Ready again, the host is healthy; the failure to run the requested image is still shown. */
-function keepAsWarning({ status }: Pass, type: string): void {
-  const fault = status.faults.find((each) => each.type === type);
+function keepAsWarning({ status }: Pass, type: RunFault): void {
+  const fault = faultOfType(status.faults, type);
   if (fault !== undefined) fault.severity = FaultSeverity.WARNING;
 }
 
 /** Whether the last error is from a provision that is still shown as a fault. */
 function isErrorOfFault({ status }: Pass): boolean {
-  const stands = status.faults.some(({ type }) => type === provisionFailed);
+  const stands = hasFault(status.faults, provisionFailed);
   return stands && status.lastError?.runKind === RunKind.PROVISION;
 }
 
@@ -250,7 +253,7 @@ const anySuccess = 'the next run that succeeds, whatever it does';
 /** Only success beyond restoring the power shows that the host is healthy. */
 function clearWarnings(pass: Pass): void {
   const isOver = ({ clearedBy }: Fault) => clearedBy === anySuccess;
-  for (const { type } of pass.status.faults.filter(isOver)) clearFault(pass, type);
+  pass.status.faults = pass.status.faults.filter((fault) => !isOver(fault));
 }
 
 /** What a person must know of a host after an attempt to write its disk. */

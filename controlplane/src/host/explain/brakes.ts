@@ -1,6 +1,6 @@
 /** Explains which brakes a host or a rack waits for, and what releases it. Pure. */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, type RackName, type Run, type store } from '@rackwright/messages';
+import { HostState, hostWaitOf, type RackName, type Run, type store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { isPool } from '../life/claim.ts';
 import { lookFirstReason } from '../life/goal.ts';
@@ -51,7 +51,7 @@ export function tellQueue(
   const text = run.waiting?.message ?? '';
   const place = queued === undefined ? '' : ` (place ${queued.position} in the queue)`;
   const raise =
-    run.waiting?.reason === 'capacity'
+    hostWaitOf(run.waiting) === 'capacity'
       ? `rackwright rack update ${rack} --runs N`
       : queued?.name === 'fleetWipes'
         ? 'rackwright fleet update --wipe-budget N/SECONDS'

@@ -18,6 +18,7 @@ import {
   HostGoal,
   HostState,
   type HostStatus,
+  hostWaitOf,
   type Progress,
   type Run,
   RunPhase,
@@ -101,7 +102,7 @@ function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[
   if (host?.status === undefined || last === undefined || !isKeptFromBoot(host.status)) return [];
   const run = activeRun(host.status);
   const isOfRun = operationParts(host.uid, last.operationId)?.runNumber === run?.number;
-  if (run?.waiting?.reason === 'runner' && !isOfRun) return [];
+  if (hostWaitOf(run?.waiting) === 'runner' && !isOfRun) return [];
   return last.missing === BootStepKind.UNSPECIFIED ? [] : [...last.lastScreen];
 }
 
@@ -127,7 +128,7 @@ function withRackFaults(
 /** It waits for its runner, or its last boot stopped. */
 function isKeptFromBoot(status: HostStatus): boolean {
   const isStalled = status.lastError?.failure?.details?.kind.case === 'bootStalled';
-  return isStalled || activeRun(status)?.waiting?.reason === 'runner';
+  return isStalled || hostWaitOf(activeRun(status)?.waiting) === 'runner';
 }
 
 /** A disk that another host has is always named, in addition to the rest. */
@@ -227,7 +228,8 @@ function againTime({ operation, call }: store.HostRecord, step: RunStep | undefi
 
 /** Its position in the agent's queue, by the agent's last report. */
 function placeOf({ waiting }: Run, progress: Progress | undefined): { readonly text: string }[] {
-  return waiting?.reason === 'image' && progress !== undefined ? [{ text: progress.text }] : [];
+  if (hostWaitOf(waiting) !== 'image' || progress === undefined) return [];
+  return [{ text: progress.text }];
 }
 
 /** A run that retries failed work: the failure stays until the run succeeds. */

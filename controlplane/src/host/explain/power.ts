@@ -1,42 +1,58 @@
 /** Explains a host whose only problem is its BMC or its power, from polls without a run. Pure. */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import {
+  type BmcFault,
   type Fault,
   FaultSeverity,
+  faultOfType,
   HoldScope,
   HostState,
   type HostStatus,
   type store,
 } from '@rackwright/messages';
-import { bmcUnreachable } from '../bmc/health.ts';
 import { displayOf } from '../pass/display.ts';
 import { powerMismatch } from '../power/power-policy.ts';
 import { type AdviceKey, adviceFor } from './advice.ts';
 import { type ExplanationDraft, hostId } from './explanation-draft.ts';
 
 /** The text, and the failure whose advice helps. */
-const troubles: Readonly<Record<string, { readonly says: string; readonly advice: AdviceKey }>> = {
-  [bmcUnreachable]: { says: 'its BMC does not answer', advice: 'unreachable' },
+interface Trouble {
+  readonly says: string;
+  readonly advice: AdviceKey;
+}
+
+/** A busy BMC needs no advice: it answers. */
+const troubles: { readonly [F in Exclude<BmcFault, 'bmcBusy'>]: Trouble } = {
+  bmcUnreachable: { says: 'its BMC does not answer', advice: 'unreachable' },
   bmcAuthentication: { says: 'its BMC refuses the password', advice: 'authentication' },
   bmcLockedOut: { says: 'its BMC has locked the account', advice: 'lockedOut' },
   bmcIdentityMismatch: { says: 'its BMC is another machine’s', advice: 'identityMismatch' },
   bmcCertificate: { says: 'its BMC shows another certificate', advice: 'certificateMismatch' },
   bmcProtocol: { says: 'its BMC makes no sense', advice: 'protocol' },
 };
+const troublesByType: ReadonlyMap<string, Trouble> = new Map(Object.entries(troubles));
 
 /** The problem of the host's BMC, in words; undefined without one. */
 export function troubleOf({ faults }: HostStatus): string | undefined {
-  const type = faults.find((fault) => fault.type in troubles)?.type ?? '';
-  return troubles[type]?.says;
+  return firstTrouble(faults)?.trouble.says;
+}
+
+/** The first fault of the BMC. */
+function firstTrouble(faults: readonly Fault[]) {
+  for (const fault of faults) {
+    const trouble = troublesByType.get(fault.type);
+    if (trouble !== undefined) return { fault, trouble };
+  }
+  return undefined;
 }
 
 /** Undefined when BMC and power are in order. */
 export function tellPower(record: store.HostRecord): ExplanationDraft | undefined {
   const status = record.host?.status;
   if (status === undefined) return undefined;
-  const trouble = status.faults.find(({ type }) => type in troubles);
-  if (trouble !== undefined) return tellTrouble(record, trouble);
-  const mismatch = status.faults.find(({ type }) => type === powerMismatch);
+  const first = firstTrouble(status.faults);
+  if (first !== undefined) return tellTrouble(record, first.fault, first.trouble);
+  const mismatch = faultOfType(status.faults, powerMismatch);
   if (mismatch === undefined) return undefined;
   return {
     headline: `${displayOf(status)}: its power is not what its spec says`,
@@ -64,9 +80,9 @@ function mismatchAdvice(record: store.HostRecord, status: HostStatus): string[] 
 
 function tellTrouble(
   record: store.HostRecord,
-  { type, message, since, severity }: Fault,
+  { message, since, severity }: Fault,
+  { says, advice }: Trouble,
 ): ExplanationDraft {
-  const { says = type, advice } = troubles[type] ?? {};
   const status = record.host?.status;
   const grave = severity === FaultSeverity.WARNING ? '' : '; until then it cannot be switched';
   return {

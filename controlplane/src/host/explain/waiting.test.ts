@@ -8,7 +8,10 @@ import {
   BmcProtocol,
   FleetSpecSchema,
   HostGoal,
+  type HostWait,
+  hostWaits,
   ProgressSchema,
+  pendingWaits,
   RunPhase,
   type TemplatePolicySchema,
   type TransientName,
@@ -17,7 +20,6 @@ import {
 import { expect, test } from 'vitest';
 import type { OwnSlot, QuotaView } from '../pass/quota.ts';
 import type { HostEffect, HostRequest } from '../pass/types.ts';
-import { type HostWait, hostWaits, pendingWaits } from '../pass/waiting.ts';
 import {
   type Bench,
   bench,

@@ -4,14 +4,13 @@
  * Invariant: each line of `unblock` moves the run, or says that there is nothing to do.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Run, RunKind, type store } from '@rackwright/messages';
+import { type HostWait, hostWaitOf, type Run, RunKind, type store } from '@rackwright/messages';
 import { readImageName } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
 import { protocolOf } from '../bmc/protocols.ts';
 import { currentStep } from '../pass/pass.ts';
 import { engineSteps, switchesOn } from '../pass/step-names.ts';
 import type { HostContext } from '../pass/types.ts';
-import type { HostWait } from '../pass/waiting.ts';
 import { adviceFor } from './advice.ts';
 import { adviceToAccept, tellFreeze, tellQueue } from './brakes.ts';
 import { hostId } from './explanation-draft.ts';
@@ -101,12 +100,12 @@ export function tellWaiting(
   run: Run,
   context: HostContext,
 ): ToldOfWait | undefined {
-  const reason = run.waiting?.reason;
-  if (reason === undefined) return undefined;
-  const cell = Object.hasOwn(waitCells, reason) ? waitCells[reason as HostWait] : undefined;
-  if (cell !== undefined) return cell(record, run, context);
+  const { waiting } = run;
+  if (waiting === undefined) return undefined;
+  const wait = hostWaitOf(waiting);
+  if (wait !== undefined) return waitCells[wait](record, run, context);
   // An unknown wait, such as of another version: only its own text is shown.
-  return { blocker: reason, unblock: ['nothing: it is tried again by itself'] };
+  return { blocker: waiting.reason, unblock: ['nothing: it is tried again by itself'] };
 }
 
 /** A device that only switches power cannot choose the boot source. */

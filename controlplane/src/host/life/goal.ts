@@ -10,9 +10,11 @@ import {
   FailureType,
   failureWord,
   GoalBackoffSchema,
+  type HostFault,
   HostGoal,
   type HostSpec,
   HostState,
+  hasFault,
   RerunClass,
   type Run,
   RunKind,
@@ -47,13 +49,15 @@ export function isDue(pass: Pass): boolean {
 /** Without its unique values or its credential a host gets no orders; a fault says so. */
 export function hasWhatRunsNeed(pass: Pass): boolean {
   const lack = missing(pass);
-  for (const type of ['notUnique', 'noCredential']) if (type !== lack?.type) clearFault(pass, type);
+  for (const type of lacks) if (type !== lack?.type) clearFault(pass, type);
   if (lack !== undefined) setFault(pass, lack.type, lack.message, lack.clearedBy);
   return lack === undefined;
 }
 
+const lacks = ['notUnique', 'noCredential'] as const satisfies HostFault[];
+
 interface Lack {
-  readonly type: 'notUnique' | 'noCredential';
+  readonly type: (typeof lacks)[number];
   readonly message: string;
   readonly clearedBy: string;
 }
@@ -77,7 +81,7 @@ export function wantedRun(pass: Pass): RunKind | undefined {
   // Another machine responded, or booted: the result of the last verify must be proved again.
   if (metAnotherMachine(pass)) return RunKind.VERIFY;
   // A requested verify was refused: the BMC is not the one that the last verify proved.
-  if (status.faults.some(({ type }) => type === verifyFailed)) return RunKind.VERIFY;
+  if (hasFault(status.faults, verifyFailed)) return RunKind.VERIFY;
   if (pass.spec.retired && isToBeProvedBeforeItGoes(pass) && !isInUse(status)) {
     return RunKind.INSPECT;
   }

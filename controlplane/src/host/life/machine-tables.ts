@@ -2,13 +2,13 @@
  * Which requests a host accepts, and when; and which runs show that a fault is over. A missing cell
  * does not compile; a refusal is a cell with its text (DESIGN §4).
  */
-import { HostState, RunKind } from '@rackwright/messages';
+import { HostState, type RunFault, RunKind } from '@rackwright/messages';
 import { runKindName } from '../pass/pass.ts';
 import { type Kind, provisionFailed, type State, verifyFailed } from '../pass/transitions.ts';
 import type { RequestKind } from '../pass/types.ts';
 
 /** The kinds of run whose success shows that a fault is over. */
-const recoveries: Readonly<Record<string, readonly Kind[]>> = {
+const recoveries: { readonly [F in RunFault]: readonly Kind[] } = {
   [verifyFailed]: [RunKind.VERIFY, RunKind.ADOPT],
   inspectFailed: [RunKind.INSPECT, RunKind.CLEAN],
   cleanFailed: [RunKind.CLEAN],
@@ -24,13 +24,14 @@ const recoveries: Readonly<Record<string, readonly Kind[]>> = {
 };
 
 /** The faults that are over once a run of this kind has succeeded. */
-export function faultsHealedBy(kind: Kind): string[] {
-  return Object.keys(recoveries).filter((fault) => recoveries[fault]?.includes(kind));
+export function faultsHealedBy(kind: Kind): RunFault[] {
+  const faults = Object.keys(recoveries) as RunFault[];
+  return faults.filter((fault) => recoveries[fault].includes(kind));
 }
 
 /** "a provision or clean run that succeeds" */
-export function recoveryOf(fault: string): string {
-  const names = (recoveries[fault] ?? []).map(runKindName);
+export function recoveryOf(fault: RunFault): string {
+  const names = recoveries[fault].map(runKindName);
   return `a ${names.join(' or ')} run that succeeds`;
 }
 

@@ -3,7 +3,7 @@
  * some party can do it.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Run, RunPhase } from '@rackwright/messages';
+import { type HostWait, hostWaitOf, type Run, RunPhase } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
 
 /**
@@ -13,16 +13,28 @@ import type { Pass } from '../pass/pass.ts';
 export function isStuck(pass: Pass, run: Run): boolean {
   if (isAgentGone(pass, run)) return true;
   if (run.phase !== RunPhase.WAITING || run.waiting?.since === undefined) return false;
-  return waitsForNobody.has(run.waiting.reason);
+  const wait = hostWaitOf(run.waiting);
+  return wait !== undefined && isForNobody[wait];
 }
 
-const waitsForNobody: ReadonlySet<string> = new Set([
-  'bmc',
-  'person',
-  'capacity',
-  'image',
-  'wipeBudget',
-]);
+/** Whether no party does anything during a wait. */
+const isForNobody: { readonly [W in HostWait]: boolean } = {
+  bmc: true,
+  person: true,
+  capacity: true,
+  image: true,
+  wipeBudget: true,
+  agent: false,
+  runner: false,
+  registry: false,
+  conflict: false,
+  retry: false,
+  webhook: false,
+  hold: false,
+  wait: false,
+  freeze: false,
+  restored: false,
+};
 
 /** Whether the agent for the run's work has been silent beyond the contact deadline. */
 export function isAgentGone({ context }: Pass, { phase, waiting }: Run): boolean {
@@ -30,7 +42,7 @@ export function isAgentGone({ context }: Pass, { phase, waiting }: Run): boolean
   const contactMs = session === undefined ? undefined : session.lastMessageMs;
   if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;
   if (phase !== RunPhase.WAITING || waiting?.since === undefined) return false;
-  switch (waiting.reason) {
+  switch (hostWaitOf(waiting)) {
     case 'hold':
       // At a hold no work is in progress, and without an agent nothing could continue after it.
       if (session !== undefined || sessionElsewhere || agentSeenMs === undefined) return false;

@@ -8,6 +8,7 @@ import {
   agent,
   asRunNumber,
   type HostUid,
+  hostWaitOf,
   type OperationId,
   type Run,
   type RunNumber,
@@ -139,7 +140,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
     noteWriteSent(pass, step);
   }
   // The wait for a silent BMC lasts until it responds, also during a retry.
-  if (run.waiting?.reason !== 'bmc' || slot.transientCount === 0) stopWaiting(pass, run);
+  if (hostWaitOf(run.waiting) !== 'bmc' || slot.transientCount === 0) stopWaiting(pass, run);
   pass.effects.push({ kind: 'send', operation: asSent(pass.record, slot.operation) });
   return 'sent';
 }
@@ -168,7 +169,8 @@ function openGrantFromNow(pass: Pass, { kind }: agent.Operation): void {
 /** R9: the state of an operation that was sent to `sentTo`, for the present `journal`. */
 function standing(pass: Pass, run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
   if (!descends(journal, sentTo)) return 'lost';
-  if (run.phase === RunPhase.WAITING && run.waiting?.reason === 'agent') stopWaiting(pass, run);
+  const isWaiting = run.phase === RunPhase.WAITING;
+  if (isWaiting && hostWaitOf(run.waiting) === 'agent') stopWaiting(pass, run);
   return 'sent';
 }
 
@@ -204,7 +206,7 @@ export function cancelOperation(pass: Pass): void {
   slot.cancelId = `${slot.operation.id}/cancel`;
   const run = activeRun(pass.status);
   // From here on it waits for its end, and no longer for a slot.
-  if (run?.waiting?.reason === 'image') stopWaiting(pass, run);
+  if (run !== undefined && hostWaitOf(run.waiting) === 'image') stopWaiting(pass, run);
   pass.effects.push({ kind: 'cancel', operationId: slot.operation.id, cancelId: slot.cancelId });
 }
 

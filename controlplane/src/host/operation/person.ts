@@ -10,7 +10,7 @@
  *    boot.
  * 4. No request ends by itself: deadlines do not run during the wait for a person.
  */
-import { agent, type Run } from '@rackwright/messages';
+import { agent, hostWaitOf, type Run } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
 import { activeRun, currentStep, type Pass, waitFor } from '../pass/pass.ts';
 
@@ -48,8 +48,8 @@ export function wordAwaited(pass: Pass): 'on' | 'off' | undefined {
   const step = run === undefined ? undefined : currentStep(run);
   if (step === undefined || step.word !== undefined || slot?.sentTo !== undefined) return undefined;
   // Also while its agent is away: the person's action in the rack counts.
-  const { reason } = run?.waiting ?? {};
-  if (reason !== 'person' && reason !== 'agent') return undefined;
+  const wait = hostWaitOf(run?.waiting);
+  if (wait !== 'person' && wait !== 'agent') return undefined;
   return slot?.operation === undefined ? undefined : askedOf(pass, slot.operation);
 }
 

@@ -15,6 +15,7 @@ import {
   agent,
   counted,
   fetchImageStep,
+  hostWaitOf,
   type Run,
   RunKind,
   type RunStep,
@@ -40,7 +41,7 @@ export function hasRunnerPlace(pass: Pass, run: Run): boolean {
   const first = firstOnHost(run.steps);
   const free = view === undefined || quota === undefined || hasPlace(view, run);
   if (free || run.currentStep < first || !run.steps.some(({ name }) => isBootStep(name))) {
-    if (run.waiting?.reason === 'capacity') stopWaiting(pass, run);
+    if (hostWaitOf(run.waiting) === 'capacity') stopWaiting(pass, run);
     return true;
   }
   const begun = run.currentStep > first || run.steps[first]?.state !== StepState.PENDING;

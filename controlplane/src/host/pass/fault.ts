@@ -3,7 +3,7 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { FaultSchema, FaultSeverity } from '@rackwright/messages';
+import { FaultSchema, FaultSeverity, faultOfType, type HostFault } from '@rackwright/messages';
 import { now, type Pass } from './pass.ts';
 import { cut, messageMax } from './step-failure.ts';
 
@@ -13,7 +13,7 @@ import { cut, messageMax } from './step-failure.ts';
  */
 export function setFault(
   pass: Pass,
-  type: string,
+  type: HostFault,
   text: string,
   clearedBy: string,
   severity: FaultSeverity = FaultSeverity.ERROR,
@@ -21,7 +21,7 @@ export function setFault(
 ): void {
   const { faults } = pass.status;
   const message = cut(text, messageMax);
-  const standing = faults.find((fault) => fault.type === type);
+  const standing = faultOfType(faults, type);
   if (standing !== undefined) {
     standing.message = message;
     standing.severity = severity;
@@ -31,6 +31,8 @@ export function setFault(
   faults.push(create(FaultSchema, { type, message, clearedBy, severity, since }));
 }
 
-export function clearFault(pass: Pass, type: string): void {
-  pass.status.faults = pass.status.faults.filter((fault) => fault.type !== type);
+export function clearFault(pass: Pass, type: HostFault): void {
+  const { faults } = pass.status;
+  const standing = faultOfType(faults, type);
+  pass.status.faults = faults.filter((fault) => fault !== standing);
 }

@@ -10,6 +10,8 @@ import {
   type Host,
   type HostSpec,
   type HostStatus,
+  type HostWait,
+  hostWaitOf,
   type Inventory,
   type Run,
   RunPhase,
@@ -21,7 +23,6 @@ import {
 import { copyOf } from '../../records/index.ts';
 import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
-import type { HostWait } from './waiting.ts';
 
 /** The actor or requester that is neither a person nor a pool. */
 export const system = 'system';
@@ -127,8 +128,9 @@ export function waitFor(
   message: string,
   began?: Timestamp,
 ): void {
-  if (run.waiting?.reason !== reason) giveBack(pass, run);
-  const since = began ?? (run.waiting?.reason === reason ? run.waiting.since : undefined);
+  const isSame = hostWaitOf(run.waiting) === reason;
+  if (!isSame) giveBack(pass, run);
+  const since = began ?? (isSame ? run.waiting?.since : undefined);
   run.phase = RunPhase.WAITING;
   const said = cut(message, messageMax);
   run.waiting = create(WaitingSchema, { reason, message: said, since: since ?? now(pass) });
@@ -150,21 +152,29 @@ export function stopWaiting(pass: Pass, run: Run): void {
   delete run.waiting;
 }
 
-/** Waits that are not the run's own: for a person, a brake, a slot. */
-const notItsOwn: ReadonlySet<string> = new Set<HostWait>([
-  'hold',
-  'wait',
-  'person',
-  'freeze',
-  'capacity',
-  'image',
-  'wipeBudget',
-  'restored',
-]);
+/** Whether a wait is not the run's own: for a person, a brake, a slot. */
+const isForOthers: { readonly [W in HostWait]: boolean } = {
+  hold: true,
+  wait: true,
+  person: true,
+  freeze: true,
+  capacity: true,
+  image: true,
+  wipeBudget: true,
+  restored: true,
+  agent: false,
+  runner: false,
+  bmc: false,
+  registry: false,
+  conflict: false,
+  retry: false,
+  webhook: false,
+};
 
 /** Whether the elapsed time is not the run's own: its deadline does not run then (R5). */
 export function waitsForOthers({ waiting }: Run): boolean {
-  return waiting !== undefined && notItsOwn.has(waiting.reason);
+  const wait = hostWaitOf(waiting);
+  return wait !== undefined && isForOthers[wait];
 }
 
 /** The end of such a wait: the deadline moves by its duration. */

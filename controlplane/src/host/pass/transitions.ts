@@ -5,7 +5,13 @@
  * T1 Nothing else writes the host's `state`, `dirty` and `useEpoch`.
  * T2 A host leaves `available` for every cause after which its certificates prove nothing.
  */
-import { HostState, type HostStatus, RunKind, RunOutcome } from '@rackwright/messages';
+import {
+  HostState,
+  type HostStatus,
+  type RunFault,
+  RunKind,
+  RunOutcome,
+} from '@rackwright/messages';
 
 export type State = (typeof HostState)[Exclude<keyof typeof HostState, 'UNSPECIFIED'>];
 export type Kind = (typeof RunKind)[Exclude<keyof typeof RunKind, 'UNSPECIFIED'>];
@@ -26,7 +32,7 @@ export interface Landing {
    * A fault of this type lasts until the same kind of run succeeds. Not for a run that was stopped
    * before it had touched a disk.
    */
-  readonly fault?: string;
+  readonly fault?: RunFault;
 }
 
 type Landings = { readonly [O in Outcome]: Landing };
@@ -49,8 +55,8 @@ function landingOf(succeeded: Landing, failed: Landing, cancelled = failed): Lan
 }
 
 /** While it lasts, the host is verified before anything else. */
-export const verifyFailed = 'verifyFailed';
-export const provisionFailed = 'provisionFailed';
+export const verifyFailed = 'verifyFailed' satisfies RunFault;
+export const provisionFailed = 'provisionFailed' satisfies RunFault;
 
 /** The state after a deletion; later reads show the host in it. */
 export const removed = { to: HostState.GONE } as const satisfies Landing & Transition;

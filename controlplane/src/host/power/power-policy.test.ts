@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   AfterFailureSchema,
   agent,
+  faultOfType,
   HoldScope,
   HostGoal,
   HostPower,
@@ -51,7 +52,7 @@ const status = (host: Bench) => {
   if (found === undefined) throw new Error('a host has a status');
   return found;
 };
-const fault = (host: Bench) => status(host).faults.find(({ type }) => type === 'powerMismatch');
+const fault = (host: Bench) => faultOfType(status(host).faults, 'powerMismatch');
 const running = (host: Bench) => {
   const { run } = status(host);
   return run === undefined || run.phase === RunPhase.ENDED ? undefined : run;

@@ -2,6 +2,7 @@
 import {
   HoldScope,
   HostState,
+  hasFault,
   type Run,
   RunKind,
   RunPhase,
@@ -65,7 +66,7 @@ export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal
   const isBooting = step?.name === engineSteps.awaitRunner || isBootStep(step?.name ?? '');
   // Where erased data has returned, no erasure of the failed run counts: otherwise the reading
   // would have nothing to read, and the host would become available as it is.
-  const isErasedAgain = status.faults.some(({ type }) => type === contentReturned);
+  const isErasedAgain = hasFault(status.faults, contentReturned);
   const bootsAgain = runner === undefined || isBooting || isErasedAgain;
   if (bootsAgain) bootAfterLoss(pass, run, { isErasedAgain });
   else record.runner = runner;

@@ -1,6 +1,13 @@
 /** A person releases a run that waits for one: with its present step, or without it. */
 import { create } from '@bufbuild/protobuf';
-import { type Run, RunPhase, type RunStep, SkipSchema, StepState } from '@rackwright/messages';
+import {
+  hostWaitOf,
+  type Run,
+  RunPhase,
+  type RunStep,
+  SkipSchema,
+  StepState,
+} from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
 import { activeRun, causedBy, currentStep, now, type Pass, stopWaiting } from '../pass/pass.ts';
 import { engineSteps } from '../pass/step-names.ts';
@@ -36,9 +43,8 @@ export function stepOn(pass: Pass, request: StepOn, by: Requester): Refusal | un
 /** A control step, or an interrupted step that must not run twice automatically. */
 function isHeld({ phase, waiting }: Run, step: RunStep): boolean {
   if (step.state !== StepState.RUNNING) return false;
-  return (
-    step.name === engineSteps.wait || (phase === RunPhase.WAITING && waiting?.reason === 'hold')
-  );
+  if (step.name === engineSteps.wait) return true;
+  return phase === RunPhase.WAITING && hostWaitOf(waiting) === 'hold';
 }
 
 function refusedAt(pass: Pass, request: StepOn, step: RunStep | undefined): Refusal {

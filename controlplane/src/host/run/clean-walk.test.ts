@@ -1,7 +1,14 @@
 /** Any accepted list, with any events on the way: it ends, or waits for a person. */
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, HostGoal, RerunClass, RunPhase, TransientCause } from '@rackwright/messages';
+import {
+  agent,
+  HostGoal,
+  hostWaitOf,
+  RerunClass,
+  RunPhase,
+  TransientCause,
+} from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
@@ -95,7 +102,7 @@ function walk(host: Bench, lucks: readonly Luck[]): void {
     const run = runOf(host);
     const step = run.steps[run.currentStep];
     host.nowMs += 61_000;
-    if (run.waiting?.reason === 'hold') host.request({ kind: 'resume', reason: '' });
+    if (hostWaitOf(run.waiting) === 'hold') host.request({ kind: 'resume', reason: '' });
     else if (step?.name === 'runner.await') host.runnerReady();
     else if (host.record.operation === undefined) host.apply({ kind: 'tick' });
     else {
@@ -145,7 +152,7 @@ test('a step that never runs twice runs again only on a person’s word', () => 
         const run = runOf(host);
         const step = run.steps[run.currentStep];
         host.nowMs += 61_000;
-        if (run.waiting?.reason === 'hold') {
+        if (hostWaitOf(run.waiting) === 'hold') {
           resumes += 1;
           host.request({ kind: 'resume', reason: '' });
         } else if (step?.name === 'runner.await') host.runnerReady();

@@ -3,7 +3,14 @@
  *
  * Must not: decide which policy applies (`step-policy.ts`) or begin anything (`engine.ts`).
  */
-import { type Run, type RunFailure, RunPhase, type RunStep, StepState } from '@rackwright/messages';
+import {
+  hostWaitOf,
+  type Run,
+  type RunFailure,
+  RunPhase,
+  type RunStep,
+  StepState,
+} from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
 import { leaveOpen } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';
@@ -23,7 +30,7 @@ export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): 
     title !== '' &&
     name !== engineSteps.hold &&
     phase === RunPhase.WAITING &&
-    waiting?.reason === 'hold'
+    hostWaitOf(waiting) === 'hold'
   );
 }
 

@@ -7,6 +7,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
   HostState,
+  hostWaitOf,
   RerunClass,
   RunOutcome,
   RunPhase,
@@ -219,7 +220,7 @@ function walk(host: Bench, lucks: readonly Luck[]): Told {
     const run = runOf(host);
     const step = run.steps[run.currentStep];
     pass(host, 1_000);
-    if (run.waiting?.reason === 'hold') {
+    if (hostWaitOf(run.waiting) === 'hold') {
       const again = left.length % 2 === 0;
       const title = step?.title ?? '';
       if (again) resumed.set(title, (resumed.get(title) ?? 0) + 1);

@@ -1,6 +1,6 @@
 /** When a host must next be reconciled without an event: the earliest future time in its record. */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { FaultSeverity, type store } from '@rackwright/messages';
+import { FaultSeverity, hostWaitOf, type store } from '@rackwright/messages';
 import { bmcUnreachable, silenceErrorMs } from '../bmc/health.ts';
 import { takeOverAtMs } from '../operation/calls.ts';
 import { agentWordMs } from '../operation/operation.ts';
@@ -37,7 +37,7 @@ export function nextWakeMs(
     for (const deadline of [run.deadline, step?.deadline]) {
       for (const laterMs of [0, settleMs, agentWordMs + settleMs]) next.at(deadline, laterMs);
     }
-    if (run.waiting?.reason === 'agent') next.at(run.waiting.since, contactDeadlineMs);
+    if (hostWaitOf(run.waiting) === 'agent') next.at(run.waiting?.since, contactDeadlineMs);
   }
   return next.ms;
 }

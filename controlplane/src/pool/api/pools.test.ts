@@ -6,6 +6,7 @@ import {
   HostState,
   type HostUid,
   InventorySchema,
+  poolCondition,
   Transport,
   store as wire,
 } from '@rackwright/messages';
@@ -231,7 +232,7 @@ test('a pause is said, and an approval needs somebody who waits for that very di
   const { pools } = fixture;
   const paused = await pools.pausePool({ name: 'pools/web' });
   expect(paused.spec?.rollout?.paused).toBe(true);
-  expect(paused.status?.conditions.find(({ type }) => type === 'UpToDate')?.reason).toBe('Paused');
+  expect(poolCondition(paused.status, 'UpToDate')?.reason).toBe('Paused');
   expect((await pools.resumePool({ name: 'pools/web' })).spec?.rollout?.paused).toBe(false);
   const approval = pools.approvePool({ name: 'pools/web', digest });
   expect((await failureOf(approval)).message).toContain('no host waits for an approval');
@@ -246,7 +247,7 @@ test('a tag that nobody can resolve is told, and takes no host', async () => {
   await expect
     .poll(async () => {
       const { status } = await pools.getPool({ name: 'pools/tagged' });
-      return status?.conditions.find(({ type }) => type === 'Resolved');
+      return poolCondition(status, 'Resolved');
     })
     .toMatchObject({ status: false, reason: 'ResolutionFailed' });
 });
@@ -434,7 +435,7 @@ test('a selected host that is not ready is listed, and told where there is no ot
   await hosts.createHost({ hostId: 'h9', host: { labels: { pool: 'early' }, spec: specOf(9) } });
   const spec = { hosts: { labels: { pool: 'early' } }, image };
   const made = await pools.createPool({ poolId: 'early', pool: { spec } });
-  const { message } = made.status?.conditions.find(({ type }) => type === 'UpToDate') ?? {};
+  const { message } = poolCondition(made.status, 'UpToDate') ?? {};
   expect(message).toBe('it holds no host; what it selects is not ready: hosts/h9 is new');
   const { hosts: listed } = await pools.listPoolHosts({ parent: made.name });
   expect(listed).toMatchObject([{ host: 'hosts/h9', state: 'notReady', message: 'it is new' }]);

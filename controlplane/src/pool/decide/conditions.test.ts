@@ -1,7 +1,7 @@
 /** A pool's conditions for problems that neither halt it nor are over. */
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { PoolAmountSchema } from '@rackwright/messages';
+import { PoolAmountSchema, poolCondition } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Rollout } from './rollout.fixture.ts';
 
@@ -51,7 +51,7 @@ test('a pause that outlasts the deadline of who was approved is what it waited f
 test('a condition says since when it is so for this reason', () => {
   const pool = new Rollout(3, { rollout: { failureThreshold: one } }).push('A').push('B');
   const since = () => {
-    const found = pool.record.pool?.status?.conditions.find(({ type }) => type === 'UpToDate');
+    const found = poolCondition(pool.record.pool?.status, 'UpToDate');
     return [found?.reason, found?.since && timestampMs(found.since)];
   };
   const begunMs = pool.nowMs;

@@ -10,8 +10,12 @@ import {
   counted,
   failureWord,
   HostState,
+  isPoolBecause,
   type PoolCondition,
   PoolConditionSchema,
+  type PoolConditionType,
+  type PoolReasons,
+  poolCondition,
   type RolloutSlot,
   RolloutSlotState,
   verbFor,
@@ -26,11 +30,13 @@ import { Outage, queueOf, stateText } from './survey.ts';
 /** The most hosts that a text names; the rest are counted. */
 const hostsNamedMax = 3;
 
-interface Verdict {
+interface Verdict<T extends PoolConditionType = PoolConditionType> {
   readonly status: boolean;
-  readonly reason: string;
+  readonly reason: PoolReasons[T];
   readonly message: string;
 }
+
+type UpToDate = PoolReasons['UpToDate'];
 
 /** The present conditions, with the times of the unchanged ones. */
 export function conditionsOf(
@@ -39,22 +45,24 @@ export function conditionsOf(
   { contested, unready }: Pick<Membership, 'contested' | 'unready'>,
   nowMs: number,
 ): PoolCondition[] {
-  const verdicts: readonly (readonly [string, Verdict])[] = [
+  const verdicts: readonly (readonly [PoolConditionType, Verdict])[] = [
     ['Resolved', resolved(record, surveyed)],
     ['UpToDate', warned(upToDate(record, surveyed, unready), surveyed)],
     ['Degraded', degraded(record, surveyed, contested)],
   ];
-  const before = record.pool?.status?.conditions ?? [];
+  const before = record.pool?.status;
   return verdicts.map(([type, { status, reason, message }]) => {
-    const same = before.find((each) => {
-      return each.type === type && each.status === status && each.reason === reason;
-    });
-    const since = same?.since ?? timestampFromMs(nowMs);
+    const last = poolCondition(before, type);
+    const isSame = last?.status === status && isPoolBecause(before, type, reason);
+    const since = (isSame ? last?.since : undefined) ?? timestampFromMs(nowMs);
     return create(PoolConditionSchema, { type, status, reason, message, since });
   });
 }
 
-function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey): Verdict {
+function resolved(
+  { resolveFailure, pool }: wire.PoolRecord,
+  { target }: Survey,
+): Verdict<'Resolved'> {
   if (resolveFailure !== undefined) {
     const { type, message } = resolveFailure;
     return {
@@ -68,7 +76,7 @@ function resolved({ resolveFailure, pool }: wire.PoolRecord, { target }: Survey)
   return { status: false, reason: 'Unresolved', message };
 }
 
-function warned(verdict: Verdict, { warnings }: Survey): Verdict {
+function warned(verdict: Verdict<'UpToDate'>, { warnings }: Survey): Verdict<'UpToDate'> {
   return { ...verdict, message: [verdict.message, ...warnings].join('; ') };
 }
 
@@ -76,9 +84,9 @@ function upToDate(
   record: wire.PoolRecord,
   surveyed: Survey,
   unready: readonly SeenHost[],
-): Verdict {
+): Verdict<'UpToDate'> {
   const { surveyedHosts, held, opening } = surveyed;
-  const no = (reason: string, message: string): Verdict => ({ status: false, reason, message });
+  const no = (reason: UpToDate, message: string) => ({ status: false, reason, message });
   if (surveyedHosts.length === 0) return no('NoHosts', noHosts(unready));
   const current = surveyedHosts.filter(({ stand }) => stand === 'current').length;
   const count = onTheirImage(current, surveyedHosts.length);
@@ -109,7 +117,7 @@ function upToDate(
 }
 
 /** Why no host is out, although not all are on their image. */
-function whyNobody(surveyed: Survey): { readonly reason: string; readonly text: string } {
+function whyNobody(surveyed: Survey): { readonly reason: UpToDate; readonly text: string } {
   const { surveyedHosts } = surveyed;
   const outage = new Outage(surveyed);
   const waits = queueOf(surveyed).map((each) => ({ ...each, wait: outage.waitOf(each) }));
@@ -157,7 +165,7 @@ function noHosts(unready: readonly SeenHost[]): string {
 /** The first that matches is shown. */
 const gateVerdicts: readonly {
   readonly wait: GateWait;
-  readonly reason: string;
+  readonly reason: UpToDate;
   readonly text?: string;
 }[] = [
   { wait: 'others', reason: 'Waiting' },
@@ -176,9 +184,11 @@ function degraded(
   record: wire.PoolRecord,
   surveyed: Survey,
   contested: ReadonlyMap<string, string>,
-): Verdict {
+): Verdict<'Degraded'> {
   const { resolveFailure, pool } = record;
-  const yes = (reason: string, message: string): Verdict => ({ status: true, reason, message });
+  const yes = (reason: PoolReasons['Degraded'], message: string) => {
+    return { status: true, reason, message };
+  };
   const { held, surveyedHosts, failedCount } = surveyed;
   if (resolveFailure !== undefined) return yes('ResolutionFailed', resolveFailure.message);
   if (held?.reason === 'wavesEmpty') return yes('WavesEmpty', held.text);
@@ -219,8 +229,8 @@ function whyNotBack({ pool, previousTarget }: wire.PoolRecord): string[] {
   return ['it cannot go back: it was led to no other image as a whole'];
 }
 
-function capital(text: string): string {
-  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+function capital<T extends string>(text: T): Capitalize<T> {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}` as Capitalize<T>;
 }
 
 /** How many hosts are out of service, for any reason; those at the gate are not. */

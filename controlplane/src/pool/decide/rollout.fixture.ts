@@ -8,9 +8,11 @@ import {
   asRunNumber,
   HostState,
   type ImageRegistry,
+  type PoolConditionType,
   PoolSchema,
   type PoolSpec,
   type PoolSpecSchema,
+  poolCondition,
   type RolloutSlot,
   RolloutSlotState,
   type Run,
@@ -93,14 +95,12 @@ export class Rollout {
     return this.slots.map(({ host }) => idOf(host)).join(' ');
   }
 
-  condition(type: string): string {
-    const found = this.record.pool?.status?.conditions.find((each) => each.type === type);
-    return found?.reason ?? '';
+  condition(type: PoolConditionType): string {
+    return poolCondition(this.record.pool?.status, type)?.reason ?? '';
   }
 
-  messageOf(type: string): string {
-    const found = this.record.pool?.status?.conditions.find((each) => each.type === type);
-    return found?.message ?? '';
+  messageOf(type: PoolConditionType): string {
+    return poolCondition(this.record.pool?.status, type)?.message ?? '';
   }
 
   host(n: number): SeenHost {

@@ -9,7 +9,8 @@ const dayMs = 24 * 3_600_000;
 const canary = [{ name: 'canary', hosts: { names: ['hosts/h1', 'hosts/h2'] } }];
 
 function conditionsOf(pool: Rollout): string[] {
-  return ['UpToDate', 'Degraded'].map((type) => `${pool.condition(type)}: ${pool.messageOf(type)}`);
+  const types = ['UpToDate', 'Degraded'] as const;
+  return types.map((type) => `${pool.condition(type)}: ${pool.messageOf(type)}`);
 }
 
 test('a wave that waits for a host which somebody holds is shown with that host', () => {

@@ -18,6 +18,7 @@ import {
   HostState,
   type HostStatus,
   type HostUid,
+  hasFault,
   type RackName,
   type Run,
   RunKind,
@@ -219,10 +220,10 @@ function serviceOf(record: wire.HostRecord, host: Host): Service {
   if (status === undefined || status.poweredOn === false || status.inRescue) return 'out';
   if (awayBecause(record, host) !== undefined) return 'out';
   const faults = status.faults.filter(({ severity }) => severity !== FaultSeverity.WARNING);
-  if (faults.some(({ type }) => type === imageLost)) return 'out';
+  if (hasFault(faults, imageLost)) return 'out';
   // Its state after the run is unknown.
   if (powerBack(record) === 'failed' || leftInRunner(host) !== undefined) return 'unseen';
-  return faults.some(({ type }) => type === bmcUnreachable) ? 'unseen' : 'in';
+  return hasFault(faults, bmcUnreachable) ? 'unseen' : 'in';
 }
 
 /**

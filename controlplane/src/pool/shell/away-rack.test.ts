@@ -1,6 +1,6 @@
 /** A rack whose agent is away: its hosts cannot be worked on, and take no slot from the others. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { asPoolId, HostState, store as wire } from '@rackwright/messages';
+import { asPoolId, HostState, poolCondition, store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -78,7 +78,7 @@ test('a host that is being written keeps its slot, and people are told', async (
   const { record, asked } = await look(host, kept, host.nowMs, [], away);
   expect(asked).toEqual([]);
   expect(record.pool?.status?.slots).toHaveLength(1);
-  const degraded = record.pool?.status?.conditions.find(({ type }) => type === 'Degraded');
+  const degraded = poolCondition(record.pool?.status, 'Degraded');
   expect(degraded).toMatchObject({ status: true, reason: 'HostKept' });
   expect(degraded?.message).toContain(away);
 });

@@ -7,6 +7,7 @@ import {
   ExplanationSchema,
   type HostId,
   type HostName,
+  poolCondition,
   type RolloutSlot,
   RolloutSlotState,
   type store as wire,
@@ -33,8 +34,7 @@ export function explainPool(
   const surveyed = survey(record, new Map(hosts.map((host) => [host.uid, host])), nowMs);
   const { pool } = record;
   const name = pool?.name ?? '';
-  const conditions = pool?.status?.conditions ?? [];
-  const upToDate = conditions.find(({ type }) => type === 'UpToDate');
+  const upToDate = poolCondition(pool?.status, 'UpToDate');
   const told = create(ExplanationSchema, {
     subject: name,
     headline: upToDate?.message ?? 'it has not been looked at yet',

@@ -162,9 +162,9 @@ function bmcText({ address, port, protocol, credential }: BmcEndpoint): string {
 function waitingFields(run: Run | undefined, clock: Clock): [string, string][] {
   const waiting = run?.phase === RunPhase.WAITING ? run.waiting : undefined;
   if (waiting === undefined) return [];
-  const { reason, message, since, position } = waiting;
+  const { message, since, position } = waiting;
   const place = position === undefined ? '' : `, place ${position} in the queue`;
-  const text = `${reason}: ${message} (since ${ago(clock, since)}${place})`;
+  const text = `${waiting.reason}: ${message} (since ${ago(clock, since)}${place})`;
   return [['waiting for', text]];
 }
 

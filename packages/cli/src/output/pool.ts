@@ -1,14 +1,15 @@
 /** How pools, their hosts and their history are shown. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
-import type {
-  DeployHistoryEntry,
-  HostSelector,
-  PlannedRollout,
-  Pool,
-  PoolAmount,
-  PoolHost,
-  RolloutPolicy,
-  RolloutSlot,
+import {
+  type DeployHistoryEntry,
+  type HostSelector,
+  type PlannedRollout,
+  type Pool,
+  type PoolAmount,
+  type PoolHost,
+  poolCondition,
+  type RolloutPolicy,
+  type RolloutSlot,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { deployText } from './deploy.ts';
@@ -182,14 +183,12 @@ function outText({ status }: Pool): string {
 
 function stateText({ status }: Pool): string {
   if (status?.deleting === true) return 'deleting';
-  const degraded = status?.conditions.find(
-    ({ type, status: holds }) => type === 'Degraded' && holds,
-  );
-  return degraded === undefined ? stateOf(status) : `${stateOf(status)}, ${degraded.reason}`;
+  const degraded = poolCondition(status, 'Degraded');
+  return degraded?.status !== true ? stateOf(status) : `${stateOf(status)}, ${degraded.reason}`;
 }
 
 function stateOf(status: Pool['status']): string {
-  return status?.conditions.find(({ type }) => type === 'UpToDate')?.reason ?? '';
+  return poolCondition(status, 'UpToDate')?.reason ?? '';
 }
 
 /** "registry.example/os@sha256:0123456789ab", or a URL with its digest as short. */

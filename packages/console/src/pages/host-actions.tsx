@@ -6,6 +6,8 @@ import {
   HoldScope,
   type Host,
   HostState,
+  type HostWait,
+  hostWaitOf,
   type PlanRunRequestSchema,
   PowerAction,
   RunPhase,
@@ -36,12 +38,12 @@ const isBusy = ({ status }: Host) =>
   status?.run !== undefined && status.run.phase !== RunPhase.ENDED;
 const isIdle = (host: Host) => !isBusy(host);
 /** The run waits until a person switches the host on or off. The page says which. */
-const asksPerson = ({ status }: Host) => status?.run?.waiting?.reason === 'person';
-/** The run waits for one of these reasons. */
+const asksPerson = ({ status }: Host) => hostWaitOf(status?.run?.waiting) === 'person';
+/** The run waits for one of these. */
 const waitsFor =
-  (...reasons: string[]) =>
+  (...waits: HostWait[]) =>
   (host: Host) =>
-    isBusy(host) && reasons.includes(host.status?.run?.waiting?.reason ?? '');
+    isBusy(host) && waits.some((each) => each === hostWaitOf(host.status?.run?.waiting));
 const hasFailedClean = (host: Host) => isIdle(host) && host.status?.afterFailure !== undefined;
 const isIn =
   (...states: HostState[]) =>

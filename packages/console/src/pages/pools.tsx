@@ -1,5 +1,5 @@
 /** Pools: how far each is with its image. */
-import type { Pool } from '@rackwright/messages';
+import { type Pool, type PoolConditionType, poolCondition } from '@rackwright/messages';
 import { useConsole } from '../browser/console.ts';
 import { useLive, useTopic } from '../browser/hooks.ts';
 import { grouped, idOf, shortImage } from '../logic/format.ts';
@@ -88,8 +88,10 @@ export function PoolBar({ pool: { status } }: { readonly pool: Pool }) {
 /** What the pool's conditions come to. */
 export function PoolState({ pool: { status, spec } }: { readonly pool: Pool }) {
   if (status?.deleting === true) return <Badge tone="warn">deleting</Badge>;
-  const held = (type: string, { is: wanted }: { readonly is: boolean }) =>
-    status?.conditions.find((each) => each.type === type && each.status === wanted);
+  const held = (type: PoolConditionType, { is: wanted }: { readonly is: boolean }) => {
+    const condition = poolCondition(status, type);
+    return condition?.status === wanted ? condition : undefined;
+  };
   const degraded = held('Degraded', { is: true });
   if (degraded !== undefined) {
     return (

@@ -4,7 +4,7 @@
  * D1 What the control plane says of a host has to be so at its machine too: on its disk, which is
  *    read from outside, and in what runs there.
  */
-import type { PoolStatus } from '@rackwright/messages';
+import { isPoolBecause, type PoolStatus, poolCondition } from '@rackwright/messages';
 
 /** One image, as it was published. */
 export interface PublishedImage {
@@ -58,10 +58,11 @@ export function notHalted(
   status: PoolStatus | undefined,
   bad: Pick<PublishedImage, 'digest'>,
 ): string | undefined {
-  const { target, failedCount = 0, conditions = [] } = status ?? {};
+  const { target, failedCount = 0 } = status ?? {};
   if (target?.digest !== bad.digest) return `the pool wants ${target?.image ?? 'nothing yet'}`;
-  const degraded = conditions.find((each) => each.type === 'Degraded' && each.status);
-  if (degraded?.reason !== 'RolloutHalted') return 'the rollout is not halted';
+  const degraded = poolCondition(status, 'Degraded');
+  const isHalted = degraded?.status === true && isPoolBecause(status, 'Degraded', 'RolloutHalted');
+  if (!isHalted) return 'the rollout is not halted';
   if (degraded.message === '') return 'the pool does not say why the rollout is halted';
   return failedCount === 1 ? undefined : `${failedCount} hosts have failed, and one was to`;
 }

@@ -1,5 +1,5 @@
 /** Hosts whose BMCs are broken in four ways, each explained in a few lines, and freed by them. */
-import { type Host, HostState } from '@rackwright/messages';
+import { type Host, HostState, hostWaitOf } from '@rackwright/messages';
 import { type FaultName, isBearable } from '../faults.ts';
 import type { PlannedMachine } from '../fleet.ts';
 import { eventually } from '../site/eventually.ts';
@@ -106,7 +106,7 @@ async function type(stage: Stage, name: string, args: readonly string[]): Promis
 }
 
 function isTroubled({ status }: Host): boolean {
-  const waits = status?.run?.waiting?.reason;
-  const isStuck = waits === 'bmc' || waits === 'retry';
+  const wait = hostWaitOf(status?.run?.waiting);
+  const isStuck = wait === 'bmc' || wait === 'retry';
   return status?.lastError !== undefined || status?.faults[0] !== undefined || isStuck;
 }

@@ -1,8 +1,13 @@
 /** A step of a run for the engine: an operation of the agent, a wait, or an outgoing call. */
-import type { agent, Run, RunFailure, RunStep } from '@rackwright/messages';
+import {
+  type agent,
+  type HostWait,
+  type Run,
+  type RunFailure,
+  type RunStep,
+} from '@rackwright/messages';
 import type { Pass } from '../../pass/pass.ts';
 import type { EngineTiming } from '../../pass/timing.ts';
-import type { HostWait } from '../../pass/waiting.ts';
 
 export interface OperationOptions {
   /** The interrupted operation whose effect is checked instead of another run of it. */

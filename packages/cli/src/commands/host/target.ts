@@ -1,9 +1,12 @@
 /** The target of a wait for a host, and whether it is reached. Pure. */
 import {
   failureWord,
+  faultOfType,
   HoldScope,
   type Host,
   HostState,
+  type HostWait,
+  hostWaitOf,
   type Run,
   RunKind,
   RunOutcome,
@@ -118,13 +121,29 @@ export function isGone(until: UntilWord | undefined): boolean {
   return until === 'deleted' || until === 'gone';
 }
 
-/** Reasons of a waiting run that only a person ends. */
-const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored']);
+/** Whether a command gives up at a wait, as one that only a person ends. */
+const endsByPerson: { readonly [W in HostWait]: boolean } = {
+  hold: true,
+  restored: true,
+  agent: false,
+  runner: false,
+  bmc: false,
+  person: false,
+  registry: false,
+  image: false,
+  conflict: false,
+  retry: false,
+  webhook: false,
+  wait: false,
+  freeze: false,
+  wipeBudget: false,
+  capacity: false,
+};
 
 function personText({ phase, waiting }: Run): string | undefined {
-  return phase === RunPhase.WAITING && waitsForPerson.has(waiting?.reason ?? '')
-    ? `it waits for a person: ${waiting?.message}`
-    : undefined;
+  const wait = phase === RunPhase.WAITING ? hostWaitOf(waiting) : undefined;
+  const isForPerson = wait !== undefined && endsByPerson[wait];
+  return isForPerson ? `it waits for a person: ${waiting?.message}` : undefined;
 }
 
 /**
@@ -142,9 +161,9 @@ export function stuckText({ status }: Host, until: UntilWord): string | undefine
     return `Rackwright stopped trying: ${backoff?.givenUpReason}`;
   }
   if (status.inRescue && !isGone(until)) return 'it is in rescue, and nothing is started there';
-  const unknown = faults.find(({ type }) => type === 'bootMacUnknown');
+  const unknown = faultOfType(faults, 'bootMacUnknown');
   if (unknown !== undefined && run?.kind === RunKind.INSPECT) return unknown.message;
-  const failed = faults.find(({ type }) => type === 'provisionFailed');
+  const failed = faultOfType(faults, 'provisionFailed');
   // A pool tries its hosts again by itself.
   if (until !== 'provisioned' || failed === undefined || claim?.by.startsWith('pools/') === true) {
     return undefined;

@@ -1,5 +1,10 @@
 /** `--wait` of pools: until all hosts are on their image. */
-import { WatchPoolsResponse_Kind as Kind, type Pool } from '@rackwright/messages';
+import {
+  isPoolBecause,
+  WatchPoolsResponse_Kind as Kind,
+  type Pool,
+  poolCondition,
+} from '@rackwright/messages';
 import type { CommandIo } from '../../command-io.ts';
 import { NeverReached } from '../../failure.ts';
 import { poolLine } from '../../output/pool.ts';
@@ -9,9 +14,6 @@ import { watchResumed } from '../frame/resumed-watch.ts';
 import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
 import type { PoolClient } from './client.ts';
 import { isCurrent } from './watch.ts';
-
-/** Reasons that wait for a decision of a person. */
-const waitsForPerson: ReadonlySet<string> = new Set(['WaitingForApproval', 'Paused']);
 
 /**
  * With `--wait` the pool once its hosts are on its image; otherwise the answer. Rejects with
@@ -53,9 +55,10 @@ export async function poolDone(
 }
 
 function isDone(pool: Pool, explain: string): boolean {
-  const upToDate = pool.status?.conditions.find(({ type }) => type === 'UpToDate');
-  if (waitsForPerson.has(upToDate?.reason ?? '')) {
-    throw new NeverReached(`${pool.name} waits for a person: ${upToDate?.message}; ${explain}`);
+  const { name, status } = pool;
+  if (isPoolBecause(status, 'UpToDate', 'WaitingForApproval', 'Paused')) {
+    const message = poolCondition(status, 'UpToDate')?.message ?? '';
+    throw new NeverReached(`${name} waits for a person: ${message}; ${explain}`);
   }
   return isCurrent(pool);
 }

@@ -1,7 +1,9 @@
 /** rackwright pool watch: changes as they happen. */
 import {
+  isPoolBecause,
   WatchPoolsResponse_Kind as Kind,
   type Pool,
+  poolCondition,
   type WatchPoolsResponse,
   WatchPoolsResponseSchema,
 } from '@rackwright/messages';
@@ -102,8 +104,9 @@ function lateText({ flags, name, lastLines }: Watch): string {
  * help: the rollout is halted, or the pool has gone back from the image.
  */
 export function isCurrent({ name, status }: Pool): boolean {
-  const upToDate = status?.conditions.find(({ type }) => type === 'UpToDate');
-  if (upToDate?.reason === 'Halted') throw new NeverReached(`${name}: ${upToDate.message}`);
+  const upToDate = poolCondition(status, 'UpToDate');
+  const isHalted = isPoolBecause(status, 'UpToDate', 'Halted');
+  if (isHalted) throw new NeverReached(`${name}: ${upToDate?.message}`);
   if (upToDate?.status !== true) return false;
   const { rolledBackFrom = '', target } = status ?? {};
   if (rolledBackFrom === '') return true;
