@@ -90,6 +90,10 @@ describe('decisions by a text in a variable', () => {
     "return verdict.reason === lateReason ? ' late' : ' stale';",
     "if (verdict.reason === 'its attempt was over before') keep();",
     'if (lateReason !== verdict.reason) act();',
+    'const isWanted = ({ reason }: Hold) => wanted.some((each) => each.reason === reason);',
+    'return each.reason !== reason || each.scope !== scope || each.by !== by.actor;',
+    'if (said === each.reason) lift(each);',
+    "if (hold.reason === 'fencePending: h1') lift(hold);",
   ];
 
   test.each(planted)('finds %s where hosts are decided about', (line) => {
@@ -106,10 +110,11 @@ describe('decisions by a text in a variable', () => {
 
   test('lets codes, empty texts and kinds of values stand', () => {
     const lines = [
-      "if (run.waiting?.reason === 'agent') stopWaiting(pass, run);",
+      "if (held?.reason === 'halted') delete record.halt;",
+      'if (result.reason === agent.ConflictReason.DUPLICATE) return again;',
+      "if (request.reason === '' || reason === undefined) return undefined;",
       "if (text === '') return undefined;",
       "return typeof said === 'object' && said !== null;",
-      'if (run.waiting?.reason !== reason) giveBack(pass, run);',
       'const context = pool.contexts.includes(name);',
     ];
     expect(bansIn(lines.join('\n'), decider)).toEqual([]);
@@ -120,6 +125,55 @@ describe('decisions by a text in a variable', () => {
     const texts = paths.map((path) => readFileSync(join(root, path), 'utf8'));
     const found = texts.flatMap((text) => bansIn(text, decider));
     expect(found).toContainEqual(expect.stringContaining('decides by a text'));
+  });
+});
+
+describe('words of closed lists that the wire carries as texts', () => {
+  const planted = [
+    "if (run.waiting?.reason === 'agnet') stopWaiting(pass, run);",
+    'if (run.waiting?.reason !== reason) giveBack(pass, run);',
+    "const isHeld = reasons.includes(host.status?.run?.waiting?.reason ?? '');",
+    'return waitsForNobody.has(run.waiting.reason);',
+    '  switch (waiting.reason) {',
+    '  const waits = status?.run?.waiting?.reason;',
+    "const { reason, message: said = '' } = status?.run?.waiting ?? {};",
+    "const unknown = faults.find(({ type }) => type === 'bootMacUnknown');",
+    'const standing = pass.status.faults.some((fault) => fault.type === type);',
+    "const upToDate = status?.conditions.find(({ type }) => type === 'UpToDate');",
+    "const degraded = conditions.find((each) => each.type === 'Degraded' && each.status);",
+  ];
+  const places = [
+    'packages/cli/src/commands/host/target.ts',
+    'packages/console/src/pages/pools.tsx',
+    'controlplane/src/host/pass/pass.ts',
+    'controlplane/src/host/run/clean-walk.test.ts',
+    'test/e2e/clean-list.test.ts',
+  ];
+
+  test.each(planted)('finds that no compiler checks the word: %s', (line) => {
+    for (const path of places) {
+      const found = bansIn(line, path);
+      expect(found).toContainEqual(expect.stringContaining('compares a word that no compiler'));
+    }
+  });
+
+  test.each(planted)('lets %s stand where the lists are', (line) => {
+    for (const file of ['waits.ts', 'host-faults.ts', 'pool-conditions.ts']) {
+      expect(bansIn(line, `packages/messages/src/${file}`)).toEqual([]);
+    }
+  });
+
+  test('lets such words be shown, and typed ones be compared', () => {
+    const lines = [
+      "if (hostWaitOf(run.waiting) === 'agent') stopWaiting(pass, run);",
+      "const waits = run.waiting === undefined ? '' : `, waits for ${run.waiting.reason}`;",
+      'return { blocker: waiting.reason, unblock };',
+      'const types = status.faults.map(({ type }) => type);',
+      "expect(run?.waiting?.reason).toBe('hold');",
+      "if (hasFault(faults, 'bootMacUnknown')) inspect();",
+      "const gone = drives.find(({ type }) => type === 'nvme');",
+    ];
+    for (const path of places) expect(bansIn(lines.join('\n'), path)).toEqual([]);
   });
 });
 

@@ -100,8 +100,8 @@ const parsersOfForeignText: readonly RegExp[] = [
 
 /**
  * The same of texts that stand in a variable, in the code that decides about hosts. A `reason` may
- * be a code of a closed list: it is compared with such a word, not with a sentence or a constant
- * that holds one.
+ * be a code of a closed list: it is compared with such a word, not with a sentence and not with
+ * another text. Things that have a reason are told apart by a kind or an id.
  */
 const byText = 'decides by a text; give the fact a type or a field';
 const textBans: readonly Ban[] = [
@@ -113,8 +113,15 @@ const textBans: readonly Ban[] = [
     pattern: /(?<!\btypeof )\b(fate|text|said|words)\)? (===|!==) ['"`][^'"`]/,
     message: byText,
   },
-  { pattern: /\breason (===|!==) (['"`][^'"`]* |\w+Reason\b)/, message: byText },
-  { pattern: /\b\w+Reason (===|!==) (\w+\??\.)*reason\b/, message: byText },
+  { pattern: /\breason (===|!==) ['"`][^'"`]* /, message: byText },
+  {
+    pattern: /\breason (===|!==) (?!undefined\b)(\w+\??\.)*[a-z]\w*\b(?![?.])/,
+    message: byText,
+  },
+  {
+    pattern: /(?<!\btypeof )\b(?!reason\b)[a-z]\w* (===|!==) (\w+\??\.)*reason\b/,
+    message: byText,
+  },
 ];
 const decidesAboutHosts = /^(controlplane|agent)\/src\//;
 
@@ -122,9 +129,35 @@ const decidesAboutHosts = /^(controlplane|agent)\/src\//;
 export const parsersOfInput: readonly { readonly place: RegExp; readonly reason: string }[] = [
   { place: /^controlplane\/src\/access\/sign-in\.ts$/, reason: 'the token that a caller shows' },
   { place: /^controlplane\/src\/filter\//, reason: 'the filter that a person writes' },
+  {
+    place: /^controlplane\/src\/host\/request\/named-hold\.ts$/,
+    reason: 'the words by which a person names a hold',
+  },
   { place: /^controlplane\/src\/host\/spec\//, reason: 'the spec that a person writes' },
   { place: /^controlplane\/src\/steps\/reach\.ts$/, reason: 'what a person lets steps reach' },
 ];
+
+/**
+ * T7 A word of a closed list that the wire carries as a text has its list in the messages. It is
+ *    compared by the functions beside that list, so that a misspelled word does not compile.
+ */
+const unchecked = 'compares a word that no compiler checks; take';
+const hostWait = `${unchecked} hostWaitOf() or pendingWaitOf()`;
+const wordListBans: readonly Ban[] = [
+  { pattern: /\bwaiting\??\.reason\)? (===|!==) /, message: hostWait },
+  { pattern: /(\.(has|includes)|\bswitch )\((\w+\??\.)*waiting\??\.reason\b/, message: hostWait },
+  { pattern: / = (\w+\??\.)*waiting\??\.reason\b/, message: hostWait },
+  { pattern: /\breason\b[^}]*\} = (\w+\??\.)*waiting\b/, message: hostWait },
+  {
+    pattern: /\bfaults\b.*\btype\)? (===|!==) /,
+    message: `${unchecked} faultOfType() or hasFault()`,
+  },
+  {
+    pattern: /\bconditions\b.*\btype\)? (===|!==) /,
+    message: `${unchecked} poolCondition() or isPoolBecause()`,
+  },
+];
+const wordLists = /^packages\/messages\/src\/(waits|host-faults|pool-conditions)\.ts$/;
 
 /** T4 A log line keeps what was caught, with its stack and causes. */
 const logBans: readonly Ban[] = [
@@ -191,6 +224,7 @@ export function findBans(file: SourceFile): Finding[] {
     ...match(file, file.text, exportBans),
     ...(mayRead ? [] : match(file, file.text, messageBans)),
     ...(mayDecideByText(file.path) ? [] : match(file, file.text, textBans)),
+    ...(mayCompareWords(file.path) ? [] : match(file, file.text, wordListBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, logBans)),
     ...(mayMakeText(file.path) ? [] : match(file, file.text, caughtBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, assumptionBans)),
@@ -202,6 +236,10 @@ export function findBans(file: SourceFile): Finding[] {
 function mayDecideByText(path: string): boolean {
   if (!decidesAboutHosts.test(path) || isTestCode(path)) return true;
   return parsersOfInput.some(({ place }) => place.test(path));
+}
+
+function mayCompareWords(path: string): boolean {
+  return wordLists.test(path) || path.startsWith('test/tidy/');
 }
 
 function mayMakeText(path: string): boolean {
