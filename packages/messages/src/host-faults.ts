@@ -41,10 +41,13 @@ export type HostFault =
   | 'powerMismatch';
 
 /** The host's fault of this type, if it has one. */
-export function faultOfType(faults: readonly Fault[], type: HostFault): Fault | undefined {
+export function faultOfType<F extends Pick<Fault, 'type'>>(
+  faults: readonly F[],
+  type: HostFault,
+): F | undefined {
   return faults.find((fault) => fault.type === type);
 }
 
-export function hasFault(faults: readonly Fault[], type: HostFault): boolean {
+export function hasFault(faults: readonly Pick<Fault, 'type'>[], type: HostFault): boolean {
   return faultOfType(faults, type) !== undefined;
 }

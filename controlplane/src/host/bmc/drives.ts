@@ -11,7 +11,7 @@ import {
   StorageSignSchema,
   StorageSource,
 } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { Pass, PassView } from '../pass/pass.ts';
 import { cut } from '../pass/step-failure.ts';
 
 /** The most drives of one list: facts are one bounded record. */
@@ -32,7 +32,7 @@ export function noteDrives(pass: Pass, observations: agent.Observations | undefi
 }
 
 /** The present drives: those of this pass, otherwise the earlier ones. */
-export function knownDrives({ effects, context }: Pass): BmcDriveList | undefined {
+export function knownDrives({ effects, context }: PassView): BmcDriveList | undefined {
   const told = effects.findLast((effect) => effect.kind === 'facts' && 'bmcDrives' in effect.facts);
   return told?.kind === 'facts' ? told.facts.bmcDrives : context.facts.bmcDrives;
 }

@@ -18,7 +18,7 @@ import {
   TransientCause,
 } from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { causedBy, type Pass } from '../pass/pass.ts';
+import { causedBy, type Pass, type PassView } from '../pass/pass.ts';
 
 export const bmcUnreachable = 'bmcUnreachable' satisfies BmcFault;
 /** The next message of the runner clears it; the end of a run clears it, too. */
@@ -146,7 +146,7 @@ function endFault(pass: Pass, type: BmcFault): void {
 
 /** In our own time: the agent's clock may differ, but the duration does not. */
 function sinceOf(
-  { context }: Pass,
+  { context }: PassView,
   { since }: agent.BmcHealth,
   toldAt: Timestamp | undefined,
 ): Timestamp {

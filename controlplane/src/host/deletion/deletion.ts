@@ -29,7 +29,15 @@ import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
 import { endShutdownWait, shutdownUnderWay } from '../operation/shutdown.ts';
-import { activeRun, causedBy, currentStep, now, type Pass, runName } from '../pass/pass.ts';
+import {
+  activeRun,
+  causedBy,
+  currentStep,
+  now,
+  type Pass,
+  type PassView,
+  runName,
+} from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
@@ -46,7 +54,7 @@ const tooManyRemains =
 type DeleteRequest = Extract<HostRequest, { kind: 'delete' }>;
 
 /** Whether the present intent already covers the request: then nothing changes. */
-export function isDeletionStanding({ status }: Pass, { mode }: DeleteRequest): boolean {
+export function isDeletionStanding({ status }: PassView, { mode }: DeleteRequest): boolean {
   if (status.deletion === undefined) return false;
   return status.deletion.mode === DeletionMode.FORCE || mode !== DeletionMode.FORCE;
 }
@@ -169,7 +177,7 @@ export function startStage(pass: Pass): Run {
 }
 
 /** A host in deletion. */
-type Going = Pick<Pass, 'status' | 'record' | 'spec'>;
+type Going = Pick<PassView, 'status' | 'record' | 'spec'>;
 
 /** The run that must succeed before a host may be removed. */
 export function whatComesFirst(going: Going): RunKind | undefined {
@@ -194,7 +202,7 @@ export function whatKeeps({ status, record }: Going): Hold | undefined {
 const powerOff: RequestedStep = { step: engineSteps.off, arguments: {} };
 
 /** A host in deletion, and its surroundings. */
-type Leaving = Going & Pick<Pass, 'context'>;
+type Leaving = Going & Pick<PassView, 'context'>;
 
 /**
  * Why a host that is on has to wait for its removal: nothing can switch it off; undefined: it need
@@ -211,7 +219,7 @@ function isToBeSwitchedOff(going: Going): boolean {
   return going.status.poweredOn === true && isOursToSwitch(going);
 }
 
-function stepsBeforeRemoval(pass: Pass): RequestedStep[] {
+function stepsBeforeRemoval(pass: PassView): RequestedStep[] {
   return isToBeSwitchedOff(pass) ? [powerOff] : [];
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Hold, HoldKind, type HostUid } from '@rackwright/messages';
-import { causedBy, now, type Pass } from '../pass/pass.ts';
+import { causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
 import { isSystemHold, systemHold } from '../pass/system-holds.ts';
 import type { Refusal } from '../pass/types.ts';
 
@@ -30,7 +30,7 @@ export function isFenceHold(hold: Hold): boolean {
 
 /** Only an explicit request lifts a fence: it confirms that the machine is isolated. */
 export function refusalOfFence(
-  { host }: Pass,
+  { host }: PassView,
   lifted: boolean,
   physicallyDisconnected: boolean,
 ): Refusal | undefined {

@@ -26,13 +26,13 @@ import {
   type Run,
   RunKind,
   RunPhase,
-  type RunStep,
   store,
   writeImageStep,
 } from '@rackwright/messages';
 import { hostImageOf, type ImageSources } from '../../images/index.ts';
 import { idOf } from '../../records/index.ts';
-import { activeRun, type Pass } from '../pass/pass.ts';
+import { activeRun, type Pass, type PassView } from '../pass/pass.ts';
+import type { DeepReadonly, RunView, StepView } from '../pass/read-only.ts';
 import { isDeployStepOfAgent, switchesOnImage } from '../pass/step-names.ts';
 import type { HostContext, RequestedStep } from '../pass/types.ts';
 
@@ -62,7 +62,7 @@ export type DeploymentResult =
   | { readonly kind: 'refused'; readonly problem: string };
 
 /** The agent's order for the deployment of this run; the first boot's data are added later (3). */
-export function deploymentOf(pass: Pass, run: Pick<Run, 'number'>): DeploymentResult {
+export function deploymentOf(pass: PassView, run: Pick<Run, 'number'>): DeploymentResult {
   const { record, host, spec, context } = pass;
   const found = hostImageOf(
     record.image,
@@ -85,7 +85,9 @@ export function deploymentOf(pass: Pass, run: Pick<Run, 'number'>): DeploymentRe
  * available host, whose disks were proved erased; the host becomes manageable once it is written
  * to.
  */
-export function holdsNothing(status: Pick<HostStatus, 'state' | 'image' | 'run'>): boolean {
+export function holdsNothing(
+  status: DeepReadonly<Pick<HostStatus, 'state' | 'image' | 'run'>>,
+): boolean {
   const { state, image, run } = status;
   const isInUse = state !== HostState.AVAILABLE && state !== HostState.MANAGEABLE;
   if (isInUse || image !== '') return false;
@@ -118,7 +120,11 @@ function forAgent({ netboot, proof, firstBoot }: DeploySpec): DeploySpec {
 }
 
 /** Why the deployment of this step cannot be ordered in the present state. */
-export function refusalOfDeployment(pass: Pass, run: Run, step: RunStep): string | undefined {
+export function refusalOfDeployment(
+  pass: PassView,
+  run: RunView,
+  step: StepView,
+): string | undefined {
   if (step.name !== writeImageStep && !isDeployStepOfAgent(step.name)) return undefined;
   const found = deploymentOf(pass, run);
   return found.kind === 'refused' ? found.problem : undefined;
@@ -126,7 +132,7 @@ export function refusalOfDeployment(pass: Pass, run: Run, step: RunStep): string
 
 /** What the host boots over the network at each request; undefined: it boots from its disk. */
 export function netbootOf(
-  record: store.HostRecord,
+  record: DeepReadonly<store.HostRecord>,
   sources: ImageSources,
   versions: ReadonlyMap<string, bigint>,
 ): agent.Deployment | undefined {
@@ -149,7 +155,7 @@ export function netbootOf(
 
 /** Why the netboot image could not be fetched again; undefined: it could. */
 export function netbootProblem(
-  record: store.HostRecord,
+  record: DeepReadonly<store.HostRecord>,
   sources: ImageSources,
   versions: ReadonlyMap<string, bigint>,
 ): string | undefined {
@@ -159,7 +165,7 @@ export function netbootProblem(
 }
 
 /** Whether the host loads its image over the network at each start. */
-export function bootsOverNetwork({ host }: Pick<store.HostRecord, 'host'>): boolean {
+export function bootsOverNetwork({ host }: DeepReadonly<Pick<store.HostRecord, 'host'>>): boolean {
   const { status } = host ?? {};
   if (status?.deploy?.netboot !== true || status.image === '') return false;
   const kind = activeRun(status)?.kind;
@@ -179,7 +185,7 @@ export function beginWrite({ status, record }: Pass): void {
 }
 
 /** The image is complete, or the host is about to boot it over the network. */
-export function noteDeployed({ status, record }: Pass, run: Run): void {
+export function noteDeployed({ status, record }: Pass, run: RunView): void {
   delete record.replaced;
   status.image = record.image;
   status.deploy = clone(DeploySpecSchema, record.deploy ?? create(DeploySpecSchema));
@@ -190,7 +196,7 @@ export function noteDeployed({ status, record }: Pass, run: Run): void {
  * A write attempt is sent to the agent: an earlier attempt with unknown result counts as a write
  * (2).
  */
-export function noteWriteSent({ record }: Pass, { name }: RunStep): void {
+export function noteWriteSent({ record }: Pass, { name }: StepView): void {
   const { replaced } = record;
   if (name !== writeImageStep || replaced === undefined) return;
   if (replaced.attemptOpen) delete record.replaced;
@@ -198,7 +204,11 @@ export function noteWriteSent({ record }: Pass, { name }: RunStep): void {
 }
 
 /** What a write attempt reports of the disks, at its end or before (2). */
-export function noteWriteTold({ record }: Pass, { name }: RunStep, { result }: agent.Report): void {
+export function noteWriteTold(
+  { record }: Pass,
+  { name }: StepView,
+  { result }: agent.Report,
+): void {
   const { replaced } = record;
   if (name !== writeImageStep || replaced === undefined) return;
   if (result.case === 'hostUpdated') return;
@@ -255,7 +265,7 @@ export function forgetImage({ status, record }: Pass): void {
 }
 
 /** When the host was switched on to boot its image; undefined: not in this run. */
-export function switchedOnMs(run: Run): number | undefined {
+export function switchedOnMs(run: RunView): number | undefined {
   const on = run.steps.findLast(({ name }, at) => {
     return at < run.currentStep && switchesOnImage(name);
   });
@@ -266,7 +276,7 @@ export function switchedOnMs(run: Run): number | undefined {
 const proofAskMinMs = 60_000;
 
 /** How long the agent may still wait for the proof, from now. */
-export function proofLeftMs({ record, context }: Pass, run: Run): number {
+export function proofLeftMs({ record, context }: PassView, run: RunView): number {
   const wholeMs = proofTimeoutMs(record.deploy);
   const sinceMs = switchedOnMs(run);
   if (sinceMs === undefined) return wholeMs;

@@ -13,7 +13,8 @@ import {
   type RunStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { later, type Pass, stopWaiting, waitFor } from '../pass/pass.ts';
+import { later, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
+import type { StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import type { EngineTiming } from '../pass/timing.ts';
 
@@ -21,7 +22,7 @@ import type { EngineTiming } from '../pass/timing.ts';
 const queuedSteps: ReadonlySet<string> = new Set([fetchImageStep, writeImageStep]);
 
 /** How long the order of a step may wait in its agent's queue; 0: it does not wait. */
-export function queueTimeoutMs({ name }: RunStep, timing: EngineTiming): number {
+export function queueTimeoutMs({ name }: StepView, timing: EngineTiming): number {
   return queuedSteps.has(name) ? timing.imageQueueTimeoutMs : 0;
 }
 
@@ -43,7 +44,7 @@ export function foldPass(pass: Pass, run: Run, step: RunStep, said: agent.Contin
 }
 
 /** The text for a wait that was too long, from any source; `detail`: the agent's own words. */
-export function queueTimedOut({ record, spec, context }: Pass, detail = ''): RunFailure {
+export function queueTimedOut({ record, spec, context }: PassView, detail = ''): RunFailure {
   const waited = lasting(context.timing.imageQueueTimeoutMs);
   const text =
     `waited ${waited} for its turn to get ${record.image}: the agent of ${spec.rack} serves as ` +

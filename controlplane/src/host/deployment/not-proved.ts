@@ -4,15 +4,9 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import {
-  agent,
-  awaitImageStep,
-  lasting,
-  type Run,
-  type RunFailure,
-  type RunStep,
-} from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import { agent, awaitImageStep, lasting, type RunFailure } from '@rackwright/messages';
+import type { Pass, PassView } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { cut, stepFailure } from '../pass/step-failure.ts';
 import { proofTimeoutMs, switchedOnMs } from './deployment.ts';
 
@@ -38,7 +32,7 @@ const detailMax = 64;
 /** The signs of the awaited host, from an attempt that failed or is in progress. */
 export function foldSigns(
   { record }: Pass,
-  step: RunStep,
+  step: StepView,
   said: readonly agent.HostSign[],
   { isEnd }: { readonly isEnd: boolean },
 ): void {
@@ -73,7 +67,7 @@ function msOf(time: Timestamp | undefined): number {
 }
 
 /** `detail`: the words of the part that waited for it. */
-export function hostNotProved(pass: Pass, run: Run, detail = ''): RunFailure {
+export function hostNotProved(pass: PassView, run: RunView, detail = ''): RunFailure {
   const { record, status } = pass;
   const on = switchedOnMs(run);
   const since = on === undefined ? '' : ` at ${new Date(on).toISOString()}`;
@@ -93,7 +87,7 @@ export function hostNotProved(pass: Pass, run: Run, detail = ''): RunFailure {
 }
 
 /** What it was to boot, and what may prevent its firmware from booting it. */
-function bootedFrom({ record, status }: Pass): string {
+function bootedFrom({ record, status }: PassView): string {
   if (record.deploy?.netboot === true) return 'it was to boot over the network';
   const { disk = '', bootEntryProblem = '' } = status.writtenDisk ?? {};
   const from =

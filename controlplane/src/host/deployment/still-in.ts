@@ -14,13 +14,17 @@ import {
   type store,
 } from '@rackwright/messages';
 import { firstOnHost } from '../pass/brake.ts';
-import { hasPassed, type Pass } from '../pass/pass.ts';
+import { hasPassed, type Pass, type PassView } from '../pass/pass.ts';
+import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 
 const deploying: ReadonlySet<RunKind> = new Set([RunKind.PROVISION, RunKind.REIMAGE]);
 
 /** Whether this run is a deployment without any effect on its host yet. */
-export function isStillIn(run: Run, operation: store.OperationRecord | undefined): boolean {
+export function isStillIn(
+  run: RunView,
+  operation: DeepReadonly<store.OperationRecord> | undefined,
+): boolean {
   if (!deploying.has(run.kind) || run.phase === RunPhase.ENDED) return false;
   const out = firstOnHost(run.steps);
   if (run.currentStep !== out) return run.currentStep < out;
@@ -32,7 +36,7 @@ export function isStillIn(run: Run, operation: store.OperationRecord | undefined
 /**
  * Why the host may no longer be taken out of service; undefined: it may be, or it is out already.
  */
-export function tooLateToTakeOut(pass: Pass, run: Run): RunFailure | undefined {
+export function tooLateToTakeOut(pass: PassView, run: RunView): RunFailure | undefined {
   const { record } = pass;
   const end = record.deployNotAfter;
   if (end === undefined || !hasPassed(pass, end)) return undefined;

@@ -2,19 +2,19 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type DeploySpec, DeploySpecSchema, RunKind } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { Pass, PassView } from '../pass/pass.ts';
 import type { HostRequest } from '../pass/types.ts';
 
 type Deployment = Extract<HostRequest, { readonly image: string }>;
 
 /** How to deploy the host: as requested, or as before. */
-export function wantedDeploy(pass: Pass, request: Deployment): DeploySpec {
+export function wantedDeploy(pass: PassView, request: Deployment): DeploySpec {
   const kept = request.kind === 'reimage' ? keptDeploy(pass) : undefined;
   return clone(DeploySpecSchema, request.deploy ?? kept ?? create(DeploySpecSchema));
 }
 
 /** The settings of its present image, or of a failed replacement. */
-function keptDeploy({ record, status }: Pass): DeploySpec | undefined {
+function keptDeploy({ record, status }: PassView): DeploySpec | undefined {
   return status.image === '' ? (record.deploy ?? status.deploy) : status.deploy;
 }
 

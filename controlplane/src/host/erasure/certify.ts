@@ -22,14 +22,13 @@ import {
   isErasure,
   type LastCleaned,
   LastCleanedSchema,
-  type Run,
   type RunFailure,
   RunKind,
-  type RunStep,
   StepState,
   store,
 } from '@rackwright/messages';
-import { inventoryNow, now, type Pass } from '../pass/pass.ts';
+import { inventoryNow, now, type Pass, type PassView } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { invalidResult, stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import type { CertificateDraft } from '../pass/types.ts';
@@ -49,8 +48,8 @@ import { noteSpeeds } from './speeds.ts';
 /** Certifies every device of the plan from one step's evidence, or says why it cannot. */
 export function certifyErasure(
   pass: Pass,
-  _run: Run,
-  step: RunStep,
+  _run: RunView,
+  step: StepView,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
   return withEvidence(pass, step, evidence, (signed, parsed) =>
@@ -60,7 +59,7 @@ export function certifyErasure(
 
 function certifyDevices(
   pass: Pass,
-  step: RunStep,
+  step: StepView,
   evidence: agent.Evidence,
   parsed: agent.StepEvidence,
 ): RunFailure | undefined {
@@ -117,7 +116,7 @@ function strangerIn(
 
 /** Why the evidence does not prove that a device of the plan was erased as planned. */
 function deviceProblem(
-  pass: Pass,
+  pass: PassView,
   { devices, mode }: agent.StepEvidence,
   plan: agent.DevicePlan,
   orderAgeMs: number,
@@ -143,7 +142,7 @@ function deviceProblem(
 }
 
 /** The result of a successful clean for people: level, certificates, and devices left alone. */
-export function lastCleaned(pass: Pass, run: Run): LastCleaned | undefined {
+export function lastCleaned(pass: PassView, run: RunView): LastCleaned | undefined {
   const { certified } = pass.record;
   const erased = run.steps.filter(
     ({ name, state }) => isErasure(name) && state === StepState.SUCCEEDED,
@@ -209,26 +208,26 @@ function draft(
 }
 
 /** The site's texts for certificates. */
-function reportOf({ context }: Pass): {
+function reportOf({ context }: PassView): {
   [K in 'organisation' | 'customer' | 'technician']: string;
 } {
   const { organisation = '', customer = '', technician = '' } = context.fleet?.erasureReport ?? {};
   return { organisation, customer, technician };
 }
 
-function dispositionOf({ spec, status }: Pass): Disposition {
+function dispositionOf({ spec, status }: PassView): Disposition {
   if (status.deletion !== undefined) return 'hostDeleted';
   return spec.retired ? 'hostRetired' : 'remainsInHost';
 }
 
 /** The id depends on the content, so that other evidence never gets the same id. */
-function certificateId(pass: Pass, { payload }: agent.Evidence, deviceIndex: number): string {
+function certificateId(pass: PassView, { payload }: agent.Evidence, deviceIndex: number): string {
   const attempt = (pass.record.operation?.operation?.id ?? '').replaceAll('/', '-');
   return `${attempt}-${deviceIndex + 1}-${sha256Hex(payload).slice(0, 8)}`;
 }
 
 /** Whether the run erased at the level of the policy, and each device that it erased. */
-export function erasesAsAsked({ spec, record, status }: Pass, run: Run): boolean {
+export function erasesAsAsked({ spec, record, status }: PassView, run: RunView): boolean {
   const counting = run.steps.filter((step) => {
     return step.state === StepState.SUCCEEDED && erasesAtLevel(spec, step);
   });
@@ -243,7 +242,11 @@ export function erasesAsAsked({ spec, record, status }: Pass, run: Run): boolean
  * H6: every device in scope of the inventory after the last erase has its certificate. An automatic
  * clean must also have erased at the level of the policy.
  */
-export function checkCertified(pass: Pass, run: Run, inventory: Inventory): RunFailure | undefined {
+export function checkCertified(
+  pass: Pass,
+  run: RunView,
+  inventory: Inventory,
+): RunFailure | undefined {
   const tooWeak = tooWeakFor(pass.host, run, pass.context.fleet);
   if (tooWeak !== undefined) return tooWeak;
   if (!run.steps.some((step) => isErasure(step.name))) return undefined;
@@ -260,14 +263,14 @@ export function checkCertified(pass: Pass, run: Run, inventory: Inventory): RunF
  * Whether the session of the inventory has erased everything itself: what ran between two sessions
  * is unknown.
  */
-function isOfSession({ record, status }: Pass, { runnerSession }: Inventory): boolean {
+function isOfSession({ record, status }: PassView, { runnerSession }: Inventory): boolean {
   const counting = record.certified.filter(({ useEpoch }) => useEpoch === status.useEpoch);
   const own = counting.filter((device) => device.runnerSession === runnerSession);
   return counting.every((device) => own.some(({ deviceKey }) => deviceKey === device.deviceKey));
 }
 
 /** Whether the session that erased last has taken the inventory itself, before a planned reboot. */
-function isProvenBefore({ steps, currentStep }: Run): boolean {
+function isProvenBefore({ steps, currentStep }: RunView): boolean {
   const erased = steps.findLastIndex(({ name }, at) => at < currentStep && isErasure(name));
   return steps.slice(erased + 1, currentStep).some(({ name, state }) => {
     return name === engineSteps.inspectAgain && state === StepState.SUCCEEDED;
@@ -278,7 +281,7 @@ function isProvenBefore({ steps, currentStep }: Run): boolean {
  * H6: why a cleaned host is no longer clean at the end of the run, or undefined. Each device must
  * still have its certificate: a later event may have revoked one.
  */
-export function notCleanAtEnd(pass: Pass, run: Run): RunFailure | undefined {
+export function notCleanAtEnd(pass: Pass, run: RunView): RunFailure | undefined {
   if (run.kind !== RunKind.CLEAN) return undefined;
   const { record, status } = pass;
   const counts = record.certified.every(({ useEpoch }) => useEpoch === status.useEpoch);

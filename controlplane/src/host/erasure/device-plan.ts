@@ -40,7 +40,8 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { type Disabling, disablingOf } from '../../steps/index.ts';
-import { isStepOver, later, type Pass } from '../pass/pass.ts';
+import { isStepOver, later, type Pass, type PassView } from '../pass/pass.ts';
+import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import type { EngineTiming } from '../pass/timing.ts';
 import { disksElsewhere } from './elsewhere.ts';
@@ -103,7 +104,7 @@ export function planDevices(pass: Pass, run: Run, inventory: Inventory): RunFail
  * Drives keep their data when they leave a volume. Where the policy accepts invisible drives,
  * nothing would notice them afterwards; so the old volumes are erased while they are visible.
  */
-function drivesThatLeave({ spec }: Pass, { steps }: Run, { devices }: Inventory) {
+function drivesThatLeave({ spec }: PassView, { steps }: RunView, { devices }: Inventory) {
   const at = steps.findIndex(({ name }) => name === applyVolumesStep);
   const isOpen = at !== -1 && steps[at]?.state === StepState.PENDING;
   const volume = devices.find(({ raidVolume }) => raidVolume);
@@ -120,7 +121,7 @@ function drivesThatLeave({ spec }: Pass, { steps }: Run, { devices }: Inventory)
 }
 
 /** Whether volumes are created before the clean itself writes to any disk. */
-function areVolumesNext({ steps, currentStep }: Run): boolean {
+function areVolumesNext({ steps, currentStep }: RunView): boolean {
   const next = steps.slice(currentStep + 1).find((step) => {
     const { name } = step;
     const touches = name === applyVolumesStep || name === burnInDiskStep || isErasure(name);
@@ -131,7 +132,7 @@ function areVolumesNext({ steps, currentStep }: Run): boolean {
 
 /** The method for one device, and how it is read back: fixed before the first write. */
 function planFor(
-  { spec, context }: Pass,
+  { spec, context }: PassView,
   { device, method, hiddenBytesToRemove }: ScopeDecision & { kind: 'inScope' },
 ): agent.DevicePlan {
   const policy = verificationPolicy(spec, context.fleet);
@@ -147,7 +148,7 @@ function planFor(
 }
 
 /** A run may last as long as its erasures: large disks take days. */
-function lengthenRun(pass: Pass, run: Run, erasures: readonly RunStep[]): void {
+function lengthenRun(pass: PassView, run: Run, erasures: readonly RunStep[]): void {
   const { timing } = pass.context;
   const stepsMs = erasures.map(({ name }) =>
     eraseTimeoutMs(
@@ -213,7 +214,7 @@ export function erasesAtLevel(
  * names what disables the erasing step: the host, its pool or the whole fleet.
  */
 export function tooWeakFor(
-  { labels, spec }: Pick<Host, 'labels' | 'spec'>,
+  { labels, spec }: DeepReadonly<Pick<Host, 'labels' | 'spec'>>,
   { manual, steps }: { readonly manual: boolean; readonly steps: readonly StepByName[] },
   fleet: FleetSpec | undefined,
 ): RunFailure | undefined {
@@ -252,7 +253,7 @@ function placeOf({ from, pool }: Disabling): { readonly by: PriorityPlace; reado
 }
 
 /** A run that was started from a plan erases exactly the devices of that plan. */
-function differsFromPlan({ record }: Pass, found: readonly string[]): RunFailure | undefined {
+function differsFromPlan({ record }: PassView, found: readonly string[]): RunFailure | undefined {
   const planned = record.plannedErasure?.devices;
   if (planned === undefined) return undefined;
   const lost = planned.filter((device) => !found.includes(device));
@@ -266,7 +267,7 @@ function differsFromPlan({ record }: Pass, found: readonly string[]): RunFailure
 }
 
 /** Why the erased machine is no longer complete: a disk of the plan is missing. */
-export function missingDevice({ record }: Pass, inventory: Inventory): RunFailure | undefined {
+export function missingDevice({ record }: PassView, inventory: Inventory): RunFailure | undefined {
   const planned = record.devicePlan.flatMap(({ device }) => {
     return device === undefined ? [] : [deviceIdentity(device)];
   });

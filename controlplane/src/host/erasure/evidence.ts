@@ -8,8 +8,9 @@ import {
   ShapeError,
   signatureFits,
 } from '@rackwright/erasure';
-import type { agent, RunFailure, RunStep } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { agent, RunFailure } from '@rackwright/messages';
+import type { PassView } from '../pass/pass.ts';
+import type { StepView } from '../pass/read-only.ts';
 import { invalidResult } from '../pass/step-failure.ts';
 
 /**
@@ -17,8 +18,8 @@ import { invalidResult } from '../pass/step-failure.ts';
  * Returns why it does not count: it is missing, not trusted or malformed, or the answer of `take`.
  */
 export function withEvidence(
-  pass: Pass,
-  step: RunStep,
+  pass: PassView,
+  step: StepView,
   evidence: agent.Evidence | undefined,
   take: (signed: agent.Evidence, parsed: agent.StepEvidence) => RunFailure | undefined,
 ): RunFailure | undefined {
@@ -34,7 +35,7 @@ export function withEvidence(
 }
 
 /** Why evidence is not trusted, or undefined. */
-export function signatureProblem(pass: Pass, evidence: agent.Evidence): string | undefined {
+export function signatureProblem(pass: PassView, evidence: agent.Evidence): string | undefined {
   const registered = pass.context.agentPublicKey;
   if (registered === undefined) return 'the rack has no registered agent key';
   if (!Buffer.from(evidence.publicKey).equals(registered)) {
@@ -45,7 +46,7 @@ export function signatureProblem(pass: Pass, evidence: agent.Evidence): string |
 }
 
 /** By our own clock: the time since the step began. */
-export function orderAgeOf({ context }: Pass, { startTime }: RunStep): number {
+export function orderAgeOf({ context }: PassView, { startTime }: StepView): number {
   return startTime === undefined
     ? Number.POSITIVE_INFINITY
     : Math.max(0, context.nowMs - timestampMs(startTime));

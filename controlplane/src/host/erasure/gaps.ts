@@ -25,7 +25,7 @@ import {
   type RunFailure,
 } from '@rackwright/messages';
 import { knownDrives } from '../bmc/drives.ts';
-import type { Pass } from '../pass/pass.ts';
+import type { Pass, PassView } from '../pass/pass.ts';
 import { messageMax, stepFailure } from '../pass/step-failure.ts';
 import { disksElsewhere } from './elsewhere.ts';
 
@@ -53,7 +53,7 @@ export function gapsOf(pass: Pass, inventory: Inventory): StorageProblem[] {
  * is retired is erased all the same: that is the way out for a host with a failing disk.
  */
 export function failingDisks(
-  { spec, status }: Pick<Pass, 'spec' | 'status'>,
+  { spec, status }: Pick<PassView, 'spec' | 'status'>,
   { devices }: Pick<Inventory, 'devices'>,
 ): StorageProblem[] {
   const leaves = spec.retired === true || status.deletion !== undefined;
@@ -69,7 +69,7 @@ export function failingDisks(
 }
 
 /** Comparison of the devices with the drives that the BMC lists, by the cleaning policy. */
-export function bmcFindings(pass: Pass, devices: readonly DeviceFacts[]): DriveFinding[] {
+export function bmcFindings(pass: PassView, devices: readonly DeviceFacts[]): DriveFinding[] {
   const drives = knownDrives(pass)?.drives ?? [];
   const isAccepted = pass.spec.cleaning?.raidDrives === RaidDrives.ACCEPT;
   return compareBmcDrives(drives.map(listedDriveOf), devices).map((finding) => {
@@ -79,7 +79,7 @@ export function bmcFindings(pass: Pass, devices: readonly DeviceFacts[]): DriveF
   });
 }
 
-function gapsOfBmc(pass: Pass, devices: readonly DeviceFacts[]): StorageProblem[] {
+function gapsOfBmc(pass: PassView, devices: readonly DeviceFacts[]): StorageProblem[] {
   return bmcFindings(pass, devices).flatMap((finding) => {
     switch (finding.kind) {
       case 'gap':

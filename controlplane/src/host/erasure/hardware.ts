@@ -26,7 +26,8 @@ import {
 } from '@rackwright/messages';
 import { type PartChange, partChanges, partChangeText } from '../hardware/changes.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { causedBy, type Pass, now as timeNow } from '../pass/pass.ts';
+import { causedBy, type Pass, type PassView, now as timeNow } from '../pass/pass.ts';
+import type { DeepReadonly } from '../pass/read-only.ts';
 import { cut } from '../pass/step-failure.ts';
 
 /** The BMC or a runner saw hardware that differs from the last inventory. */
@@ -35,7 +36,10 @@ export const hardwareChanged = 'hardwareChanged';
 export const bootMacUnknown = 'bootMacUnknown';
 
 /** Boot MACs that no interface of the inventory has; none where it lists no interface. Pure. */
-export function unknownBootMacs({ bootMacs }: Pick<HostSpec, 'bootMacs'>, now: Inventory) {
+export function unknownBootMacs(
+  { bootMacs }: DeepReadonly<Pick<HostSpec, 'bootMacs'>>,
+  now: Inventory,
+) {
   const there = macsOf(now);
   return there.size === 0 ? [] : bootMacs.filter((mac) => !there.has(mac.toLowerCase()));
 }
@@ -116,12 +120,17 @@ export function noteBootMacs(pass: Pass): void {
 const bootsOurs: ReadonlySet<HostState> = new Set([HostState.MANAGEABLE, HostState.AVAILABLE]);
 
 /** The fault of its hardware, if any; a change goes before an unknown boot MAC. */
-export function hardwareFaultOf({ faults }: HostStatus): Fault | undefined {
+export function hardwareFaultOf({
+  faults,
+}: DeepReadonly<HostStatus>): DeepReadonly<Fault> | undefined {
   return faultOfType(faults, hardwareChanged) ?? faultOfType(faults, bootMacUnknown);
 }
 
 /** Whether it was inspected after the fault appeared: then only a person can fix the fault. */
-export function isInspectedSince({ run }: HostStatus, { since }: Fault): boolean {
+export function isInspectedSince(
+  { run }: DeepReadonly<HostStatus>,
+  { since }: DeepReadonly<Fault>,
+): boolean {
   if (run?.kind !== RunKind.INSPECT || run.outcome !== RunOutcome.SUCCEEDED) return false;
   if (run.endTime === undefined || since === undefined) return false;
   return timestampMs(run.endTime) >= timestampMs(since);
@@ -129,7 +138,7 @@ export function isInspectedSince({ run }: HostStatus, { since }: Fault): boolean
 
 const byInspection = 'an inspection';
 
-function knownInventory({ effects, context }: Pass): Inventory | undefined {
+function knownInventory({ effects, context }: PassView): Inventory | undefined {
   const told = effects.findLast((effect) => effect.kind === 'facts' && 'inventory' in effect.facts);
   return told?.kind === 'facts' ? told.facts.inventory : context.facts.inventory;
 }

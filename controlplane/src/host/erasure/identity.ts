@@ -14,7 +14,7 @@ import {
   type SystemIdentity,
 } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import type { Pass } from '../pass/pass.ts';
+import type { Pass, PassView } from '../pass/pass.ts';
 import { invalidResult, stepFailure } from '../pass/step-failure.ts';
 import { move } from '../pass/transitions.ts';
 import { observePower } from './use.ts';
@@ -124,7 +124,7 @@ function noticeReplacement(pass: Pass, identity: BmcIdentity): void {
  * The BMC's statement, as evidence of the machine. A GUID that may differ is no evidence: a
  * person's confirmation does not make it proof.
  */
-export function machineIdentity({ spec, status }: Pass): BmcIdentity | undefined {
+export function machineIdentity({ spec, status }: PassView): BmcIdentity | undefined {
   const { bmcIdentity } = status;
   if (bmcIdentity === undefined || !isVouchedFor({ spec })) return bmcIdentity;
   const copy = clone(BmcIdentitySchema, bmcIdentity);
@@ -133,7 +133,7 @@ export function machineIdentity({ spec, status }: Pass): BmcIdentity | undefined
 }
 
 /** Why it is not the machine that a person has confirmed; undefined: it is, or nobody has. */
-function notVouchedFor({ spec }: Pass, { uuid }: SystemIdentity): string | undefined {
+function notVouchedFor({ spec }: PassView, { uuid }: SystemIdentity): string | undefined {
   const { acceptedUuid = '' } = spec.bmc ?? {};
   if (acceptedUuid === '') return undefined;
   const wanted = { uuid: new Uint8Array(Buffer.from(acceptedUuid, 'hex')), serials: {} };
@@ -145,7 +145,7 @@ function notVouchedFor({ spec }: Pass, { uuid }: SystemIdentity): string | undef
 }
 
 /** The other host that owns this identity. */
-export function ownerOf(pass: Pass, identity: BmcIdentity | undefined): string | undefined {
+export function ownerOf(pass: PassView, identity: BmcIdentity | undefined): string | undefined {
   if (identity === undefined || identity.guid.length === 0) return undefined;
   const owner = pass.context.identityOwners.get(identityHex(identity.guid));
   return owner === pass.host.name ? undefined : owner;
@@ -153,7 +153,7 @@ export function ownerOf(pass: Pass, identity: BmcIdentity | undefined): string |
 
 /** Guard 0 in the control plane; the runner checks again before its first write. */
 export function checkMachine(
-  pass: Pass,
+  pass: PassView,
   system: SystemIdentity | undefined,
 ): RunFailure | undefined {
   const bmcIdentity = machineIdentity(pass);
@@ -193,30 +193,30 @@ export function checkMachine(
 }
 
 /** The other host whose BMC reports this machine's identity. */
-function ownerOfMachine(pass: Pass, { uuid }: SystemIdentity): string | undefined {
+function ownerOfMachine(pass: PassView, { uuid }: SystemIdentity): string | undefined {
   const owner = pass.context.identityOwners.get(identityHex(uuid));
   return owner === pass.host.name ? undefined : owner;
 }
 
 /** Neither a person's confirmation nor a policy moves one host's machine to another. */
-function machineOfOther(pass: Pass, system: SystemIdentity): RunFailure {
+function machineOfOther(pass: PassView, system: SystemIdentity): RunFailure {
   const message =
     `the machine that booted is not ${pass.host.name}: the BMC of another host says its UUID ` +
     `${identityHex(system.uuid)}; correct boot_macs or bmc of the two`;
   return otherMachine(pass, system, message);
 }
 
-function isVouchedFor({ spec }: Pick<Pass, 'spec'>): boolean {
+function isVouchedFor({ spec }: Pick<PassView, 'spec'>): boolean {
   return (spec.bmc?.acceptedUuid ?? '') !== '';
 }
 
-function otherMachine(pass: Pass, system: SystemIdentity, message: string): RunFailure {
+function otherMachine(pass: PassView, system: SystemIdentity, message: string): RunFailure {
   const owner = ownerOfMachine(pass, system);
   if (owner === undefined) return stepFailure('identityMismatch', message);
   return stepFailure('identityMismatch', `${message}; it is ${owner}`, '', otherHost(owner));
 }
 
-function unproven(pass: Pass, reason: string): RunFailure | undefined {
+function unproven(pass: PassView, reason: string): RunFailure | undefined {
   if (pass.spec.cleaning?.allowUnprovenIdentity === true) return undefined;
   return stepFailure(
     'identityUnproven',

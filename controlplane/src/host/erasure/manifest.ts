@@ -22,7 +22,7 @@ import {
   type Inventory,
   type RunFailure,
 } from '@rackwright/messages';
-import { activeRun, type Pass } from '../pass/pass.ts';
+import { activeRun, type Pass, type PassView } from '../pass/pass.ts';
 import { invalidResult } from '../pass/step-failure.ts';
 import { decideDevices } from './device-plan.ts';
 import { bmcFindings } from './gaps.ts';
@@ -67,12 +67,12 @@ export function writeManifest(pass: Pass, inventory: Inventory): RunFailure | un
 }
 
 /** Independent of the replica that writes it: the runner's clock, or the start of the run. */
-function timeOf({ status }: Pass, { collectedAt }: Inventory): string {
+function timeOf({ status }: PassView, { collectedAt }: Inventory): string {
   const time = collectedAt ?? activeRun(status)?.startTime;
   return time === undefined ? new Date(0).toISOString() : timestampDate(time).toISOString();
 }
 
-function devicesOf(pass: Pass, inventory: Inventory): Entry[] {
+function devicesOf(pass: PassView, inventory: Inventory): Entry[] {
   const weakEnough = pass.spec.cleaning?.level === ErasureLevel.METADATA_ONLY;
   const found = bmcFindings(pass, inventory.devices.map(deviceFactsOf));
   const byBmc = new Set(found.flatMap((each) => (each.kind === 'accounted' ? [each.device] : [])));
@@ -90,7 +90,7 @@ function devicesOf(pass: Pass, inventory: Inventory): Entry[] {
 }
 
 /** The decision about a block device; a full erasure counts before a metadata erasure. */
-function decisionOf({ record, status }: Pass, decision: ScopeDecision): Entry['decision'] {
+function decisionOf({ record, status }: PassView, decision: ScopeDecision): Entry['decision'] {
   if (decision.kind === 'listed') return { kind: 'listed', reason: decision.reason };
   if (decision.kind === 'refused') {
     return { kind: 'refused', reason: decision.reason, action: decision.action };
@@ -130,7 +130,7 @@ function signsOf(inventory: Inventory): Entry[] {
 }
 
 /** Drives of the BMC that match no device of the inventory. */
-function drivesOf(pass: Pass, inventory: Inventory): Entry[] {
+function drivesOf(pass: PassView, inventory: Inventory): Entry[] {
   return bmcFindings(pass, inventory.devices.map(deviceFactsOf)).flatMap((finding): Entry[] => {
     const { name, model, serial, sizeBytes } = finding.drive;
     const named = { sources: ['bmc' as const], kind: 'drive', name, model, serial, sizeBytes };

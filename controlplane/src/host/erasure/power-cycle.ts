@@ -25,16 +25,15 @@ import {
   HostState,
   hasFault,
   PowerCycleCheck,
-  type Run,
   type RunFailure,
-  type RunStep,
   StepState,
   store,
   verifyErasedStep,
   WriteCache,
 } from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { identitiesNow, inventoryNow, type Pass } from '../pass/pass.ts';
+import { identitiesNow, inventoryNow, type Pass, type PassView } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { invalidResult, stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { move } from '../pass/transitions.ts';
@@ -67,7 +66,7 @@ const saysLeft: ReadonlySet<FailureType> = new Set([
 ]);
 
 /** Whether the present or last runner can read again. */
-export function canReadAgain({ record, context }: Pass): boolean {
+export function canReadAgain({ record, context }: PassView): boolean {
   const steps = record.runner?.steps ?? [];
   const known = steps.length > 0 ? steps : context.facts.runnerSteps;
   return known.some(({ name }) => name === verifyErasedStep);
@@ -94,7 +93,7 @@ export function noteUnproved(pass: Pass, unproved: readonly store.UnprovedDevice
 }
 
 /** P1: whether the next boot of the runner has to read something again. */
-export function isDue({ record, status }: Pick<Pass, 'record' | 'status'>): boolean {
+export function isDue({ record, status }: Pick<PassView, 'record' | 'status'>): boolean {
   return record.unproved.length > 0 && record.unprovedEpoch === status.useEpoch;
 }
 
@@ -106,7 +105,7 @@ export function isToBeProvedBeforeItGoes({
   record,
   status,
   spec,
-}: Pick<Pass, 'record' | 'status' | 'spec'>): boolean {
+}: Pick<PassView, 'record' | 'status' | 'spec'>): boolean {
   const check = spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED;
   const isOthers =
     status.state === HostState.EXTERNAL || record.adoptTo === HostState.EXTERNAL || status.dirty;
@@ -124,13 +123,13 @@ export function stayDue({ record, status }: Pass): void {
 }
 
 /** The devices to read again in a run: absent disks cannot be read. */
-export function plansToProve(pass: Pass, run: Run): agent.DevicePlan[] {
+export function plansToProve(pass: PassView, run: RunView): agent.DevicePlan[] {
   const present = identitiesNow(pass);
   return rereadings(pass).filter((plan) => !hasLooked(run) || present.has(keyOf(plan)));
 }
 
 /** Whether a run has inspected its host already. */
-export function hasLooked({ steps, currentStep }: Run): boolean {
+export function hasLooked({ steps, currentStep }: RunView): boolean {
   return steps.some(({ name, state }, at) => {
     const looks = name === engineSteps.inspect || name === engineSteps.inspectAgain;
     return at < currentStep && looks && state === StepState.SUCCEEDED;
@@ -138,7 +137,7 @@ export function hasLooked({ steps, currentStep }: Run): boolean {
 }
 
 /** The orders to read the record's disks again, for every kind of run that does so. */
-export function rereadings(pass: Pass): agent.DevicePlan[] {
+export function rereadings(pass: PassView): agent.DevicePlan[] {
   return pass.record.unproved.flatMap(({ plan }) =>
     plan === undefined ? [] : [rereadingOf(pass, plan)],
   );
@@ -147,7 +146,7 @@ export function rereadings(pass: Pass): agent.DevicePlan[] {
 /**
  * The order to read a device again: by the site's present policy, however completely it was read.
  */
-function rereadingOf({ spec, context }: Pass, plan: agent.DevicePlan): agent.DevicePlan {
+function rereadingOf({ spec, context }: PassView, plan: agent.DevicePlan): agent.DevicePlan {
   const method = methodOf(plan.method);
   if (plan.device === undefined || method === undefined) return plan;
   const { sizeBytes } = deviceFactsOf(plan.device);
@@ -160,7 +159,7 @@ function rereadingOf({ spec, context }: Pass, plan: agent.DevicePlan): agent.Dev
 }
 
 /** Whether an automatic clean reads again itself, before the host counts as erased. */
-export function provesAtOnce(pass: Pass): boolean {
+export function provesAtOnce(pass: PassView): boolean {
   const { spec, status } = pass;
   switch (spec.cleaning?.powerCycleCheck ?? PowerCycleCheck.UNSPECIFIED) {
     case PowerCycleCheck.IMMEDIATE:
@@ -181,7 +180,7 @@ export function provesAtOnce(pass: Pass): boolean {
 /** Records the result of a second reading; returns why it is no proof, or undefined. */
 export function proveErased(
   pass: Pass,
-  step: RunStep,
+  step: StepView,
   evidence: agent.Evidence | undefined,
 ): RunFailure | undefined {
   return withEvidence(pass, step, evidence, (signed, parsed) => {
@@ -196,7 +195,7 @@ export function proveErased(
 }
 
 function whyNoProof(
-  pass: Pass,
+  pass: PassView,
   parsed: agent.StepEvidence,
   orderAgeMs: number,
 ): RunFailure | undefined {
@@ -227,7 +226,7 @@ interface OrderedReading {
 }
 
 function whyNotProved(
-  pass: Pass,
+  pass: PassView,
   parsed: agent.StepEvidence,
   { plan, challengeSeed, orderAgeMs }: OrderedReading,
 ): RunFailure | undefined {
@@ -253,7 +252,7 @@ function whyNotProved(
 }
 
 /** P2 */
-function bootOf({ record }: Pass, { certificate }: agent.DevicePlan): string {
+function bootOf({ record }: PassView, { certificate }: agent.DevicePlan): string {
   return record.unproved.find(({ plan }) => plan?.certificate === certificate)?.bootId ?? '';
 }
 
@@ -281,7 +280,7 @@ export function nameOfNotProved({
 
 /** What an erasure leaves for the second reading: the device as ordered, and its certificate. */
 export function unprovedDevice(
-  pass: Pass,
+  pass: PassView,
   plan: agent.DevicePlan,
   more: {
     readonly seed: Uint8Array;

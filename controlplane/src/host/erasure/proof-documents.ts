@@ -12,13 +12,13 @@ import {
   ShapeError,
 } from '@rackwright/erasure';
 import { agent, ErasureDocumentKind, type store } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
 import type { DocumentDraft } from '../pass/types.ts';
 import { signatureProblem } from './evidence.ts';
 
 /** One addendum for each proved device. Throws `ShapeError`. */
 export function addenda(
-  pass: Pass,
+  pass: PassView,
   evidence: agent.Evidence,
   { devices }: agent.StepEvidence,
 ): DocumentDraft[] {
@@ -34,7 +34,7 @@ export function addenda(
 }
 
 /** One revocation for each device with data left, by trusted evidence. */
-export function revocations(pass: Pass, evidence: agent.Evidence | undefined): DocumentDraft[] {
+export function revocations(pass: PassView, evidence: agent.Evidence | undefined): DocumentDraft[] {
   if (evidence === undefined || signatureProblem(pass, evidence) !== undefined) return [];
   try {
     const parsed = parseEvidence(evidence.payload);
@@ -46,7 +46,7 @@ export function revocations(pass: Pass, evidence: agent.Evidence | undefined): D
   }
 }
 
-function revocationOf(pass: Pass, outcome: agent.DeviceOutcome): DocumentDraft[] {
+function revocationOf(pass: PassView, outcome: agent.DeviceOutcome): DocumentDraft[] {
   const isNamed = pass.record.unproved.some(
     ({ plan }) => plan?.certificate === outcome.certificate && isOf(plan, outcome),
   );
@@ -76,7 +76,7 @@ const suffixes = {
 } as const;
 
 function draft(
-  { host }: Pass,
+  { host }: PassView,
   { plan, useEpoch }: store.UnprovedDevice,
   kind: keyof typeof suffixes,
   statement: Uint8Array,
@@ -87,7 +87,7 @@ function draft(
   return { id, kind, ...about, statement };
 }
 
-function unprovedOf({ record }: Pass, outcome: agent.DeviceOutcome): store.UnprovedDevice {
+function unprovedOf({ record }: PassView, outcome: agent.DeviceOutcome) {
   const found = record.unproved.find(({ plan }) => plan !== undefined && isOf(plan, outcome));
   if (found === undefined) throw new ShapeError('evidence.devices', 'a device out of the order');
   return found;

@@ -2,8 +2,9 @@
  * Signs that a host was used without our order: then new data may be on its disks, and earlier
  * certificates no longer apply (DESIGN §5, `useEpoch`).
  */
-import { HostState, type RunStep, StepState } from '@rackwright/messages';
-import { activeRun, causedBy, type Pass } from '../pass/pass.ts';
+import { HostState, StepState } from '@rackwright/messages';
+import { activeRun, causedBy, type Pass, type PassView } from '../pass/pass.ts';
+import type { StepView } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
 import { move } from '../pass/transitions.ts';
 import { isDue } from './power-cycle.ts';
@@ -41,7 +42,7 @@ export function suspectUse(pass: Pass, cause: string): void {
  * Whether the last order of the run in progress may be why the host is on. An order before its last
  * power off is no longer a reason: then somebody else has switched it on.
  */
-function isOnByOrder(pass: Pass, seenOff: boolean): boolean {
+function isOnByOrder(pass: PassView, seenOff: boolean): boolean {
   const latest = latestPower(pass);
   if (latest === undefined) return false;
   if (latest.name !== engineSteps.off) return mayHaveActed(pass, latest);
@@ -52,7 +53,7 @@ function isOnByOrder(pass: Pass, seenOff: boolean): boolean {
 }
 
 /** Whether a netboot of the host may be the boot of a runner that is not up yet. */
-export function isBootOrdered(pass: Pass): boolean {
+export function isBootOrdered(pass: PassView): boolean {
   const latest = latestPower(pass);
   if (latest === undefined || !isBootStep(latest.name) || !mayHaveActed(pass, latest)) return false;
   const { steps = [] } = activeRun(pass.status) ?? {};
@@ -63,7 +64,7 @@ export function isBootOrdered(pass: Pass): boolean {
 }
 
 /** The latest step of the run in progress that switches the host's power. */
-function latestPower({ status }: Pass): RunStep | undefined {
+function latestPower({ status }: PassView): StepView | undefined {
   const run = activeRun(status);
   return run?.steps.findLast(({ name, state, attempt }, at) => {
     const wasSkipped = state === StepState.SKIPPED && attempt === 0;
@@ -73,7 +74,7 @@ function latestPower({ status }: Pass): RunStep | undefined {
 }
 
 /** An unsent order has had no effect. */
-function mayHaveActed({ record }: Pass, { state, attempt }: RunStep): boolean {
+function mayHaveActed({ record }: PassView, { state, attempt }: StepView): boolean {
   if (state !== StepState.RUNNING || attempt > 1) return true;
   return record.operation?.sentTo !== undefined;
 }

@@ -18,7 +18,15 @@ import { bootTraceOf } from '../operation/boot-traces.ts';
 import { bootOperationId } from '../operation/boots.ts';
 import { giveUpOperation } from '../operation/open-operations.ts';
 import { deadlineFires } from '../operation/operation.ts';
-import { activeRun, currentStep, hasPassed, type Pass, waitsForOthers } from '../pass/pass.ts';
+import {
+  activeRun,
+  currentStep,
+  hasPassed,
+  type Pass,
+  type PassView,
+  waitsForOthers,
+} from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { endRun, failStep } from '../run/engine.ts';
@@ -58,7 +66,7 @@ export function foldDeadlines(pass: Pass): void {
 }
 
 /** With the steps of the boot, if its agent has reported them. */
-function noRunner(pass: Pass, run: Run, step: RunStep): RunFailure {
+function noRunner(pass: PassView, run: RunView, step: StepView): RunFailure {
   const why = whyNoRunner(pass, run);
   const text = `${calledStep(step)}: no runner reported from the host before its deadline`;
   const said = why === undefined ? text : `${text}: ${why}`;
@@ -69,7 +77,7 @@ function noRunner(pass: Pass, run: Run, step: RunStep): RunFailure {
 }
 
 /** The end of an engine's own wait needs no report of an agent. */
-function stepIsOver(pass: Pass, step: RunStep): boolean {
+function stepIsOver(pass: PassView, step: RunStep): boolean {
   const definition = stepDefinition(step);
   const isOurOwn =
     definition.kind === 'call' ||

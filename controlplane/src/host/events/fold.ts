@@ -55,9 +55,11 @@ import {
   later,
   now,
   type Pass,
+  type PassView,
   waitFor,
   waitsForOthers,
 } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { cut, stepFailure } from '../pass/step-failure.ts';
 import { isBootStep, switchesOnImage } from '../pass/step-names.ts';
 import { holdBySystem } from '../pass/system-holds.ts';
@@ -68,6 +70,7 @@ import { addProofAtEnd } from '../run/proof-steps.ts';
 import { takeOutput } from '../run/step-output.ts';
 import { calledStep } from '../run/step-parts.ts';
 import { isOrderedOnce } from '../run/steps/of-agent.ts';
+import type { OperationOptions } from '../run/steps/step-definition.ts';
 import { stepDefinition } from '../run/steps.ts';
 import { foldFacts } from './observe.ts';
 
@@ -177,7 +180,7 @@ function verdictOfStranger(pass: Pass, report: agent.Report): AnswerVerdict {
   return settledBefore;
 }
 
-function resultText(report: agent.Report, step: RunStep): string {
+function resultText(report: agent.Report, step: StepView): string {
   const kind = report.result.case ?? 'unsupported';
   return `${calledStep(step)} attempt ${step.attempt}: ${kind}`;
 }
@@ -224,7 +227,7 @@ function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete
  * A hand-off has had no effect yet when its end is reported: one that is too late never begins
  * (R5).
  */
-function whyNotToAct(pass: Pass, run: Run, step: RunStep): RunFailure | undefined {
+function whyNotToAct(pass: PassView, run: RunView, step: StepView): RunFailure | undefined {
   if (!step.handOff) return undefined;
   if (run.abort !== undefined) {
     return stepFailure('cancelled', `${calledStep(step)}: the run was aborted before it acted`);
@@ -355,20 +358,20 @@ const silent: Readonly<Partial<Record<TransientCause, HostWait>>> = {
  * A resumed run uses the runner of the failed one only while that runner is up. A clean in the boot
  * of its inspection waits for its runner as in a boot of its own.
  */
-function isOfEarlierRun(pass: Pass, run: Run): boolean {
+function isOfEarlierRun(pass: PassView, run: RunView): boolean {
   if (run.resumes === '') return false;
   const boot = operationParts(pass.host.uid, bootOperationId(pass, run));
   return boot !== undefined && boot.runNumber !== run.number;
 }
 
 /** All conflicts of a step share one budget, regardless of other results in between. */
-function conflictSince({ record }: Pass): { readonly firstConflictTime?: Timestamp } {
+function conflictSince({ record }: PassView): { readonly firstConflictTime?: Timestamp } {
   const firstConflictTime = record.operation?.firstConflictTime;
   return firstConflictTime === undefined ? {} : { firstConflictTime };
 }
 
 /** A check without a result stays a check. */
-export function checkAgain(pass: Pass): { readonly checkOf?: agent.Operation } {
+export function checkAgain(pass: PassView): OperationOptions {
   const operation = pass.record.operation?.operation;
   const kind = operation?.kind;
   const isCheck =
@@ -400,7 +403,7 @@ function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): v
   failStep(pass, run, step, own);
 }
 
-function asTold(pass: Pass, step: RunStep, result: agent.Failed): RunFailure {
+function asTold(pass: PassView, step: StepView, result: agent.Failed): RunFailure {
   const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
   const name = failureNameOf(result.type) ?? 'invalidResult';
   const owner = otherOwner(pass, result);
@@ -418,9 +421,9 @@ function shownDetails({ details }: agent.Failed): FailureDetails | undefined {
 
 /** One text, whether the agent reports it first or our own deadline fires first. */
 function inOurWords(
-  pass: Pass,
-  run: Run,
-  step: RunStep,
+  pass: PassView,
+  run: RunView,
+  step: StepView,
   { type, message }: agent.Failed,
 ): RunFailure | undefined {
   if (step.name === verifyErasedStep) return nameOfNotProved({ type, message });
@@ -435,7 +438,7 @@ function inOurWords(
 }
 
 /** Whether the BMC answers the present operation, and not a runner. */
-function asksBmc({ record }: Pass): boolean {
+function asksBmc({ record }: PassView): boolean {
   const kind = record.operation?.operation?.kind;
   switch (kind?.case) {
     case 'verifyAccess':
@@ -449,7 +452,7 @@ function asksBmc({ record }: Pass): boolean {
 }
 
 /** A foreign identity often belongs to another host: names that host. */
-function otherOwner(pass: Pass, { type, observations }: agent.Failed): string | undefined {
+function otherOwner(pass: PassView, { type, observations }: agent.Failed): string | undefined {
   if (type !== FailureType.IDENTITY_MISMATCH) return undefined;
   return ownerOf(pass, observations?.bmcIdentity) ?? observations?.unexpectedNetboot?.hostName;
 }

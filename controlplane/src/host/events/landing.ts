@@ -24,7 +24,16 @@ import { isPool } from '../life/claim.ts';
 import { backOff, metAnotherMachine, wantsAvailable } from '../life/goal.ts';
 import { faultsHealedBy, recoveryOf } from '../life/machine-tables.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { causedBy, now, type Pass, runName, runNameForEver, system } from '../pass/pass.ts';
+import {
+  causedBy,
+  now,
+  type Pass,
+  type PassView,
+  runName,
+  runNameForEver,
+  system,
+} from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import {
   type Kind,
@@ -51,7 +60,7 @@ const besideTheGoal: ReadonlySet<RunKind> = new Set([
 ]);
 
 /** A deletion's own runs are its goal. */
-function isBeside({ kind, requestedBy }: Run): boolean {
+function isBeside({ kind, requestedBy }: RunView): boolean {
   return besideTheGoal.has(kind) && requestedBy !== deletionActor;
 }
 
@@ -85,7 +94,7 @@ export function land(pass: Pass, run: Run): void {
   if (landing.to === 'adopted') delete pass.record.lookFirstSince;
 }
 
-function deploys({ kind }: Run): boolean {
+function deploys({ kind }: RunView): boolean {
   return kind === RunKind.PROVISION || kind === RunKind.REIMAGE;
 }
 
@@ -98,7 +107,7 @@ const isOfIdentity: ReadonlySet<FailureType> = new Set([
  * Whether a host that was not provisioned after all is as ready as before: nothing was written or
  * booted, and each of its disks has a certificate of this use.
  */
-function isReadyStill(pass: Pass, { error }: Run): boolean {
+function isReadyStill(pass: Pass, { error }: RunView): boolean {
   if (error !== undefined && isOfIdentity.has(error.type)) return false;
   const { inventory } = pass.context.facts;
   if (inventory === undefined || !mayBeKeptReady(pass)) return false;
@@ -106,7 +115,11 @@ function isReadyStill(pass: Pass, { error }: Run): boolean {
 }
 
 /** Whether the disks now hold an image, a part of one, or data of a template. */
-function hasRun({ status }: Pass, { kind, steps }: Run, disk: DiskAfter | undefined): boolean {
+function hasRun(
+  { status }: PassView,
+  { kind, steps }: RunView,
+  disk: DiskAfter | undefined,
+): boolean {
   if (status.state === HostState.PROVISIONED) return true;
   if (kind === RunKind.PROVISION) return disk !== 'untouched';
   if (kind !== RunKind.WORKFLOW) return false;
@@ -116,7 +129,7 @@ function hasRun({ status }: Pass, { kind, steps }: Run, disk: DiskAfter | undefi
   });
 }
 
-function landingState(pass: Pass, run: Run, landing: Landing): State {
+function landingState(pass: Pass, run: RunView, landing: Landing): State {
   const before = pass.status.state as State;
   switch (landing.to) {
     case 'same':
@@ -132,7 +145,7 @@ function landingState(pass: Pass, run: Run, landing: Landing): State {
   }
 }
 
-function mayBecomeAvailable(pass: Pass, run: Run): boolean {
+function mayBecomeAvailable(pass: Pass, run: RunView): boolean {
   return mayBeKeptReady(pass) && !run.manual;
 }
 
@@ -141,7 +154,7 @@ function mayBeKeptReady({ spec, status }: Pass): boolean {
   return wantsAvailable(spec) && status.deletion === undefined;
 }
 
-function landWell(pass: Pass, run: Run): void {
+function landWell(pass: Pass, run: RunView): void {
   const { status, record } = pass;
   const cleaned = run.kind === RunKind.CLEAN ? lastCleaned(pass, run) : undefined;
   if (cleaned !== undefined) status.lastCleaned = cleaned;
@@ -167,14 +180,17 @@ function landWell(pass: Pass, run: Run): void {
 }
 
 /** The caller that released the host no longer uses it; a later claim is for another use. */
-function endsWith({ requestedBy, startTime }: Run, claim: Claim | undefined): boolean {
+function endsWith({ requestedBy, startTime }: RunView, claim: Claim | undefined): boolean {
   if (claim?.by !== requestedBy) return false;
   if (claim.at === undefined || startTime === undefined) return true;
   return timestampMs(claim.at) <= timestampMs(startTime);
 }
 
 /** An available host that could not be switched off right after a failed run. */
-function wasLeftAlone({ status, context }: Pass, { kind, requestedBy, startTime }: Run): boolean {
+function wasLeftAlone(
+  { status, context }: PassView,
+  { kind, requestedBy, startTime }: RunView,
+): boolean {
   if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
   const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
   return requestedBy === system && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
@@ -211,7 +227,7 @@ function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | und
  * A deployment that left the host ready. Or one of a pool: the pool decides when to retry, and the
  * clean that comes first has not failed.
  */
-function leavesGoal({ status }: Pass, { kind, requestedBy }: Run): boolean {
+function leavesGoal({ status }: PassView, { kind, requestedBy }: RunView): boolean {
   if (kind !== RunKind.PROVISION) return false;
   return status.state === HostState.AVAILABLE || isPool(requestedBy);
 }
@@ -243,7 +259,7 @@ function keepAsWarning({ status }: Pass, type: RunFault): void {
 }
 
 /** Whether the last error is from a provision that is still shown as a fault. */
-function isErrorOfFault({ status }: Pass): boolean {
+function isErrorOfFault({ status }: PassView): boolean {
   const stands = hasFault(status.faults, provisionFailed);
   return stands && status.lastError?.runKind === RunKind.PROVISION;
 }
@@ -257,7 +273,7 @@ function clearWarnings(pass: Pass): void {
 }
 
 /** What a person must know of a host after an attempt to write its disk. */
-function leftOnDisk({ status, record }: Pass, disk: DiskAfter | undefined): string {
+function leftOnDisk({ status, record }: PassView, disk: DiskAfter | undefined): string {
   if (disk === undefined) return '';
   const netboots = status.deploy?.netboot === true;
   switch (disk) {

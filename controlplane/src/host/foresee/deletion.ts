@@ -15,7 +15,8 @@ import {
 import { endpointText } from '../bmc/endpoint.ts';
 import { leaveRemains, remove, startStage } from '../deletion/deletion.ts';
 import { land } from '../events/landing.ts';
-import { now, type Pass, runKindName } from '../pass/pass.ts';
+import { now, type Pass, type PassView, runKindName } from '../pass/pass.ts';
+import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 import { engineSteps, switchesOn } from '../pass/step-names.ts';
 import type { HostRequest } from '../pass/types.ts';
 import { isForced } from '../run/forced.ts';
@@ -72,7 +73,7 @@ function succeed(pass: Pass, run: Run): void {
 }
 
 /** "release: registry.example/os:1 stops, the host is switched off" */
-function stageText({ kind, steps }: Run, image: string): string {
+function stageText({ kind, steps }: RunView, image: string): string {
   const off = steps.some(({ name }) => name === engineSteps.off);
   const said: Readonly<Record<number, readonly string[]>> = {
     [RunKind.RELEASE]: [`${image} stops`, ...(off ? ['the host is switched off'] : [])],
@@ -87,7 +88,7 @@ function stageText({ kind, steps }: Run, image: string): string {
 }
 
 /** Notes on what the deletion leaves unchanged, or may leave unchanged. */
-function leftNotes(pass: Pass): string[] {
+function leftNotes(pass: PassView): string[] {
   const { record, spec, status } = pass;
   if (isForced(pass)) return record.leftBehind.map((line) => `left behind: ${line}`);
   const left = [];
@@ -99,7 +100,7 @@ function leftNotes(pass: Pass): string[] {
   return left;
 }
 
-function fenceNotes(pass: Pass): string[] {
+function fenceNotes(pass: PassView): string[] {
   const { spec, context } = pass;
   if (!isForced(pass) || !context.agentRegistered) return [];
   const calls = `each call to agent and BMC is made once and waited for ${
@@ -109,7 +110,7 @@ function fenceNotes(pass: Pass): string[] {
   return [calls, `fenced off ${until}: whoever is enrolled with ${addressesOf(spec)}`];
 }
 
-function addressesOf({ bmc, bootMacs }: HostSpec): string {
+function addressesOf({ bmc, bootMacs }: DeepReadonly<HostSpec>): string {
   const addresses = [...(bmc === undefined ? [] : [endpointText(bmc)]), ...bootMacs];
   return addresses.join(' or ');
 }

@@ -36,13 +36,14 @@ import {
   type KnownSpeeds,
   measuredSpeed,
 } from '../erasure/speeds.ts';
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
+import type { StepView } from '../pass/read-only.ts';
 import { fateOf, foreseeRoot } from './deployment.ts';
 import { erasedBy, type Fate, isWrittenOver, lossBy } from './fate.ts';
 
 /** Every device of the last inventory with its fate; none when there was no inventory. */
 export function foreseeDevices(
-  pass: Pass,
+  pass: PassView,
   kind: RunKind,
   steps: readonly RunStep[],
 ): PlannedDevice[] {
@@ -88,7 +89,10 @@ interface Reading {
 type ReadBack = MessageInitShape<typeof PlannedDeviceSchema>;
 
 /** How a run reads each device: after its erasure, and after a power cycle before or after it. */
-function readingsOf(pass: Pass, steps: readonly RunStep[]): (decision: ScopeDecision) => ReadBack {
+function readingsOf(
+  pass: PassView,
+  steps: readonly RunStep[],
+): (decision: ScopeDecision) => ReadBack {
   const policy = verificationPolicy(pass.spec, pass.context.fleet);
   const erased = steps.findLastIndex(({ name }) => isErasure(name));
   const reads = (from: number, to: number) =>
@@ -202,11 +206,11 @@ function fateBeside(steps: readonly RunStep[]): Fate {
 }
 
 /** Whether it may lose data that no erasure names. */
-function mayDestroy({ destructive, name, state }: RunStep): boolean {
+function mayDestroy({ destructive, name, state }: StepView): boolean {
   return destructive && state !== StepState.SKIPPED && !isErasure(name);
 }
 
-function stepTitle({ title, name }: RunStep): string {
+function stepTitle({ title, name }: StepView): string {
   return title === '' ? name : `${title} (${name})`;
 }
 

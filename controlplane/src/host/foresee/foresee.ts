@@ -11,7 +11,7 @@
  */
 import { type PlannedDevice, RunKind, type RunStep } from '@rackwright/messages';
 import { kindOfDeployment, takeDeployment } from '../deployment/take-deployment.ts';
-import { beginPass, type Pass } from '../pass/pass.ts';
+import { beginPass, type Pass, type PassView } from '../pass/pass.ts';
 import type { HostRequest, Refusal } from '../pass/types.ts';
 import { refusalOfSteps } from '../request/requested-steps.ts';
 import { startRun } from '../run/engine.ts';
@@ -40,7 +40,7 @@ export interface Foresight {
 
 /** Predicts the request; an invalid request has no prediction. */
 export function foresee(
-  { record, context }: Pick<Pass, 'record' | 'context'>,
+  { record, context }: Pick<PassView, 'record' | 'context'>,
   request: PlannableRequest,
 ): Foresight | Refusal {
   const pass = beginPass(record, context);

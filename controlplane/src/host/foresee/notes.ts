@@ -6,7 +6,7 @@ import { applyVolumesStep, isErasure, RunKind, type RunStep } from '@rackwright/
 import { decideToWrite, tooWeakFor } from '../erasure/device-plan.ts';
 import { gapsOf } from '../erasure/gaps.ts';
 import { freezeText, stepBraked } from '../pass/brake.ts';
-import type { Pass } from '../pass/pass.ts';
+import type { Pass, PassView } from '../pass/pass.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { foreseeRoot, problemOfRoot } from './deployment.ts';
 
@@ -23,7 +23,7 @@ export function notesOn(pass: Pass, kind: RunKind, steps: readonly RunStep[]): s
   ];
 }
 
-function runnerNotes({ context, record }: Pass): string[] {
+function runnerNotes({ context, record }: PassView): string[] {
   const { facts, session, sessionElsewhere } = context;
   const rack = record.host?.spec?.rack ?? 'the rack';
   return [
@@ -64,7 +64,7 @@ function deviceNotes(pass: Pass, kind: RunKind): string[] {
   ];
 }
 
-function deployNotes({ context, spec, record }: Pass, kind: RunKind): string[] {
+function deployNotes({ context, spec, record }: PassView, kind: RunKind): string[] {
   if (kind !== RunKind.PROVISION && kind !== RunKind.REIMAGE) return [];
   const { inventory } = context.facts;
   if (record.deploy?.netboot === true || inventory === undefined) return [];
@@ -79,7 +79,7 @@ function deployNotes({ context, spec, record }: Pass, kind: RunKind): string[] {
   ];
 }
 
-function cleanNotes(pass: Pass, kind: RunKind, steps: readonly RunStep[]): string[] {
+function cleanNotes(pass: PassView, kind: RunKind, steps: readonly RunStep[]): string[] {
   if (kind !== RunKind.CLEAN) return [];
   const manual = pass.status.run?.manual === true;
   const tooWeak = tooWeakFor(pass.host, { manual, steps }, pass.context.fleet);
@@ -92,7 +92,7 @@ function personNotes(steps: readonly RunStep[]): string[] {
   return [`waits for a person at step ${held.join(', ')} (rackwright host resume)`];
 }
 
-function brakeNotes({ context }: Pass, kind: RunKind, steps: readonly RunStep[]): string[] {
+function brakeNotes({ context }: PassView, kind: RunKind, steps: readonly RunStep[]): string[] {
   const { freeze, restored } = context;
   const braked = stepBraked(kind, steps);
   return [

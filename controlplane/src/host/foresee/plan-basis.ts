@@ -19,12 +19,12 @@ import {
   PlannedStepSchema,
   type PlanRunRequest,
   PlanSchema,
-  type RunStep,
   type StorageDevice,
   store,
   Transport,
 } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
+import type { StepView } from '../pass/read-only.ts';
 import { isLeftAlone } from './fate.ts';
 import type { Foresight } from './foresee.ts';
 
@@ -36,7 +36,7 @@ export interface DraftPlan {
 
 /** Makes a plan and its hash. */
 export function draftPlan(
-  pass: Pick<Pass, 'host' | 'status' | 'spec' | 'context'>,
+  pass: Pick<PassView, 'host' | 'status' | 'spec' | 'context'>,
   request: PlanRunRequest | undefined,
   templateDigest: string,
   foresight: Foresight,
@@ -55,7 +55,7 @@ export function draftPlan(
       HostSpecSchema,
       create(HostSpecSchema, {
         rack,
-        bootMacs,
+        bootMacs: [...bootMacs],
         goal,
         ...(bmc === undefined ? {} : { bmc }),
         ...(cleaning === undefined ? {} : { cleaning }),
@@ -79,7 +79,7 @@ export function draftPlan(
   return { plan, basis };
 }
 
-function plannedStep(step: RunStep) {
+function plannedStep(step: StepView) {
   const { name, title, destructive, rerunClass, condition, skippedBecause, handler } = step;
   const only = handler ? 'only when a step names it as its handler' : condition;
   return create(PlannedStepSchema, {

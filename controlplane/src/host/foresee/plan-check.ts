@@ -6,7 +6,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { applyVolumesStep, isErasure, RunKind, store } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
 import { refused } from '../life/refusal.ts';
-import { activeRun, causedBy, type Pass, runName } from '../pass/pass.ts';
+import { activeRun, causedBy, type Pass, type PassView, runName } from '../pass/pass.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { isErased } from './fate.ts';
 import { foresee, type PlannableRequest } from './foresee.ts';
@@ -15,7 +15,7 @@ import { differences } from './plan-difference.ts';
 
 /** The plan of a request in the present state, or the errors of the request. */
 export function planNow(
-  pass: Pass,
+  pass: PassView,
   request: PlannableRequest,
   asked: store.PlanBasis['request'],
 ): DraftPlan | Refusal {
@@ -34,7 +34,7 @@ function isPlannable(request: HostRequest): request is PlannableRequest {
 }
 
 /** Why a request may not start what its plan says; undefined when it may, or has no plan. */
-export function refusalOfPlan(pass: Pass, request: HostRequest): Refusal | undefined {
+export function refusalOfPlan(pass: PassView, request: HostRequest): Refusal | undefined {
   const { plan: kept } = request;
   if (kept === undefined) return undefined;
   if (!isPlannable(request))
@@ -47,7 +47,7 @@ export function refusalOfPlan(pass: Pass, request: HostRequest): Refusal | undef
 }
 
 /** A later plan does not bind a deletion that is already erasing. */
-function refusalWhileErased(pass: Pass, kept: store.PlanRecord): Refusal | undefined {
+function refusalWhileErased(pass: PassView, kept: store.PlanRecord): Refusal | undefined {
   const { status, record, host } = pass;
   const run = activeRun(status);
   if (status.deletion === undefined || run?.kind !== RunKind.CLEAN) return undefined;

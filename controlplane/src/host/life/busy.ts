@@ -6,7 +6,7 @@
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { HoldScope, type Run, RunKind } from '@rackwright/messages';
-import { activeRun, hasPassed, type Pass, runName } from '../pass/pass.ts';
+import { activeRun, hasPassed, type Pass, type PassView, runName } from '../pass/pass.ts';
 import { placeOf } from '../run/step-parts.ts';
 import { endOfClaim, isPool } from './claim.ts';
 import { isAgentGone, isStuck } from './stuck.ts';
@@ -55,7 +55,7 @@ export function busyWith(pass: Pass): Busy | undefined {
  * A pool keeps a host, selected or not, until its own run has ended. If the agent is gone for good,
  * the run never ends: then the claim protects work that no party can do.
  */
-function isClaimVoid(pass: Pass): boolean {
+function isClaimVoid(pass: PassView): boolean {
   const { claim } = pass.status;
   const run = activeRun(pass.status);
   if (claim === undefined || run === undefined || !isPool(claim.by)) return false;

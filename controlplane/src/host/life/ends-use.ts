@@ -4,7 +4,7 @@
  * off. Pure.
  */
 
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
 import type { HostRequest } from '../pass/types.ts';
 import { knownSteps } from '../run/known-steps.ts';
 import { newStep } from '../run/render.ts';
@@ -18,7 +18,7 @@ export function isPerson(actor: string): boolean {
 }
 
 /** Whether the request changes the host's content, or may do so. */
-export function endsUse(pass: Pass, request: HostRequest): boolean {
+export function endsUse(pass: PassView, request: HostRequest): boolean {
   switch (request.kind) {
     case 'abort':
     case 'inspect':

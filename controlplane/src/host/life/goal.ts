@@ -16,7 +16,6 @@ import {
   HostState,
   hasFault,
   RerunClass,
-  type Run,
   RunKind,
   RunOutcome,
   store,
@@ -33,15 +32,17 @@ import {
   later,
   now,
   type Pass,
+  type PassView,
   runName,
 } from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 import { verifyFailed } from '../pass/transitions.ts';
 import { isForced } from '../run/forced.ts';
 import { deletionActor } from './busy.ts';
 import { claimOfUse } from './claim.ts';
 
 /** Whether the pause after a failure is over. */
-export function isDue(pass: Pass): boolean {
+export function isDue(pass: PassView): boolean {
   const next = pass.status.backoff?.nextAttemptTime;
   return next === undefined || hasPassed(pass, next);
 }
@@ -62,7 +63,7 @@ interface Lack {
   readonly clearedBy: string;
 }
 
-export function missing({ context, spec }: Pass): Lack | undefined {
+export function missing({ context, spec }: PassView): Lack | undefined {
   if (!context.reservationsHeld) {
     const message = 'another host holds one of its MAC or BMC addresses';
     return { type: 'notUnique', message, clearedBy: 'an update of boot_macs or bmc' };
@@ -94,7 +95,7 @@ export function wantedRun(pass: Pass): RunKind | undefined {
   return isInspectedSince(status, fault) ? undefined : RunKind.INSPECT;
 }
 
-function isInUse(status: Pass['status']): boolean {
+function isInUse(status: PassView['status']): boolean {
   return claimOfUse(status) !== undefined || status.inRescue;
 }
 
@@ -109,13 +110,13 @@ const leadsToGoal: ReadonlySet<RunKind> = new Set([
  * since. A power command that met another machine must not make that machine this host's
  * automatically.
  */
-export function metAnotherMachine({ status }: Pick<Pass, 'status'>): boolean {
+export function metAnotherMachine({ status }: Pick<PassView, 'status'>): boolean {
   const { failure, runKind = RunKind.UNSPECIFIED } = status.lastError ?? {};
   return failure?.type === FailureType.IDENTITY_MISMATCH && leadsToGoal.has(runKind);
 }
 
 /** Whether the last successful verify was of the BMC that the spec now names. */
-function isVerified({ spec, record }: Pass): boolean {
+function isVerified({ spec, record }: PassView): boolean {
   const proved = record.verifiedBmc;
   if (spec.bmc === undefined || proved === undefined) return false;
   return sameMessage(spec.bmc, proved);
@@ -130,7 +131,7 @@ export function wantsAvailable(spec: HostSpec | undefined): boolean {
  * A failed goal waits for its next attempt, and a given-up goal for a person; a changed credential
  * permits another attempt at once.
  */
-export function mayTryAgain(pass: Pass): boolean {
+export function mayTryAgain(pass: PassView): boolean {
   const backoff = pass.status.backoff;
   if (backoff === undefined) return true;
   if (pass.context.credentialVersion !== pass.record.failedCredentialVersion) return true;
@@ -205,7 +206,11 @@ const hopeless: ReadonlySet<FailureType> = new Set([
 ]);
 
 /** Why a goal is not retried automatically; a deletion is never given up. */
-function reasonToGiveUp({ context, status }: Pass, run: Run, failures: number): string | undefined {
+function reasonToGiveUp(
+  { context, status }: PassView,
+  run: RunView,
+  failures: number,
+): string | undefined {
   if (run.outcome === RunOutcome.CANCELLED) {
     return `${runName(run)} was aborted; ask for the next one`;
   }
@@ -225,7 +230,7 @@ function reasonToGiveUp({ context, status }: Pass, run: Run, failures: number): 
     : undefined;
 }
 
-export function backOff(pass: Pass, run: Run): void {
+export function backOff(pass: Pass, run: RunView): void {
   const { status, context, record } = pass;
   const ofDeletion = run.kind === RunKind.DELETE || run.requestedBy === deletionActor;
   if (isForced(pass) || (status.deletion !== undefined && !ofDeletion)) {

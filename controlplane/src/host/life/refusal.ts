@@ -5,15 +5,10 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import {
-  type Hold,
-  HoldKind,
-  HoldScope,
-  type HostRefusalName,
-  type Run,
-} from '@rackwright/messages';
+import { type Hold, HoldKind, HoldScope, type HostRefusalName } from '@rackwright/messages';
 import { isOtherSwitch } from '../bmc/protocols.ts';
-import { activeRun, type Pass, runName } from '../pass/pass.ts';
+import { activeRun, type PassView, runName } from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 import { isSystemHold } from '../pass/system-holds.ts';
 import { type Kind, type State } from '../pass/transitions.ts';
 import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from '../pass/types.ts';
@@ -67,12 +62,16 @@ const interrupting: ReadonlySet<RequestKind> = new Set([
 const switching: ReadonlySet<RequestKind> = new Set(['powerOn', 'inspect']);
 
 /** A refusal because of the host's state or work. */
-export function refused({ host }: Pass, reason: HostRefusalName, text: string): RefusalOfHost {
+export function refused({ host }: PassView, reason: HostRefusalName, text: string): RefusalOfHost {
   return { code: 'failedPrecondition', reason, message: `${host.name}: ${text}` };
 }
 
 /** Why a request is refused, or undefined. */
-export function refusalOf(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
+export function refusalOf(
+  pass: PassView,
+  request: HostRequest,
+  by: Requester,
+): Refusal | undefined {
   const { kind } = request;
   const found = refusedByTables(pass, kind) ?? refusedByPeople(pass, request, by);
   if (found !== undefined) return refused(pass, found.reason, found.text);
@@ -86,7 +85,7 @@ export function refusalOf(pass: Pass, request: HostRequest, by: Requester): Refu
 }
 
 /** No earlier proof would keep the request from switching another machine. */
-function isSwitchUnproved({ spec, record }: Pass): boolean {
+function isSwitchUnproved({ spec, record }: PassView): boolean {
   return isOtherSwitch(record.verifiedBmc, spec.bmc);
 }
 
@@ -95,7 +94,7 @@ interface Why {
   readonly text: string;
 }
 
-function refusedByTables(pass: Pass, kind: RequestKind): Why | undefined {
+function refusedByTables(pass: PassView, kind: RequestKind): Why | undefined {
   const { status } = pass;
   const run = activeRun(status);
   const byState = requests[kind][status.state as State];
@@ -108,7 +107,7 @@ function refusedByTables(pass: Pass, kind: RequestKind): Why | undefined {
   return { reason: 'busy', text: `${heldBy(run)}; ${cell.refuse}` };
 }
 
-function refusedByPeople(pass: Pass, request: HostRequest, by: Requester): Why | undefined {
+function refusedByPeople(pass: PassView, request: HostRequest, by: Requester): Why | undefined {
   const { kind } = request;
   const { deletion, claim } = pass.status;
   // `deletion.ts` checks for busy hosts when it records the intent.
@@ -131,7 +130,7 @@ function refusedByPeople(pass: Pass, request: HostRequest, by: Requester): Why |
 }
 
 /** Whether it takes the host from its user. */
-function interruptsUse(pass: Pass, kind: RequestKind, by: Requester): boolean {
+function interruptsUse(pass: PassView, kind: RequestKind, by: Requester): boolean {
   // A resumed clean erases like any other.
   const erases = kind === 'resume' && activeRun(pass.status) === undefined;
   const switches = switching.has(kind) && isPerson(by.actor);
@@ -139,7 +138,7 @@ function interruptsUse(pass: Pass, kind: RequestKind, by: Requester): boolean {
 }
 
 /** The first held scope that the request needs. */
-function refusedByHold(pass: Pass, kind: RequestKind): Why | undefined {
+function refusedByHold(pass: PassView, kind: RequestKind): Why | undefined {
   const needed: readonly (readonly [boolean, HoldScope, string])[] = [
     [kind === 'release', HoldScope.RELEASE, 'release'],
     [powering.has(kind), HoldScope.POWER, 'power'],
@@ -154,7 +153,7 @@ function refusedByHold(pass: Pass, kind: RequestKind): Why | undefined {
 
 /** Only an administrator ends a run that the host's user has requested. */
 function endsOthersRun(
-  { status }: Pass,
+  { status }: PassView,
   kind: RequestKind,
   { actor, mayEndOthersUse = false }: Requester,
 ): boolean {
@@ -163,7 +162,7 @@ function endsOthersRun(
 }
 
 /** A retry starts work too, unless a run or a deletion goes on regardless of holds. */
-function startsWork(pass: Pass, kind: RequestKind): boolean {
+function startsWork(pass: PassView, kind: RequestKind): boolean {
   if (ordering.has(kind)) return true;
   const { status } = pass;
   const starts = kind === 'retry' || kind === 'resume';
@@ -171,7 +170,7 @@ function startsWork(pass: Pass, kind: RequestKind): boolean {
 }
 
 /** The first hold of a scope, or undefined. */
-export function holdOf({ status }: Pass, scope: HoldScope): Hold | undefined {
+export function holdOf({ status }: PassView, scope: HoldScope): Hold | undefined {
   return status.holds.find((hold) => hold.scope === scope);
 }
 
@@ -189,7 +188,7 @@ function holdText({ by, since, until, reason }: Hold, scope: string): string {
 }
 
 /** "busy: clean 3 holds the host (at power.off) since …" */
-export function heldBy(run: Run): string {
+export function heldBy(run: RunView): string {
   const at = placeOf(run);
   return `busy: ${runName(run)} holds the host (at ${at}) ${sinceText(run.startTime)}`;
 }

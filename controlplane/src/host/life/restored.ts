@@ -25,7 +25,7 @@ import {
 } from '@rackwright/messages';
 import { dropUsed, isDue } from '../erasure/power-cycle.ts';
 import { operationParts } from '../operation/operation.ts';
-import { activeRun, causedBy, now, type Pass } from '../pass/pass.ts';
+import { activeRun, causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { isSystemHold, keepSystemHolds } from '../pass/system-holds.ts';
 import { move } from '../pass/transitions.ts';
@@ -91,7 +91,7 @@ function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): v
 }
 
 /** Whether anything was erased in this use, regardless of the outcome of the run. */
-function countsAsErased(pass: Pass): boolean {
+function countsAsErased(pass: PassView): boolean {
   const { record, status } = pass;
   return isDue(pass) || record.certified.some(({ useEpoch }) => useEpoch === status.useEpoch);
 }

@@ -3,14 +3,15 @@
  * some party can do it.
  */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type HostWait, hostWaitOf, type Run, RunPhase } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import { type HostWait, hostWaitOf, RunPhase } from '@rackwright/messages';
+import type { PassView } from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 
 /**
  * True when no party does the run's work now: its agent has been silent beyond the contact
  * deadline, its BMC is silent, no person has acted, or it has no slot yet.
  */
-export function isStuck(pass: Pass, run: Run): boolean {
+export function isStuck(pass: PassView, run: RunView): boolean {
   if (isAgentGone(pass, run)) return true;
   if (run.phase !== RunPhase.WAITING || run.waiting?.since === undefined) return false;
   const wait = hostWaitOf(run.waiting);
@@ -37,7 +38,7 @@ const isForNobody: { readonly [W in HostWait]: boolean } = {
 };
 
 /** Whether the agent for the run's work has been silent beyond the contact deadline. */
-export function isAgentGone({ context }: Pass, { phase, waiting }: Run): boolean {
+export function isAgentGone({ context }: PassView, { phase, waiting }: RunView): boolean {
   const { session, sessionElsewhere, agentSeenMs, timing, nowMs } = context;
   const contactMs = session === undefined ? undefined : session.lastMessageMs;
   if (contactMs !== undefined && contactMs + timing.contactDeadlineMs <= nowMs) return true;

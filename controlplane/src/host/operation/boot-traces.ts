@@ -13,7 +13,7 @@ import {
   missingBootStep,
   type OperationId,
 } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { Pass, PassView } from '../pass/pass.ts';
 import { cut } from '../pass/step-failure.ts';
 import { operationParts } from './operation.ts';
 
@@ -37,7 +37,7 @@ export function foldBootTrace(pass: Pass, told: BootTrace): void {
 }
 
 /** The boot of an operation, as far as its agent has reported it. */
-export function bootTraceOf({ context }: Pick<Pass, 'context'>, bootOperationId: OperationId) {
+export function bootTraceOf({ context }: Pick<PassView, 'context'>, bootOperationId: OperationId) {
   return context.facts.boots.find(({ operationId }) => operationId === bootOperationId);
 }
 

@@ -14,12 +14,12 @@ import {
   RerunClass,
   type Run,
   RunKind,
-  type RunStep,
   StepState,
   verifyErasedStep,
   webhookStep,
 } from '@rackwright/messages';
-import { isStepOver, type Pass } from '../pass/pass.ts';
+import { isStepOver, type Pass, type PassView } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import { operationId } from './operation.ts';
 
@@ -28,7 +28,7 @@ import { operationId } from './operation.ts';
  * without a boot of its own uses the runner that an earlier one left: a failed clean leaves it to
  * the run that resumes it, an inspection to the clean that follows it.
  */
-export function bootOperationId(pass: Pass, run: Run): string {
+export function bootOperationId(pass: PassView, run: RunView): string {
   const index = run.steps.findLastIndex((step, at) => {
     return at <= run.currentStep && isBootStep(step.name) && step.attempt > 0;
   });
@@ -60,7 +60,7 @@ export function bootAfterLoss(pass: Pass, run: Run, { isErasedAgain = false } = 
 }
 
 /** Whether the boot that begins at `index` is for the reading at the end of a clean. */
-function readsAtEnd({ steps }: Run, index: number): boolean {
+function readsAtEnd({ steps }: RunView, index: number): boolean {
   const erased = steps.findLastIndex(({ name }) => isErasure(name));
   if (index < erased) return false;
   const [, , next] = steps.slice(index + 1);
@@ -68,8 +68,8 @@ function readsAtEnd({ steps }: Run, index: number): boolean {
 }
 
 /** The power off before the boot that the step at `index` runs under. */
-function startOfBoot({ steps }: Run, index: number): number {
-  const isBoot = ({ name }: RunStep, at: number) => at <= index && isBootStep(name);
+function startOfBoot({ steps }: RunView, index: number): number {
+  const isBoot = ({ name }: StepView, at: number) => at <= index && isBootStep(name);
   const own = steps.findLastIndex((step, at) => {
     return isBoot(step, at) && step.state !== StepState.SKIPPED;
   });
@@ -96,7 +96,7 @@ function rewind(pass: Pass, run: Run, index: number): void {
   run.currentStep = index;
 }
 
-function staysInTemplate({ kind, error }: Run, step: RunStep): boolean {
+function staysInTemplate({ kind, error }: RunView, step: StepView): boolean {
   if (kind !== RunKind.WORKFLOW) return false;
   const { state, name } = step;
   if (state !== StepState.SUCCEEDED || name === webhookStep || isOnDisk(step)) return true;
@@ -104,11 +104,11 @@ function staysInTemplate({ kind, error }: Run, step: RunStep): boolean {
   return error !== undefined && !isOfBoot;
 }
 
-function isOnDisk({ name, arguments: given }: RunStep): boolean {
+function isOnDisk({ name, arguments: given }: StepView): boolean {
   return name === fileStep && (given['disk'] ?? '') !== '';
 }
 
-function stays({ name, rerunClass, outOfBand, skip }: RunStep): boolean {
+function stays({ name, rerunClass, outOfBand, skip }: StepView): boolean {
   if (skip !== undefined || outOfBand) return true;
   return (
     rerunClass === RerunClass.NEVER_TWICE || name === engineSteps.hold || name === engineSteps.wait

@@ -13,7 +13,6 @@ import {
   type Run,
   type RunNumber,
   RunPhase,
-  type RunStep,
   store,
 } from '@rackwright/messages';
 import { asSent, missingAgentStep, noteWriteSent } from '../deployment/deployment.ts';
@@ -25,16 +24,23 @@ import {
   later,
   now,
   type Pass,
+  type PassView,
   stopWaiting,
   waitFor,
   waitForAgent,
 } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { descends, lifeOf } from './lineage.ts';
 import { bootWindowMs, waitsForWord } from './person.ts';
 import { orderShutdown } from './shutdown.ts';
 
 /** "<host uid>/<run>/<step>/<attempt>": a unique name for one attempt. */
-export function operationId(pass: Pass, run: Run, stepIndex: number, attempt: number): OperationId {
+export function operationId(
+  pass: PassView,
+  run: RunView,
+  stepIndex: number,
+  attempt: number,
+): OperationId {
   return `${pass.host.uid}/${run.number}/${stepIndex}/${attempt}`;
 }
 
@@ -68,8 +74,8 @@ export interface Postponement {
 /** Puts a new operation into the slot, unsent. */
 export function putOperation(
   pass: Pass,
-  run: Run,
-  step: RunStep,
+  run: RunView,
+  step: StepView,
   kind: agent.Operation['kind'],
   postponement: Postponement = {},
 ): void {
@@ -146,7 +152,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
 }
 
 /** R8: the step of a deployment that the agent has not announced; undefined: none. */
-function missingOf(pass: Pass, { kind }: agent.Operation): string | undefined {
+function missingOf(pass: PassView, { kind }: agent.Operation): string | undefined {
   if (kind.case !== 'runStep' || kind.value.deployment === undefined) return undefined;
   const { steps = [] } = activeRun(pass.status) ?? {};
   return missingAgentStep(
@@ -156,18 +162,23 @@ function missingOf(pass: Pass, { kind }: agent.Operation): string | undefined {
 }
 
 /** The time limit for one attempt of a step, where its template sets one. */
-export function ownTimeoutMs(step: RunStep | undefined): number | undefined {
+export function ownTimeoutMs(step: StepView | undefined): number | undefined {
   return step?.timeout === undefined ? undefined : durationMs(step.timeout);
 }
 
 /** A boot grant starts when the order is sent, however long the order had to wait. */
-function openGrantFromNow(pass: Pass, { kind }: agent.Operation): void {
+function openGrantFromNow(pass: PassView, { kind }: agent.Operation): void {
   if (kind.case !== 'setPower' || kind.value.grantExpireTime === undefined) return;
   kind.value.grantExpireTime = later(pass, bootWindowMs(pass));
 }
 
 /** R9: the state of an operation that was sent to `sentTo`, for the present `journal`. */
-function standing(pass: Pass, run: Run, sentTo: agent.Journal, journal: agent.Journal): SendState {
+function standing(
+  pass: PassView,
+  run: Run,
+  sentTo: agent.Journal,
+  journal: agent.Journal,
+): SendState {
   if (!descends(journal, sentTo)) return 'lost';
   const isWaiting = run.phase === RunPhase.WAITING;
   if (isWaiting && hostWaitOf(run.waiting) === 'agent') stopWaiting(pass, run);
@@ -245,7 +256,7 @@ export const agentBackMs = 45_000;
  * agent keeps this deadline too, if the operation was sent.
  */
 export function deadlineFires(
-  pass: Pass,
+  pass: PassView,
   deadline: Timestamp | undefined,
   { agentStops = false } = {},
 ): boolean {

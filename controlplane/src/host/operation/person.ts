@@ -12,18 +12,22 @@
  */
 import { agent, hostWaitOf, type Run } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { activeRun, currentStep, type Pass, waitFor } from '../pass/pass.ts';
+import { activeRun, currentStep, type Pass, type PassView, waitFor } from '../pass/pass.ts';
+import type { DeepReadonly, RunView } from '../pass/read-only.ts';
 
 /** How long a person may take to begin a boot: a grant needs an end. */
 const personBootWindowMs = 30 * 24 * 3_600_000;
 
 /** How long after its order a runner may be started on the host. */
-export function bootWindowMs({ spec, context }: Pass): number {
+export function bootWindowMs({ spec, context }: PassView): number {
   return isByHand(spec) ? personBootWindowMs : context.timing.bootTimeoutMs;
 }
 
 /** The requested action that only a person can confirm; undefined: none. */
-function askedOf({ spec }: Pass, { kind }: agent.Operation): 'on' | 'off' | undefined {
+function askedOf(
+  { spec }: PassView,
+  { kind }: DeepReadonly<agent.Operation>,
+): 'on' | 'off' | undefined {
   if (!isByHand(spec) || kind.case !== 'setPower') return undefined;
   const { on, bootFrom } = kind.value;
   if (on !== true) return 'off';
@@ -32,7 +36,7 @@ function askedOf({ spec }: Pass, { kind }: agent.Operation): 'on' | 'off' | unde
 }
 
 /** Whether the agent gets the order only after a person has reported the action. */
-export function waitsForWord(pass: Pass, run: Run, operation: agent.Operation): boolean {
+export function waitsForWord(pass: PassView, run: Run, operation: agent.Operation): boolean {
   const asked = askedOf(pass, operation);
   if (asked === undefined || currentStep(run)?.word !== undefined) return false;
   waitFor(pass, run, 'person', `${wishes[asked]}, and say so when it is`);
@@ -42,7 +46,7 @@ export function waitsForWord(pass: Pass, run: Run, operation: agent.Operation): 
 const wishes = { on: 'switch the host on', off: 'switch the host off' } as const;
 
 /** The report that the run waits for; undefined: none. */
-export function wordAwaited(pass: Pass): 'on' | 'off' | undefined {
+export function wordAwaited(pass: PassView): 'on' | 'off' | undefined {
   const run = activeRun(pass.status);
   const slot = pass.record.operation;
   const step = run === undefined ? undefined : currentStep(run);
@@ -54,7 +58,7 @@ export function wordAwaited(pass: Pass): 'on' | 'off' | undefined {
 }
 
 /** Records that a person has switched the host for this step; there is no other evidence. */
-export function notePower(pass: Pass, run: Run, { on }: { readonly on: boolean }): void {
+export function notePower(pass: Pass, run: RunView, { on }: { readonly on: boolean }): void {
   pass.status.poweredOn = on;
   const { word } = run.steps[run.currentStep] ?? {};
   if (isByHand(pass.spec) && word !== undefined) pass.status.powerWord = word;

@@ -16,8 +16,8 @@ import {
   DeletionMode,
   FailureType,
   HostState,
-  type Run,
   type RunStep,
+  type Shutdown,
   ShutdownMode,
   ShutdownOutcome,
   type ShutdownPolicy,
@@ -26,7 +26,8 @@ import {
   shutdownText,
 } from '@rackwright/messages';
 import { isByHand } from '../bmc/protocols.ts';
-import { causedBy, hasPassed, later, now, type Pass } from '../pass/pass.ts';
+import { causedBy, hasPassed, later, now, type Pass, type PassView } from '../pass/pass.ts';
+import type { DeepReadonly, RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 
 /** How long a system may take to shut down, in seconds. */
@@ -40,7 +41,7 @@ const inUse: ReadonlySet<HostState> = new Set([HostState.PROVISIONED, HostState.
  * force, or it does not switch off.
  */
 export function shutdownOfRun(
-  { spec, status }: Pick<Pass, 'spec' | 'status'>,
+  { spec, status }: Pick<PassView, 'spec' | 'status'>,
   steps: readonly RunStep[],
   asked: ShutdownPolicy | undefined,
 ): ShutdownPolicy | undefined {
@@ -57,8 +58,8 @@ export function shutdownOfRun(
 
 /** Sets in a power-off order how long its system may take; returns the wait, ms. */
 export function orderShutdown(
-  pass: Pass,
-  run: Run,
+  pass: PassView,
+  run: RunView,
   step: RunStep,
   { kind }: agent.Operation,
 ): number {
@@ -80,15 +81,15 @@ function earlier(a: Timestamp, b: Timestamp): Timestamp {
 }
 
 /** Whether it was ordered, and its result is not reported yet. */
-function isPending(shutdown: RunStep['shutdown']): shutdown is NonNullable<RunStep['shutdown']> {
+function isPending<S extends DeepReadonly<Shutdown>>(shutdown: S | undefined): shutdown is S {
   return shutdown !== undefined && shutdown.duration === undefined;
 }
 
 /** The shutdown that a run waits for now; undefined: none. */
-export function shutdownUnderWay(
-  { operation }: Pass['record'],
-  step: RunStep | undefined,
-): RunStep['shutdown'] {
+export function shutdownUnderWay<S extends DeepReadonly<Shutdown>>(
+  { operation }: PassView['record'],
+  step: { readonly shutdown?: S | undefined } | undefined,
+): S | undefined {
   const kind = operation?.operation?.kind;
   const isOrdered = kind?.case === 'setPower' && kind.value.on === false;
   return isOrdered && isPending(step?.shutdown) ? step.shutdown : undefined;
@@ -115,15 +116,15 @@ export function noteShutdown(
 }
 
 /** The wait ends now; the waiting agent is to be told. */
-export function endShutdownWait(pass: Pass, shutdown: NonNullable<RunStep['shutdown']>): void {
+export function endShutdownWait(pass: PassView, shutdown: NonNullable<RunStep['shutdown']>): void {
   shutdown.deadline = earlier(shutdown.deadline ?? now(pass), now(pass));
 }
 
 /** Whether an attempt was stopped only so that another one forces the system off. */
 export function isWaitEnded(
-  pass: Pass,
-  run: Run,
-  step: RunStep,
+  pass: PassView,
+  run: RunView,
+  step: StepView,
   { type }: Pick<agent.Failed, 'type'>,
 ): boolean {
   if (type !== FailureType.CANCELLED || run.abort !== undefined) return false;

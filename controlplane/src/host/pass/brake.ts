@@ -18,16 +18,16 @@ import {
   hostWaitOf,
   type Run,
   RunKind,
-  type RunStep,
   StepState,
 } from '@rackwright/messages';
-import { activeRun, type Pass, stopWaiting, waitFor } from './pass.ts';
+import { activeRun, type Pass, type PassView, stopWaiting, waitFor } from './pass.ts';
 import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
+import type { RunView, StepView } from './read-only.ts';
 import { isBootStep } from './step-names.ts';
 import type { FreezeInForce } from './types.ts';
 
 /** The first step that has an effect on the host itself. */
-export function firstOnHost(steps: readonly RunStep[]): number {
+export function firstOnHost(steps: readonly StepView[]): number {
   return steps.findIndex(({ name }) => name !== fetchImageStep);
 }
 
@@ -74,7 +74,7 @@ export function isBraked(pass: Pass, run: Run, operation: agent.Operation): bool
  * The step before which brakes stop a run; -1: none. A reimage is stopped while its host is still
  * in service: no host is switched off for a write that is not permitted yet.
  */
-export function stepBraked(kind: RunKind, steps: readonly RunStep[]): number {
+export function stepBraked(kind: RunKind, steps: readonly StepView[]): number {
   const first = steps.findIndex(({ destructive }) => destructive);
   return kind === RunKind.REIMAGE ? Math.min(first, firstOnHost(steps)) : first;
 }
@@ -104,7 +104,7 @@ function hasWipePlaces(pass: Pass, run: Run): boolean {
   return true;
 }
 
-function budgetText(pass: Pass, { name, quota }: QuotaView): string {
+function budgetText(pass: PassView, { name, quota }: QuotaView): string {
   const of = name === 'rackWipes' ? pass.spec.rack : 'the fleet';
   if (quota?.kind !== 'inStretch') return `${of} has a wipe budget`;
   const hosts = counted(quota.hosts, 'host');
@@ -118,7 +118,7 @@ function destroys({ kind }: agent.Operation): boolean {
 }
 
 /** The operation in progress has begun: from here on the wipe counts only for its period. */
-export function noteBegun(pass: Pass, run: Run): void {
+export function noteBegun(pass: Pass, run: RunView): void {
   const operation = pass.record.operation?.operation;
   if (operation === undefined || !destroys(operation)) return;
   for (const view of pass.context.quotaViews) {
@@ -147,22 +147,22 @@ export function leavePlaces(pass: Pass, isAgentGone: boolean): void {
 }
 
 /** A reimage that was permitted to write its host, and has not written yet. */
-function isOnWayToWrite(run: Run | undefined): boolean {
+function isOnWayToWrite(run: RunView | undefined): boolean {
   if (run?.kind !== RunKind.REIMAGE) return false;
   const { kind, currentStep, steps } = run;
   const isLetGo = currentStep >= stepBraked(kind, steps);
   return isLetGo && steps.some(({ destructive }, index) => destructive && index >= currentStep);
 }
 
-function quotaViewIn({ context }: Pass, name: QuotaName): QuotaView | undefined {
+function quotaViewIn({ context }: PassView, name: QuotaName): QuotaView | undefined {
   return context.quotaViews.find((view) => view.name === name);
 }
 
-function hasPlace({ own }: QuotaView, run: Run): boolean {
+function hasPlace({ own }: QuotaView, run: RunView): boolean {
   return own.some((slot) => slot.run === run.number && slot.kind === 'open');
 }
 
-function whose({ host }: Pass, { number }: Run) {
+function whose({ host }: PassView, { number }: RunView) {
   return { hostUid: host.uid, run: number };
 }
 

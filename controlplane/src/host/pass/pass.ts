@@ -15,12 +15,12 @@ import {
   type Inventory,
   type Run,
   RunPhase,
-  type RunStep,
   StepState,
   store,
   WaitingSchema,
 } from '@rackwright/messages';
 import { copyOf } from '../../records/index.ts';
+import type { DeepReadonly, RunView, StepView } from './read-only.ts';
 import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
 
@@ -52,9 +52,19 @@ export interface Pass {
   caused: boolean;
 }
 
+/** What says by itself that it is not changed. */
+type Apart = 'context' | 'leftUp';
+
+/**
+ * A pass for functions that only decide. The type of the parameter says whether a function writes.
+ */
+export type PassView = DeepReadonly<Omit<Pass, Apart | 'effects'>> &
+  Readonly<Pick<Pass, Apart>> & { readonly effects: readonly Pass['effects'][number][] };
+
 /** Throws when the record lacks what every host has: then the store contains something else. */
-export function beginPass(record: store.HostRecord, context: HostContext): Pass {
-  const draft = copyOf(record);
+export function beginPass(record: DeepReadonly<store.HostRecord>, context: HostContext): Pass {
+  // The copy is this pass's own, and may change.
+  const draft = copyOf(record) as store.HostRecord;
   const { host } = draft;
   if (host?.spec === undefined || host.status === undefined) {
     throw new Error('a host record without host, spec or status is not one of ours');
@@ -78,27 +88,34 @@ export function beginPass(record: store.HostRecord, context: HostContext): Pass 
   };
 }
 
-export function now(pass: Pass): Timestamp {
+export function now(pass: PassView): Timestamp {
   return timestampFromMs(pass.context.nowMs);
 }
 
-export function later(pass: Pass, delayMs: number): Timestamp {
+export function later(pass: PassView, delayMs: number): Timestamp {
   return timestampFromMs(pass.context.nowMs + delayMs);
 }
 
 /** True when `time` is set and not in the future. */
-export function hasPassed(pass: Pass, time: Timestamp | undefined): boolean {
+export function hasPassed(pass: PassView, time: Timestamp | undefined): boolean {
   return time !== undefined && timestampMs(time) <= pass.context.nowMs;
 }
 
 /** The run that holds the host, or undefined. */
-export function activeRun(status: HostStatus): Run | undefined {
-  return status.run !== undefined && status.run.phase !== RunPhase.ENDED ? status.run : undefined;
+export function activeRun<R extends RunView>({
+  run,
+}: {
+  readonly run?: R | undefined;
+}): R | undefined {
+  return run !== undefined && run.phase !== RunPhase.ENDED ? run : undefined;
 }
 
 /** The present or next step; undefined when all have ended. */
-export function currentStep(run: Run): RunStep | undefined {
-  return run.steps[run.currentStep];
+export function currentStep<S extends StepView>({
+  steps,
+  currentStep: at,
+}: Pick<Run, 'currentStep'> & { readonly steps: readonly S[] }): S | undefined {
+  return steps[at];
 }
 
 /**
@@ -122,7 +139,7 @@ export function causedBy(pass: Pass, actor: string, cause: string, requestId = '
  * more precisely.
  */
 export function waitFor(
-  pass: Pass,
+  pass: PassView,
   run: Run,
   reason: HostWait,
   message: string,
@@ -140,12 +157,12 @@ export function waitFor(
  * Only the replica with the agent's stream records this: two replicas must not overwrite each
  * other.
  */
-export function waitForAgent(pass: Pass, run: Run): void {
+export function waitForAgent(pass: PassView, run: Run): void {
   if (pass.context.sessionElsewhere) return;
   waitFor(pass, run, 'agent', 'the agent of the rack is not connected');
 }
 
-export function stopWaiting(pass: Pass, run: Run): void {
+export function stopWaiting(pass: PassView, run: Run): void {
   if (run.phase !== RunPhase.WAITING) return;
   giveBack(pass, run);
   run.phase = RunPhase.RUNNING;
@@ -172,13 +189,13 @@ const isForOthers: { readonly [W in HostWait]: boolean } = {
 };
 
 /** Whether the elapsed time is not the run's own: its deadline does not run then (R5). */
-export function waitsForOthers({ waiting }: Run): boolean {
+export function waitsForOthers({ waiting }: RunView): boolean {
   const wait = hostWaitOf(waiting);
   return wait !== undefined && isForOthers[wait];
 }
 
 /** The end of such a wait: the deadline moves by its duration. */
-function giveBack({ context }: Pass, run: Run): void {
+function giveBack({ context }: PassView, run: Run): void {
   const since = run.waiting?.since;
   if (!waitsForOthers(run) || since === undefined || run.deadline === undefined) return;
   const waitedMs = Math.max(0, context.nowMs - timestampMs(since));
@@ -186,7 +203,7 @@ function giveBack({ context }: Pass, run: Run): void {
 }
 
 /** "clean 3": the name of a run for people and in errors. */
-export function runName({ kind, number }: Run): string {
+export function runName({ kind, number }: RunView): string {
   return `${runKindName(kind)} ${number}`;
 }
 
@@ -194,7 +211,7 @@ export function runName({ kind, number }: Run): string {
  * "workflow 5 (burn-in/runs/2)": the name of a run in the timeline; its record may be deleted
  * later.
  */
-export function runNameForEver(run: Run): string {
+export function runNameForEver(run: RunView): string {
   const [, own] = run.workflowRun.split('/workflows/');
   return own === undefined ? runName(run) : `${runName(run)} (${own})`;
 }
@@ -218,7 +235,7 @@ export function runKindName(kind: number): string {
   return runKindNames[kind] ?? `run kind ${kind}`;
 }
 
-export function isStepOver(step: RunStep): boolean {
+export function isStepOver(step: StepView): boolean {
   switch (step.state) {
     case StepState.SUCCEEDED:
     case StepState.FAILED:
@@ -236,7 +253,7 @@ export function forgetFailure({ status, record }: Pass): void {
 }
 
 /** The last inventory, also if it came in this pass. */
-export function inventoryNow({ effects, context }: Pass): Inventory | undefined {
+export function inventoryNow({ effects, context }: PassView): Inventory | undefined {
   const told = effects.flatMap((effect) =>
     effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
   );
@@ -244,7 +261,7 @@ export function inventoryNow({ effects, context }: Pass): Inventory | undefined 
 }
 
 /** The present disks of the host, by identities that do not depend on their slots. */
-export function identitiesNow(pass: Pass): ReadonlySet<string> {
+export function identitiesNow(pass: PassView): ReadonlySet<string> {
   const { devices = [] } = inventoryNow(pass) ?? {};
   return new Set(devices.map((device) => deviceIdentity(device)));
 }

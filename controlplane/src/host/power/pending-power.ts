@@ -14,7 +14,8 @@ import {
   store,
 } from '@rackwright/messages';
 import { refusalOf } from '../life/refusal.ts';
-import { causedBy, type Pass, system } from '../pass/pass.ts';
+import { causedBy, type Pass, type PassView, system } from '../pass/pass.ts';
+import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
 import type { HostRequest, Refusal } from '../pass/types.ts';
 import { startRun } from '../run/engine.ts';
@@ -43,7 +44,7 @@ export function keepPower(pass: Pass, request: PowerRequest, by: string): void {
 
 /** Old data must not be booted unnoticed: a dirty host boots its disk only for a reason. */
 export function refusalOfOldDisk(
-  { status, host }: Pass,
+  { status, host }: PassView,
   request: PowerRequest,
 ): Refusal | undefined {
   if (request.kind === 'powerOff' || request.bootOldDiskReason !== '') return undefined;
@@ -59,7 +60,7 @@ export function refusalOfOldDisk(
 export type PowerBack = 'done' | 'owed' | 'failed';
 
 /** `done` also where no run has to restore it. */
-export function powerBack({ host, pendingPower }: store.HostRecord): PowerBack {
+export function powerBack({ host, pendingPower }: DeepReadonly<store.HostRecord>): PowerBack {
   if (pendingPower?.by === system) return 'owed';
   const run = host?.status?.run;
   if (host?.status !== undefined && isLeftInRunner(host.status)) return 'failed';
@@ -69,13 +70,13 @@ export function powerBack({ host, pendingPower }: store.HostRecord): PowerBack {
 }
 
 /** Its restart is pending, or was dropped for a person who handled the host since. */
-function standsInRunner({ host, pendingPower }: store.HostRecord): boolean {
+function standsInRunner({ host, pendingPower }: DeepReadonly<store.HostRecord>): boolean {
   if (pendingPower?.by === system && pendingPower.steps.includes(engineSteps.on)) return true;
   return host?.status !== undefined && isLeftInRunner(host.status);
 }
 
 /** In use, its last run failed in the runner, and no run has booted its image since. */
-function isLeftInRunner({ state, run, poweredOn }: HostStatus): boolean {
+function isLeftInRunner({ state, run, poweredOn }: DeepReadonly<HostStatus>): boolean {
   if (state !== HostState.PROVISIONED || poweredOn === false) return false;
   if (run?.phase !== RunPhase.ENDED || run.outcome === RunOutcome.SUCCEEDED) return false;
   const last = run.steps.findLast(({ name, attempt }) => {

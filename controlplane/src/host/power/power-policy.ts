@@ -24,7 +24,8 @@ import { backoffDelayMs } from '@rackwright/results';
 import { hasWhatRunsNeed, wantedRun } from '../life/goal.ts';
 import { refusalOf } from '../life/refusal.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import { activeRun, causedBy, hasPassed, later, type Pass } from '../pass/pass.ts';
+import { activeRun, causedBy, hasPassed, later, type Pass, type PassView } from '../pass/pass.ts';
+import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { startRun } from '../run/engine.ts';
 
@@ -32,7 +33,7 @@ export const powerMismatch = 'powerMismatch';
 const asker = { actor: 'policy' } as const;
 
 /** Whether the power should be on; undefined: it does not matter. */
-export function wantedPower({ power }: HostSpec): boolean | undefined {
+export function wantedPower({ power }: DeepReadonly<HostSpec>): boolean | undefined {
   switch (power) {
     case HostPower.ON:
       return true;
@@ -44,7 +45,7 @@ export function wantedPower({ power }: HostSpec): boolean | undefined {
 }
 
 /** The desired power that is missing; undefined when all is well, or the power is unknown. */
-function missingPower({ spec, status }: Pass): boolean | undefined {
+function missingPower({ spec, status }: PassView): boolean | undefined {
   const wanted = wantedPower(spec);
   const known = wanted !== undefined && status.poweredOn !== undefined;
   return known && status.poweredOn !== wanted ? wanted : undefined;
@@ -109,7 +110,7 @@ function reasonNotTo(pass: Pass, on: boolean): string | undefined {
   return refusalOf(pass, request, asker)?.message;
 }
 
-function enforces({ context }: Pass): boolean {
+function enforces({ context }: PassView): boolean {
   return context.powerMismatch === PowerMismatchPolicy.ENFORCE;
 }
 

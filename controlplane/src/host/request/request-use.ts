@@ -21,7 +21,7 @@ import { decideToWrite } from '../erasure/device-plan.ts';
 import { claimedText, isPool } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isInUseOf } from '../life/use-of.ts';
-import { activeRun, causedBy, now, type Pass } from '../pass/pass.ts';
+import { activeRun, causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
 import { dropSystemPower } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
@@ -67,7 +67,7 @@ export function workflow(
 }
 
 /** A service does not change the host's use: only a clean erases it. */
-function refusalOfErasures(pass: Pass, steps: readonly RequestedStep[]): Refusal | undefined {
+function refusalOfErasures(pass: PassView, steps: readonly RequestedStep[]): Refusal | undefined {
   const isKept = (step: string): boolean => step === burnInDiskStep || step === applyVolumesStep;
   const index = steps.findIndex(({ step }) => isErasure(step) || isKept(step));
   if (index === -1) return undefined;
@@ -126,7 +126,7 @@ export function image(
 
 /** The host's firmware would start the old content of the disk at any unplanned start. */
 function refusalOfOldDisk(
-  pass: Pass,
+  pass: PassView,
   request: Extract<HostRequest, { image: string }>,
 ): string | undefined {
   if (request.kind !== 'reimage') return undefined;
@@ -150,7 +150,7 @@ function refusalOfOldDisk(
  * The disk with the present image, if the new one goes onto another: by the inventory, as in the
  * runner.
  */
-function diskLeft({ context, spec, status }: Pass, { keepDisks }: DeploySpec) {
+function diskLeft({ context, spec, status }: PassView, { keepDisks }: DeploySpec) {
   const { inventory } = context.facts;
   const { disk: left = '', whole = false } = status.writtenDisk ?? {};
   if (inventory === undefined || left === '' || !whole) return undefined;

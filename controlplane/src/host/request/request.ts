@@ -18,6 +18,7 @@ import {
   hasPassed,
   now,
   type Pass,
+  type PassView,
   runKindName,
 } from '../pass/pass.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
@@ -137,7 +138,7 @@ function retry(pass: Pass, poolGaveUp: boolean): Refusal | undefined {
 }
 
 /** Whether a retry would start anything, or a retry is in progress now. */
-function isRetried({ status, record }: Pass): boolean {
+function isRetried({ status, record }: PassView): boolean {
   const { operation, call } = record;
   const isTriedAgain =
     (operation?.transientCount ?? 0) > 0 || operation?.firstConflictTime !== undefined;
@@ -146,7 +147,7 @@ function isRetried({ status, record }: Pass): boolean {
 }
 
 /** Why a retry would change nothing, and what would help. */
-function whatHelps({ status, host, context }: Pass): string {
+function whatHelps({ status, host, context }: PassView): string {
   const id = host.name.split('/')[1] ?? '';
   if (activeRun(status) !== undefined) {
     const why = 'its run goes on by itself, or waits for something else';
@@ -186,7 +187,7 @@ function clean(pass: Pass, steps: readonly RequestedStep[], by: Requester): Refu
   return undefined;
 }
 
-function automaticNames(pass: Pass) {
+function automaticNames(pass: PassView) {
   return automaticSteps(pass).map(({ step }) => ({ name: step }));
 }
 

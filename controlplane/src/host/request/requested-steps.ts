@@ -5,7 +5,7 @@
 
 import { applyVolumesStep, burnInDiskStep, isErasure } from '@rackwright/messages';
 import { argumentProblems, controlSteps, type KnownStep } from '../../steps/index.ts';
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
 import type { Refusal, RequestedStep } from '../pass/types.ts';
 import { knownSteps, templateOnly } from '../run/known-steps.ts';
 import { describe, needsRunner } from '../run/render.ts';
@@ -16,7 +16,10 @@ interface Violation {
 }
 
 /** Why a list of steps cannot be run: every wrong step, argument and power step. */
-export function refusalOfSteps(pass: Pass, steps: readonly RequestedStep[]): Refusal | undefined {
+export function refusalOfSteps(
+  pass: PassView,
+  steps: readonly RequestedStep[],
+): Refusal | undefined {
   const known = knownSteps(pass.context);
   const fieldViolations = [
     ...steps.flatMap((wanted, index) => violationsOf(wanted, index, known)),

@@ -8,7 +8,7 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { applyVolumesStep, RunSchema, type RunStep } from '@rackwright/messages';
 import { reachProblem } from '../../steps/index.ts';
 import { refused } from '../life/refusal.ts';
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
 import type { Refusal, WorkflowRequest, WorkflowStep } from '../pass/types.ts';
 import { refusalOfOldDisk } from '../power/pending-power.ts';
 import { knownSteps } from '../run/known-steps.ts';
@@ -19,7 +19,7 @@ import { workflowSteps } from '../run/template-run.ts';
 const runBytesMax = 96 * 1024;
 
 /** Why the run of a workflow cannot be started here, or undefined. */
-export function refusalOfWorkflow(pass: Pass, request: WorkflowRequest): Refusal | undefined {
+export function refusalOfWorkflow(pass: PassView, request: WorkflowRequest): Refusal | undefined {
   const steps = request.steps.filter(({ skippedBecause }) => skippedBecause === '');
   for (const step of steps) {
     const problem = problemOf(pass, step);
@@ -28,13 +28,13 @@ export function refusalOfWorkflow(pass: Pass, request: WorkflowRequest): Refusal
   return refusalOfDisk(pass, steps) ?? refusalOfSize(pass, workflowSteps(pass, request));
 }
 
-function problemOf(pass: Pass, step: WorkflowStep): string | undefined {
+function problemOf(pass: PassView, step: WorkflowStep): string | undefined {
   if (step.action === 'bmc') return problemOfBmcStep(pass, step);
   return reachProblem(pass.context.fleet?.templates, step);
 }
 
 /** R8: only abilities that the rack's agent has announced are used. */
-function problemOfBmcStep({ context, spec }: Pass, { step }: WorkflowStep): string | undefined {
+function problemOfBmcStep({ context, spec }: PassView, { step }: WorkflowStep): string | undefined {
   // A run that creates new disks must also erase them.
   if (step === applyVolumesStep) return `${step} is for cleans only, which erase its volumes`;
   const known = knownSteps(context).filter(({ source }) => source === 'agent');
@@ -47,14 +47,14 @@ function problemOfBmcStep({ context, spec }: Pass, { step }: WorkflowStep): stri
  * A template may boot a disk that it has written itself; an earlier content needs a reason. Whether
  * it has been written is checked again before the boot (`old-disk.ts`).
  */
-function refusalOfDisk(pass: Pass, steps: readonly WorkflowStep[]): Refusal | undefined {
+function refusalOfDisk(pass: PassView, steps: readonly WorkflowStep[]): Refusal | undefined {
   const boot = steps.findIndex(({ step }) => step === 'bootDisk');
   const writes = steps.slice(0, Math.max(0, boot)).some(({ destructive }) => destructive);
   if (boot === -1 || writes) return undefined;
   return refusalOfOldDisk(pass, { kind: 'powerOn', bootOldDiskReason: '' });
 }
 
-function refusalOfSize(pass: Pass, steps: RunStep[]): Refusal | undefined {
+function refusalOfSize(pass: PassView, steps: RunStep[]): Refusal | undefined {
   const bytes = toBinary(RunSchema, create(RunSchema, { steps })).length;
   if (bytes <= runBytesMax) return undefined;
   const text = `the rendered template has ${bytes} bytes; at most ${runBytesMax} are run`;

@@ -14,7 +14,15 @@ import { claimOfUse } from '../life/claim.ts';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
 import { bootAfterLoss } from '../operation/boots.ts';
-import { activeRun, causedBy, hasPassed, type Pass, runName, system } from '../pass/pass.ts';
+import {
+  activeRun,
+  causedBy,
+  hasPassed,
+  type Pass,
+  type PassView,
+  runName,
+  system,
+} from '../pass/pass.ts';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import type { Refusal, Requester } from '../pass/types.ts';
 import { settle } from '../run/after-failure.ts';
@@ -76,7 +84,7 @@ export function resumeFailed(pass: Pass, reason: string, by: Requester): Refusal
 }
 
 /** The runner of the failed run is up, as far as is known. */
-function isInRunner({ record, status }: Pass): boolean {
+function isInRunner({ record, status }: PassView): boolean {
   const { run, afterFailure, poweredOn } = status;
   const until = afterFailure?.runnerUntil;
   if (record.runner === undefined || until === undefined || poweredOn === false) return false;

@@ -9,7 +9,16 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { refused } from '../life/refusal.ts';
-import { activeRun, causedBy, currentStep, now, type Pass, stopWaiting } from '../pass/pass.ts';
+import {
+  activeRun,
+  causedBy,
+  currentStep,
+  now,
+  type Pass,
+  type PassView,
+  stopWaiting,
+} from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { completeStep, restartStep } from '../run/engine.ts';
@@ -41,13 +50,13 @@ export function stepOn(pass: Pass, request: StepOn, by: Requester): Refusal | un
 }
 
 /** A control step, or an interrupted step that must not run twice automatically. */
-function isHeld({ phase, waiting }: Run, step: RunStep): boolean {
+function isHeld({ phase, waiting }: RunView, step: StepView): boolean {
   if (step.state !== StepState.RUNNING) return false;
   if (step.name === engineSteps.wait) return true;
   return phase === RunPhase.WAITING && hostWaitOf(waiting) === 'hold';
 }
 
-function refusedAt(pass: Pass, request: StepOn, step: RunStep | undefined): Refusal {
+function refusedAt(pass: PassView, request: StepOn, step: StepView | undefined): Refusal {
   const at = step?.name ?? 'its end';
   return refused(
     pass,
@@ -57,7 +66,7 @@ function refusedAt(pass: Pass, request: StepOn, step: RunStep | undefined): Refu
   );
 }
 
-function skipStep(pass: Pass, run: Run, step: RunStep, reason: string, by: Requester): void {
+function skipStep(pass: PassView, run: Run, step: RunStep, reason: string, by: Requester): void {
   step.state = StepState.SKIPPED;
   step.endTime = now(pass);
   step.skip = create(SkipSchema, { by: by.actor, reason, at: now(pass) });

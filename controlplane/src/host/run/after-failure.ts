@@ -14,7 +14,16 @@ import {
   RunOutcome,
   RunSchema,
 } from '@rackwright/messages';
-import { forgetFailure, goal, later, type Pass, runName, system } from '../pass/pass.ts';
+import {
+  forgetFailure,
+  goal,
+  later,
+  type Pass,
+  type PassView,
+  runName,
+  system,
+} from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 import { isBootStep } from '../pass/step-names.ts';
 
 /** Updates the remains of the last failed clean at the end of a run. */
@@ -46,7 +55,7 @@ export function landAfterFailure(pass: Pass, run: Run): void {
  * switched off. Nor is a host whose state comes from a restored store, because it may have a new
  * user.
  */
-function mayBeInRunner({ record }: Pass, { steps }: Run): boolean {
+function mayBeInRunner({ record }: PassView, { steps }: RunView): boolean {
   if (record.lookFirstSince !== undefined) return false;
   const booted = steps.some(({ name, attempt }) => isBootStep(name) && attempt > 0);
   return booted || record.runner !== undefined;

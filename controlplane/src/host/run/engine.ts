@@ -43,10 +43,12 @@ import {
   later,
   now,
   type Pass,
+  type PassView,
   stopWaiting,
   waitFor,
   waitForAgent,
 } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import { move } from '../pass/transitions.ts';
@@ -152,7 +154,7 @@ const leavesIntents: ReadonlySet<RunKind> = new Set([
  * An available host stays available through a run that can leave nothing on its disks. A system
  * that it is handed over to may do anything, and is not observed.
  */
-function leavesAvailable({ kind, steps }: Run): boolean {
+function leavesAvailable({ kind, steps }: RunView): boolean {
   switch (kind) {
     case RunKind.CLEAN:
       return true;
@@ -207,11 +209,11 @@ export function driveRun(pass: Pass, run: Run): void {
  * An abort ends the run at once when no work is in progress; otherwise the cancelled operation ends
  * it.
  */
-function mayEndAborted(pass: Pass): boolean {
+function mayEndAborted(pass: PassView): boolean {
   return pass.record.operation === undefined || pass.record.operation.sentTo === undefined;
 }
 
-function abortFailure(run: Run): RunFailure {
+function abortFailure(run: RunView): RunFailure {
   const step = currentStep(run);
   const at = step === undefined ? 'its end' : calledStep(step);
   const reason = run.abort?.reason ? `: ${run.abort.reason}` : '';
@@ -343,7 +345,7 @@ function driveStep(pass: Pass, run: Run, step: RunStep): boolean {
   return true;
 }
 
-function mayRunAgain({ rerunClass }: RunStep): boolean {
+function mayRunAgain({ rerunClass }: StepView): boolean {
   return rerunClass === RerunClass.SAFE || rerunClass === RerunClass.CHECK_FIRST;
 }
 
@@ -407,7 +409,7 @@ function holdForPerson(pass: Pass, run: Run, step: RunStep, failure: RunFailure)
 const neverTwice = 'it never runs twice by itself';
 
 /** Counts one more; conflicts and unknown results do not count. */
-function isCutShortTooOften({ context }: Pass, step: RunStep): boolean {
+function isCutShortTooOften({ context }: PassView, step: RunStep): boolean {
   step.interruptions += 1;
   return step.interruptions >= context.timing.interruptionsMax;
 }
@@ -445,7 +447,7 @@ export function failStep(
   else endRun(pass, run, outcomeOf(run, step, failure), failure);
 }
 
-function outcomeOf({ kind }: Run, { title }: RunStep, { type }: RunFailure): RunOutcome {
+function outcomeOf({ kind }: RunView, { title }: StepView, { type }: RunFailure): RunOutcome {
   const hasOwn = kind === RunKind.WORKFLOW || title !== '';
   const isLate = hasOwn && type === FailureType.DEADLINE;
   return isLate ? RunOutcome.TIMED_OUT : RunOutcome.FAILED;

@@ -14,7 +14,8 @@ import {
 import { backoffDelayMs } from '@rackwright/results';
 import { leaveOpen } from '../operation/open-operations.ts';
 import type { Postponement } from '../operation/operation.ts';
-import { later, now, type Pass, stopWaiting, waitFor } from '../pass/pass.ts';
+import { later, now, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { cut } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { calledStep, partOf } from './step-parts.ts';
@@ -25,7 +26,7 @@ import { skipSteps } from './step-start.ts';
 const errorCharactersMax = 256;
 
 /** Whether a failed step waits for a person: it does not go on automatically. */
-export function isHeldAfter({ phase, waiting }: Run, { name, title }: RunStep): boolean {
+export function isHeldAfter({ phase, waiting }: RunView, { name, title }: StepView): boolean {
   return (
     title !== '' &&
     name !== engineSteps.hold &&
@@ -78,7 +79,12 @@ export function followTemplate(
 }
 
 /** Records that another attempt follows, and when. */
-function pauseBefore(pass: Pass, run: Run, step: RunStep, { message }: RunFailure): Postponement {
+function pauseBefore(
+  pass: PassView,
+  run: Run,
+  step: StepView,
+  { message }: RunFailure,
+): Postponement {
   const { retryDelayMs: firstMs, retryDelayMaxMs: longestMs } = pass.context.timing;
   const key = `${pass.host.uid}/${run.number}/${run.currentStep}`;
   const attempt = step.failures;
@@ -89,7 +95,7 @@ function pauseBefore(pass: Pass, run: Run, step: RunStep, { message }: RunFailur
 }
 
 /** The step has failed; the rest of its part does not begin. */
-function giveUp(pass: Pass, run: Run, step: RunStep): void {
+function giveUp(pass: PassView, run: Run, step: RunStep): void {
   step.state = StepState.FAILED;
   step.endTime = now(pass);
   const { to } = partOf(run.steps, run.currentStep);
@@ -98,7 +104,7 @@ function giveUp(pass: Pass, run: Run, step: RunStep): void {
 }
 
 /** All other steps that have not begun are skipped; the handler goes next. */
-function callHandler(run: Run, failed: RunStep, index: number): void {
+function callHandler(run: Run, failed: StepView, index: number): void {
   const { steps } = run;
   const at = steps.findIndex(({ title }, place) => place >= index && title !== '');
   const { to } = partOf(steps, at);

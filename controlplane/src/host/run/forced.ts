@@ -11,7 +11,8 @@
  * Must not: start or end runs; the engine and `deletion.ts` do.
  */
 import { DeletionMode, type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
-import { hasPassed, later, now, type Pass, stopWaiting } from '../pass/pass.ts';
+import { hasPassed, later, now, type Pass, type PassView, stopWaiting } from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 import { cut, messageMax } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 
@@ -19,12 +20,12 @@ import { engineSteps } from '../pass/step-names.ts';
 const linesMax = 32;
 
 /** Whether the host is removed regardless of agent and BMC. */
-export function isForced({ status }: Pass): boolean {
+export function isForced({ status }: PassView): boolean {
   return status.deletion?.mode === DeletionMode.FORCE;
 }
 
 /** Whether this run is a removal whose failures no longer count. */
-export function isForcedRemoval(pass: Pass, run: Run): boolean {
+export function isForcedRemoval(pass: PassView, run: RunView): boolean {
   return run.kind === RunKind.DELETE && isForced(pass);
 }
 
@@ -34,7 +35,7 @@ export function limitCall(pass: Pass): void {
 }
 
 /** Why a forced removal no longer waits for the present call; undefined while it waits. */
-export function whyNotWaited(pass: Pass): string | undefined {
+export function whyNotWaited(pass: PassView): string | undefined {
   const { session, sessionElsewhere, timing } = pass.context;
   if (session === undefined && !sessionElsewhere) return 'the agent of the rack is not connected';
   if (!hasPassed(pass, pass.record.forcedUntil)) return undefined;

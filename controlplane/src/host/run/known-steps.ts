@@ -10,6 +10,7 @@ import {
   type KnownStep,
   ownSteps,
 } from '../../steps/index.ts';
+import type { DeepReadonly } from '../pass/read-only.ts';
 import { isDeployStepOfAgent } from '../pass/step-names.ts';
 import type { HostContext } from '../pass/types.ts';
 import { isEngineStep } from './steps.ts';
@@ -57,7 +58,7 @@ export function agentStepsOf({ steps }: Pick<agent.Hello, 'steps'>): agent.StepD
 }
 
 /** The automatic plan of a host. */
-export function planOf({ spec, labels }: Host, sources: StepSources): CleanPlan {
+export function planOf({ spec, labels }: DeepReadonly<Host>, sources: StepSources): CleanPlan {
   return cleanPlan({
     known: knownSteps(sources).filter(({ description }) => {
       return !description.name.startsWith(templateOnly);

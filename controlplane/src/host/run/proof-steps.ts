@@ -14,7 +14,8 @@ import {
   verifyErasedStep,
 } from '@rackwright/messages';
 import { isDue, plansToProve, provesAtOnce } from '../erasure/power-cycle.ts';
-import { isStepOver, type Pass } from '../pass/pass.ts';
+import { isStepOver, type PassView } from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps } from './known-steps.ts';
 import { named, newStep } from './render.ts';
@@ -40,7 +41,7 @@ const frameBeforeUse = [
 const usesHost: ReadonlySet<string> = new Set([engineSteps.bootRescue, engineSteps.bootImage]);
 
 /** The steps of a run, with the pending reading. */
-export function withProof(pass: Pass, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
+export function withProof(pass: PassView, kind: RunKind, steps: readonly RunStep[]): RunStep[] {
   if (!isDue(pass)) return [...steps];
   // Which of its boots a template takes is unknown: each may be the first.
   const everywhere = kind === RunKind.WORKFLOW;
@@ -67,7 +68,7 @@ function isUpBefore(steps: readonly RunStep[], at: number): boolean {
  * Adds an automatic clean's own reading at its end, where that is wanted. Called again once the
  * disks are known, because they may require it.
  */
-export function addProofAtEnd(pass: Pass, run: Run): void {
+export function addProofAtEnd(pass: PassView, run: Run): void {
   if (run.kind !== RunKind.CLEAN || run.manual || !provesAtOnce(pass)) return;
   const erased = run.steps.findLastIndex(({ name }) => isErasure(name));
   const isReading = ({ name }: RunStep, at: number) => at > erased && name === verifyErasedStep;
@@ -76,7 +77,7 @@ export function addProofAtEnd(pass: Pass, run: Run): void {
 }
 
 /** The steps as defined for a reading, whatever a runner lists. */
-function stepsNamed({ context }: Pass, ...names: readonly string[]): RunStep[] {
+function stepsNamed({ context }: PassView, ...names: readonly string[]): RunStep[] {
   const known = knownSteps(context);
   const reading = { destructive: false, abortable: true, rerunClass: RerunClass.SAFE };
   return named(...names).map((wanted) => {
@@ -86,7 +87,7 @@ function stepsNamed({ context }: Pass, ...names: readonly string[]): RunStep[] {
 }
 
 /** Skips a reading with nothing to read; returns whether it did. */
-export function skipProof(pass: Pass, run: Run, step: RunStep): boolean {
+export function skipProof(pass: PassView, run: RunView, step: RunStep): boolean {
   if (step.name !== verifyErasedStep || isStepOver(step) || step.attempt > 0) return false;
   if (plansToProve(pass, run).length > 0) return false;
   step.state = StepState.SKIPPED;

@@ -17,7 +17,7 @@ import {
   writeImageStep,
 } from '@rackwright/messages';
 import { controlSteps, type KnownStep, ownArguments, withDefaults } from '../../steps/index.ts';
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
 import { engineSteps, intoRunner } from '../pass/step-names.ts';
 import type { RequestedStep } from '../pass/types.ts';
 import { knownSteps, planOf } from './known-steps.ts';
@@ -26,7 +26,7 @@ const [, ...boot] = intoRunner;
 
 /** The steps of a clean; `listed` is a person's list, undefined: automatic. */
 export function cleanSteps(
-  pass: Pass,
+  pass: PassView,
   listed: readonly RequestedStep[] | undefined,
 ): RequestedStep[] {
   const known = knownSteps(pass.context);
@@ -41,7 +41,7 @@ export function cleanSteps(
   return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
 }
 
-export function automaticSteps(pass: Pass): RequestedStep[] {
+export function automaticSteps(pass: PassView): RequestedStep[] {
   const { enabled } = planOf(pass.host, pass.context);
   return enabled.map(({ name }) => ({ step: name, arguments: {} }));
 }

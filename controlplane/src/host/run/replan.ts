@@ -18,7 +18,8 @@ import {
   verifyErasedStep,
   writeImageStep,
 } from '@rackwright/messages';
-import { causedBy, isStepOver, type Pass, runName } from '../pass/pass.ts';
+import { causedBy, isStepOver, type Pass, type PassView, runName } from '../pass/pass.ts';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps, offered, templateOnly } from './known-steps.ts';
@@ -79,7 +80,7 @@ function lacks({ runnerVersion }: agent.RunnerReady, step: string): RunFailure {
 }
 
 /** R8: orders of this release go only to a runner that has announced the step. */
-function isLacking(run: Run, { steps }: agent.RunnerReady, wanted: string): boolean {
+function isLacking(run: RunView, { steps }: agent.RunnerReady, wanted: string): boolean {
   const comes = run.steps.some(({ name }, at) => at > run.currentStep && name === wanted);
   return comes && !steps.some(({ name }) => name === wanted);
 }
@@ -93,13 +94,13 @@ function withRunner(pass: Pass, { steps, runnerVersion }: agent.RunnerReady): Pa
 /**
  * The command behind one of the site's own programs is checked above; the run has the rest of it.
  */
-function isMissing({ context }: Pick<Pass, 'context'>, { name, title }: RunStep): boolean {
+function isMissing({ context }: Pick<PassView, 'context'>, { name, title }: StepView): boolean {
   if (isEngineStep(name) || title !== '') return false;
   return !knownSteps(context).some(({ description }) => description.name === name);
 }
 
 /** The same steps, with the new runner's descriptions. */
-function describedAnew({ context }: Pass, pending: readonly RunStep[]): RunStep[] {
+function describedAnew({ context }: PassView, pending: readonly RunStep[]): RunStep[] {
   const known = knownSteps(context);
   return pending.map((step) => {
     if (isStepOver(step) || step.title !== '' || isMissing({ context }, step)) return step;
@@ -117,7 +118,7 @@ const leading: ReadonlySet<string> = new Set([
 ]);
 
 /** Failed steps count too, because their run went on. */
-function isOver({ state, skip }: RunStep): boolean {
+function isOver({ state, skip }: StepView): boolean {
   return skip !== undefined || state === StepState.SUCCEEDED || state === StepState.FAILED;
 }
 
@@ -126,7 +127,7 @@ function isOver({ state, skip }: RunStep): boolean {
  * as at the start. The site's own programs are never planned again: only those that the run still
  * has are run, in the run's form. So none of them goes after the erasure (DESIGN §5).
  */
-function plannedAnew(pass: Pass, run: Run, pending: readonly RunStep[]): RunStep[] {
+function plannedAnew(pass: PassView, run: RunView, pending: readonly RunStep[]): RunStep[] {
   const end = pending.findLastIndex(({ name }) => name === engineSteps.inspectAgain);
   // Only the reading after a power cycle follows the final inspection.
   if (end === -1) return [...pending];

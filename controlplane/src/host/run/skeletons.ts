@@ -11,17 +11,17 @@ import {
   RunKind,
   writeImageStep,
 } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { PassView } from '../pass/pass.ts';
 import { engineSteps, intoRunner } from '../pass/step-names.ts';
 import type { RequestedStep } from '../pass/types.ts';
 import { knownSteps } from './known-steps.ts';
 import { cleanSteps, named, needsRunner, renderBody } from './render.ts';
 
-type Deployed = Pick<Pass['record'], 'image' | 'deploy'>;
+type Deployed = Pick<PassView['record'], 'image' | 'deploy'>;
 
 /** All steps of a run; `requested` are listed steps; undefined: automatic. */
 export function stepsOfRun(
-  pass: Pass,
+  pass: PassView,
   kind: RunKind,
   requested: readonly RequestedStep[] | undefined,
 ): RequestedStep[] {
@@ -67,7 +67,7 @@ export function deploySteps({ image, deploy }: Deployed): RequestedStep[] {
   ];
 }
 
-function serviceSteps(pass: Pass, listed: readonly RequestedStep[]): RequestedStep[] {
+function serviceSteps(pass: PassView, listed: readonly RequestedStep[]): RequestedStep[] {
   const known = knownSteps(pass.context);
   const body = renderBody(RunKind.SERVICE, listed, known);
   if (!listed.some(({ step }) => needsRunner(step, known))) return body;
@@ -79,6 +79,6 @@ function serviceSteps(pass: Pass, listed: readonly RequestedStep[]): RequestedSt
 }
 
 /** A provisioned host whose power was never observed counts as running. */
-function isOnInUse({ status }: Pass): boolean {
+function isOnInUse({ status }: PassView): boolean {
   return status.state === HostState.PROVISIONED && status.poweredOn !== false;
 }

@@ -3,7 +3,8 @@
  * step of the template; between them are boots, and at the end the steps that restore the host.
  * Pure.
  */
-import { type Run, type RunStep, StepState } from '@rackwright/messages';
+import { type Run, StepState } from '@rackwright/messages';
+import type { RunView, StepView } from '../pass/read-only.ts';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 
 /** Positions in a list, both inclusive. */
@@ -13,7 +14,7 @@ export interface Part {
 }
 
 /** The part that a step belongs to. */
-export function partOf(steps: readonly RunStep[], index: number): Part {
+export function partOf(steps: readonly StepView[], index: number): Part {
   const title = steps[index]?.title ?? '';
   const isStart = (at: number) =>
     steps[at - 1]?.title !== title || (title === '' && steps[at]?.name === engineSteps.off);
@@ -31,23 +32,23 @@ export function isRunnerUp({ steps }: Run, index: number): boolean {
 }
 
 /** Whether a step boots the runner or ends it. */
-export function movesRunner({ name, handOff }: RunStep): boolean {
+export function movesRunner({ name, handOff }: StepView): boolean {
   return handOff || name.startsWith('power.') || name === engineSteps.awaitRunner;
 }
 
 /** The name of a step for people: its own title, where it has one. */
-export function calledStep({ title, name }: RunStep): string {
+export function calledStep({ title, name }: StepView): string {
   return title === '' ? name : title;
 }
 
 /** The position of a run, in words. */
-export function placeOf({ steps, currentStep }: Run): string {
+export function placeOf({ steps, currentStep }: RunView): string {
   const step = steps[currentStep];
   return step === undefined ? 'its end' : calledStep(step);
 }
 
 /** Whether a part boots the runner for the step after it. */
-export function isBootPart(steps: readonly RunStep[], { from, to }: Part): boolean {
+export function isBootPart(steps: readonly StepView[], { from, to }: Part): boolean {
   return (
     steps[from]?.title === '' && steps.slice(from, to + 1).some(({ name }) => isBootStep(name))
   );

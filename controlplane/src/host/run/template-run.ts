@@ -1,6 +1,6 @@
 /** How the run of a workflow starts, and which steps it has. */
 import { HostState, RunKind, type RunStep } from '@rackwright/messages';
-import type { Pass } from '../pass/pass.ts';
+import type { Pass, PassView } from '../pass/pass.ts';
 import type { WorkflowRequest } from '../pass/types.ts';
 import { enterRun } from './engine.ts';
 import { knownSteps } from './known-steps.ts';
@@ -17,7 +17,7 @@ export function startWorkflow(pass: Pass, request: WorkflowRequest, by: string):
 
 /** The steps of a request's run; a plan shows the same. */
 export function workflowSteps(
-  pass: Pick<Pass, 'status' | 'context'>,
+  pass: Pick<PassView, 'status' | 'context'>,
   { steps }: Pick<WorkflowRequest, 'steps'>,
 ): RunStep[] {
   const { state, poweredOn, dirty } = pass.status;

@@ -1,17 +1,18 @@
 /** Images and secrets that steps need, as the fleet now permits them. */
-import { type agent, commandStep, type Run, type RunStep } from '@rackwright/messages';
+import { type agent, commandStep } from '@rackwright/messages';
 import { commandImageOf, missingSecret, reachProblem } from '../../../steps/index.ts';
 import { refusalOfDeployment } from '../../deployment/deployment.ts';
-import type { Pass } from '../../pass/pass.ts';
+import type { PassView } from '../../pass/pass.ts';
+import type { RunView, StepView } from '../../pass/read-only.ts';
 
 /** The image of a command, for the agent to fetch; undefined: it has none. */
-export function imageOf(pass: Pass, step: RunStep): agent.CommandImage | undefined {
+export function imageOf(pass: PassView, step: StepView): agent.CommandImage | undefined {
   const found = commandImage(pass, step);
   return found?.kind === 'ok' ? found.image : undefined;
 }
 
 /** Why an image may not be fetched now, or a secret not be sent. */
-export function refusalOfImage(pass: Pass, run: Run, step: RunStep): string | undefined {
+export function refusalOfImage(pass: PassView, run: RunView, step: StepView): string | undefined {
   const deploys = refusalOfDeployment(pass, run, step);
   if (deploys !== undefined) return deploys;
   const found = commandImage(pass, step);
@@ -22,13 +23,13 @@ export function refusalOfImage(pass: Pass, run: Run, step: RunStep): string | un
   );
 }
 
-function commandImage(pass: Pass, step: RunStep) {
+function commandImage(pass: PassView, step: StepView) {
   if (step.name !== commandStep) return undefined;
   const { templates, internalAddresses } = pass.context.fleet ?? {};
   return commandImageOf(step, templates, credentialVersions(pass), internalAddresses);
 }
 
 /** The versions of the credentials that the fleet names for templates and registries. */
-export function credentialVersions({ context }: Pass): ReadonlyMap<string, bigint> {
+export function credentialVersions({ context }: PassView): ReadonlyMap<string, bigint> {
   return context.registryCredentials ?? new Map<string, bigint>();
 }

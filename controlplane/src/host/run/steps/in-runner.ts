@@ -4,8 +4,6 @@ import {
   agent,
   burnInDiskStep,
   isErasure,
-  type Run,
-  type RunStep,
   verifyErasedStep,
   writeImageStep,
 } from '@rackwright/messages';
@@ -20,7 +18,8 @@ import { hasLooked, plansToProve, proveErased } from '../../erasure/power-cycle.
 import { burnInMs, eraseTimeoutMs, readTimeoutMs } from '../../erasure/times.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { operationId } from '../../operation/operation.ts';
-import { currentStep, inventoryNow, type Pass } from '../../pass/pass.ts';
+import { currentStep, inventoryNow, type PassView } from '../../pass/pass.ts';
+import type { RunView, StepView } from '../../pass/read-only.ts';
 import { credentialVersions, imageOf } from './image-of-step.ts';
 import { deploymentFor, orderOf } from './of-agent.ts';
 import type { OperationOptions, OperationStep } from './step-definition.ts';
@@ -73,9 +72,9 @@ export const writeImage: OperationStep = {
 };
 
 function runStep(
-  pass: Pass,
-  run: Run,
-  step: RunStep,
+  pass: PassView,
+  run: RunView,
+  step: StepView,
   { checkOf, lastProgress }: OperationOptions,
 ): agent.RunStep {
   const checked = checkOf?.kind.case === 'runStep' ? checkOf.kind.value : undefined;
@@ -103,18 +102,18 @@ function runStep(
 }
 
 /** Guard 0 in the runner: what the machine itself must report. */
-function witnesses(pass: Pass) {
+function witnesses(pass: PassView) {
   const expectedIdentity = machineIdentity(pass);
   return expectedIdentity === undefined ? {} : { expectedIdentity };
 }
 
 /** A second reading only checks. */
-function modeOf({ name }: RunStep): agent.StepMode {
+function modeOf({ name }: StepView): agent.StepMode {
   return name === verifyErasedStep ? agent.StepMode.CHECK : agent.StepMode.RUN;
 }
 
 /** The devices that a step may touch, and how; empty for a step without devices. */
-function devicesOf(pass: Pass, run: Run, { name }: RunStep): agent.DevicePlan[] {
+function devicesOf(pass: PassView, run: RunView, { name }: StepView): agent.DevicePlan[] {
   if (name === verifyErasedStep) return plansToProve(pass, run);
   if (name === writeImageStep) return devicesSeen(pass, run);
   return isErasure(name) || name === burnInDiskStep
@@ -127,13 +126,13 @@ function devicesOf(pass: Pass, run: Run, { name }: RunStep): agent.DevicePlan[] 
  * which runner has had the boot, nor what that one has begun: it must not pass the work to the
  * next.
  */
-function runnerSession(pass: Pass, run: Run): string {
+function runnerSession(pass: PassView, run: RunView): string {
   const { runner } = pass.record;
   return runner?.bootOperationId === bootOperationId(pass, run) ? runner.runnerSession : '';
 }
 
 /** An image goes only onto devices that the inspection of its run has seen; names are enough. */
-function devicesSeen(pass: Pass, run: Run): agent.DevicePlan[] {
+function devicesSeen(pass: PassView, run: RunView): agent.DevicePlan[] {
   const { devices = [] } = (hasLooked(run) ? inventoryNow(pass) : undefined) ?? {};
   return devices.map(({ serial, wwn }) => {
     return create(agent.DevicePlanSchema, { device: { serial, wwn } });

@@ -17,7 +17,7 @@ import { settleHardware } from '../../erasure/hardware.ts';
 import { inspectTimeoutMs } from '../../erasure/times.ts';
 import { withEarlierNeighbors } from '../../hardware/neighbors.ts';
 import { bootOperationId } from '../../operation/boots.ts';
-import type { Pass } from '../../pass/pass.ts';
+import type { Pass, PassView } from '../../pass/pass.ts';
 import { invalidResult } from '../../pass/step-failure.ts';
 import { move } from '../../pass/transitions.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
@@ -50,7 +50,7 @@ export const inspect: OperationStep = {
 };
 
 /** The BMC is asked for its drives where its protocol has a list of them. */
-function bmcOfDrives(pass: Pass) {
+function bmcOfDrives(pass: PassView) {
   if (!protocolOf(pass.spec.bmc?.protocol).listsDrives) return {};
   return { bmc: bmcAccess(pass), ...expectedIdentity(pass) };
 }

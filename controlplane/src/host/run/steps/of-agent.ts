@@ -5,7 +5,6 @@ import {
   agent,
   applyVolumesStep,
   checkSettingsStep,
-  type Run,
   type RunStep,
   resetBmcStep,
   updateFirmwareStep,
@@ -13,7 +12,8 @@ import {
 } from '@rackwright/messages';
 import { deploymentOf, proofLeftMs } from '../../deployment/deployment.ts';
 import { queueTimeoutMs } from '../../deployment/image-queue.ts';
-import { currentStep, type Pass } from '../../pass/pass.ts';
+import { currentStep, type PassView } from '../../pass/pass.ts';
+import type { RunView, StepView } from '../../pass/read-only.ts';
 import { isDeployStepOfAgent } from '../../pass/step-names.ts';
 import { bmcAccess, expectedIdentity } from './power.ts';
 import { type OperationStep, operationTimeout } from './step-definition.ts';
@@ -85,14 +85,14 @@ export function isOrderedOnce({ name, outOfBand }: Pick<RunStep, 'name' | 'outOf
 
 /** The common part of a step's orders. */
 export function orderOf(
-  { name, destructive, rerunClass }: RunStep,
+  { name, destructive, rerunClass }: StepView,
   mode: agent.StepMode = agent.StepMode.RUN,
 ) {
   return { step: name, mode, destructive, rerunClass };
 }
 
 /** The deployment for its steps; empty for any other step. */
-export function deploymentFor(pass: Pass, run: Run, step: RunStep) {
+export function deploymentFor(pass: PassView, run: RunView, step: StepView) {
   const { name } = step;
   if (name !== writeImageStep && !isDeployStepOfAgent(name)) return {};
   const found = deploymentOf(pass, run);

@@ -1,7 +1,7 @@
 /** BMC steps that every kind of run shares: identity, power, and boots. */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, bootText, type HostSpec, type Run } from '@rackwright/messages';
+import { agent, bootText, type HostSpec } from '@rackwright/messages';
 import { accessTo } from '../../bmc/access.ts';
 import { isByHand } from '../../bmc/protocols.ts';
 import { bootsOverNetwork, noteDeployed } from '../../deployment/deployment.ts';
@@ -10,7 +10,8 @@ import { bootTraceOf } from '../../operation/boot-traces.ts';
 import { bootOperationId } from '../../operation/boots.ts';
 import { bootWindowMs, notePower } from '../../operation/person.ts';
 import { noteShutdown } from '../../operation/shutdown.ts';
-import { activeRun, forgetFailure, later, type Pass } from '../../pass/pass.ts';
+import { activeRun, forgetFailure, later, type Pass, type PassView } from '../../pass/pass.ts';
+import type { DeepReadonly, RunView } from '../../pass/read-only.ts';
 import { move } from '../../pass/transitions.ts';
 import { type ConditionStep, type OperationStep, operationTimeout } from './step-definition.ts';
 
@@ -83,7 +84,7 @@ export const bootImage: OperationStep = {
   },
 };
 
-function bootOverNetwork({ spec }: Pass, value: agent.SetPower): void {
+function bootOverNetwork({ spec }: PassView, value: agent.SetPower): void {
   value.bootFrom = agent.BootTarget.IMAGE;
   value.bootMacs = [...spec.bootMacs];
 }
@@ -139,14 +140,14 @@ export const awaitRunner: ConditionStep = {
   met: (pass, run) => pass.record.runner?.bootOperationId === bootOperationId(pass, run),
 };
 
-function bootByHand({ bmc }: HostSpec) {
+function bootByHand({ bmc }: DeepReadonly<HostSpec>) {
   const asked = 'switch the host on and let it boot from the network';
   const message = bmc?.wakeOnLan === true ? `${asked}, if Wake-on-LAN does not` : asked;
   return { reason: 'person', message } as const;
 }
 
 /** What is known of a missing runner; undefined: nothing. */
-export function whyNoRunner(pass: Pass, run: Run): string | undefined {
+export function whyNoRunner(pass: PassView, run: RunView): string | undefined {
   const { runnerRefused: refused, netbootInstead: instead } = pass.record;
   const boot = bootOperationId(pass, run);
   if (refused?.bootOperationId === boot) return `its runner was refused: ${refused.message}`;
@@ -161,11 +162,11 @@ export function whyNoRunner(pass: Pass, run: Run): string | undefined {
   );
 }
 
-export function bmcAccess({ spec, status, context }: Pass): agent.BmcAccess {
+export function bmcAccess({ spec, status, context }: PassView): agent.BmcAccess {
   return accessTo(spec.bmc, status.bmcIdentity, context.credentialVersion ?? 0n);
 }
 
-function setPower(pass: Pass, { on }: { readonly on: boolean }): agent.SetPower {
+function setPower(pass: PassView, { on }: { readonly on: boolean }): agent.SetPower {
   const bmc = bmcAccess(pass);
   const { spec } = pass;
   if (on && spec.bmc?.wakeOnLan === true) bmc.wakeMacs = [...spec.bootMacs];
@@ -174,7 +175,7 @@ function setPower(pass: Pass, { on }: { readonly on: boolean }): agent.SetPower 
 }
 
 /** The identity that the BMC must still report before any action. */
-export function expectedIdentity({ status }: Pass) {
+export function expectedIdentity({ status }: PassView) {
   const { bmcIdentity } = status;
   return bmcIdentity === undefined ? {} : { expectedIdentity: bmcIdentity };
 }

@@ -1,17 +1,12 @@
 /** A step of a run for the engine: an operation of the agent, a wait, or an outgoing call. */
-import {
-  type agent,
-  type HostWait,
-  type Run,
-  type RunFailure,
-  type RunStep,
-} from '@rackwright/messages';
-import type { Pass } from '../../pass/pass.ts';
+import type { agent, HostWait, Run, RunFailure, RunStep } from '@rackwright/messages';
+import type { Pass, PassView } from '../../pass/pass.ts';
+import type { DeepReadonly, RunView, StepView } from '../../pass/read-only.ts';
 import type { EngineTiming } from '../../pass/timing.ts';
 
 export interface OperationOptions {
   /** The interrupted operation whose effect is checked instead of another run of it. */
-  readonly checkOf?: agent.Operation | undefined;
+  readonly checkOf?: DeepReadonly<agent.Operation> | undefined;
   /** The progress of the interrupted operation, in the runner's own words. */
   readonly lastProgress?: string;
 }
@@ -25,33 +20,38 @@ export interface OperationStep {
    * The effect on the host from here on, whatever the result of the step; once for each start of
    * it.
    */
-  begin?(pass: Pass, run: Run): void;
+  readonly begin?: (pass: Pass, run: Run) => void;
   timeoutMs(timing: EngineTiming): number;
   /** Where the remaining time does not follow from the configuration alone. */
-  leftMs?(pass: Pass, run: Run): number;
-  operation(
+  readonly leftMs?: (pass: PassView, run: RunView) => number;
+  readonly operation: (
+    pass: PassView,
+    run: RunView,
+    step: StepView,
+    options: OperationOptions,
+  ) => agent.Operation['kind'];
+  /** Records the completion; returns why it is no success, or undefined. */
+  readonly complete: (
     pass: Pass,
     run: Run,
     step: RunStep,
-    options: OperationOptions,
-  ): agent.Operation['kind'];
-  /** Records the completion; returns why it is no success, or undefined. */
-  complete(pass: Pass, run: Run, step: RunStep, result: agent.Complete): RunFailure | undefined;
+    result: agent.Complete,
+  ) => RunFailure | undefined;
 }
 
 /** A step that waits for a fact. */
 export interface ConditionStep {
   readonly kind: 'condition';
-  timeoutMs(timing: EngineTiming, pass: Pass): number | undefined;
+  readonly timeoutMs: (timing: EngineTiming, pass: PassView) => number | undefined;
   readonly waiting: { readonly reason: HostWait; readonly message: string };
   /** What else a host without a BMC waits for. */
-  waitsFor?(pass: Pass): ConditionStep['waiting'] | undefined;
+  readonly waitsFor?: (pass: PassView) => ConditionStep['waiting'] | undefined;
   /** Why it is not met, where more is known. */
-  sees?(pass: Pass, step: RunStep): string | undefined;
+  readonly sees?: (pass: PassView, step: StepView) => string | undefined;
   /** What it waits for does not come from the agent. */
   readonly needsNoAgent?: true;
-  begin?(pass: Pass): void;
-  met(pass: Pass, run: Run, step: RunStep): boolean;
+  readonly begin?: (pass: Pass) => void;
+  readonly met: (pass: PassView, run: RunView, step: StepView) => boolean;
 }
 
 /** A step of the control plane itself: a call to an external receiver (`calls.ts`). */
