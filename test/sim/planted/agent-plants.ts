@@ -98,7 +98,7 @@ export const agentPlants: readonly Plant[] = [
     file: 'agent/src/operations/expected-bmc.ts',
     find: 'if (difference !== undefined) {',
     replace: 'if (difference === "") {',
-    caughtBy: test('agent/src/operations/operations.test.ts', 'tells another BMC nothing'),
+    caughtBy: test('agent/src/operations/operations.test.ts', 'sends nothing to another BMC'),
   },
   {
     name: 'freezeIgnoredByTheAgent',

@@ -142,8 +142,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'terminalRunMoves',
     breaks: 'H3: a run that has ended never changes again',
     file: 'controlplane/src/host/pass/pass.ts',
-    find: 'status.run !== undefined && status.run.phase !== RunPhase.ENDED ? status.run : undefined;',
-    replace: 'status.run;',
+    find: 'return run !== undefined && run.phase !== RunPhase.ENDED ? run : undefined;',
+    replace: 'return run;',
     caughtBy: bySimulation,
   },
   {
@@ -363,7 +363,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/plan/plans.ts',
     find: "  return storeKey('plans', hostUid, hash);",
     replace: "  return storeKey('plans', hostUid.slice(0, 0) + 'any', hash);",
-    caughtBy: test('controlplane/src/host/api/plans.test.ts', 'made anew under the same name'),
+    caughtBy: test('controlplane/src/host/api/plans.test.ts', 'created again under its name'),
   },
   {
     name: 'adviceThatMovesNothing',

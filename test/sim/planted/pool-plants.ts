@@ -260,6 +260,6 @@ export const poolPlants: readonly Plant[] = [
     file: 'controlplane/src/pool/decide/step.ts',
     find: 'const isWanted = record.pool?.spec?.rollout?.rollback === true &&',
     replace: 'const isWanted = record.pool?.spec?.rollout?.rollback !== undefined &&',
-    caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'without the wish'),
+    caughtBy: test('controlplane/src/pool/decide/rollout.test.ts', 'without the rollback setting'),
   },
 ];
