@@ -94,6 +94,7 @@ describe('decisions by a text in a variable', () => {
     'return each.reason !== reason || each.scope !== scope || each.by !== by.actor;',
     'if (said === each.reason) lift(each);',
     "if (hold.reason === 'fencePending: h1') lift(hold);",
+    'if (hardwareFaultOf(status)?.message !== text) clearFault(pass, bootMacUnknown);',
   ];
 
   test.each(planted)('finds %s where hosts are decided about', (line) => {

@@ -114,6 +114,7 @@ const textBans: readonly Ban[] = [
     message: byText,
   },
   { pattern: /\breason (===|!==) ['"`][^'"`]* /, message: byText },
+  { pattern: /\.message\)? (===|!==) (?!undefined\b)\w/, message: byText },
   {
     pattern: /\breason (===|!==) (?!undefined\b)(\w+\??\.)*[a-z]\w*\b(?![?.])/,
     message: byText,

@@ -3,12 +3,14 @@ import { clone, create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
   agent,
   BmcDriveListSchema,
+  faultOfType,
   HostGoal,
   HostState,
   type Inventory,
   InventorySchema,
   PartKind,
   RunKind,
+  RunOutcome,
   StorageSignKind,
   StorageSource,
   store,
@@ -89,6 +91,15 @@ function inspectedAs(now: Inventory): agent.Report['result'] {
   return { case: 'complete', value: create(agent.CompleteSchema, { observations }) };
 }
 
+/** The inspection that a fault began, with the same result as before. */
+function inspectAgain(host: Bench): void {
+  driveToInspect(host);
+  const still = inventory(['DISK-1']);
+  host.report(inspectedAs(still));
+  host.context = { ...host.context, facts: { ...host.context.facts, inventory: still } };
+  host.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
+}
+
 const faultsOf = (host: Bench) => statusOf(host).faults.map(({ type }) => type);
 
 test('a boot MAC that no interface has takes a host out of available, and is inspected for', () => {
@@ -98,11 +109,7 @@ test('a boot MAC that no interface has takes a host out of available, and is ins
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: true });
   expect(faultsOf(host)).toEqual(['bootMacUnknown']);
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.INSPECT });
-  driveToInspect(host);
-  const still = inventory(['DISK-1']);
-  host.report(inspectedAs(still));
-  host.context = { ...host.context, facts: { ...host.context.facts, inventory: still } };
-  host.report({ case: 'complete', value: create(agent.CompleteSchema, {}) });
+  inspectAgain(host);
   // Nothing is erased for a host that may never boot the runner again; a person fixes it.
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE });
   const told = explainHost(host.record, { ...host.context, nowMs: host.nowMs });
@@ -112,6 +119,28 @@ test('a boot MAC that no interface has takes a host out of available, and is ins
   changeMac(host, [mac]);
   expect(faultsOf(host)).toEqual([]);
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN });
+});
+
+test('another set of unknown boot MACs is inspected for, another text is not', () => {
+  const [first, second] = ['52:54:00:00:00:98', '52:54:00:00:00:99'];
+  const host = ready(inventory(['DISK-1']));
+  const standing = () => faultOfType(statusOf(host).faults, 'bootMacUnknown');
+  changeMac(host, [first, second]);
+  inspectAgain(host);
+  expect(standing()?.unknownBootMacs).toEqual([first, second]);
+  const { since, message } = standing() ?? {};
+  host.nowMs += 60_000;
+  changeMac(host, [second, first]);
+  expect(standing()?.message).not.toBe(message);
+  expect(standing()?.since).toEqual(since);
+  expect(statusOf(host).run).toMatchObject({ outcome: RunOutcome.SUCCEEDED });
+  changeMac(host, [second]);
+  expect(standing()?.unknownBootMacs).toEqual([second]);
+  expect(standing()?.since).not.toEqual(since);
+  expect(statusOf(host).run).toMatchObject({
+    kind: RunKind.INSPECT,
+    outcome: RunOutcome.UNSPECIFIED,
+  });
 });
 
 test('a disk that the BMC newly lists takes a host out of available until it is inspected', () => {

@@ -111,9 +111,16 @@ export function noteBootMacs(pass: Pass): void {
   }
   const are = unknown.length === 1 ? 'is' : 'are';
   const text = `${unknown.join(', ')} ${are} on no interface of its last inventory`;
+  const standing = faultOfType(pass.status.faults, bootMacUnknown);
   // A different address needs an inspection of its own.
-  if (hardwareFaultOf(pass.status)?.message !== text) clearFault(pass, bootMacUnknown);
-  setFault(pass, bootMacUnknown, text, `${byInspection} that finds it, or another boot MAC`);
+  if (!isSameSet(standing?.unknownBootMacs ?? [], unknown)) clearFault(pass, bootMacUnknown);
+  const clearedBy = `${byInspection} that finds it, or another boot MAC`;
+  setFault(pass, bootMacUnknown, text, clearedBy).unknownBootMacs = [...unknown];
+}
+
+function isSameSet(some: readonly string[], others: readonly string[]): boolean {
+  const isIn = (macs: readonly string[]) => (mac: string) => macs.includes(mac);
+  return some.every(isIn(others)) && others.every(isIn(some));
 }
 
 /** States in which the runner is booted for our own purposes. */

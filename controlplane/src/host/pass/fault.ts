@@ -3,13 +3,20 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { FaultSchema, FaultSeverity, faultOfType, type HostFault } from '@rackwright/messages';
+import {
+  type Fault,
+  FaultSchema,
+  FaultSeverity,
+  faultOfType,
+  type HostFault,
+} from '@rackwright/messages';
 import { now, type Pass } from './pass.ts';
 import { cut, messageMax } from './step-failure.ts';
 
 /**
  * Sets a fault, or updates an existing one, which keeps its start time. `since`: the start, if not
- * now. The host works despite a warning; an error prevents some of its work.
+ * now. The host works despite a warning; an error prevents some of its work. Returns the fault in
+ * the status, for the facts of its type.
  */
 export function setFault(
   pass: Pass,
@@ -18,7 +25,7 @@ export function setFault(
   clearedBy: string,
   severity: FaultSeverity = FaultSeverity.ERROR,
   since: Timestamp = now(pass),
-): void {
+): Fault {
   const { faults } = pass.status;
   const message = cut(text, messageMax);
   const standing = faultOfType(faults, type);
@@ -26,9 +33,11 @@ export function setFault(
     standing.message = message;
     standing.severity = severity;
     standing.clearedBy = clearedBy;
-    return;
+    return standing;
   }
-  faults.push(create(FaultSchema, { type, message, clearedBy, severity, since }));
+  const fault = create(FaultSchema, { type, message, clearedBy, severity, since });
+  faults.push(fault);
+  return fault;
 }
 
 export function clearFault(pass: Pass, type: HostFault): void {
