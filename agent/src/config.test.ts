@@ -139,6 +139,15 @@ describe('the configuration of the agent', () => {
   });
 });
 
+test('files for a Raspberry Pi are read with their limit', () => {
+  const files = [{ name: 'overlays/x.dtbo', path: '/srv/pi/overlays/x.dtbo' }];
+  const read = (raspberryPi: object) =>
+    parseConfig(JSON.stringify({ serverAddress: '10.77.0.1', raspberryPi })).raspberryPi;
+  expect(read({ files })).toEqual({ files, fileBytesMax: 33_554_432 });
+  expect(read({ files, fileBytesMax: 5 })).toEqual({ files, fileBytesMax: 5 });
+  expect(parseConfig('serverAddress: 10.77.0.1').raspberryPi).toBeUndefined();
+});
+
 test('how much is sent at once, and how much is kept, can be set', () => {
   // JSON is YAML. Each of these is another than its default.
   const limits = {

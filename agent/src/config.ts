@@ -31,6 +31,7 @@ import {
   loaderBytesMaxDefault,
   type NamedFile,
   portsClash,
+  type RaspberryPiConfig,
   type TransferPorts,
   type VirtualMediaConfig,
 } from './boot/index.ts';
@@ -95,6 +96,8 @@ export interface AgentConfig extends InterfaceSettings {
   };
   /** Unset: no host boots from virtual media. */
   readonly virtualMedia?: VirtualMediaConfig;
+  /** Unset: no Raspberry Pi is served as one. */
+  readonly raspberryPi?: RaspberryPiConfig;
   /** Images of hosts and of commands are kept below the state folder, so many bytes of them. */
   readonly imageCacheBytesMax: number;
   /** Hosts whose images are fetched or written at once; the others wait for a slot. */
@@ -185,6 +188,7 @@ function readAgent(reader: ConfigReader): AgentConfig {
     loaderBytesMax: reader.whole('loaderBytesMax', loaderBytes, loaderBytesMaxDefault),
     files: reader.sections('files', readFile),
     ...optional('virtualMedia', reader.optionalSection('virtualMedia', readMedia)),
+    ...optional('raspberryPi', reader.optionalSection('raspberryPi', readRaspberryPi)),
     runner: reader.section('runner', readRunner),
     bmc,
     imageCacheBytesMax: reader.whole('imageCacheBytesMax', imageCacheBytes, 8 * gibibyte),
@@ -256,6 +260,13 @@ function readMedia(reader: ConfigReader): VirtualMediaConfig {
     ...optional('uefiArm64', one.optionalText('uefiArm64')),
   }));
   return { loaders, ...optional('address', reader.optionalText('address')) };
+}
+
+function readRaspberryPi(reader: ConfigReader): RaspberryPiConfig {
+  return {
+    files: reader.sections('files', readFile),
+    fileBytesMax: reader.whole('fileBytesMax', loaderBytes, loaderBytesMaxDefault),
+  };
 }
 
 function readFile(reader: ConfigReader): NamedFile {

@@ -262,6 +262,7 @@ function startBootPath(
     loaderBytesMax,
     files,
     virtualMedia,
+    raspberryPi,
     runner,
     served = config.interfaces,
   } = config;
@@ -274,6 +275,7 @@ function startBootPath(
       ...{ interfaces, addresses, tftp, http: config.http, loaders, loaderFiles, files },
       ...{ bootProfiles, loaderBytesMax },
       ...(virtualMedia === undefined ? {} : { virtualMedia }),
+      ...(raspberryPi === undefined ? {} : { raspberryPi }),
       runner: { kernel, initrd, kernelArguments, agentPort: gatewayPort, fingerprint },
     },
     {

@@ -29,6 +29,12 @@ test('accepts a configuration that can work', () => {
   expect(() => checkBootConfig(good)).not.toThrow();
 });
 
+test('accepts files for a Raspberry Pi, with a folder and without', () => {
+  const names = ['start4.elf', 'bcm2711-rpi-4-b.dtb', 'overlays/miniuart-bt.dtbo', 'RPI_EFI.fd'];
+  const files = names.map((name) => ({ name, path: `/srv/pi/${name}` }));
+  expect(() => checkBootConfig({ ...good, raspberryPi: { files } })).not.toThrow();
+});
+
 test.each<[string, Partial<BootConfig>, string]>([
   [
     'a name for the address',
@@ -57,6 +63,26 @@ test.each<[string, Partial<BootConfig>, string]>([
     { files: [...good.files, { name: 'a/b', path: '/b' }] },
     'files[2].name',
   ],
+  ['no file for a Raspberry Pi', { raspberryPi: { files: [] } }, 'raspberryPi.files'],
+  ...['..', '../a', 'a/..', '/etc/passwd', 'a/b/c', 'a//b', 'a/', '', './a', 'a\\b', 'a b'].map(
+    (name): [string, Partial<BootConfig>, string] => [
+      `the name ${JSON.stringify(name)} of a file for a Raspberry Pi`,
+      { raspberryPi: { files: [{ name, path: '/x' }] } },
+      `raspberryPi.files[0].name has to be a name, or a folder and a name, unlike`,
+    ],
+  ),
+  ...['boot.scr.uimg', 'grub/grub.cfg', 'dc-a6-32-0a-ef-79/start4.elf'].map(
+    (name): [string, Partial<BootConfig>, string] => [
+      `the name ${name}, which means something else, of a file for a Raspberry Pi`,
+      { raspberryPi: { files: [{ name, path: '/x' }] } },
+      'raspberryPi.files[0].name has to be another than a name that the agent itself serves',
+    ],
+  ),
+  ...['config.txt', 'undionly.kpxe'].map((name): [string, Partial<BootConfig>, string] => [
+    `the name ${name} of two files, one for a Raspberry Pi`,
+    { raspberryPi: { files: ['config.txt', name].map((one) => ({ name: one, path: '/x' })) } },
+    'raspberryPi.files[1].name has to be another than that of another file',
+  ]),
   ['a hidden file', { files: [...good.files, { name: '..', path: '/b' }] }, '".."'],
   [
     'a name that a loader has already',

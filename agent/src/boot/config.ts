@@ -7,6 +7,7 @@ import { type AddressPlan, subnetHas, subnetsMeet } from '@rackwright/dhcp';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { addressPlanOf, type DhcpConfig, subnetProblem } from './dhcp-config.ts';
 import type { BootProfile, Loaders } from './profiles.ts';
+import { parseTftpName } from './urls.ts';
 
 export interface HttpLimits {
   readonly headerBytesMax: number;
@@ -107,6 +108,8 @@ export interface BootConfig {
   readonly loaderBytesMax?: number;
   /** The CD that hosts boot from by virtual media; absent: none is served. */
   readonly virtualMedia?: VirtualMediaConfig;
+  /** The files of a Raspberry Pi's firmware; absent: no Raspberry Pi is served as one. */
+  readonly raspberryPi?: RaspberryPiConfig;
   /** Streamed from disk by HTTP; by TFTP for GRUB and U-Boot, which may have nothing else. */
   readonly files: readonly NamedFile[];
   readonly runner: RunnerBootConfig;
@@ -118,6 +121,14 @@ export interface VirtualMediaConfig {
   readonly loaders: Pick<Loaders, 'uefiX64' | 'uefiArm64'>;
   /** Our address as BMCs reach it; absent: that of the first interface. */
   readonly address?: string;
+}
+
+/** The first files of a Raspberry Pi, up to the U-Boot or UEFI firmware that takes over. */
+export interface RaspberryPiConfig {
+  /** Read into memory at the start; served by TFTP alone. A name may have one folder. */
+  readonly files: readonly NamedFile[];
+  /** Largest sum of their sizes; default {@link loaderBytesMaxDefault}. */
+  readonly fileBytesMax?: number;
 }
 
 /** Two kernels with their ramdisks, and room for more of them. */
@@ -151,6 +162,7 @@ export type BootSettings = Pick<
   | 'bootProfiles'
   | 'loaderFiles'
   | 'virtualMedia'
+  | 'raspberryPi'
   | 'files'
   | 'tftp'
   | 'http'
@@ -190,6 +202,7 @@ export function bootProblems(config: BootSettings): readonly string[] {
       ];
     }),
     ...mediaProblems(config.virtualMedia, loaderNames),
+    ...raspberryPiProblems(config.raspberryPi, loaderNames),
     ...unless(fileNames.has(runner.kernel), 'runner.kernel', 'a name among files'),
     ...unless(fileNames.has(runner.initrd), 'runner.initrd', 'a name among files'),
     ...argumentProblems('runner.kernelArguments', runner.kernelArguments),
@@ -215,6 +228,31 @@ function mediaProblems(
     ...loaderProblems('virtualMedia.loaders', loaders, names),
     ...unless(isAddress, 'virtualMedia.address', 'a dotted IPv4 address'),
   ];
+}
+
+function raspberryPiProblems(
+  raspberryPi: RaspberryPiConfig | undefined,
+  loaderNames: ReadonlySet<string>,
+): string[] {
+  if (raspberryPi === undefined) return [];
+  const { files } = raspberryPi;
+  const taken = new Set(loaderNames);
+  const problems = unless(files.length > 0, 'raspberryPi.files', 'at least one');
+  for (const [index, { name }] of files.entries()) {
+    const at = `raspberryPi.files[${index}].name`;
+    const shown = JSON.stringify(name);
+    const [, ...parts] = /^(?:([^/]+)\/)?([^/]+)$/.exec(name) ?? [];
+    const isSafe = parts.length > 0 && parts.every((part) => !part || safeName.test(part));
+    const target = parseTftpName(name);
+    const isFree = target.kind === 'loader' && target.mac === undefined;
+    problems.push(
+      ...unless(isSafe, at, `a name, or a folder and a name, unlike ${shown}`),
+      ...unless(isFree, at, `another than a name that the agent itself serves, unlike ${shown}`),
+      ...unless(!taken.has(name), at, `another than that of another file, which is ${shown} too`),
+    );
+    taken.add(name);
+  }
+  return problems;
 }
 
 function argumentProblems(at: string, words: readonly string[]): string[] {

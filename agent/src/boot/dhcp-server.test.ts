@@ -86,6 +86,7 @@ class Rig {
         scriptUrl: () => 'http://10.77.0.1/script.ipxe',
         loaderUrl: () => '',
         loaderPath: () => '',
+        servesRaspberryPi: true,
       },
     });
   }

@@ -16,6 +16,7 @@ import {
   encodeDhcp,
   type GrantedBefore,
   isQuiet,
+  isRaspberryPi,
   LeaseBook,
   type Mac,
   macOf,
@@ -43,6 +44,7 @@ import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
 import { type BootDecision, bootDecision, isAboutHost, permissionOf } from './permission.ts';
 import { probeMac, probePacket } from './probe.ts';
+import { RaspberryPiRequests } from './raspberry-pi.ts';
 import type { BootSights } from './sights.ts';
 
 /** A fault that keeps hosts from their addresses, for people. */
@@ -88,6 +90,7 @@ export class DhcpServer {
   readonly #faultLines: LineBudget;
   readonly #ownProbe: string;
   readonly #ignored: IgnoredOptions;
+  readonly #raspberryPis: RaspberryPiRequests;
   readonly #questions = new QuestionMemory<Question>(questionsMax);
   #quiet: Quiet = serving;
   #probeTimer: Cancel | undefined;
@@ -109,6 +112,7 @@ export class DhcpServer {
     this.#faultLines = new LineBudget(parts.clock, faultLinesPerMinuteMax, 60_000);
     this.#ownProbe = probeMac(parts.settings.serverAddress);
     this.#ignored = new IgnoredOptions(parts);
+    this.#raspberryPis = new RaspberryPiRequests(parts.clock);
   }
 
   /** Throws DecodeError when the datagram is no DHCP packet. */
@@ -122,14 +126,13 @@ export class DhcpServer {
       case 'otherAnswer':
         return this.#hearOther(read);
       case 'asked': {
-        const { request } = read;
+        const request = this.#raspberryPis.recognise(read.request);
         // Our own broadcasts arrive here as well.
         if (request.mac === this.#ownProbe) return;
         this.#ignored.tell(request.mac, request.ignored);
         const question: Question = { request, granted: new Map() };
         this.#answer(socket, datagram, question);
-        // An inform depends on the sender's address as well; strangers may send any number of them.
-        const isKept = question.granted.size > 0 && request.asked.kind !== 'inform';
+        const isKept = question.granted.size > 0 && isWhole(read.request);
         if (isKept && isAboutHost(this.#decisionOn(request.mac))) {
           this.#questions.keep(datagram, question);
         }
@@ -139,6 +142,7 @@ export class DhcpServer {
 
   #answer(socket: UdpSocket, datagram: Uint8Array, { request, granted }: Question): void {
     if (request.boot === undefined) this.#parts.sawAddress(request.mac);
+    this.#noteRaspberryPi(request, datagram);
     const { permitted, ...decision } = this.#decide(request, granted);
     const { reply, notice } = decision;
     if (notice?.kind === 'otherServer') this.#suspect(socket, notice.serverAddress);
@@ -146,6 +150,12 @@ export class DhcpServer {
     this.#tellSight(request, permitted, decision);
     if (reply === undefined) return;
     socket.send(encodeAnswer(reply.packet, transactionIdOf(datagram)), reply.to);
+  }
+
+  #noteRaspberryPi({ asked, boot, mac }: ServerRequest, datagram: Uint8Array): void {
+    if (boot?.client.kind !== 'raspberryPi' || asked.kind !== 'discover') return;
+    if (!this.#parts.settings.servesRaspberryPi) return;
+    this.#raspberryPis.discovered(mac, transactionIdOf(datagram));
   }
 
   /** Asks again and again whether there is another server, from now on. */
@@ -265,6 +275,16 @@ export class DhcpServer {
     }
     return quiet;
   }
+}
+
+/**
+ * Whether the request's own bytes are all that its answer depends on. An inform depends on the
+ * sender's address as well; strangers may send any number of them. A Raspberry Pi's request may be
+ * its firmware's by the transaction alone.
+ */
+function isWhole({ asked, boot, mac }: ServerRequest): boolean {
+  if (asked.kind === 'inform') return false;
+  return asked.kind !== 'selecting' || boot !== undefined || !isRaspberryPi(mac);
 }
 
 const faultMessages: Readonly<Record<ServerNotice['kind'], string>> = {

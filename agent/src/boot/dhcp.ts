@@ -27,6 +27,7 @@ import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
 import { permissionOf } from './permission.ts';
 import type { Loaders } from './profiles.ts';
+import { RaspberryPiRequests } from './raspberry-pi.ts';
 import type { BootSights } from './sights.ts';
 import { type BootUrls, loaderPath } from './urls.ts';
 
@@ -55,6 +56,8 @@ export interface DhcpShellOptions {
   /** The interface that the sockets are bound to; absent: any. */
   readonly interface?: string;
   readonly dhcp: ProxyDhcpConfig | ReservationDhcpConfig;
+  /** Whether there are files for a Raspberry Pi's firmware. */
+  readonly servesRaspberryPi: boolean;
   readonly meter?: BootMeter;
 }
 
@@ -139,13 +142,14 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
 }
 
 function proxySettings(options: DhcpShellOptions): ProxySettings {
-  const { urls, loadersOf, serverAddress, dhcp } = options;
+  const { urls, loadersOf, serverAddress, servesRaspberryPi, dhcp } = options;
   return {
     serverAddress,
     loadersOf,
     scriptUrl: urls.script,
     loaderUrl: urls.hostFile,
     loaderPath,
+    servesRaspberryPi,
     broadcastAddress: dhcp.broadcastAddress,
     clientPort: dhcp.clientPort,
     relayPort: dhcp.relayPort,
@@ -216,9 +220,11 @@ class ProxyAnswers {
   readonly #ignored: IgnoredOptions;
   readonly #meter: BootMeter | undefined;
   readonly #givesAddresses: boolean;
+  readonly #raspberryPis: RaspberryPiRequests;
 
   constructor(options: DhcpShellOptions) {
     this.#givesAddresses = options.dhcp.mode === 'reservation';
+    this.#raspberryPis = new RaspberryPiRequests(options.clock);
     this.#log = options.log;
     this.#meter = options.meter;
     this.#ignored = new IgnoredOptions(options);
@@ -234,10 +240,13 @@ class ProxyAnswers {
     const asked = readBootRequest(packet, service, from);
     if (asked.kind === 'silence') {
       const other = readServerRequest(packet, from);
-      if (isBySystem(other)) this.#sawAddress(other.request.mac);
+      if (this.#isBySystem(other)) this.#sawAddress(other.request.mac);
       return;
     }
-    const { mac, ignored } = asked.request;
+    const { mac, ignored, client } = asked.request;
+    if (client.kind === 'raspberryPi' && this.#settings.servesRaspberryPi) {
+      this.#raspberryPis.discovered(mac, packet.transactionId);
+    }
     this.#ignored.tell(mac, ignored);
     const decision = this.#gate(mac, 'dhcp');
     const answer = answerBootRequest(asked.request, permissionOf(decision), this.#settings);
@@ -245,7 +254,7 @@ class ProxyAnswers {
     this.#sights.dhcp(decision, {
       mac,
       asked: service === 'dhcp' ? 'discover' : 'request',
-      client: asked.request.client.kind,
+      client: client.kind,
       givesAddresses: this.#givesAddresses,
       isGranted: answer.kind !== 'silence',
       problem: answer.kind === 'silence' ? answer.reason : '',
@@ -256,11 +265,12 @@ class ProxyAnswers {
     }
     socket.send(encodeDhcp(answer.packet), answer.to);
   }
-}
 
-/** Whether the request is for an address only, from a running system, and not for a boot. */
-function isBySystem(
-  read: ReturnType<typeof readServerRequest>,
-): read is { readonly kind: 'asked'; readonly request: ServerRequest } {
-  return read.kind === 'asked' && read.request.boot === undefined;
+  /** Whether the request is for an address only, from a running system, and not for a boot. */
+  #isBySystem(
+    read: ReturnType<typeof readServerRequest>,
+  ): read is { readonly kind: 'asked'; readonly request: ServerRequest } {
+    if (read.kind !== 'asked') return false;
+    return this.#raspberryPis.recognise(read.request).boot === undefined;
+  }
 }

@@ -7,6 +7,7 @@ import { makeBootMedium } from '@rackwright/disk-image';
 import type { Disk, FileSlice } from '@rackwright/platform';
 import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
 import { mediumName } from './medium-name.ts';
+import { RaspberryPiFiles } from './raspberry-pi.ts';
 
 export type ServedFile =
   | { readonly kind: 'memory'; readonly bytes: Uint8Array; readonly version?: string }
@@ -38,6 +39,8 @@ export interface ServedFiles {
   readonly loaders: ReadonlyMap<string, Uint8Array>;
   /** For HTTP: everything. */
   readonly all: ReadonlyMap<string, ServedFile>;
+  /** The files of a Raspberry Pi's firmware, in memory; undefined: there are none. */
+  readonly raspberryPi: RaspberryPiFiles | undefined;
   /** Name of the CD that hosts boot from by virtual media; undefined: there is none. */
   readonly mediumName: string | undefined;
 }
@@ -66,7 +69,30 @@ export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedF
   }
   const medium = bootMedium(config, loaders);
   if (medium !== undefined) all.set(medium.name, medium.file);
-  return { loaders, all, mediumName: medium?.name };
+  const raspberryPi = await raspberryPiFiles(disk, config);
+  return { loaders, all, raspberryPi, mediumName: medium?.name };
+}
+
+async function raspberryPiFiles(
+  disk: Disk,
+  { raspberryPi }: BootConfig,
+): Promise<RaspberryPiFiles | undefined> {
+  if (raspberryPi === undefined) return undefined;
+  const bytesMax = raspberryPi.fileBytesMax ?? loaderBytesMaxDefault;
+  const files = new Map<string, Uint8Array>();
+  let bytesUsed = 0;
+  for (const { name, path } of raspberryPi.files) {
+    const bytes = await disk.read(path);
+    if (bytes === undefined) throw missing(name, path);
+    bytesUsed += bytes.length;
+    if (bytesUsed > bytesMax) {
+      throw new Error(
+        `files for a Raspberry Pi up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`,
+      );
+    }
+    files.set(name, bytes);
+  }
+  return new RaspberryPiFiles(files);
 }
 
 /**

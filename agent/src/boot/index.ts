@@ -14,6 +14,7 @@ export {
   loaderBytesMaxDefault,
   type NamedFile,
   portsClash,
+  type RaspberryPiConfig,
   type RunnerBootConfig,
   type TransferPorts,
   type VirtualMediaConfig,

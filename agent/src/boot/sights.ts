@@ -80,6 +80,7 @@ const programs: Readonly<Record<BootClientKind, BootProgram>> = {
   httpBoot: 'firmware',
   ipxe: 'loader',
   uBoot: 'firmware',
+  raspberryPi: 'firmware',
 };
 
 const programsOfFiles = {

@@ -142,6 +142,7 @@ export async function startBoot(
     const tftpShell = await startTftp({
       ...{ udp, clock, log, gate, sights, loaders: files.loaders, ...forGrub, ...metered },
       ...tftpSettings(config),
+      raspberryPi: files.raspberryPi,
       ...(own === undefined ? {} : { ownAddresses: own }),
     });
     closers.push(() => tftpShell.close());
@@ -209,7 +210,8 @@ async function startDhcpIfOn(
     const boot = bootOfHost(config, dependencies, mac);
     return typeof boot === 'string' ? undefined : boot.loaders;
   };
-  const what = { loadersOf, serverAddress, dhcp, urls, ...where, ...metered };
+  const servesRaspberryPi = config.raspberryPi !== undefined;
+  const what = { loadersOf, serverAddress, servesRaspberryPi, dhcp, urls, ...where, ...metered };
   const { onAddressAsked = () => {}, onDhcpServerGone: onServerGone = () => {} } = dependencies;
   const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
   return startDhcp({

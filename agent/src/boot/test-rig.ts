@@ -7,6 +7,7 @@ import type { Mac } from '@rackwright/dhcp';
 import type { Clock, Log, Udp } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeHttp, nodeUdp } from '@rackwright/platform/node';
 import type { BootConfig, BootInterface } from './config.ts';
+import type { ProxyDhcpConfig } from './dhcp-config.ts';
 import type { BootMemory } from './memory.ts';
 import type { NetbootObservation } from './observation.ts';
 import type { BootSight } from './sights.ts';
@@ -61,6 +62,8 @@ export async function startRig(options: {
   readonly interface?: Partial<BootInterface>;
   /** The boot profile that the host with the grant names. */
   readonly grantedProfile?: string;
+  /** The MAC of the host with the grant, instead of {@link grantedMac}. */
+  readonly grantedMac?: string;
   /** Instead of this machine's. */
   readonly udp?: Udp;
   /** Instead of this machine's. */
@@ -98,7 +101,7 @@ export async function startRig(options: {
     disk: nodeDisk(),
     clock: options.clock ?? nodeClock(),
     log: logInto(lines),
-    memory: rigMemory(options.grantedProfile, options.discovery),
+    memory: rigMemory(options, options.discovery),
     ...(options.ownAddresses === undefined ? {} : { ownAddresses: options.ownAddresses }),
     onNetboot: (observation) => observed.push(observation),
     onBootSight: (sight) => sights.push(sight),
@@ -118,7 +121,7 @@ export async function startRig(options: {
 }
 
 /** DHCP beside another server, on ports that the system chooses. */
-export function loopbackDhcp(relayPort: number): BootInterface['dhcp'] {
+export function loopbackDhcp(relayPort: number): ProxyDhcpConfig {
   return {
     mode: 'proxy',
     address: '127.0.0.1',
@@ -131,11 +134,12 @@ export function loopbackDhcp(relayPort: number): BootInterface['dhcp'] {
   };
 }
 
-/** The host with the grant names that profile. */
-function withProfile(bootProfile: string | undefined): BootMemory {
-  if (bootProfile === undefined) return memory;
+/** The host with the grant has that profile and that MAC. */
+function withGranted({ grantedProfile, grantedMac: mac = grantedMac }: GrantedHost): BootMemory {
   const [first, granted] = memory.snapshot.hosts;
-  const hosts = [first, granted && { ...granted, bootProfile }].filter((one) => one !== undefined);
+  const named = grantedProfile === undefined ? {} : { bootProfile: grantedProfile };
+  const its = granted && { ...granted, macs: [mac], ...named };
+  const hosts = [first, its].filter((one) => one !== undefined);
   return { ...memory, snapshot: { ...memory.snapshot, hosts } };
 }
 
@@ -158,11 +162,16 @@ const memory: BootMemory = {
   ],
 };
 
+interface GrantedHost {
+  readonly grantedProfile?: string;
+  readonly grantedMac?: string;
+}
+
 function rigMemory(
-  profile: string | undefined,
+  granted: GrantedHost,
   others: { memory(): BootMemory['discovery'] | undefined } | undefined,
 ): () => BootMemory {
-  const known = withProfile(profile);
+  const known = withGranted(granted);
   return () => {
     const discovery = others?.memory();
     return discovery === undefined ? known : { ...known, discovery };

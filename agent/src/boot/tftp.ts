@@ -37,6 +37,7 @@ import { LineBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
+import type { RaspberryPiFiles } from './raspberry-pi.ts';
 import type { BootScripts, ScriptLanguage } from './scripts.ts';
 import { type BootSights, type FileSight, scriptName } from './sights.ts';
 import { ActiveTransfer } from './tftp-transfer.ts';
@@ -64,6 +65,8 @@ export interface TftpShellOptions {
   readonly gate: Gate;
   readonly sights: BootSights;
   readonly loaders: ReadonlyMap<string, Uint8Array>;
+  /** Undefined: there are none. */
+  readonly raspberryPi: RaspberryPiFiles | undefined;
   readonly scripts: BootScripts;
   /**
    * The URLs for a client that has asked at this address of ours. Undefined: clients are not given
@@ -218,6 +221,7 @@ class TftpServer {
       case 'refuse':
         socket.send(decision.reply, from);
         this.#options.meter?.tftpRefused();
+        if (served === absent) return;
         this.report({ client: from.address, reason: decision.reason }, 'TFTP request refused');
         return;
       case 'ignore':
@@ -278,6 +282,9 @@ class TftpServer {
   }
 
   #loader(mac: Mac | undefined, name: string): Served {
+    const own = this.#options.raspberryPi?.find(mac, name);
+    if (own instanceof Uint8Array) return { kind: 'file', bytes: own };
+    if (own === 'absent' && !this.#options.loaders.has(name)) return absent;
     if (mac !== undefined) {
       const decision = this.#options.gate(mac, 'tftp');
       if (decision.kind === 'unknownHost') return unknownHost;
@@ -368,12 +375,15 @@ class TftpServer {
 
   /** A file of a boot, where its name says whose. */
   #sight(fileName: string): FileSight | undefined {
-    const { sights } = this.#options;
+    const { sights, raspberryPi } = this.#options;
     const target = parseTftpName(fileName);
     switch (target.kind) {
       case 'loader':
+        // A Raspberry Pi's firmware breaks transfers off once it knows that there is a file.
+        if (target.mac === undefined || raspberryPi?.has(target.name)) return undefined;
+        return sights.file(target.mac, target.name, 'tftp');
       case 'hostFile':
-        return target.mac === undefined ? undefined : sights.file(target.mac, target.name, 'tftp');
+        return sights.file(target.mac, target.name, 'tftp');
       case 'script':
         return sights.file(target.mac, scriptName, 'tftp');
       case 'grubStart':
@@ -396,6 +406,8 @@ type Served = Lookup & { readonly giveBack?: () => void };
 const unknownHost = refused(tftpError.fileNotFound, 'unknown host');
 const noGrant = refused(tftpError.accessViolation, 'no boot grant');
 const noSuchFile = refused(tftpError.fileNotFound, 'no such file');
+/** What firmware asks for in case there is one: it gets no line in the log. */
+const absent = refused(tftpError.fileNotFound, 'no such file');
 
 const uBootStart: Served = {
   kind: 'file',

@@ -18,6 +18,7 @@ const settings: ProxySettings = {
   scriptUrl: (mac) => `http://10.78.0.1:8080/boot/${mac}/script.ipxe`,
   loaderUrl: (mac, loader) => `http://10.78.0.1:8080/boot/${mac}/files/${loader}`,
   loaderPath: (mac, loader) => `${mac}/${loader}`,
+  servesRaspberryPi: true,
   broadcastAddress: '255.255.255.255',
   clientPort: 68,
   relayPort: 67,

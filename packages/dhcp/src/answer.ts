@@ -80,11 +80,11 @@ export function readBootRequest(
       return silence(`${messageType ?? 'BOOTP'} on the ${service} port`);
     }
     const side = new SideOptions(packet);
-    const client = bootClient(side);
+    const mac = macOf(packet);
+    const client = bootClient(side, mac);
     if (client === undefined) return silence('no boot client');
     const pxe = readPxe(side, client);
     const { ignored } = side;
-    const mac = macOf(packet);
     return { kind: 'asked', request: { packet, service, from, client, mac, pxe, ignored } };
   } catch (error) {
     if (error instanceof DecodeError) return silence(error.message);

@@ -4,15 +4,18 @@
  *
  * B1 iPXE gets its script, also when it claims to be something else; a boot loader would load
  *    itself for ever.
- * B2 A host that may not start the runner: plain PXE firmware and U-Boot get no boot and so go on
- *    to their disk, the others get a script that exits to local boot. Unknown hosts get no boot:
- *    theirs belongs to another server on this network.
+ * B2 A host that may not start the runner: plain PXE firmware, that of a Raspberry Pi and U-Boot
+ *    get no boot and so go on to their disk, the others get a script that exits to local boot.
+ *    Unknown hosts get no boot: theirs belongs to another server on this network.
+ * B3 Where there are no files for a Raspberry Pi, its firmware is the PXE firmware that it calls
+ *    itself.
  */
 
-import type { BootClient, BootPlatform } from './client.ts';
+import type { BootClient, BootClientKind, BootPlatform } from './client.ts';
 import type { Mac } from './mac.ts';
 import { discoveryControl, type PxeOptions } from './option/pxe.ts';
 import { dhcpOption, writeOption } from './options.ts';
+import { raspberryPiOptions } from './raspberry-pi.ts';
 import type { SideOptions } from './side-options.ts';
 
 export type BootPermission = 'runner' | 'localBoot' | 'unknownHost';
@@ -31,6 +34,8 @@ export interface BootSettings {
   loaderUrl(mac: Mac, loader: string): string;
   /** The name by which TFTP serves a loader. */
   loaderPath(mac: Mac, loader: string): string;
+  /** Whether TFTP serves the files of Raspberry Pi firmware. */
+  readonly servesRaspberryPi: boolean;
 }
 
 /** The client, as far as booting is concerned. */
@@ -53,10 +58,13 @@ export const uBootScriptName = 'boot.scr.uimg';
 /** The one server in the list and menu of plain PXE; numbers from 0x8000 on are free to use. */
 const bootServerType = 0x8000;
 
+const meanPxe: readonly BootClientKind[] = ['pxe', 'ipxe', 'raspberryPi'];
+/** They take no answer for a reason to boot their disk. */
+const goOn: readonly BootClientKind[] = ['pxe', 'uBoot', 'raspberryPi'];
+
 /** Option 43 of a client to which it means PXE. */
 export function readPxe(side: SideOptions, client: BootClient): PxeOptions | undefined {
-  const isPxe = client.kind === 'pxe' || client.kind === 'ipxe';
-  return isPxe ? side.read(dhcpOption.pxe) : undefined;
+  return meanPxe.includes(client.kind) ? side.read(dhcpOption.pxe) : undefined;
 }
 
 /** The boot parts for the client, or why it gets none. */
@@ -74,11 +82,14 @@ export function bootParts(
     const control = { discoveryControl: discoveryControl.bootFileAtOnce, others: [] };
     return boot('PXEClient', settings.scriptUrl(mac), control);
   }
-  const goesOn = client.kind === 'pxe' || client.kind === 'uBoot';
-  if (goesOn && permission === 'localBoot') return nothing('no boot grant');
+  if (goOn.includes(client.kind) && permission === 'localBoot') return nothing('no boot grant');
   if (client.kind === 'uBoot') {
     // It reads no option that names a boot file.
     return { kind: 'boot', parts: { bootFile: uBootScriptName, options: [] } };
+  }
+  if (client.kind === 'raspberryPi' && settings.servesRaspberryPi) {
+    const options = raspberryPiOptions(mac, settings.serverAddress);
+    return { kind: 'boot', parts: { bootFile: '', options } };
   }
   const loader = loaders[client.platform];
   if (loader === undefined) return nothing(`no boot loader for ${client.platform}`);

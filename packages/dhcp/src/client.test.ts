@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { type BootClient, bootClient as clientOf } from './client.ts';
+import { macOf } from './identifiers.ts';
 import { dhcpOption, writeOption } from './options.ts';
 import { type DhcpPacket, decodeDhcp } from './packet.ts';
 import { SideOptions } from './side-options.ts';
 import { captures } from './test-captures.ts';
 
 const bootClient = (packet: DhcpPacket): BootClient | undefined =>
-  clientOf(new SideOptions(packet));
+  clientOf(new SideOptions(packet), macOf(packet));
 
 const bare = { ...decodeDhcp(captures.edk2PxeDiscover), options: new Map() };
 
@@ -80,6 +81,6 @@ test('ignores a malformed architecture, and says so', () => {
     Uint8Array.of(7),
   ]);
   const side = new SideOptions(packet);
-  expect(clientOf(side)).toEqual({ kind: 'pxe', platform: 'bios' });
+  expect(clientOf(side, macOf(bare))).toEqual({ kind: 'pxe', platform: 'bios' });
   expect(side.ignored).toMatchObject([{ code: 93 }]);
 });

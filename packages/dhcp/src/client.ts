@@ -1,8 +1,10 @@
 /**
  * Which boot firmware a request comes from, by its options: vendor class (option 60), user class
- * (77), architecture (93), iPXE's own option (175).
+ * (77), architecture (93), iPXE's own option (175); that of a Raspberry Pi by its MAC too.
  */
+import type { Mac } from './mac.ts';
 import { dhcpOption } from './options.ts';
+import { isRaspberryPi } from './raspberry-pi.ts';
 import type { SideOptions } from './side-options.ts';
 
 /** The platform that a boot loader is built for. `other` has none of ours. */
@@ -10,9 +12,9 @@ export type BootPlatform = 'bios' | 'uefiX64' | 'uefiIa32' | 'uefiArm64' | 'othe
 
 /**
  * The boot method of a client. `pxe` loads by TFTP, `httpBoot` by HTTP, `ipxe` runs scripts,
- * `uBoot` runs scripts of its own by TFTP.
+ * `uBoot` runs scripts of its own by TFTP, `raspberryPi` loads its firmware's files by TFTP.
  */
-export type BootClientKind = 'pxe' | 'httpBoot' | 'ipxe' | 'uBoot';
+export type BootClientKind = 'pxe' | 'httpBoot' | 'ipxe' | 'uBoot' | 'raspberryPi';
 
 export interface BootClient {
   readonly kind: BootClientKind;
@@ -33,12 +35,16 @@ const platforms: ReadonlyMap<number, BootPlatform> = new Map([
 ]);
 
 /** The boot client behind a packet, or undefined when it is no network boot. */
-export function bootClient(side: SideOptions): BootClient | undefined {
+export function bootClient(side: SideOptions, mac: Mac): BootClient | undefined {
   const vendorClass = side.read(dhcpOption.vendorClass) ?? '';
   const platform = platformOf(side, vendorClass);
   // iPXE keeps the vendor class of the firmware that it replaces, so it is checked first.
   if (isIpxe(side)) return { kind: 'ipxe', platform };
-  if (vendorClass.startsWith('PXEClient')) return { kind: 'pxe', platform };
+  if (vendorClass.startsWith('PXEClient')) {
+    // UEFI firmware and U-Boot on the same board name their own architecture.
+    const isOwn = platform === 'bios' && isRaspberryPi(mac);
+    return { kind: isOwn ? 'raspberryPi' : 'pxe', platform };
+  }
   if (vendorClass.startsWith('HTTPClient')) return { kind: 'httpBoot', platform };
   // It calls itself "PXEClient" instead when it asks for an EFI loader.
   if (vendorClass.startsWith('U-Boot')) return { kind: 'uBoot', platform };

@@ -24,6 +24,7 @@ export { dhcpOption, type OptionKind, readOption, writeOption } from './options.
 export { type DhcpPacket, decodeDhcp, encodeDhcp } from './packet.ts';
 export { encodeAnswer } from './prepared.ts';
 export { QuestionMemory, transactionIdOf } from './question-memory.ts';
+export { isRaspberryPi } from './raspberry-pi.ts';
 export {
   type AddressPlan,
   type AddressPlanSettings,

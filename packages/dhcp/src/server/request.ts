@@ -61,7 +61,7 @@ export function readServerRequest(
     const asked = readAsked(packet, from, side);
     if (typeof asked === 'string') return silence(asked);
     const mac = macOf(packet);
-    const client = bootClient(side);
+    const client = bootClient(side, mac);
     const boot = client && { client, mac, pxe: readPxe(side, client) };
     const { ignored } = side;
     return { kind: 'asked', request: { packet, from, mac, asked, boot, ignored } };

@@ -53,6 +53,7 @@ export function settingsOf(plan: AddressPlan): ServerSettings {
     scriptUrl: (one) => `http://10.77.0.1:8080/boot/${one}/script.ipxe`,
     loaderUrl: (one, loader) => `http://10.77.0.1:8080/boot/${one}/files/${loader}`,
     loaderPath: (one, loader) => `${one}/${loader}`,
+    servesRaspberryPi: true,
     broadcastAddress: '255.255.255.255',
     clientPort: 68,
     relayPort: 67,
