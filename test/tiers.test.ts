@@ -1,6 +1,24 @@
-/** What the environment says of a run of the tests. */
+/** The files of the tiers, and what the environment says of a run of the tests. */
+import { matchesGlob } from 'node:path';
 import { expect, test } from 'vitest';
-import { secondsOfRun } from './tiers.ts';
+import { repositoryPaths } from './tidy/sources.ts';
+import { secondsOfRun, tiers } from './tiers.ts';
+
+/** A pattern, once with each word of its first braces. */
+function patternsOf(pattern: string): string[] {
+  const [, before, words = '', after] = /^(.*?)\{([^}]*)\}(.*)$/.exec(pattern) ?? [];
+  if (before === undefined) return [pattern];
+  return words.split(',').map((word) => `${before}${word}${after}`);
+}
+
+test('each pattern of a tier takes a file, and so does each word of its first braces', () => {
+  const paths = repositoryPaths();
+  const patterns = tiers.flatMap(({ include, exclude }) => [...include, ...exclude]);
+  const takesNone = patterns
+    .flatMap(patternsOf)
+    .filter((pattern) => !paths.some((path) => matchesGlob(path, pattern)));
+  expect(takesNone).toEqual([]);
+});
 
 test('a run without RACKWRIGHT_TEST_SECONDS has no limit', () => {
   expect(secondsOfRun({})).toBeUndefined();

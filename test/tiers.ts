@@ -31,7 +31,7 @@ export const tiers: readonly Tier[] = [
     name: 'system',
     include: [
       `${workspaces}/**/*.{peer,slow}.test.ts`,
-      'test/{attacks,scenarios,lab,e2e,captures,packages}/**/*.test.ts',
+      'test/{attacks,scenarios,lab,e2e,packages}/**/*.test.ts',
     ],
     exclude: [],
     setup: 'test/e2e/warm-up.ts',

@@ -49,7 +49,7 @@ export interface BlobCacheParts {
   readonly log: Log;
   /** A folder of its own. */
   readonly folder: string;
-  /** Sees to it that the folder exists; absent: it does. */
+  /** Makes the folder. Absent: the folder exists. */
   readonly prepare?: () => Promise<void>;
   readonly bytesMax: number;
 }
@@ -60,7 +60,7 @@ export interface BlobFile {
   readonly sizeBytes: number;
 }
 
-/** A blob on its way, for one reader; its file may have gone on to its final name meanwhile. */
+/** A blob that is being fetched, for one reader. Its file may have been renamed meanwhile. */
 export interface ComingBlob extends BlobFile {
   readonly readable: Readable;
 }

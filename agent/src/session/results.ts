@@ -34,7 +34,7 @@ export function interrupted(lastProgress: string): Failed {
   return {
     kind: 'failed',
     type: 'interrupted',
-    message: 'The agent ended while this was under way; it is not repeated.',
+    message: 'The agent ended while this was under way; its class decides what follows.',
     lastProgress,
   };
 }

@@ -21,15 +21,15 @@ const stateNames: { readonly [S in State]: string } = {
   [HostState.GONE]: 'gone',
 };
 
-/** The request that starts a run of each kind; workflows have no request of their own yet. */
-const startedBy: { readonly [K in Kind]: RequestKind | undefined } = {
+/** The request that starts a run of each kind. */
+const startedBy: { readonly [K in Kind]: RequestKind } = {
   [RunKind.VERIFY]: 'verify',
   [RunKind.INSPECT]: 'inspect',
   [RunKind.CLEAN]: 'clean',
   [RunKind.PROVISION]: 'provision',
   [RunKind.REIMAGE]: 'reimage',
   [RunKind.SERVICE]: 'service',
-  [RunKind.WORKFLOW]: undefined,
+  [RunKind.WORKFLOW]: 'workflow',
   [RunKind.RELEASE]: 'release',
   [RunKind.POWER]: 'powerOff',
   [RunKind.RESCUE]: 'rescue',
@@ -78,8 +78,7 @@ function signEdges(from: State): string[] {
 }
 
 function edges(from: State, kind: Kind): string[] {
-  const request = startedBy[kind];
-  if (request === undefined || requests[request][from] !== 'accept') return [];
+  if (requests[startedBy[kind]][from] !== 'accept') return [];
   const moves = new Map<State, string[]>();
   for (const outcome of outcomes) {
     for (const to of targets(from, landings[kind][outcome.value])) {

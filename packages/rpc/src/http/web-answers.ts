@@ -1,4 +1,4 @@
-/** Answers HTTP requests that are no calls, by the program's own function. */
+/** Answers HTTP requests that are no calls. The program's own function makes the answer. */
 import { codeToHttpStatus, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import type { PageRequest, PageResponse, Respond } from '@rackwright/messages';
 import type { Admissions } from '../server/admission.ts';
@@ -9,7 +9,7 @@ import { type HttpArrival, queryOf } from './http-arrival.ts';
 import type { IncomingBody } from './http-body.ts';
 import type { Exchange } from './http-listener.ts';
 
-/** The entrance of all of it: it needs no token, and has slots of its own. */
+/** The name of their entrance. They need no token and have slots of their own. */
 export const webEntrance = 'web';
 
 export interface WebParts extends FailureParts {
@@ -24,7 +24,7 @@ export interface WebCall {
   readonly path: string;
 }
 
-/** Lets it in and answers it; an `ApiFailure` as Connect tells one of a unary call. */
+/** Admits a request and answers it. An `ApiFailure` has the form that it has for a unary call. */
 export async function answerWeb(parts: WebParts, call: WebCall): Promise<void> {
   const { exchange, arrival, body, path } = call;
   const { admissions, respond } = parts;

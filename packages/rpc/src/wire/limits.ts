@@ -70,23 +70,20 @@ export interface RpcLimits extends ListenerLimits {
   /** Calls open at once of one service that needs no token: in all, and from one address. */
   readonly openCallsMax: number;
   readonly openCallsPerAddressMax: number;
-  /**
-   * When a call that was refused because there was no room should be retried, before its own
-   * jitter.
-   */
+  /** A call that was refused for want of room is told to retry after this time, plus a jitter. */
   readonly retryAfterMs: number;
-  /** Calls that need no token, from one address: in one second, and so many at once before. */
+  /** A token bucket of calls that need no token, for each address: its rate and its size. */
   readonly openCallsPerSecond: number;
   readonly openCallsBurst: number;
-  /** The same from all addresses together, of each service; addresses are served in rotation. */
+  /** A token bucket of them for each service, over all addresses, which are served in rotation. */
   readonly allOpenCallsPerSecond: number;
   readonly allOpenCallsBurst: number;
   /** A call that waits longer for its slot is refused. */
   readonly openCallWaitMs: number;
-  /** Calls refused on one connection: in one second, and so many at once before; then it ends. */
+  /** A token bucket of refused calls for each connection. Once it is empty, the connection ends. */
   readonly refusalsPerSecond: number;
   readonly refusalsBurst: number;
-  /** The same on all connections of one address: the one of the next refused call ends. */
+  /** The same for each address. Once it is empty, each refusal ends its connection. */
   readonly refusalsPerAddressPerSecond: number;
   readonly refusalsPerAddressBurst: number;
 }
