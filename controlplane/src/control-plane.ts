@@ -8,7 +8,7 @@
  * 3. Closing goes in the reverse order, and ends with the store.
  */
 import { signBytes } from '@rackwright/erasure';
-import { agent, type BoundService, bind, type ReplicaId } from '@rackwright/messages';
+import { agent, asReplicaId, type BoundService, bind, type ReplicaId } from '@rackwright/messages';
 import { type Disk, randomId } from '@rackwright/platform';
 import {
   createHealthBoard,
@@ -240,7 +240,7 @@ function makeDiscovery(
 
 /** A store that one process owns always has the same single replica, also after a restart. */
 function replicaIdOf({ isShared }: StateStore, { random }: Platform): ReplicaId {
-  return isShared ? randomId(random) : 'single';
+  return asReplicaId(isShared ? randomId(random) : 'single');
 }
 
 /** The background work and the services; nothing is started yet. */

@@ -15,6 +15,7 @@ import type { Fixture } from '@rackwright/controlplane/testing';
 import {
   ApiFailure,
   agent,
+  asReplicaId,
   BmcEndpointSchema,
   type FailureName,
   failureTypeOf,
@@ -94,7 +95,7 @@ export class Office {
         rackKeys: { rackOf: () => undefined, wrote: () => undefined },
         agentEndpoint: 'sim:7441',
         stepLogs: new StepLogs(),
-        replicaId,
+        replicaId: asReplicaId(replicaId),
         onCall: () => undefined,
       },
       trustedSignIn,

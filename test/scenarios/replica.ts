@@ -20,6 +20,7 @@ import {
 } from '@rackwright/controlplane';
 import {
   agent,
+  asReplicaId,
   type HostId,
   HostSpecSchema,
   HostState,
@@ -108,7 +109,7 @@ export class Site {
     await this.put(`hosts.${hostId}`, toBinary(wire.HostRecordSchema, record));
   }
 
-  hostIds(): string[] {
+  hostIds(): HostId[] {
     return Array.from({ length: this.#options.hosts }, (_, index) => `h${index + 1}`);
   }
 
@@ -190,7 +191,8 @@ export class Replica {
     });
     const process = new SimProcess(replicaId, heap, wallStartMs, () => false);
     const { clock, crashPoint } = process;
-    const shared = { store, random, clock, crashPoint, replicaId, log: quietLog };
+    const parts = { store, random, clock, crashPoint, log: quietLog };
+    const shared = { ...parts, replicaId: asReplicaId(replicaId) };
     freezeShared(store);
     const { retryDelayMs } = defaultTiming;
     const following = new Following({ ...shared, retryDelayMs });

@@ -21,7 +21,13 @@ import {
   Pools,
   resolveWith,
 } from '@rackwright/controlplane';
-import { ApiFailure, agent, type CallContext, type OperationId } from '@rackwright/messages';
+import {
+  ApiFailure,
+  agent,
+  asReplicaId,
+  type CallContext,
+  type OperationId,
+} from '@rackwright/messages';
 import type { SimProcess } from '@rackwright/sim';
 import { openMemoryStore } from '@rackwright/store';
 import { Inbox } from './inbox.ts';
@@ -116,7 +122,7 @@ export class ControlPlaneReplica {
       clock: process.clock,
       log: this.#view.log(this.name),
       crashPoint: process.crashPoint,
-      replicaId: this.name,
+      replicaId: asReplicaId(this.name),
     };
     const registry = createSessionRegistry();
     const web = simHooks(this.#view, process, this.#options.onCalled);

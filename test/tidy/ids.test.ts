@@ -47,6 +47,18 @@ test('finds an id that is declared as any text, and none that has its kind', () 
   expect(told('controlplane/src/pool/a.test.ts')).toEqual([]);
 });
 
+test('finds a function with the name of an id that returns any text', () => {
+  const text =
+    'function bootOperationId(pass: Pass): string {\n' +
+    'operationId(pass: Pass): OperationId;\n' +
+    'function hostUidOf(\n  host: Host,\n): string | undefined {\n' +
+    'certificateId(pass: Pass): string';
+  expect(findPlainIds({ path: 'controlplane/src/host/a.ts', text })).toMatchObject([
+    { line: 1, message: 'bootOperationId returns any string; it is a OperationId' },
+    { line: 3, message: 'hostUidOf returns any string; it is a HostUid' },
+  ]);
+});
+
 test('leaves an id of a request as any text, and finds it in our own code', () => {
   const request = 'export type Call = Message<"rackwright.v1.Call"> & {\n  poolId: string;\n};';
   expect(typedCode(request, 3)).toBe(request);

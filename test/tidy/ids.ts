@@ -3,7 +3,8 @@
  *
  * I1 `typeIds` gives the fields of generated messages their kinds; `npm run gen` and the test of
  *    freshness both use it.
- * I2 `findPlainIds` finds what is called as such a field and is declared as any text or number.
+ * I2 `findPlainIds` finds what is called as such a field and is declared as any text or number,
+ *    and each function with such a name, or with `Of` behind it, that returns one.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,8 +48,11 @@ const kindsOfOurs: readonly Kind[] = [
   ['poolUid', 'PoolUid'],
   ['sinkUid', 'SinkUid'],
   ['replicaId', 'ReplicaId'],
+  ['runnerSession', 'RunnerSessionId'],
+  ['bootId', 'BootId'],
+  ['(requestId|\\w+RequestId)', 'RequestId'],
 ].map(([name, kind = '']) => {
-  const within = /^(agent|controlplane)\//;
+  const within = /^(agent|controlplane|packages\/runner)\//;
   return { names: new RegExp(`^${name}s?$`), base: 'string', kind, within };
 });
 
@@ -112,16 +116,22 @@ function isMeant({ within }: Kind, path: string): boolean {
   return within === undefined || (within.test(path) && !isTestCode(path));
 }
 
-/** Names of ids that are declared as any text or number (I2). */
+/** A parameter or field, and its type. */
+const declared = /\b(?<name>\w+)\??: (?:readonly )?(?<base>string|bigint)\b/g;
+
+/** A function or method, and what it returns; its parameters may be on lines of their own. */
+const returning =
+  /\b(?<name>\w+)\((?:[^()]|\([^()]*\))*\): (?:Promise<)?(?:readonly )?(?<base>string|bigint)\b/g;
+
+/** Names of ids that are declared as any text or number, or return one (I2). */
 export function findPlainIds({ path, text }: SourceFile): Finding[] {
   if (below.test(path)) return [];
-  return text.split('\n').flatMap((line, index) =>
-    [...line.matchAll(/\b(\w+)\??: (?:readonly )?(string|bigint)\b/g)].flatMap(
-      ([, name = '', base = '']) => {
-        const kind = kindOf(name, base, ownKinds);
-        if (kind === undefined || !isMeant(kind, path)) return [];
-        return [{ path, line: index + 1, message: `${name} is any ${base}; it is a ${kind.kind}` }];
-      },
-    ),
-  );
+  const found = (pattern: RegExp, verb: string) =>
+    [...text.matchAll(pattern)].flatMap(({ index, groups: { name = '', base = '' } = {} }) => {
+      const kind = kindOf(name.replace(/Of$/, ''), base, ownKinds);
+      if (kind === undefined || !isMeant(kind, path)) return [];
+      const line = text.slice(0, index).split('\n').length;
+      return [{ path, line, message: `${name} ${verb} any ${base}; it is a ${kind.kind}` }];
+    });
+  return [...found(declared, 'is'), ...found(returning, 'returns')];
 }

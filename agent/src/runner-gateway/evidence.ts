@@ -1,6 +1,6 @@
 import { type KeyObject, sign } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { agent, type HostUid } from '@rackwright/messages';
+import { agent, type HostUid, type RunnerSessionId } from '@rackwright/messages';
 
 /** Signs a runner's report of a step with the agent's registered key. */
 export interface EvidenceSigner {
@@ -16,7 +16,7 @@ export interface EvidenceSigner {
 export function signEvidence(
   signer: EvidenceSigner,
   step: agent.StepEvidence,
-  proved: { readonly hostUid: HostUid; readonly runnerSession: string },
+  proved: { readonly hostUid: HostUid; readonly runnerSession: RunnerSessionId },
 ): agent.Evidence {
   const { hostUid, runnerSession } = proved;
   const stated = create(agent.StepEvidenceSchema, { ...step, hostUid, runnerSession });

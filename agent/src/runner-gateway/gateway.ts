@@ -14,6 +14,7 @@ import {
   type CallContext,
   type HostUid,
   type OperationId,
+  type RunnerSessionId,
   runner,
 } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
@@ -43,7 +44,7 @@ export interface RunnerFacts {
     hostUid: HostUid,
     ready: Omit<MessageInitShape<typeof agent.RunnerReadySchema>, '$typeName'>,
   ): void;
-  runnerGone(hostUid: HostUid, runnerSession: string): void;
+  runnerGone(hostUid: HostUid, runnerSession: RunnerSessionId): void;
   /** Reports why the runner of this boot is missing to the operation that waits for it. */
   runnerRefused(hostUid: HostUid, bootOperationId: OperationId, message: string): void;
 }
@@ -336,7 +337,7 @@ function takenSteps({ steps }: runner.Hello, { rescue }: BootGrantState): runner
   return rescue === true ? [] : steps;
 }
 
-function readyFacts(hello: runner.Hello, grant: BootGrantState, runnerSession: string) {
+function readyFacts(hello: runner.Hello, grant: BootGrantState, runnerSession: RunnerSessionId) {
   const { bootId, runnerVersion, system } = hello;
   return {
     hostUid: grant.hostUid,

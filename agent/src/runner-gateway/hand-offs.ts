@@ -2,7 +2,7 @@
  * Tells runners that a step may take them away (see `session/hand-off.ts` for H1 to H4). The
  * journal behind the session decides; this module remembers only which runners know it.
  */
-import type { HostUid, OperationId } from '@rackwright/messages';
+import type { HostUid, OperationId, RunnerSessionId } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import type { HandOff, HandOffState } from '../session/index.ts';
 import type { MayBegin, RunnerLink } from './link.ts';
@@ -19,7 +19,7 @@ export interface HandOffSession {
   /** How long the lease is valid unless it is renewed, milliseconds. */
   leaseLeftMs(): number;
   /** This runner is about to end: it accepts no more work. */
-  leaving(hostUid: HostUid, runnerSession: string): void;
+  leaving(hostUid: HostUid, runnerSession: RunnerSessionId): void;
 }
 
 /** For programs without hand-offs. */

@@ -1,6 +1,6 @@
 /** The interfaces between operations, the desk and the streams of runners. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { agent, HostUid, OperationId, runner } from '@rackwright/messages';
+import type { agent, HostUid, OperationId, RunnerSessionId, runner } from '@rackwright/messages';
 import type { FinalResult } from '@rackwright/results';
 import type { HandOff, OperationContext } from '../session/index.ts';
 
@@ -18,7 +18,7 @@ export type MayBegin =
 export interface RunnerLink {
   readonly bootOperationId: OperationId;
   readonly hostUid: HostUid;
-  readonly runnerSession: string;
+  readonly runnerSession: RunnerSessionId;
   /** "interface.step" of every step that it offers. */
   readonly steps: readonly string[];
   /** "amd64", "arm64"; empty: unreported. */

@@ -8,6 +8,7 @@ import {
   type Inventory,
   InventorySchema,
   type OperationId,
+  type RunnerSessionId,
   type runner,
 } from '@rackwright/messages';
 import { boundResult, resultFromWire } from '@rackwright/results';
@@ -25,7 +26,7 @@ export interface StrangerDesk {
 
 export interface StrangerBoot {
   readonly operationId: OperationId;
-  readonly runnerSession: string;
+  readonly runnerSession: RunnerSessionId;
   readonly bmcAddress: string;
 }
 

@@ -6,7 +6,7 @@
  * to.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, type BootTrace, type HostUid } from '@rackwright/messages';
+import { agent, type BootTrace, type HostUid, type RunnerSessionId } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 
 export type ObservationsInit = MessageInitShape<typeof agent.ObservationsSchema>;
@@ -73,7 +73,7 @@ export class Facts {
   }
 
   /** The runner of this session has gone; another session of the same host stays. */
-  runnerGone(hostUid: HostUid, runnerSession: string): void {
+  runnerGone(hostUid: HostUid, runnerSession: RunnerSessionId): void {
     if (this.#runners.get(hostUid)?.runnerSession === runnerSession) this.#runners.delete(hostUid);
   }
 

@@ -250,8 +250,8 @@ export class AgentSession {
   }
 
   /** The runner of this session is gone. Hello no longer lists it. */
-  runnerGone(hostUid: HostUid, runnerSession: string): void {
-    this.#facts.runnerGone(hostUid, runnerSession);
+  runnerGone(...gone: Parameters<Facts['runnerGone']>): void {
+    this.#facts.runnerGone(...gone);
   }
 
   /** Reports once for each boot, because a refused runner asks again and again. */

@@ -6,6 +6,7 @@ import {
   type AuditRecord,
   AuditRecordSchema,
   type OperationId,
+  type RequestId,
   store as wire,
 } from '@rackwright/messages';
 
@@ -21,7 +22,7 @@ export interface AuditEvent {
   readonly outcome: string;
   /** Why it was refused, or what was done. */
   readonly message?: string;
-  readonly requestId?: string;
+  readonly requestId?: RequestId;
   readonly operationId?: OperationId;
   readonly peer?: string;
 }

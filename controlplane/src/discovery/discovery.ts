@@ -26,6 +26,7 @@ import {
   type Rack,
   type RackId,
   type RackName,
+  type RequestId,
   type store as wire,
 } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
@@ -164,7 +165,7 @@ export class Discovery {
   accept(
     id: string,
     acceptance: Acceptance & {
-      readonly requestId: string;
+      readonly requestId: RequestId;
       readonly actor: string;
       /** Revision of the listing that the person saw; undefined: any. */
       readonly lookedAt?: Revision | undefined;

@@ -7,6 +7,7 @@ import {
   type HostName,
   type HostSpec,
   HostSpecSchema,
+  type RequestId,
   type SystemIdentity,
 } from '@rackwright/messages';
 import type { AuditEvent } from '../audit/index.ts';
@@ -35,17 +36,17 @@ export interface AcceptedFrom {
 }
 
 /** The request id with which a rule makes a host of a machine. */
-export function machineRequestId(machineUid: string): string {
+export function machineRequestId(machineUid: string): RequestId {
   return `discovered.${machineUid}`;
 }
 
 /** The request id with which the host of a line is made. */
-export function lineRequestId(expectedUid: string): string {
+export function lineRequestId(expectedUid: string): RequestId {
   return `expected.${expectedUid}`;
 }
 
 /** Whether CreateHost made the host under this id. */
-export function isMadeBy(host: KnownHost, requestId: string): boolean {
+export function isMadeBy(host: KnownHost, requestId: RequestId): boolean {
   return hasApplied(host, appliedId(createMethod, requestId));
 }
 
@@ -72,7 +73,7 @@ export function fromOf(
 export function creationOf(
   kept: KeptMachine,
   { hostId, labels, spec }: Acceptance,
-  requestId: string,
+  requestId: RequestId,
   { validateOnly }: { readonly validateOnly: boolean },
 ): CreateHostRequest {
   return create(CreateHostRequestSchema, {

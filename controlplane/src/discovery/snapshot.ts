@@ -7,6 +7,7 @@ import {
   InventorySchema,
   type Rack,
   type RackName,
+  type RequestId,
   store as wire,
 } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
@@ -41,7 +42,7 @@ export interface KnownHost {
   /** From its last inventory, or from its report at acceptance; undefined before. */
   readonly traits: MachineTraits | undefined;
   readonly bmcIdentity: { readonly guid: Uint8Array; readonly serial: string } | undefined;
-  readonly requestIds: readonly string[];
+  readonly requestIds: readonly RequestId[];
   readonly acceptedIdentity: boolean;
   readonly hasInventory: boolean;
   /** "racks/RACK rule NAME" of the rule that took it; empty: none did. */

@@ -1,5 +1,5 @@
 /** Events: changes, derived from the records of the store, and their delivery. */
-export { cursorKey } from './sinks/cursor.ts';
+export { cursorKey, sinkUidOf } from './sinks/cursor.ts';
 export { deadLettersBelow, deadLettersMax, deadLettersOf } from './sinks/dead-letters.ts';
 export {
   attemptResults,

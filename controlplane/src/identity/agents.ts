@@ -26,6 +26,7 @@ import {
   proofNonceBytesMin,
   type RackId,
   type RackName,
+  type RequestId,
   readP256PublicKey,
   unauthenticated,
   store as wire,
@@ -95,7 +96,7 @@ export interface Revocation {
   readonly rackId: RackId;
   readonly by: string;
   readonly reason: string;
-  readonly requestId: string;
+  readonly requestId: RequestId;
 }
 
 /** Who creates a join token, and for what. */

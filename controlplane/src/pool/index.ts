@@ -8,7 +8,7 @@ export { compareEntries } from './ledger/history.ts';
 export { readLedger } from './ledger/ledger.ts';
 export { foldsOf, type LedgerEntry, type LedgerFold } from './ledger/ledger-folding.ts';
 export { digestOf, imageProblem, pinProblem } from './policy/image-name.ts';
-export { poolKey } from './policy/names.ts';
+export { poolKey, poolUidOf } from './policy/names.ts';
 export { windowProblems } from './policy/windows.ts';
 export { type LookedPool, Pools, type PoolsDependencies } from './shell/loop.ts';
 export {

@@ -9,6 +9,7 @@ import {
   type Rack,
   type RackStatus,
   RackStatusSchema,
+  type RequestId,
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -29,7 +30,7 @@ import { reasonMissing } from './fleet.ts';
 export interface BrakeCall {
   readonly name: string;
   readonly reason: string;
-  readonly requestId: string;
+  readonly requestId: RequestId;
 }
 
 /** The result of a change of a rack's record. */

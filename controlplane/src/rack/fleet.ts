@@ -13,6 +13,7 @@ import {
   FreezeSchema,
   failedPrecondition,
   invalidArgument,
+  type RequestId,
   type UpdateFleetRequest,
   store as wire,
 } from '@rackwright/messages';
@@ -67,7 +68,7 @@ const poolCharsMax = 63;
 
 interface FleetCall {
   readonly reason: string;
-  readonly requestId: string;
+  readonly requestId: RequestId;
 }
 
 /** The service over these dependencies. */

@@ -11,6 +11,7 @@ import {
   type PrefetchedImage,
   PrefetchedImageSchema,
   type PrefetchImageRequest,
+  type RequestId,
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -79,7 +80,7 @@ type Asked = Pick<PrefetchedImage, 'image' | 'architecture' | 'netboot'>;
 async function prefetchedBefore(
   deps: RpcDependencies,
   name: string,
-  requestId: string,
+  requestId: RequestId,
   asked: Asked,
 ): Promise<PrefetchedImage | undefined> {
   const record = await rackOf(deps, name);
@@ -103,7 +104,7 @@ type Did = 'prefetched' | 'dropped';
 function remember(
   { record }: RackDraft,
   did: Did,
-  requestId: string,
+  requestId: RequestId,
   { image, reference, architecture, netboot }: PrefetchedImage,
 ): void {
   if (requestId === '') return;
@@ -112,7 +113,11 @@ function remember(
 }
 
 /** Undefined: it was too long ago. */
-function recall(record: wire.RackRecord, did: Did, requestId: string): PrefetchedImage | undefined {
+function recall(
+  record: wire.RackRecord,
+  did: Did,
+  requestId: RequestId,
+): PrefetchedImage | undefined {
   const begin = `${did}:${requestId} `;
   const kept = record.requestIds.find((each) => each.startsWith(begin));
   return kept === undefined
@@ -120,7 +125,7 @@ function recall(record: wire.RackRecord, did: Did, requestId: string): Prefetche
     : fromJsonString(PrefetchedImageSchema, kept.slice(begin.length));
 }
 
-function notAnyMore(name: string, requestId: string, image: string): Error {
+function notAnyMore(name: string, requestId: RequestId, image: string): Error {
   const was = `the request ${quote(requestId)} was answered before`;
   const words = `${was}, and ${name} has no ${image} to fetch beforehand by it any more`;
   return failedPrecondition('REQUEST_ID_USED', `${words}; ask with another request id.`);

@@ -27,6 +27,7 @@ import {
   RackService,
   RackSpecSchema,
   RackStatusSchema,
+  type RequestId,
   type RevokeAgentRequest,
   type UpdateRackRequest,
   type WatchRacksRequest,
@@ -228,7 +229,7 @@ function sameRack(
   deps: RpcDependencies,
   { record, revision }: ChangedRack,
   name: string,
-  requestId: string,
+  requestId: RequestId,
 ): Rack {
   const same = hasApplied(record, appliedId('create', requestId));
   if (!same) throw alreadyExists(`${name} exists already.`);

@@ -4,6 +4,7 @@
  *
  * Must not: keep more than a record has room for.
  */
+import type { RequestId } from '@rackwright/messages';
 
 /** The most ids of a record, besides the permanent ones. */
 const requestIdsMax = 32;
@@ -12,13 +13,13 @@ const requestIdsMax = 32;
  * A request id in the record's form; undefined when none was given. Ids of different methods are
  * distinct, so that a request of one method never counts for another.
  */
-export function appliedId(method: string, requestId: string): string | undefined {
+export function appliedId(method: string, requestId: RequestId): string | undefined {
   return requestId === '' ? undefined : `${method}:${requestId}`;
 }
 
 /** Whether the request with this id has been applied to the record; never one without an id. */
 export function hasApplied(
-  record: { readonly requestIds: readonly string[] } | undefined,
+  record: { readonly requestIds: readonly RequestId[] } | undefined,
   id: string | undefined,
 ): boolean {
   return id !== undefined && id !== '' && record?.requestIds.includes(id) === true;

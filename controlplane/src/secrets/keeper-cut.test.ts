@@ -1,6 +1,6 @@
 /** A key rotation that is interrupted at each of its writes, before and after it. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { asReplicaId, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
@@ -44,7 +44,16 @@ beforeEach(async () => {
 async function started(replicaId: string, keys: readonly Uint8Array[], its = store) {
   const secrets = createSecrets(keys, random);
   const source = { described: 'its file', read: async () => [two, one] };
-  const parts = { store: its, clock, random, log, secrets, source, replicaId, isShared: true };
+  const parts = {
+    store: its,
+    clock,
+    random,
+    log,
+    secrets,
+    source,
+    replicaId: asReplicaId(replicaId),
+    isShared: true,
+  };
   const following = new Following({ store: its, clock, log, retryDelayMs: 1_000 });
   const keeper = new SecretsKeeper({ ...parts, following, resyncIntervalMs: 60_000 });
   await keeper.start();

@@ -1,6 +1,6 @@
 /** Replicas over one store in memory, on a clock that the test moves. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { ApiFailure, store as wire } from '@rackwright/messages';
+import { ApiFailure, asReplicaId, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
@@ -51,7 +51,16 @@ async function replica(name: string, keys: readonly Uint8Array[]): Promise<Repli
       return made.keys;
     },
   };
-  const parts = { store, clock, random, log, secrets, source, replicaId: name, isShared: true };
+  const parts = {
+    store,
+    clock,
+    random,
+    log,
+    secrets,
+    source,
+    replicaId: asReplicaId(name),
+    isShared: true,
+  };
   const following = new Following({ store, clock, log, retryDelayMs: 1_000 });
   const keeper = new SecretsKeeper({ ...parts, following, resyncIntervalMs: 60_000 });
   const made: Replica = { keeper, secrets, keys, reads: 0 };

@@ -19,6 +19,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   failedPrecondition,
   type ReplicaId,
+  type RequestId,
   type SecretsKey,
   SecretsKeySchema,
   store as wire,
@@ -156,14 +157,14 @@ export class SecretsKeeper {
   }
 
   /** Reads the keys again and requests the first of them; continues an interrupted request. */
-  async rotate(actor: string, requestId: string): Promise<SecretsKey> {
+  async rotate(actor: string, requestId: RequestId): Promise<SecretsKey> {
     const { record } = await this.#record();
     if (!hasApplied(record, requestId)) await this.#ask(actor, requestId);
     await this.#round();
     return this.look();
   }
 
-  async #ask(actor: string, requestId: string): Promise<void> {
+  async #ask(actor: string, requestId: RequestId): Promise<void> {
     const { secrets, source, log } = this.#parts;
     const keys = await source.read().catch((error: unknown) => {
       if (!(error instanceof SecretError)) throw error;

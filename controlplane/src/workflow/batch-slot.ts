@@ -10,6 +10,7 @@ import {
   ApiFailure,
   type HostUid,
   pendingWaitOf,
+  type RequestId,
   type WorkflowRun,
   WorkflowRunState,
   WorkflowSpecSchema,
@@ -127,7 +128,7 @@ function runOf(
   return uid === '' ? undefined : keptRuns(workflow).find(({ batchUid }) => batchUid === uid);
 }
 
-function requestIdOf({ workflowBatch }: wire.WorkflowBatchRecord): string {
+function requestIdOf({ workflowBatch }: wire.WorkflowBatchRecord): RequestId {
   return `batch:${workflowBatch?.uid}`;
 }
 

@@ -18,11 +18,11 @@ import type { Entry } from '@rackwright/store';
 import type { FleetView } from '../fleet-view/index.ts';
 import type { Follower, Following } from '../following/index.ts';
 import { Controller, type Passes } from '../loop/index.ts';
-import { idOf, idOfKey, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
+import { idOf, readShared, sharedRecordOf, writeShared } from '../records/index.ts';
 import { foldBatch, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
 import { takeSlot } from './batch-slot.ts';
 import type { WorkflowSnapshot, Workflows } from './loop.ts';
-import { batchKey, parseBatchName } from './names.ts';
+import { batchKey, batchOfKey, parseBatchName } from './names.ts';
 import type { RequestDependencies } from './read.ts';
 import { keptRuns } from './record.ts';
 
@@ -51,9 +51,9 @@ const passesMax = 2_000;
 
 export class Batches {
   readonly #deps: BatchesDependencies;
-  readonly #controller: Controller;
+  readonly #controller: Controller<BatchId>;
   /** Batches that are not over. */
-  readonly #open = new Set<string>();
+  readonly #open = new Set<BatchId>();
 
   get passes(): Passes {
     return this.#controller;
@@ -79,8 +79,10 @@ export class Batches {
     const follower: Follower = {
       listed: ({ entries }) => this.#listed(entries),
       changed: (change) => {
-        if (change.kind === 'put') this.#note(change);
-        else this.#open.delete(idOfKey(change.key));
+        const batchId = batchOfKey(change.key);
+        if (batchId === undefined) return;
+        if (change.kind === 'put') this.#note(batchId, change);
+        else this.#open.delete(batchId);
       },
     };
     const { following, resyncIntervalMs } = this.#deps;
@@ -95,7 +97,7 @@ export class Batches {
   }
 
   /** Batches that are not over, as known to this replica. */
-  openIds(): readonly string[] {
+  openIds(): readonly BatchId[] {
     return [...this.#open];
   }
 
@@ -165,13 +167,16 @@ export class Batches {
   }
 
   #listed(entries: readonly Entry[]): void {
-    const there = new Set(entries.map(({ key }) => idOfKey(key)));
+    const there = new Map<BatchId, Entry>();
+    for (const entry of entries) {
+      const batchId = batchOfKey(entry.key);
+      if (batchId !== undefined) there.set(batchId, entry);
+    }
     for (const batchId of this.#open) if (!there.has(batchId)) this.#open.delete(batchId);
-    for (const entry of entries) this.#note(entry);
+    for (const [batchId, entry] of there) this.#note(batchId, entry);
   }
 
-  #note(entry: Entry): void {
-    const batchId = idOfKey(entry.key);
+  #note(batchId: BatchId, entry: Entry): void {
     if (isOver(sharedRecordOf(this.#deps.store, schema, entry))) this.#open.delete(batchId);
     else {
       this.#open.add(batchId);

@@ -2,6 +2,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import {
   failedPrecondition,
+  type RequestId,
   RunPhase,
   WorkflowRunState,
   store as wire,
@@ -108,7 +109,7 @@ function refuseWhileOpen(record: wire.WorkflowRecord, id: WorkflowId): void {
 async function deletedBefore(
   { store }: RequestDependencies,
   id: WorkflowId,
-  requestId: string,
+  requestId: RequestId,
 ): Promise<WorkflowSnapshot | undefined> {
   if (requestId === '') return undefined;
   const changes = await answered(store.history(workflowKey(id)));

@@ -1,5 +1,6 @@
 /** Names of workflows, their runs and batches, and the keys of their records. Pure. */
 import {
+  asBatchId,
   asTemplateId,
   type BatchId,
   type HostId,
@@ -48,7 +49,8 @@ export function parseWorkflowRunName(
 
 /** The id in "workflowBatches/ID"; undefined when the text names no batch. */
 export function parseBatchName(name: string): BatchId | undefined {
-  return batchShape.exec(name)?.[1];
+  const id = batchShape.exec(name)?.[1];
+  return id === undefined ? undefined : asBatchId(id);
 }
 
 /** Key of a workflow's record. */
@@ -66,6 +68,13 @@ export function workflowOfKey(key: string): WorkflowId | undefined {
 /** Key of a batch's record. */
 export function batchKey(batchId: BatchId): string {
   return storeKey('workflowBatches', batchId);
+}
+
+/** The batch whose record a key is for; undefined for other keys. */
+export function batchOfKey(key: string): BatchId | undefined {
+  const [collection, batchId = '', ...rest] = key.split('.');
+  if (collection !== 'workflowBatches' || rest.length > 0) return undefined;
+  return isChosenId(batchId) ? asBatchId(batchId) : undefined;
 }
 
 /** Key of a run of a host that has ended. */

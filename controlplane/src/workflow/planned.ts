@@ -5,6 +5,7 @@ import {
   type Host,
   type HostId,
   hostRefused,
+  type RequestId,
   WorkflowSpecSchema,
   store as wire,
 } from '@rackwright/messages';
@@ -84,7 +85,7 @@ export async function startPlanned(
 export async function wasStartedBy(
   deps: Pick<RequestDependencies, 'store'>,
   hostId: HostId,
-  requestId: string,
+  requestId: RequestId,
 ): Promise<boolean> {
   const { entries } = await answered(deps.store.list(storeKey('workflows', hostId)));
   return entries.some(({ value }) =>

@@ -16,6 +16,7 @@ import {
   noRun,
   type PendingWait,
   pendingWaitOf,
+  type RequestId,
   type Run,
   RunFailureSchema,
   type RunNumber,
@@ -83,7 +84,7 @@ export interface RunOrder {
   readonly ownerUid: string;
   readonly variables: Readonly<Record<string, string>>;
   /** Empty: repeated requests cannot be recognized. */
-  readonly requestId: string;
+  readonly requestId: RequestId;
   /** The use of the host at the time of the request. */
   readonly use: wire.HostUse;
   /** The plan to start it by; empty: none. */
@@ -128,7 +129,10 @@ export function acceptRun(
 }
 
 /** Records a request, so that it is applied once. */
-export function withRequestId(record: wire.WorkflowRecord, requestId: string): wire.WorkflowRecord {
+export function withRequestId(
+  record: wire.WorkflowRecord,
+  requestId: RequestId,
+): wire.WorkflowRecord {
   if (requestId === '') return record;
   const draft = clone(wire.WorkflowRecordSchema, record);
   draft.requestIds = withApplied(draft.requestIds, requestId);

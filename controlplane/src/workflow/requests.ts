@@ -14,6 +14,7 @@ import {
   failedPrecondition,
   hostRefused,
   pendingWaitOf,
+  type RequestId,
   WorkflowRunState,
   type WorkflowSpec,
   WorkflowSpecSchema,
@@ -89,7 +90,7 @@ export async function runWorkflow(
 export async function changeWorkflow(
   deps: RequestDependencies,
   id: WorkflowId,
-  requestId: string,
+  requestId: RequestId,
   change: (kept: WorkflowSnapshot) => wire.WorkflowRecord,
 ): Promise<WorkflowSnapshot> {
   return untilWritten(workflowName(id), async () => {
@@ -210,7 +211,7 @@ export async function startedOrTakenBack(
   deps: RequestDependencies,
   id: WorkflowId,
   accepted: wire.WorkflowRecord,
-  requestId: string | undefined,
+  requestId: RequestId | undefined,
   { isNew }: { readonly isNew: boolean },
 ): Promise<WorkflowSnapshot> {
   const number = latestRun(accepted)?.number;
@@ -228,7 +229,7 @@ export async function startedOrTakenBack(
 
 interface TakenBack {
   readonly number: bigint | undefined;
-  readonly requestId: string | undefined;
+  readonly requestId: RequestId | undefined;
   readonly isNew: boolean;
 }
 

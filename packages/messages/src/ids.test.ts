@@ -1,18 +1,26 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import {
+  asBatchId,
   asPoolId,
+  asPoolUid,
+  asReplicaId,
   asRevision,
   asRunNumber,
+  asSinkUid,
   asTemplateId,
   asTokenId,
   asWorkflowRunNumber,
+  type BatchId,
   type DeploymentId,
   deploymentIdOf,
   type HostUid,
   type OperationId,
   type PoolId,
+  type PoolUid,
+  type ReplicaId,
   type Revision,
   type RunNumber,
+  type SinkUid,
   type TemplateId,
   type TokenId,
   type WorkflowRunNumber,
@@ -33,14 +41,26 @@ test('an id that a person chose is taken after its check alone', () => {
   expectTypeOf<string>().not.toExtend<PoolId>();
   expectTypeOf<string>().not.toExtend<TemplateId>();
   expectTypeOf<string>().not.toExtend<TokenId>();
+  expectTypeOf<string>().not.toExtend<BatchId>();
+  expectTypeOf<BatchId>().not.toExtend<PoolId>();
   expectTypeOf<PoolId>().not.toExtend<TemplateId>();
   expectTypeOf<TemplateId>().not.toExtend<TokenId>();
-  for (const checked of [asPoolId, asTemplateId, asTokenId]) {
+  for (const checked of [asBatchId, asPoolId, asTemplateId, asTokenId]) {
     for (const fit of ['a', 'web-1', 'a'.repeat(63)]) expect(checked(fit)).toBe(fit);
     for (const unfit of ['', 'Web', '1a', 'a-', 'a.b', 'a/b', 'a'.repeat(64)]) {
       expect(() => checked(unfit)).toThrow(`${JSON.stringify(unfit)} is no id`);
     }
   }
+});
+
+test('an opaque id is taken from its own maker alone', () => {
+  expectTypeOf<string>().not.toExtend<PoolUid>();
+  expectTypeOf<string>().not.toExtend<SinkUid>();
+  expectTypeOf<string>().not.toExtend<ReplicaId>();
+  expectTypeOf<PoolUid>().not.toExtend<SinkUid>();
+  expectTypeOf<SinkUid>().not.toExtend<ReplicaId>();
+  for (const made of [asPoolUid, asSinkUid, asReplicaId]) expect(made('k3x/9')).toBe('k3x/9');
+  expect(() => asReplicaId('')).toThrow('"" is no id of a replica');
 });
 
 test('a plain number is no number of a run or revision, and none of these is another', () => {

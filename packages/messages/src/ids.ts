@@ -27,17 +27,39 @@ export type RackId = string & { readonly __kind?: 'RackId' };
 /** The name of a rack: "racks/r1". */
 export type RackName = string & { readonly __kind?: 'RackName' };
 
+/** One session of a runner with an agent. */
+export type RunnerSessionId = string & { readonly __kind?: 'RunnerSessionId' };
+
+/** One boot of a system, as its kernel names it. */
+export type BootId = string & { readonly __kind?: 'BootId' };
+
+/** The id that a caller gives a request, so that its repetition is known. */
+export type RequestId = string & { readonly __kind?: 'RequestId' };
+
 /** A pool for ever: a pool that is created again under the same name has another. */
-export type PoolUid = string & { readonly __kind?: 'PoolUid' };
+export type PoolUid = string & { readonly __brand: 'PoolUid' };
+
+/** For the uid in a record of the pool or of its ledger; '' is of none. */
+export function asPoolUid(text: string): PoolUid {
+  return text as PoolUid;
+}
 
 /** An event sink for ever: a sink that is created again under the same name has another. */
-export type SinkUid = string & { readonly __kind?: 'SinkUid' };
+export type SinkUid = string & { readonly __brand: 'SinkUid' };
 
-/** The name of a batch of workflows without its collection: "set-clocks". */
-export type BatchId = string & { readonly __kind?: 'BatchId' };
+/** For the uid in a record of the sink; '' is of none. */
+export function asSinkUid(text: string): SinkUid {
+  return text as SinkUid;
+}
 
 /** One process of the control plane, as records name it. */
-export type ReplicaId = string & { readonly __kind?: 'ReplicaId' };
+export type ReplicaId = string & { readonly __brand: 'ReplicaId' };
+
+/** Throws a RangeError for '', which stands for no replica in records. */
+export function asReplicaId(text: string): ReplicaId {
+  if (text === '') throw new RangeError('"" is no id of a replica');
+  return text as ReplicaId;
+}
 
 /** Whether a person may choose this text as an id. Its characters fit names, keys and labels. */
 export function isChosenId(text: string): boolean {
@@ -50,6 +72,14 @@ export type PoolId = string & { readonly __brand: 'PoolId' };
 /** Throws a RangeError for a text that no pool can have. */
 export function asPoolId(text: string): PoolId {
   return chosen(text) as PoolId;
+}
+
+/** The name of a batch of workflows without its collection: "set-clocks". */
+export type BatchId = string & { readonly __brand: 'BatchId' };
+
+/** Throws a RangeError for a text that no batch can have. */
+export function asBatchId(text: string): BatchId {
+  return chosen(text) as BatchId;
 }
 
 /** The name of a template without its collection: "set-clock". */

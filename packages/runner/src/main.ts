@@ -2,8 +2,10 @@
  * The runner as a program: in the ramdisk it reads the kernel's command line and uses the machine
  * it runs on; with `--file-disks` and `--dmi` it is a machine made of software.
  */
+
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { BootId } from '@rackwright/messages';
 import { plainBlobs } from '@rackwright/oci';
 import { type Clock, type CrashPoint, type Log } from '@rackwright/platform';
 import {
@@ -140,7 +142,7 @@ async function makeSteps(
   { software, stateFolder }: RunnerConfig,
   clock: Clock,
   log: Log,
-  bootId: string,
+  bootId: BootId,
 ): Promise<Step[]> {
   const disk = nodeDisk();
   const folder = (name: string): string => {
@@ -194,7 +196,7 @@ function commandPlace(
 }
 
 /** Armed in the first runner of a boot only, so that its successor lives. */
-function armCrash({ lab, stateFolder }: RunnerConfig, bootId: string, log: Log): CrashPoint {
+function armCrash({ lab, stateFolder }: RunnerConfig, bootId: BootId, log: Log): CrashPoint {
   if (lab.crashAt === undefined) return () => {};
   const path = join(stateFolder, 'crash-armed');
   if (readIfThere(path) === bootId) return () => {};

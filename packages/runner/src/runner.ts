@@ -8,7 +8,7 @@
  * 3. A lost connection never touches a step that is at work.
  */
 import { create } from '@bufbuild/protobuf';
-import { type OperationId } from '@rackwright/messages';
+import { type BootId, type OperationId } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
 import * as runner from '@rackwright/messages/runner';
 import {
@@ -95,7 +95,7 @@ class RunnerLoop {
   readonly #parts: RunnerParts;
   readonly #session: RunnerSession;
   readonly #key: RunnerKey;
-  readonly #bootId: string;
+  readonly #bootId: BootId;
   readonly #interrupted: { operationId: OperationId; progress: string } | undefined;
   readonly #recordPath: string;
   readonly #failed = new AbortController();
@@ -110,7 +110,7 @@ class RunnerLoop {
     parts: RunnerParts,
     session: RunnerSession,
     key: RunnerKey,
-    bootId: string,
+    bootId: BootId,
     interrupted: { operationId: OperationId; progress: string } | undefined,
     recordPath: string,
   ) {

@@ -17,6 +17,7 @@ import {
   failedPrecondition,
   invalidArgument,
   notFound,
+  type RequestId,
   type UpdateCredentialRequest,
   unavailable,
   store as wire,
@@ -175,7 +176,7 @@ async function createCredential(
 function sameCredential(
   deps: RpcDependencies,
   { record, revision }: { record: wire.CredentialRecord; revision: Revision },
-  requestId: string,
+  requestId: RequestId,
 ): Credential {
   if (!hasApplied(record, requestId)) {
     throw alreadyExists(`${record.credential?.name ?? ''} exists already.`);

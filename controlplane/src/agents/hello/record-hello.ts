@@ -24,7 +24,7 @@ export interface Recorded {
   /** Its registered key. */
   readonly key: Uint8Array;
   /** Hosts removed by force that the agent has not forgotten. */
-  readonly tombstones: readonly string[];
+  readonly tombstones: readonly HostUid[];
   /** The store has lost data, and the agent does not know yet that the loss was accepted. */
   readonly isGuarded: boolean;
   readonly lostRevisions: Revision;

@@ -23,7 +23,7 @@ const askAgainMs = 30_000;
 export class Forgetting {
   readonly #deps: ForgettingDependencies;
   readonly #rackId: RackId;
-  readonly #askedMs = new Map<string, number>();
+  readonly #askedMs = new Map<HostUid, number>();
 
   constructor(deps: ForgettingDependencies, rackId: RackId) {
     this.#deps = deps;
@@ -31,7 +31,7 @@ export class Forgetting {
   }
 
   /** The present tombstones for which the agent is to be asked now. */
-  due(tombstones: readonly string[], nowMs: number): string[] {
+  due(tombstones: readonly HostUid[], nowMs: number): HostUid[] {
     for (const uid of this.#askedMs.keys()) {
       if (!tombstones.includes(uid)) this.#askedMs.delete(uid);
     }

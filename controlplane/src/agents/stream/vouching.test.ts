@@ -1,5 +1,5 @@
 /** Which agents the agents' port, and enrolment, count as known. */
-import { type CallContext, permissionDenied } from '@rackwright/messages';
+import { asReplicaId, type CallContext, permissionDenied } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { rigWith } from '../../host/testing/rig.ts';
@@ -12,7 +12,7 @@ async function calling(identify: (context: CallContext) => Promise<string>) {
   const service = createAgentService({
     ...shared,
     ...{ hosts, registry, timing: defaultSessionTiming, identify },
-    ...{ random: nodeRandom(), crashPoint: () => undefined, replicaId: 'a' },
+    ...{ random: nodeRandom(), crashPoint: () => undefined, replicaId: asReplicaId('a') },
   });
   const over = new AbortController();
   let vouched = 0;

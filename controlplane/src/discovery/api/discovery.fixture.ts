@@ -1,6 +1,6 @@
 /** A control plane whose rack r1 accepts unknown machines, and the reports of its agent. */
 import { create, type Message, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, type InventorySchema } from '@rackwright/messages';
+import { agent, type HostName, type InventorySchema } from '@rackwright/messages';
 import { afterEach, beforeEach } from 'vitest';
 import { addSurroundings, type Fixture, startFixture } from '../../services/rpc.fixture.ts';
 
@@ -56,7 +56,7 @@ export function discoverySite() {
     async listed() {
       return (await fixture.discovery.listDiscoveredMachines({})).discoveredMachines;
     },
-    async hostNames(): Promise<string[]> {
+    async hostNames(): Promise<HostName[]> {
       return (await fixture.hosts.listHosts({})).hosts.map(({ name }) => name);
     },
     /** Resolves once every earlier wake has been handled. */

@@ -19,6 +19,7 @@ import {
   invalidArgument,
   notFound,
   type RackName,
+  type RequestId,
   type UpdateExpectedHostRequest,
   store as wire,
 } from '@rackwright/messages';
@@ -238,7 +239,7 @@ function sameLine(
   deps: RpcDependencies,
   { record, revision }: { record: wire.ExpectedHostRecord; revision: Revision },
   name: string,
-  requestId: string,
+  requestId: RequestId,
 ): ExpectedHost {
   const same = hasApplied(record, appliedId('create', requestId));
   if (!same || record.expectedHost === undefined) throw alreadyExists(`${name} exists already.`);

@@ -17,6 +17,8 @@ import {
   invalidArgument,
   type ListDeadLettersRequest,
   notFound,
+  type RequestId,
+  type SinkUid,
   type UpdateEventSinkRequest,
   store as wire,
 } from '@rackwright/messages';
@@ -47,6 +49,7 @@ import {
   deadLettersMax,
   deadLettersOf,
   forgetSink,
+  sinkUidOf,
   webhookUrlProblem,
 } from '../index.ts';
 
@@ -105,9 +108,9 @@ async function present(
   const sink =
     eventSink === undefined ? create(EventSinkSchema) : clone(EventSinkSchema, eventSink);
   sink.etag = formatPosition(store, revision);
-  const cursor = await readRecord(store, wire.EventCursorRecordSchema, cursorKey(sink.uid));
+  const cursor = await readRecord(store, wire.EventCursorRecordSchema, cursorKey(sinkUidOf(sink)));
   const { lastDeliveryTime, problem = '', problemSince } = cursor?.record ?? {};
-  const letters = await deadLettersOf(store, sink.uid);
+  const letters = await deadLettersOf(store, sinkUidOf(sink));
   sink.status = create(EventSinkStatusSchema, {
     ...(lastDeliveryTime === undefined ? {} : { lastDeliveryTime }),
     problem,
@@ -190,7 +193,7 @@ async function createSink(
 function sameSink(
   deps: RpcDependencies,
   { record, revision }: { record: wire.EventSinkRecord; revision: Revision },
-  requestId: string,
+  requestId: RequestId,
   name: string,
 ): Promise<EventSink> {
   if (!hasApplied(record, requestId)) throw alreadyExists(`${name} exists already.`);
@@ -236,14 +239,14 @@ async function deleteSink(
   const gone = await deleteRecord(deps, sinkKey(name), revision);
   if (gone.kind === 'conflict') throw etagMismatch(name);
   deps.log.info({ sink: name, actor: deps.actor }, 'event sink deleted');
-  await forgetSink(deps, record.eventSink?.uid ?? '');
+  await forgetSink(deps, sinkUidOf(record.eventSink));
   return shown;
 }
 
 async function listDeadLetters(deps: RpcDependencies, request: ListDeadLettersRequest) {
   const { parent } = request;
   const { record } = await existing(deps, parent, 'parent');
-  const below = deadLettersBelow(record.eventSink?.uid ?? '');
+  const below = deadLettersBelow(sinkUidOf(record.eventSink));
   const page = await listPage(deps.store, below, request, parent, (entry) =>
     presentLetter(parent, fromBinary(wire.DeadLetterRecordSchema, entry.value)),
   );
@@ -266,7 +269,7 @@ function presentLetter(
 async function named(
   { store }: RpcDependencies,
   name: string,
-  uid: string,
+  uid: SinkUid,
   events: readonly string[],
 ): Promise<readonly Entry[]> {
   if (events.length > eventsMax) {
@@ -294,7 +297,7 @@ async function replay(
   for (const { key, value, revision } of await named(
     deps,
     name,
-    record.eventSink?.uid ?? '',
+    sinkUidOf(record.eventSink),
     events,
   )) {
     const letter = fromBinary(wire.DeadLetterRecordSchema, value);
@@ -326,7 +329,7 @@ async function drop(
     throw invalidArgument([{ field: 'events', description }]);
   }
   let count = 0;
-  for (const { key, revision } of await named(deps, name, record.eventSink?.uid ?? '', events)) {
+  for (const { key, revision } of await named(deps, name, sinkUidOf(record.eventSink), events)) {
     const gone = await deleteRecord(deps, key, revision);
     if (gone.kind === 'ok') count += 1;
   }

@@ -9,7 +9,13 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type ReplicaId, type SinkUid, store as wire } from '@rackwright/messages';
+import {
+  asSinkUid,
+  type EventSink,
+  type ReplicaId,
+  type SinkUid,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { type Revision, type StateStore, storeKey } from '@rackwright/store';
 import { msOf, readRecord, writeRecord } from '../../records/index.ts';
@@ -37,6 +43,11 @@ export interface Standstill {
   readonly problem: string;
   readonly sinceMs: number | undefined;
   readonly lastDeliveryMs: number | undefined;
+}
+
+/** '' without a sink. */
+export function sinkUidOf(sink: Pick<EventSink, 'uid'> | undefined): SinkUid {
+  return asSinkUid(sink?.uid ?? '');
 }
 
 /** Key of the cursor of a sink, by its uid. */

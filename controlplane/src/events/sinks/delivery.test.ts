@@ -3,6 +3,8 @@
  */
 import { create, toBinary } from '@bufbuild/protobuf';
 import {
+  asReplicaId,
+  asSinkUid,
   type Event,
   EventTypeSchema,
   HostState,
@@ -24,7 +26,7 @@ import { deadLetterOf, deadLettersOf } from './dead-letters.ts';
 import { type Delivered, SinkWorker } from './sink-worker.ts';
 import { type Attempted, DeliveryWindow, windowEventsMax } from './window.ts';
 
-const uid = 'sink-uid';
+const uid = asSinkUid('sink-uid');
 const quiet = () => undefined;
 const retention = { historyPrefixes: ['hosts'], historyAgeMs: 1e12, logAgeMs: 1e12 };
 
@@ -103,7 +105,13 @@ function deliver(arrived: Arrived, setting: Setting = {}) {
       counts[what] += 1;
     },
   };
-  const parts = { store: of, clock, log: ownLog, replicaId, retryDelayMs: 1_000 };
+  const parts = {
+    store: of,
+    clock,
+    log: ownLog,
+    replicaId: asReplicaId(replicaId),
+    retryDelayMs: 1_000,
+  };
   const worker = new SinkWorker(parts, sink, stopping.signal);
   const ended = worker.run();
   return { counts, worker, ended, stop: () => stopping.abort() };
@@ -218,7 +226,7 @@ const arrivedNow = (_event: Event): Attempted => taken;
 function startAs(own: string, arrived: Arrived, of: StateStore, answer: Answer = () => taken) {
   const stopping = new AbortController();
   const sink: Delivered = {
-    ...{ sinkId: own, uid: own, begin: 0, attemptMs: 10_000, meter: quiet },
+    ...{ sinkId: own, uid: asSinkUid(own), begin: 0, attemptMs: 10_000, meter: quiet },
     filter: parseFilter('', eventFields),
     send: async (event) => {
       const attempted = await answer(event);
@@ -226,7 +234,7 @@ function startAs(own: string, arrived: Arrived, of: StateStore, answer: Answer =
       return attempted;
     },
   };
-  const parts = { store: of, clock, log, replicaId: 'single', retryDelayMs: 1_000 };
+  const parts = { store: of, clock, log, replicaId: asReplicaId('single'), retryDelayMs: 1_000 };
   void new SinkWorker(parts, sink, stopping.signal).run();
   return { stop: () => stopping.abort() };
 }

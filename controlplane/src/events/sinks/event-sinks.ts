@@ -11,7 +11,7 @@ import { FilterError, parseFilter } from '../../filter/index.ts';
 import { type FollowedValues, type Following, followValues } from '../../following/index.ts';
 import { deleteRecord, idOfKey, readRecord } from '../../records/index.ts';
 import { eventFields } from '../event-fields.ts';
-import { cursorKey } from './cursor.ts';
+import { cursorKey, sinkUidOf } from './cursor.ts';
 import { deadLettersOf } from './dead-letters.ts';
 import { publishTimeoutMs, sendToNats } from './nats.ts';
 import { type Delivered, SinkWorker, type WorkerParts } from './sink-worker.ts';
@@ -106,10 +106,12 @@ export class EventSinks {
   #delivered(
     key: string,
     { beginRevision }: wire.EventSinkRecord,
-    { uid, spec }: EventSink,
+    eventSink: EventSink,
   ): { readonly target: SinkTarget; readonly sink: Delivered } | undefined {
     const { log, meter, webhooks } = this.#parts;
     const sinkId = idOfKey(key);
+    const { spec } = eventSink;
+    const uid = sinkUidOf(eventSink);
     if (spec === undefined || spec.paused) return undefined;
     const begin = Number(beginRevision);
     try {

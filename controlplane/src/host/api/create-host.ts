@@ -17,6 +17,7 @@ import {
   HostState,
   type HostUid,
   type RackName,
+  type RequestId,
   type SystemIdentity,
   store as wire,
 } from '@rackwright/messages';
@@ -242,7 +243,7 @@ function initialRecord(
 }
 
 /** In the form that the host's record has. */
-function requestIdOf({ requestId }: { readonly requestId: string }): string | undefined {
+function requestIdOf({ requestId }: { readonly requestId: RequestId }): RequestId | undefined {
   return appliedId(createMethod, requestId);
 }
 

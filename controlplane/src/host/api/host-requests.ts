@@ -11,6 +11,7 @@ import {
   HostState,
   PowerAction,
   type ProvisionHostRequest,
+  type RequestId,
   type SetHostPowerRequest,
   type store as wire,
 } from '@rackwright/messages';
@@ -118,7 +119,7 @@ export function hostRequests(deps: RpcDependencies): Requests {
 interface Call {
   readonly name: string;
   readonly reason?: string;
-  readonly requestId: string;
+  readonly requestId: RequestId;
 }
 
 async function setHostPower(deps: RpcDependencies, call: SetHostPowerRequest): Promise<Host> {

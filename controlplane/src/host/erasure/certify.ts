@@ -24,6 +24,7 @@ import {
   LastCleanedSchema,
   type RunFailure,
   RunKind,
+  type RunnerSessionId,
   StepState,
   store,
 } from '@rackwright/messages';
@@ -170,7 +171,7 @@ function draft(
   evidence: agent.Evidence,
   outcome: agent.DeviceOutcome,
   deviceIndex: number,
-  runnerSession: string,
+  runnerSession: RunnerSessionId,
 ): CertificateDraft {
   const { record, host, status, spec, context } = pass;
   const previous = record.lastStatementSha256;

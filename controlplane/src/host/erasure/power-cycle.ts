@@ -21,6 +21,7 @@ import {
 } from '@rackwright/erasure';
 import {
   agent,
+  type BootId,
   FailureType,
   HostState,
   hasFault,
@@ -286,7 +287,7 @@ export function unprovedDevice(
     readonly seed: Uint8Array;
     readonly certificate: string;
     readonly statementSha256: Uint8Array;
-    readonly bootId: string;
+    readonly bootId: BootId;
   },
 ): store.UnprovedDevice {
   const { seed, certificate, bootId, statementSha256 } = more;

@@ -11,6 +11,7 @@
 import {
   fileStep,
   isErasure,
+  type OperationId,
   RerunClass,
   type Run,
   RunKind,
@@ -28,7 +29,7 @@ import { operationId } from './operation.ts';
  * without a boot of its own uses the runner that an earlier one left: a failed clean leaves it to
  * the run that resumes it, an inspection to the clean that follows it.
  */
-export function bootOperationId(pass: PassView, run: RunView): string {
+export function bootOperationId(pass: PassView, run: RunView): OperationId {
   const index = run.steps.findLastIndex((step, at) => {
     return at <= run.currentStep && isBootStep(step.name) && step.attempt > 0;
   });
@@ -37,15 +38,15 @@ export function bootOperationId(pass: PassView, run: RunView): string {
   return operationId(pass, run, index, step.attempt);
 }
 
-/** Back to the power off before the present boot: whether that boot happened is unknown. */
+/** Repeats the present boot from its power off, because nobody knows whether it happened. */
 export function bootOnceMore(pass: Pass, run: Run): void {
   rewind(pass, run, startOfBoot(run, run.currentStep));
 }
 
 /**
- * Back to a boot that repeats everything that another use of the machine could have undone: what
- * ran since the last message of its runner is unknown. `isErasedAgain`: also repeats the erasure,
- * whose later reading has shown that it is undone.
+ * Repeats a boot after the runner was lost. Nobody knows what the machine ran since. So every step
+ * that another system could have undone is repeated. With `isErasedAgain` the erasure is repeated,
+ * too: a later reading has shown that it is undone.
  */
 export function bootAfterLoss(pass: Pass, run: Run, { isErasedAgain = false } = {}): void {
   pass.record.inRunner = false;

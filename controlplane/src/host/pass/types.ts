@@ -22,6 +22,7 @@ import type {
   PowerMismatchPolicy,
   RackFault,
   RackName,
+  RequestId,
   RerunClass,
   Revision,
   ShutdownPolicy,
@@ -35,7 +36,7 @@ export interface Requester {
   /** "user:NAME" or "system". */
   readonly actor: string;
   /** A repeated request with the same id gets the same response and is applied once. */
-  readonly requestId?: string;
+  readonly requestId?: RequestId;
   /** Whether it may end another person's use of the host; unset: no. */
   readonly mayEndOthersUse?: boolean;
   /** The trace parent of the call (W3C Trace Context); unset: none. */

@@ -54,6 +54,6 @@ export class StepProgress {
   }
 }
 
-function operationIdOf({ operation }: wire.HostRecord): string {
+function operationIdOf({ operation }: wire.HostRecord): OperationId {
   return operation?.operation?.id ?? '';
 }

@@ -12,6 +12,7 @@ import {
   toBinary,
 } from '@bufbuild/protobuf';
 import {
+  asReplicaId,
   type HostId,
   type HostSpec,
   type HostSpecSchema,
@@ -135,7 +136,7 @@ export class Rig {
       clock: process.clock,
       log: this.#log(id),
       crashPoint: process.crashPoint,
-      replicaId: id,
+      replicaId: asReplicaId(id),
       registry,
     };
     const { retryDelayMs } = defaultTiming;

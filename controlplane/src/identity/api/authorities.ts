@@ -10,6 +10,7 @@ import {
   failedPrecondition,
   notFound,
   type RackName,
+  type RequestId,
   type RotateAuthorityRequest,
   Authority_Stage as Stage,
   type store as wire,
@@ -164,7 +165,7 @@ function listed(racks: readonly RackName[]): string {
   return racks.slice(0, racksNamedMax).join(', ') + more;
 }
 
-function checkCall(reason: string, requestId: string, authority?: string): void {
+function checkCall(reason: string, requestId: RequestId, authority?: string): void {
   const violations = new Violations();
   if (reason === '') violations.add('reason', 'is missing; one line that says why');
   checkReason('reason', reason, violations);

@@ -15,6 +15,7 @@ import {
   type PoolId,
   PoolSchema,
   PoolSpecSchema,
+  type RequestId,
   RolloutPolicySchema,
   type UpdatePoolRequest,
   store as wire,
@@ -195,7 +196,7 @@ async function policyOf({ store }: RpcDependencies) {
 /** Handles one PausePool or ResumePool. */
 export function setPaused(
   deps: RpcDependencies,
-  { name, requestId }: { readonly name: string; readonly requestId: string },
+  { name, requestId }: { readonly name: string; readonly requestId: RequestId },
   { paused }: { readonly paused: boolean },
 ): Promise<Pool> {
   const method = paused ? 'pausePool' : 'resumePool';
@@ -253,7 +254,7 @@ export async function deletePool(
 
 interface Asked {
   readonly method: string;
-  readonly requestId: string;
+  readonly requestId: RequestId;
   readonly etag: string;
 }
 

@@ -5,6 +5,7 @@ import {
   notFound,
   type Pool,
   type PoolId,
+  type RequestId,
   store as wire,
 } from '@rackwright/messages';
 import type { Revision } from '@rackwright/store';
@@ -14,6 +15,7 @@ import { answered, hasApplied, readRecord } from '../../records/index.ts';
 import {
   type PoolSnapshot,
   poolKey,
+  poolUidOf,
   readLedger,
   readSnapshot,
   type SnapshotOf,
@@ -40,7 +42,7 @@ export async function existingPool({ store }: RpcDependencies, poolId: PoolId): 
 export async function goneWith(
   { store }: RpcDependencies,
   poolId: PoolId,
-  requestId: string,
+  requestId: RequestId,
 ): Promise<KeptPool | undefined> {
   const changes = await answered(store.history(poolKey(poolId)));
   for (const change of changes.toReversed()) {
@@ -60,7 +62,7 @@ export async function viewedPool(
   const { store, clock } = deps;
   const [{ hosts, others }, ledger] = await Promise.all([
     snapshotOf?.(record) ?? readSnapshot(deps, record, clock.nowMs()),
-    readLedger(store, record.pool?.uid ?? ''),
+    readLedger(store, poolUidOf(record.pool)),
   ]);
   return { record, hosts, others, ledger, nowMs: clock.nowMs() };
 }

@@ -1,8 +1,10 @@
 /** Names of pools, and the keys of their records. Pure. */
 import {
   asPoolId,
+  asPoolUid,
   type HostUid,
   isChosenId,
+  type Pool,
   type PoolId,
   type PoolUid,
   type RunNumber,
@@ -27,6 +29,11 @@ export function poolOfName(name: string): PoolId | undefined {
 function poolIn([collection, poolId = '', ...rest]: readonly string[]): PoolId | undefined {
   if (collection !== 'pools' || rest.length > 0) return undefined;
   return isChosenId(poolId) ? asPoolId(poolId) : undefined;
+}
+
+/** '' without a pool. */
+export function poolUidOf(pool: Pick<Pool, 'uid'> | undefined): PoolUid {
+  return asPoolUid(pool?.uid ?? '');
 }
 
 /** The key prefix of all entries of a pool's ledger. */

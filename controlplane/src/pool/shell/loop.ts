@@ -11,6 +11,7 @@
  */
 import { equals } from '@bufbuild/protobuf';
 import {
+  asPoolUid,
   type PoolId,
   PoolSpecSchema,
   type RackId,
@@ -248,7 +249,7 @@ export class Pools {
   /** Create-only: an existing entry is of the same run, and its time counts. */
   async #keepDeployment(deployment: wire.DeploymentRecord): Promise<void> {
     const { poolUid, hostUid, run } = deployment;
-    const key = deploymentKey(poolUid, hostUid, run);
+    const key = deploymentKey(asPoolUid(poolUid), hostUid, run);
     if (this.#written.has(key)) return;
     await writeRecord(this.#deps, wire.DeploymentRecordSchema, key, deployment, 'absent');
     if (this.#written.size >= rememberedMax) this.#written.clear();

@@ -2,6 +2,7 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import {
   agent,
+  asReplicaId,
   HostState,
   ReadStepOutputRequestSchema,
   type ReadStepOutputResponseSchema,
@@ -96,7 +97,7 @@ function read(
     store: fixture.store,
     clock: nodeClock(),
     stepLogs,
-    replicaId,
+    replicaId: asReplicaId(replicaId),
   });
   const whole = create(ReadStepOutputRequestSchema, { name, ...request });
   return reader(whole, { signal: new AbortController().signal });

@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   AbortSchema,
   alreadyExists,
+  asBatchId,
   type BatchId,
   type BoundService,
   bind,
@@ -13,6 +14,7 @@ import {
   failedPrecondition,
   invalidArgument,
   notFound,
+  type RequestId,
   type WorkflowBatch,
   WorkflowBatchSchema,
   WorkflowBatchService,
@@ -80,7 +82,7 @@ export function createWorkflowBatchService(deps: RpcDependencies): BoundService 
   });
 }
 
-function requireBatchName(name: string, field = 'name'): string {
+function requireBatchName(name: string, field = 'name'): BatchId {
   const batchId = parseBatchName(name);
   if (batchId !== undefined) return batchId;
   const wanted = 'must name a batch, as in "workflowBatches/set-clocks"';
@@ -115,7 +117,8 @@ async function createBatch(
   const spec = workflowBatch?.spec ?? create(WorkflowBatchSpecSchema);
   checkBatchSpec('workflow_batch.spec', spec, violations);
   violations.throwIfAny();
-  const key = batchKey(workflowBatchId);
+  const batchId = asBatchId(workflowBatchId);
+  const key = batchKey(batchId);
   const made = await readRecord(deps.store, schema, key);
   if (made !== undefined) return sameBatch(deps, made, requestId);
   const hosts = await selectHosts(deps, 'workflow_batch.spec', spec);
@@ -125,13 +128,13 @@ async function createBatch(
   if (validateOnly === true) return present(deps, record, 0);
   const written = await writeRecord(deps, schema, key, record, 'absent');
   if (written.kind === 'conflict') {
-    return sameBatch(deps, await existing(deps, workflowBatchId), requestId);
+    return sameBatch(deps, await existing(deps, batchId), requestId);
   }
   deps.log.info(
     { batch: `workflowBatches/${workflowBatchId}`, actor: deps.actor },
     'batch created',
   );
-  return looked(deps, workflowBatchId);
+  return looked(deps, batchId);
 }
 
 function newBatch(
@@ -175,7 +178,7 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
 function sameBatch(
   deps: RpcDependencies,
   { record, revision }: { record: wire.WorkflowBatchRecord; revision: Revision },
-  requestId: string,
+  requestId: RequestId,
 ): WorkflowBatch {
   const id = appliedId(createMethod, requestId);
   if (hasApplied(record, id)) return present(deps, record, revision);

@@ -7,6 +7,7 @@ import {
   type CreateWorkflowRequest,
   invalidArgument,
   notFound,
+  type RequestId,
   type UpdateWorkflowRequest,
   type Workflow,
   type WorkflowRun,
@@ -96,7 +97,7 @@ export function createWorkflowService(deps: RpcDependencies): BoundService {
 
 interface Call {
   readonly name: string;
-  readonly requestId: string;
+  readonly requestId: RequestId;
   readonly reason?: string;
 }
 

@@ -8,11 +8,12 @@
  * 2. It does not return before the predecessor's group is empty: a tool in the middle of a disk
  *    operation may outlive its SIGKILL for a while. Past `groupEndTimeoutMs` it throws.
  */
+import type { BootId } from '@rackwright/messages';
 import type { Clock, Disk, Log } from '@rackwright/platform';
 import { endAll, processesWhere, readProcess } from './processes.ts';
 
 export interface ProcessMark {
-  readonly bootId: string;
+  readonly bootId: BootId;
   readonly pid: number;
   /** The process group; children stay in it. */
   readonly group: number;
@@ -27,7 +28,7 @@ export interface PredecessorParts {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  readonly bootId: string;
+  readonly bootId: BootId;
   /** The file with the mark of this runner and its predecessors. */
   readonly path: string;
   readonly procRoot: string;

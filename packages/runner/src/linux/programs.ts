@@ -12,7 +12,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
-import type { OperationId } from '@rackwright/messages';
+import type { BootId, OperationId } from '@rackwright/messages';
 import type { Clock, Disk, Log } from '@rackwright/platform';
 import {
   operationVariable,
@@ -29,7 +29,7 @@ export interface ProgramParts {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  readonly bootId: string;
+  readonly bootId: BootId;
   /** The file with the mark of the program at work. */
   readonly markPath: string;
   readonly procRoot: string;
@@ -54,7 +54,7 @@ const gate = `read -r go <&3 || exit 125
 exec "$@" 3<&- 2>&1`;
 
 interface ProgramMark {
-  readonly bootId: string;
+  readonly bootId: BootId;
   readonly operationId: OperationId;
   /** The pid of the process that leads the group. */
   readonly pid: number;

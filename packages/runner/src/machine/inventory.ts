@@ -2,7 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BootMedium, storageDeviceOf, storageSignToWire } from '@rackwright/erasure';
-import { type Inventory, InventorySchema } from '@rackwright/messages';
+import { type Inventory, InventorySchema, type RunnerSessionId } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import type { BlockDevices } from './block-devices.ts';
 import { withContent } from './boot-media.ts';
@@ -21,7 +21,7 @@ export class InventoryTooLarge extends Error {
 /** The order of an inspection. */
 export interface InventoryOrder {
   /** The session that the agent gave. */
-  readonly runnerSession: string;
+  readonly runnerSession: RunnerSessionId;
   /** Devices that may be one of these are read whole. */
   readonly bootMedia: readonly BootMedium[];
   readonly log: Pick<Log, 'warn'>;

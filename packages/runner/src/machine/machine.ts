@@ -1,6 +1,7 @@
 /** The machine that the runner runs on, apart from its disks. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type {
+  BootId,
   CpuSchema,
   FirmwareVersionSchema,
   MemoryModuleSchema,
@@ -19,7 +20,7 @@ export interface Machine {
   /** The BMC's address on the network as it says in band; empty: none, or it cannot be read. */
   bmcAddress(): Promise<string>;
   /** New with every start of the kernel. */
-  bootId(): Promise<string>;
+  bootId(): Promise<BootId>;
   /** Milliseconds since the kernel started. */
   uptimeMs(): Promise<number>;
   /** Absent: it cannot be worked hard. */

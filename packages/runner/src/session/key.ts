@@ -2,7 +2,9 @@
  * The runner's own key: made in the ramdisk, kept in its state folder (/run), proved to the agent
  * by a signature over the agent's nonce. It dies with the boot.
  */
+
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import type { BootId } from '@rackwright/messages';
 import type { Disk } from '@rackwright/platform';
 
 export interface RunnerKey {
@@ -16,7 +18,7 @@ const helloLabel = 'rackwright-runner-hello\0';
 const ownerOnly = 0o600;
 
 /** The key of this boot: read from `path`, or made; one of another boot is replaced. */
-export async function loadRunnerKey(disk: Disk, path: string, bootId: string): Promise<RunnerKey> {
+export async function loadRunnerKey(disk: Disk, path: string, bootId: BootId): Promise<RunnerKey> {
   const stored = parseStored(await disk.read(path));
   if (stored?.bootId === bootId) return keyOf(stored.privateKeyPem);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -28,7 +30,7 @@ export async function loadRunnerKey(disk: Disk, path: string, bootId: string): P
 
 function parseStored(
   bytes: Uint8Array | undefined,
-): { bootId: string; privateKeyPem: string } | undefined {
+): { bootId: BootId; privateKeyPem: string } | undefined {
   return bytes === undefined ? undefined : JSON.parse(new TextDecoder().decode(bytes));
 }
 

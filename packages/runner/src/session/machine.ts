@@ -17,7 +17,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type BootMedium, bootMediaOf } from '@rackwright/erasure';
-import { type Inventory, type OperationId } from '@rackwright/messages';
+import { type Inventory, type OperationId, type RunnerSessionId } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
 import {
@@ -32,7 +32,7 @@ import type { FinishedOperation, RunnerRecord } from './record.ts';
 type RequestMessage = runner.SessionRequest['message'];
 
 export type SessionEvent =
-  | { readonly kind: 'accepted'; readonly runnerSession: string }
+  | { readonly kind: 'accepted'; readonly runnerSession: RunnerSessionId }
   | { readonly kind: 'disconnected' }
   | { readonly kind: 'order'; readonly order: runner.Order }
   | {
@@ -76,7 +76,7 @@ export type SessionEffect =
   | {
       readonly kind: 'inspect';
       readonly operationId: OperationId;
-      readonly runnerSession: string;
+      readonly runnerSession: RunnerSessionId;
       readonly bootMedia: readonly BootMedium[];
     }
   /** Finds out whether a hand-off can act, without doing anything. */
@@ -115,7 +115,7 @@ export class RunnerSession {
   readonly #knownSteps: ReadonlySet<string>;
   #record: RunnerRecord;
   #current: Current | undefined;
-  #runnerSession: string | undefined;
+  #runnerSession: RunnerSessionId | undefined;
   #toldAtMs = Number.NEGATIVE_INFINITY;
 
   /**
@@ -163,7 +163,7 @@ export class RunnerSession {
     }
   }
 
-  #accepted(runnerSession: string, nowMs: number): SessionEffect[] {
+  #accepted(runnerSession: RunnerSessionId, nowMs: number): SessionEffect[] {
     this.#runnerSession = runnerSession;
     const reports = this.#record.finished.flatMap((finished) => sendFinished(finished));
     return [...reports, ...this.#tellProgress(nowMs)];

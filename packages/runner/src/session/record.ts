@@ -7,7 +7,7 @@
  * agent knows so by the boot id.
  */
 import { fromBinary, fromJsonString, toBinary, toJsonString } from '@bufbuild/protobuf';
-import { type OperationId } from '@rackwright/messages';
+import { type BootId, type OperationId } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 
 /** Ids of operations whose final report the agent has; older ones are dropped. */
@@ -34,14 +34,14 @@ export interface RunnerRecord {
 export const emptyRecord: RunnerRecord = { finished: [], receivedIds: [] };
 
 interface StoredRecord {
-  bootId: string;
+  bootId: BootId;
   outstanding?: { operationId: OperationId; progress: string };
   finished: { operationId: OperationId; report: string; evidence?: string }[];
   receivedIds: string[];
   handOff?: { operationId: OperationId; order: string; acting: boolean };
 }
 
-export function encodeRecord(record: RunnerRecord, bootId: string): Uint8Array {
+export function encodeRecord(record: RunnerRecord, bootId: BootId): Uint8Array {
   const stored: StoredRecord = {
     bootId,
     ...(record.outstanding === undefined ? {} : { outstanding: record.outstanding }),
@@ -59,7 +59,7 @@ export function encodeRecord(record: RunnerRecord, bootId: string): Uint8Array {
 }
 
 /** Throws when the bytes are damaged: a runner that does not know its own acts must not go on. */
-export function decodeRecord(bytes: Uint8Array | undefined, bootId: string): RunnerRecord {
+export function decodeRecord(bytes: Uint8Array | undefined, bootId: BootId): RunnerRecord {
   if (bytes === undefined) return emptyRecord;
   let stored: StoredRecord;
   try {

@@ -4,6 +4,7 @@ import {
   agent,
   burnInDiskStep,
   isErasure,
+  type RunnerSessionId,
   verifyErasedStep,
   writeImageStep,
 } from '@rackwright/messages';
@@ -126,7 +127,7 @@ function devicesOf(pass: PassView, run: RunView, { name }: StepView): agent.Devi
  * which runner has had the boot, nor what that one has begun: it must not pass the work to the
  * next.
  */
-function runnerSession(pass: PassView, run: RunView): string {
+function runnerSession(pass: PassView, run: RunView): RunnerSessionId {
   const { runner } = pass.record;
   return runner?.bootOperationId === bootOperationId(pass, run) ? runner.runnerSession : '';
 }
