@@ -58,7 +58,7 @@ const commands = readSources(
   repositoryPaths().filter((path) => places.test(path) && isTypeScript(path) && !isTestCode(path)),
 ).flatMap(advisedIn);
 
-test('finds what is advised', () => {
+test('the search finds the advised commands', () => {
   expect(commands.length).toBeGreaterThan(60);
 });
 

@@ -7,11 +7,11 @@ test('names the tests that passed at the second attempt, one on a line', () => {
   );
 });
 
-test('says nothing when every test needed one attempt', () => {
+test('the reporter says nothing when every test needed one attempt', () => {
   expect(describeSecondAttempts([])).toBe('');
 });
 
-test('shows the first lines of a long error', () => {
+test('the reporter shows the first lines of a long error', () => {
   const text = Array.from({ length: 100 }, (_, index) => `line ${index}`).join('\n');
   expect(firstLines(text).split('\n')).toHaveLength(30);
 });

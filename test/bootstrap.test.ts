@@ -55,26 +55,26 @@ function bootstrap(args: string[], environment: Record<string, string> = {}) {
   return { code: done.status, output: `${done.stdout}${done.stderr}` };
 }
 
-test('names its commands when it is given another', () => {
+test('the bootstrap lists its commands when it is given an unknown one', () => {
   const { code, output } = bootstrap(['nonsense']);
   expect(code).toBe(1);
   expect(output).toContain('test, check, gen, format, lock, peers, lab, sim');
 });
 
-test('runs a program with the pinned Node, its arguments and its exit code', () => {
+test('the bootstrap runs a program with the pinned Node, its arguments and its exit code', () => {
   installed('1.0.0');
   const { code, output } = bootstrap(['sim', '--seed', '7'], { CODE: '3' });
   expect(output).toBe('pinned node: test/sim/main.ts --seed 7\n');
   expect(code).toBe(3);
 });
 
-test('answers 128 plus the signal for a program that was killed', () => {
+test('the bootstrap answers 128 plus the signal for a program that was killed', () => {
   installed('1.0.0');
   program('node_modules/.bin/node', '#!/bin/sh\nkill -9 $$\n');
   expect(bootstrap(['sim']).code).toBe(137);
 });
 
-test('installs when what is installed differs from the lock file', () => {
+test('the bootstrap installs when what is installed differs from the lock file', () => {
   installed('0.9.0');
   program(
     'npm.cjs',
@@ -87,7 +87,7 @@ test('installs when what is installed differs from the lock file', () => {
   expect(code).toBe(0);
 });
 
-test('says that the registry cannot be reached, and runs nothing', () => {
+test('the bootstrap says that the registry cannot be reached, and runs nothing', () => {
   program('npm.cjs', "console.error('npm error code ECONNREFUSED'); process.exit(1);");
   const { code, output } = bootstrap(['sim']);
   expect(code).toBe(1);
@@ -95,7 +95,7 @@ test('says that the registry cannot be reached, and runs nothing', () => {
   expect(output).not.toContain('pinned node');
 });
 
-test('does not go on when npm left the wrong versions behind', () => {
+test('the bootstrap stops when npm left the wrong versions behind', () => {
   installed('0.9.0');
   program('npm.cjs', '');
   const { code, output } = bootstrap(['sim']);
@@ -103,7 +103,7 @@ test('does not go on when npm left the wrong versions behind', () => {
   expect(output).toContain('still differs from package-lock.json');
 });
 
-test('stops a check at the stage that failed, and shows what it said', () => {
+test('a check stops at the stage that failed, and shows its output', () => {
   installed('1.0.0');
   for (const tool of ['biome', 'oxlint', 'buf', 'vitest']) {
     program(`node_modules/.bin/${tool}`, `#!/bin/sh\ntouch ran-${tool}\n`);

@@ -11,7 +11,7 @@ function completed(text: string): Record<string, unknown> {
   return JSON.parse(completeLock(text)).packages;
 }
 
-test('adds what npm left out, with the system that its name says', () => {
+test('the script adds entries that npm left out, with the system of their name', () => {
   const packages = completed(
     lockWith({ 'tool-darwin-arm64': '1.0.0', 'tool-linux-armv7': '1.0.0' }),
   );
@@ -30,14 +30,14 @@ test('names the C library, so that ours do not take the other', () => {
   expect(packages['node_modules/tool-linux-x64-musl']).toMatchObject({ libc: ['musl'] });
 });
 
-test('leaves what is there, and a complete lock file as it is', () => {
+test('the script leaves present entries, and a complete lock file, unchanged', () => {
   const there = { 'node_modules/tool-win32-x64': { version: '1.0.0', integrity: 'sha512-x' } };
   const text = lockWith({ 'tool-win32-x64': '1.0.0' }, there);
   expect(completed(text)).toMatchObject(there);
   expect(completeLock(completeLock(text))).toBe(completeLock(text));
 });
 
-test('refuses to invent an entry for a system that we run on', () => {
+test('the script refuses to invent an entry for a system that we run on', () => {
   const ours = () => completeLock(lockWith({ 'tool-linux-x64-gnu': '1.0.0' }));
   expect(ours).toThrow('tool-linux-x64-gnu is for us');
   expect(() => completeLock(lockWith({ fsevents: '1.0.0' }))).toThrow('cannot tell the system');

@@ -54,7 +54,7 @@ async function refusalsOf(commands: readonly { path: string; words: readonly str
   return refused;
 }
 
-test('finds the commands of blocks and of sentences', () => {
+test('the search finds the commands of blocks and of sentences', () => {
   const text =
     'As `host get h1` says:\n\n    npx rackwright host list \\\n      --rack r1 > file  # all\n';
   const file = { path: 'a.md', text };
@@ -64,7 +64,7 @@ test('finds the commands of blocks and of sentences', () => {
   expect(commandsInSentences(file).map(({ words }) => words.join(' '))).toEqual(['host get h1']);
 });
 
-test('finds a command and a flag that do not exist', async () => {
+test('the search finds a command and a flag that do not exist', async () => {
   const commands = ['host plan HOST clean', 'host list --racks r1', 'host get h1 h2'];
   const given = commands.map((command) => ({ path: 'a.md', words: wordsOf(command) }));
   expect(await refusalsOf(given)).toHaveLength(commands.length);

@@ -46,7 +46,7 @@ test('names the failed command of a check', () => {
   ]);
 });
 
-test('shows the end of a tier that ended badly and named nothing', () => {
+test('the summary shows the end of a tier that ended badly and named nothing', () => {
   const log = Array.from({ length: 100 }, (_, index) => `line ${index}`).join('\n');
   const text = describeTier('peers', 124, log, []);
   expect(text[0]).toBe('--- peers ended with 124');
@@ -54,7 +54,7 @@ test('shows the end of a tier that ended badly and named nothing', () => {
   expect(text.length).toBeLessThan(40);
 });
 
-test('is bounded, however much failed', () => {
+test('the summary is bounded, however much failed', () => {
   const lines = Array.from({ length: 100 }, () => 'x'.repeat(1_000));
   const failures = Array.from({ length: 100 }, (_, index) => ({ name: `test ${index}`, lines }));
   const text = describeTier('test', 1, '', failures);

@@ -49,7 +49,7 @@ test('a run ends, and names the test, when a loop outlives its timeout', async (
     );
   });
   expect(said).toMatch(
-    /^busy\.fixture\.ts says nothing for \d+ s: "is busy for ever" does not end/,
+    /^busy\.fixture\.ts says nothing for \d+ s: "a test is busy for ever" does not end/,
   );
   expect(code).toBe(1);
 });

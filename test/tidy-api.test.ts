@@ -31,47 +31,47 @@ function withChange<T>(from: string, to: string, use: (folder: string) => T): T 
   });
 }
 
-test('commits the code that the definitions generate', () => {
+test('the committed code is what the definitions generate', () => {
   expect(findStale(proto)).toEqual([]);
 });
 
-test('notices generated code that is not what the definitions generate', () => {
+test('the check notices generated code that differs from the definitions', () => {
   const stale = withChange('string service = 1', 'string other = 1', findStale);
   expect(stale).toEqual(['grpc/health/v1/health_pb.ts']);
 });
 
-test('breaks no client of the last release', () => {
+test('no definition breaks a client of the last release', () => {
   // For a deliberate break: npm run gen -- --released, and a commit message with API-BREAK: why.
   expect(findBreaks(proto, released)).toEqual([]);
 });
 
-test('notices a field that changed its type', () => {
+test('the check notices a field that changed its type', () => {
   const breaks = withChange('string service = 1', 'bytes service = 1', (folder) =>
     findBreaks(folder, released),
   );
   expect(breaks.join('\n')).toContain('changed type from "string" to "bytes"');
 });
 
-test('takes a field that is added', () => {
+test('the check accepts an added field', () => {
   const added = 'string service = 1; string extra = 2';
   const breaks = withChange('string service = 1', added, (folder) => findBreaks(folder, released));
   expect(breaks).toEqual([]);
 });
 
-test('replaces the descriptors of the last release compatibly, or says why not', (context) => {
+test('the released descriptors are replaced compatibly, or a reason is given', (context) => {
   const base = chooseBase(readHistory());
   if (base.kind === 'none') return context.skip(base.reason);
   if (declaredBreak(base.commit) !== undefined) return;
   expect(findImageBreaks(base.commit)).toEqual([]);
 });
 
-test('has released what is defined, once the changelog dates this version', () => {
+test('the released descriptors equal the definitions once the changelog dates a version', () => {
   const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
   const isRelease = newestVersion(changelog).date !== undefined;
   expect(isRelease && !isImageOf(released, proto)).toBe(false);
 });
 
-test('tells the image of these definitions from that of others', () => {
+test('the image of these definitions is told apart from that of others', () => {
   inScratch((folder) => {
     const image = join(folder, 'image.binpb');
     expect(buf(proto, 'build', '--exclude-source-info', '-o', image)).toEqual([]);
@@ -81,7 +81,7 @@ test('tells the image of these definitions from that of others', () => {
   });
 });
 
-test('compares with the last release, else the branch point, else the parent', () => {
+test('the comparison is with the last release, else the branch point, else the parent', () => {
   const all = { head: 'h', release: 'r', mergeBase: 'm', parent: 'p' };
   expect(chooseBase(all)).toEqual({ kind: 'commit', commit: 'r' });
   expect(chooseBase({ ...all, release: undefined })).toEqual({ kind: 'commit', commit: 'm' });

@@ -41,7 +41,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test.each(Object.keys(planted))('finds a violation of %s', (rule) => {
+test.each(Object.keys(planted))('the lint finds a violation of %s', (rule) => {
   const lines = output.split('\n').filter((line) => line.startsWith(`${rule}.ts`));
   expect(lines.join('\n')).toContain(`(${rule})`);
 });

@@ -59,33 +59,33 @@ function allOf(check: (file: SourceFile) => Finding[], files = code): string[] {
   return files.flatMap(check).map(describeFinding);
 }
 
-test('sees the code of every kind of workspace', () => {
+test('the checks see the code of every kind of workspace', () => {
   for (const folder of ['packages/', 'agent/', 'controlplane/', 'test/']) {
     expect(code.some(({ path }) => path.startsWith(folder))).toBe(true);
   }
 });
 
-test('has no banned call or word', () => {
+test('the repository has no banned call or word', () => {
   expect(allOf(findBans)).toEqual([]);
 });
 
-test('has no wait in a test that may never end, or that fails without a word', () => {
+test('no test has a wait that may never end, or that fails without a message', () => {
   expect(allOf(findWaits)).toEqual([]);
 });
 
-test('has no name that says nothing', () => {
+test('no name is meaningless', () => {
   expect(allOf(findNames)).toEqual([]);
 });
 
-test('has no two exported types of one name in a workspace', () => {
+test('the repository has no two exported types of one name in a workspace', () => {
   expect(findSharedNames(code).map(describeFinding)).toEqual([]);
 });
 
-test('logs nothing that was caught without its cause', () => {
+test('no log line drops the cause of a caught error', () => {
   expect(allOf(findDroppedCauses)).toEqual([]);
 });
 
-test('drops no error of product code without a reason that a reader can see', () => {
+test('product code drops no error without a reason that a reader can see', () => {
   expect(allOf(findDroppedErrors)).toEqual([]);
 });
 
@@ -95,25 +95,25 @@ const brandsHeld = [
   'WorkflowRunNumber',
 ];
 
-test('makes branded texts only where they are checked', () => {
+test('the repository makes branded texts only where they are checked', () => {
   const brands = brandsOf(code);
   expect([...brands.keys()]).toEqual(expect.arrayContaining(brandsHeld));
   expect(allOf((file) => findForgedBrands(file, brands))).toEqual([]);
 });
 
-test('declares no id as any text', () => {
+test('the repository declares no id as any text', () => {
   expect(allOf(findPlainIds)).toEqual([]);
 });
 
-test('calls no function with a switch that has no name', () => {
+test('the repository calls no function with a switch that has no name', () => {
   expect(allOf(findSwitches)).toEqual([]);
 });
 
-test('has no file, test or line over its size', () => {
+test('no file, test or line is over its size', () => {
   expect(allOf(findSizes)).toEqual([]);
 });
 
-test('says at the top of each module what it is for', () => {
+test('each module says at its top what it is for', () => {
   expect(allOf(findMissingHeader)).toEqual([]);
 });
 
@@ -121,21 +121,21 @@ test('imports other workspaces by name only', () => {
   expect(allOf(findEscapes)).toEqual([]);
 });
 
-test('keeps folders that stand in an order in that order', () => {
+test('the repository keeps folders that stand in an order in that order', () => {
   expect(allOf(findStairs)).toEqual([]);
 });
 
-test('imports downward only, and touches the world only where it may', () => {
+test('imports go downward only, and touch the world only where permitted', () => {
   expect(allOf(findLayerFaults)).toEqual([]);
 });
 
-test('has no file that nothing imports or starts', () => {
+test('each file is imported or started', () => {
   const starting = ['package.json', '.ci/run', 'test/bootstrap.mjs'];
   const mentions = paths.filter((path) => starting.some((name) => path.endsWith(name)));
   expect(findDead(code, readSources(mentions)).map(describeFinding)).toEqual([]);
 });
 
-test('runs every test file in exactly one tier', () => {
+test('every test file runs in exactly one tier', () => {
   const tests = code.filter(({ path }) => path.endsWith('.test.ts'));
   const misplaced = tests.filter(({ path }) => tiersOf(path).length !== 1);
   expect(misplaced.map(({ path }) => path)).toEqual([]);
@@ -143,15 +143,15 @@ test('runs every test file in exactly one tier', () => {
   expect(tiersOf('test/lab/a.peer.test.ts')).toEqual(['system']);
 });
 
-test('exports nothing that only tests use', () => {
+test('no module exports a name that only tests use', () => {
   expect(findTestOnlyExports(code).map(describeFinding)).toEqual([]);
 });
 
-test('has the dependencies that the golden graph shows', async () => {
+test('the repository has the dependencies that the golden graph shows', async () => {
   await expect(describeGraph(code)).toMatchFileSnapshot('dependency-graph.txt');
 });
 
-test('declares in each workspace what it imports, in one version', () => {
+test('the repository declares in each workspace what it imports, in one version', () => {
   const read = (path: string): PackageManifest =>
     JSON.parse(readFileSync(join(root, path), 'utf8'));
   const top = read('package.json');
@@ -163,7 +163,7 @@ test('declares in each workspace what it imports, in one version', () => {
   expect(findLooseVersions([top, ...manifestPaths.map(read)])).toEqual([]);
 });
 
-test('keeps in programs what a module is imported for alone', () => {
+test('a module that is imported for its effect alone is listed in its manifest', () => {
   // A bundle leaves such an import out, unless package.json says that the module has an effect.
   const missing = code.flatMap(({ path, text }) => {
     if (path.includes('/console/') || isTestCode(path)) return [];
@@ -180,7 +180,7 @@ test('keeps in programs what a module is imported for alone', () => {
   expect(missing).toEqual([]);
 });
 
-test('has one version', () => {
+test('all packages have one version', () => {
   const read = (path: string): Versioned => JSON.parse(readFileSync(join(root, path), 'utf8'));
   const { version = '' } = read('package.json');
   const manifests = paths.filter((path) => /(^|\/)package\.json$/.test(path)).map(read);
@@ -192,7 +192,7 @@ test('has one version', () => {
   expect(newestVersion(changelog).version).toBe(version);
 });
 
-test('has no link in a README that leads nowhere', () => {
+test('the repository has no link in a README that leads nowhere', () => {
   const readmes = readSources(paths.filter((path) => path.endsWith('.md')));
   expect(allOf((file) => findBrokenLinks(file, paths), readmes)).toEqual([]);
   expect(allOf((file) => findLooseAnchors(file, readmes), readmes)).toEqual([]);
@@ -203,13 +203,13 @@ test('names in tables of folders each folder that there is, and no other', () =>
   expect(allOf((file) => findFolderFaults(file, paths), readmes)).toEqual([]);
 });
 
-test('shows in the README what the golden graph shows', () => {
+test('the repository shows in the README what the golden graph shows', () => {
   const graph = readFileSync(join(root, 'test/dependency-graph.txt'), 'utf8');
   const readme = readSources(['README.md']);
   expect(allOf((file) => findDependencyFaults(file, graph), readme)).toEqual([]);
 });
 
-test('has no path in a document that leads nowhere', () => {
+test('the repository has no path in a document that leads nowhere', () => {
   const documents = readSources(paths.filter((path) => path.endsWith('.md')));
   expect(allOf((file) => findMissingPaths(file, paths), documents)).toEqual([]);
 });
@@ -223,7 +223,7 @@ test('lists every section of the manual at its beginning', () => {
   expect(allOf(findUnlistedSections, readSources(['controlplane/OPERATING.md']))).toEqual([]);
 });
 
-test('cites no section or rule that is not defined', () => {
+test('each cited section or rule is defined', () => {
   const design = readFileSync(join(root, 'controlplane/DESIGN.md'), 'utf8');
   const texts = readSources(paths.filter((path) => /\.(ts|proto|md)$/.test(path)));
   const cited = (file: SourceFile) => /DESIGN [§R]\d/.test(file.text);
@@ -231,12 +231,12 @@ test('cites no section or rule that is not defined', () => {
   expect(allOf((file) => findLooseCitations(file, design), texts.filter(cited))).toEqual([]);
 });
 
-test('shows in the README the diagram of the machine that runs', () => {
+test('the repository shows in the README the diagram of the machine that runs', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
   expect(diagramIn(readme)).toBe(diagramBlock(stateDiagram()));
 });
 
-test('locks packages without install scripts and registry addresses', () => {
+test('the repository locks packages without install scripts and registry addresses', () => {
   expect(findLockFaults(readFileSync(join(root, 'package-lock.json'), 'utf8'))).toEqual([]);
   expect(readFileSync(join(root, '.npmrc'), 'utf8')).toContain('ignore-scripts=true');
 });

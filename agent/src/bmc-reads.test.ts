@@ -79,7 +79,7 @@ test('a BMC is read as it is now', async () => {
   expect(told[1]?.reading?.complete).toBe(false);
 });
 
-test('what cannot be read is told as a failure of the closed list', async () => {
+test('a read that fails is reported with a failure of the closed list', async () => {
   const { ask, told, pass } = setUp();
   ask({ expectedIdentity: create(BmcIdentitySchema, { guid, serial: 'ANOTHER' }) });
   ask({ kind: 99 as BmcReadKind });

@@ -148,7 +148,7 @@ test('files for a Raspberry Pi are read with their limit', () => {
   expect(parseConfig('serverAddress: 10.77.0.1').raspberryPi).toBeUndefined();
 });
 
-test('how much is sent at once, and how much is kept, can be set', () => {
+test('the limits of transfers and of kept files can be set', () => {
   // JSON is YAML. Each of these is another than its default.
   const limits = {
     ...{ transfersMax: 255, transfersPerClientMax: 7, blockBytesMax: 1467, windowBlocksMax: 15 },

@@ -76,7 +76,7 @@ const contentOf = (outputs: readonly agent.ConsoleOutput[]): string =>
   outputs.map(({ content }) => new TextDecoder().decode(content)).join('');
 const statesOf = () => told.map(({ state }) => state).filter((state) => state !== 0);
 
-test('shows what comes, and what was kept to who comes later; lets go with the last', async () => {
+test('a view shows kept and new output; the last view to close releases the BMC', async () => {
   watch('1');
   await time.run(100);
   expect(told).toMatchObject([{ id: '1', hostUid: 'u1', state: ConsoleState.HEARD }]);
@@ -94,7 +94,7 @@ test('shows what comes, and what was kept to who comes later; lets go with the l
   expect(told.every(({ id }) => id === '2')).toBe(true);
 });
 
-test('a flood is sent piece by piece, waits to be taken, and loses its oldest bytes', async () => {
+test('a flood is sent in acknowledged pieces, and loses its oldest bytes', async () => {
   watch('1');
   await time.run(100);
   told.length = 0;
@@ -110,7 +110,7 @@ test('a flood is sent piece by piece, waits to be taken, and loses its oldest by
   expect(told[0]?.droppedBytes).toBe(1_010n - 64n);
 });
 
-test('views take turns, and each has its own words', async () => {
+test('views are served in turn, and each gets only its own output', async () => {
   watch('1');
   await time.run(100);
   const first = machine;
@@ -123,7 +123,7 @@ test('views take turns, and each has its own words', async () => {
   expect(told.map(({ id }) => id)).toEqual(['1', '2']);
 });
 
-test('waits and tries again when it is taken, ended, or in the way of work', async () => {
+test('a view is tried again when the console is taken, ends, or gives way to work', async () => {
   refusal = transient('busy', 'somebody else has it');
   watch('1');
   await time.run(500);
@@ -143,7 +143,7 @@ test('waits and tries again when it is taken, ended, or in the way of work', asy
   expect(statesOf().at(-1)).toBe(HEARD);
 });
 
-test('ends with why it cannot be: another BMC, no console, no more views', async () => {
+test('a view that cannot open ends with a reason: another BMC, no console, too many', async () => {
   watch('1', {
     expectedIdentity: create(agent.SetPowerSchema, {
       expectedIdentity: { guid, serial: 'ANOTHER' },
@@ -170,7 +170,7 @@ test('ends with why it cannot be: another BMC, no console, no more views', async
   expect(closes).toBe(2);
 });
 
-test('ends with its session, whose count of bytes begins again', async () => {
+test('a view ends with its session; the next session counts bytes from 0', async () => {
   watch('1');
   await time.run(100);
   say('x'.repeat(40));
@@ -186,7 +186,7 @@ test('ends with its session, whose count of bytes begins again', async () => {
   expect(contentOf(told)).toBe('x'.repeat(32));
 });
 
-test('lets the BMC go when its session is lost and no other one opens', async () => {
+test('the BMC is released when a session is lost and no other session opens', async () => {
   watch('1');
   await time.run(20_000);
   expect(closes).toBe(0);

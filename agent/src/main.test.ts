@@ -59,7 +59,7 @@ async function run(
   return { code, said };
 }
 
-test('refuses the sockets of a second interface, as hosts are told of one address', async () => {
+test('sockets of a second interface are refused, because hosts are told one address', async () => {
   const port = await bind('127.0.0.1', 0);
   await bind('127.0.0.2', port);
   const { code, said } = await run();
@@ -67,7 +67,7 @@ test('refuses the sockets of a second interface, as hosts are told of one addres
   expect(said).toContain('is enabled for 2 interfaces, and hosts are told of one serverAddress');
 });
 
-test('does not take several ports of one interface for several interfaces', async () => {
+test('several ports of one interface do not count as several interfaces', async () => {
   await bind('127.0.0.1', 0);
   await bind('127.0.0.1', 0);
   const { code, said } = await run();
@@ -80,7 +80,7 @@ test('does not take several ports of one interface for several interfaces', asyn
 const listed = 'interfaces: [{name: one, serverAddress: 127.0.0.1}, {name: two, serverAddress: X}]';
 const both = listed.replace('X', '127.0.0.2');
 
-test('takes the sockets of the interfaces that are listed', async () => {
+test('the agent takes the sockets of the interfaces that are listed', async () => {
   const port = await bind('127.0.0.1', 0);
   await bind('127.0.0.2', port);
   const { code, said } = await run('one:two', both);
@@ -89,7 +89,7 @@ test('takes the sockets of the interfaces that are listed', async () => {
   expect(said).toContain('join');
 });
 
-test('starts without an interface that is not there yet, and says so', async () => {
+test('the agent starts without an interface that is not there yet, and says so', async () => {
   await bind('127.0.0.1', 0);
   const { said } = await run('one', both);
   expect(said).toMatch(/"interface":"two".*is not there yet/);
@@ -98,13 +98,13 @@ test('starts without an interface that is not there yet, and says so', async () 
   expect(said).toContain('hosts on one are told 127.0.0.1, which is no address of it but of lo');
 });
 
-test('says what together makes no sense, with its line, and is not started again', async () => {
+test('a contradictory configuration is shown with its line, and no restart follows', async () => {
   const { code, said } = await run('', 'serverAddress: 127.0.0.1, http: {port: 7443}');
   expect(code).toBe(2);
   expect(said).toContain('agent.yaml:1: http.port has to be another than runner.port\n');
 });
 
-test('counts a start that fails, and none with a wrong configuration', async () => {
+test('a failed start is counted, but not one with a wrong configuration', async () => {
   const count = join(folder, 'failed-starts');
   process.env['RUNTIME_DIRECTORY'] = folder;
   try {

@@ -50,7 +50,7 @@ test('a foreign server, a declined address and a full range are told while they 
   expect(typesTold()).toEqual([]);
 });
 
-test('a host that was not seen is told until it is seen, or forgotten', async () => {
+test('an unseen host is a fault until it is seen or forgotten', async () => {
   faults.unseen(grant);
   await time.run(1);
   expect(told.at(-1)?.faults).toMatchObject([{ type: Type.BOOT_MAC_NOT_SEEN, mac, hostUid: 'u1' }]);
@@ -64,7 +64,7 @@ test('a host that was not seen is told until it is seen, or forgotten', async ()
   expect(typesTold()).toEqual([]);
 });
 
-test('a flood of strange MACs neither grows the list nor is told at each packet', async () => {
+test('a flood of unknown MACs neither grows the list nor is reported at each packet', async () => {
   faults.dhcp(foreign);
   for (let n = 0; n < 6_000; n += 1) {
     const tail = [n >> 8, n & 255].map((byte) => byte.toString(16).padStart(2, '0')).join(':');
@@ -77,7 +77,7 @@ test('a flood of strange MACs neither grows the list nor is told at each packet'
   expect(typesTold()).toContain(Type.FOREIGN_DHCP_SERVER);
 });
 
-test('what lasts is reported once, and to each session again', async () => {
+test('a fault that lasts is reported once, and again to each session', async () => {
   for (let n = 0; n < 100; n += 1) {
     faults.dhcp(declined);
     await time.run(5_000);

@@ -56,12 +56,12 @@ test.each([
   'lib/x86_64-linux-gnu/libc.so.6',
   'etc/ld.so.preload',
   'lib/firmware.d/a',
-])('refuses %s, which is neither firmware nor a driver', (path) => {
+])('the overlay refuses %s, which is neither firmware nor a driver', (path) => {
   const words = `runner.overlay has to be a folder without ${path}; it may hold `;
   expect(() => extendedInitrd(new Uint8Array(), [file(path)])).toThrow(words);
 });
 
-test('takes the other files of firmware and driver packages', () => {
+test('the overlay may hold the other files of firmware and driver packages', () => {
   const beside = ['usr/share/doc/firmware-bnx2x/copyright', 'etc/modprobe.d/bnx2x.conf'];
   const archive = extendedInitrd(
     new Uint8Array(),
@@ -70,7 +70,7 @@ test('takes the other files of firmware and driver packages', () => {
   for (const path of beside) expect(Buffer.from(archive).toString('latin1')).toContain(path);
 });
 
-test('refuses two files for one place', () => {
+test('the overlay refuses two files for one place', () => {
   const two = [file('lib/firmware/a'), file('usr/lib/firmware/a')];
   expect(() => extendedInitrd(new Uint8Array(), two)).toThrow('it has it twice');
 });
@@ -121,7 +121,7 @@ test('hosts get the ramdisk with its overlay, made again only when that changes'
   }
 });
 
-test('without a folder nothing is read, and without a ramdisk it is told', async () => {
+test('without a folder no file is read; a folder without a ramdisk is an error', async () => {
   const disk = { read: async () => undefined, writeAtomic: never, makeFolder: never };
   const parts = { disk, log: quietLog, readTree: never };
   const plain = configWith({ stateFolder: '/s', initrd: '/initrd' });
@@ -130,7 +130,7 @@ test('without a folder nothing is read, and without a ramdisk it is told', async
   await expect(withOverlay(overlaid, parts)).rejects.toThrow('there is no ramdisk at /initrd');
 });
 
-test('a server that may not read it is not to serve it', () => {
+test('the overlay is not served if the server may not read it', () => {
   const text = JSON.stringify({
     ...settings({ stateFolder: '/s', initrd: '/initrd', overlay: '/o' }),
     http: { filesPort: 8081 },

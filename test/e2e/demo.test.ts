@@ -121,7 +121,7 @@ async function expectNothingLeft(used: readonly number[]): Promise<void> {
 }
 
 test(
-  'runs its story to the end, and leaves nothing behind',
+  'the demo runs its story to the end, and leaves nothing behind',
   async () => {
     const demo = startDemo('--check', '--hosts', '2', ...bundled());
     await until('the enrolment', waitMs, () => demo.said().includes('enrolled'));
@@ -143,7 +143,7 @@ test(
 );
 
 test(
-  'runs a script, and fails where it does not hold',
+  'the demo runs a script, and fails where it does not hold',
   async () => {
     const path = join(folder, 'script');
     writeFileSync(path, `${script}run host get nobody\n`);
@@ -160,7 +160,7 @@ test(
 );
 
 test(
-  'is cleaned up after kill -9, and says goodbye to Ctrl-C',
+  'the demo is cleaned up after kill -9, and says goodbye to Ctrl-C',
   async () => {
     const killed = startDemo('--check', '--hosts', '1', '--racks', '1');
     await until('an inspection', waitMs, () => killed.said().includes('inspecting'));
@@ -185,7 +185,7 @@ test(
 );
 
 test(
-  'runs for a user who may write nothing but a temporary folder',
+  'the demo runs for a user who may write nothing but a temporary folder',
   async (context) => {
     if (process.getuid?.() !== 0) return context.skip('not root: there is no other user to be');
     const asNobody = [
@@ -208,7 +208,7 @@ test(
   storyTimeoutMs,
 );
 
-test('says in a line what is wrong with its arguments', async () => {
+test('the demo says in a line what is wrong with its arguments', async () => {
   const demo = startDemo('--hosts', 'many');
   expect(await demo.ended).toBe(2);
   expect(demo.said()).toContain('--hosts is "many"; it must be a whole number from 1 to 64');

@@ -1,6 +1,6 @@
 /** A test that no timeout reaches. */
 import { test } from 'vitest';
 
-test('is busy for ever', () => {
+test('a test is busy for ever', () => {
   for (;;);
 });

@@ -54,7 +54,7 @@ test('what has a test is not called missing, and what is shown in part has one',
   expect(partly.filter((id) => !tested.includes(id))).toEqual([]);
 });
 
-test('finds the ids in names of tests and in lists, and nothing else', () => {
+test('the search finds the ids in names of tests and in lists, and nothing else', () => {
   const quote = "'";
   const text = [
     `test(${quote}ironic-1: runs`,

@@ -18,12 +18,12 @@ test(`keeps every promise under faults, seeds 1 to ${seedsMax}; CI takes others`
   expect(crashes).toBeGreaterThan(seedsMax);
 });
 
-test.each(regressions)('keeps its promises where $was', async (regression) => {
+test.each(regressions)('the simulation keeps its promises where $was', async (regression) => {
   const world = { discovery: false, batches: false, pools: false, views: false, ...regression };
   expect((await runWorld(world)).violations).toEqual([]);
 });
 
-test.each([true, false])('gives the same trace for the same seed, operators %s', async (people) => {
+test.each([true, false])('the same seed gives the same trace, operators %s', async (people) => {
   for (const seed of [42, 4242]) {
     const first = await runWorld({ seed, hosts: 3, operators: people });
     const second = await runWorld({ seed, hosts: 3, operators: people });

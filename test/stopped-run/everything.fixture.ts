@@ -10,7 +10,7 @@ import { LoopDisks, noLoops } from '../loop-disks.ts';
 import { folderInClone } from '../run-folder.ts';
 import { controlGroups, type Made } from './made.ts';
 
-test('makes everything, and is busy for ever', async () => {
+test('a test makes everything, and is busy for ever', async () => {
   const made: Made = {
     folders: [tmpdir(), folderInClone('stopped-')],
     mounts: [],

@@ -7,11 +7,11 @@ const home = {
 };
 const brands = brandsOf([home, { path: 'a.ts', text: 'type Other = string;' }]);
 
-test('knows the brands and where each is declared', () => {
+test('the check knows the brands and where each is declared', () => {
   expect([...brands]).toEqual([['Digest', home.path]]);
 });
 
-test('finds an assertion elsewhere, and none at home or of another type', () => {
+test('the check finds an assertion elsewhere, and none at home or of another type', () => {
   expect(findForgedBrands(home, brands)).toEqual([]);
   const text = 'a;\nconst b = c as Digest;\nconst d = c as Other;';
   expect(findForgedBrands({ path: 'a.test.ts', text }, brands)).toMatchObject([{ line: 2 }]);

@@ -3,7 +3,7 @@ import { findDroppedCauses } from './caught.ts';
 
 const path = 'agent/src/session/link.ts';
 
-test('finds a line that drops what was caught, in a block and in a callback', () => {
+test('the check finds a line that drops what was caught, in a block and in a callback', () => {
   const bad = [
     "try { a(); } catch (error) { log.warn({ reason: String(error) }, 'it failed'); }",
     "try { a(); } catch { this.#log.error({}, 'it failed'); }",
@@ -17,7 +17,7 @@ test('finds a line that drops what was caught, in a block and in a callback', ()
   }
 });
 
-test('takes a line that carries what was caught, and lines beside the handler', () => {
+test('the check takes a line that carries what was caught, and lines beside the handler', () => {
   const good = [
     "try { a(); } catch (error) { log.warn({ host }, 'it failed', error); } log.info({}, 'b');",
     "try { a(); } catch (error) { log.warn(\n  { host },\n  'it failed',\n  error,\n); }",

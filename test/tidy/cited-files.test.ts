@@ -8,13 +8,13 @@ function stale(text: string): unknown[] {
   return found.map(({ line, message }) => [line, message]);
 }
 
-test('takes a comment that names a file by the end of its path', () => {
+test('the check takes a comment that names a file by the end of its path', () => {
   expect(stale('// (`c.ts`), b/c.ts, a/src/b/c.ts, ../b/c.ts, page.tsx.')).toEqual([]);
   expect(stale('// `test-….ts`, `*.test.ts`, e.tsv, pots')).toEqual([]);
   expect(stale("const name = 'gone.ts'; // as c.ts")).toEqual([]);
 });
 
-test('finds a comment that names a file that does not exist', () => {
+test('the check finds a comment that names a file that does not exist', () => {
   expect(stale('/**\n * As in `b/gone.ts`.\n */\na; // gone.tsx')).toEqual([
     [2, 'there is no b/gone.ts'],
     [4, 'there is no gone.tsx'],

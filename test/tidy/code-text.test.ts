@@ -5,7 +5,7 @@ test('blanks comments and the contents of texts', () => {
   expect(codeOf("a('x//y'); // z\n/* b\nc */ d")).toBe("a('    ');     \n    \n     d");
 });
 
-test('keeps the code inside templates, nested ones too', () => {
+test('the scanner keeps the code inside templates, nested ones too', () => {
   const code = codeOf('f(`one ${two(`three ${four}`)} five`) + six');
   expect(code).toContain('two(');
   expect(code).toContain('four');
@@ -13,27 +13,27 @@ test('keeps the code inside templates, nested ones too', () => {
   for (const word of ['one', 'three', 'five']) expect(code).not.toContain(word);
 });
 
-test('takes braces inside a template expression', () => {
+test('the scanner takes braces inside a template expression', () => {
   expect(codeOf('`${ { a: 1 }.a } text` + end')).toContain('+ end');
 });
 
-test('takes escaped quotes', () => {
+test('the scanner takes escaped quotes', () => {
   expect(codeOf("'it\\'s' + end")).toBe("'     ' + end");
 });
 
-test('tells regular expressions from divisions', () => {
+test('the scanner tells regular expressions from divisions', () => {
   expect(codeOf('x.replace(/[\'"]/g, y) + z')).toContain('+ z');
   expect(codeOf('x.replace(/[\'"]/g, y)')).not.toContain('"');
   expect(codeOf('a / b / c')).toBe('a / b / c');
   expect(codeOf('return /[/]x/.test(a)')).toContain('.test(a)');
 });
 
-test('keeps every line break', () => {
+test('the scanner keeps every line break', () => {
   const text = '/* a\n*/ `b\nc` // d\n"e"\n';
   expect(codeOf(text).split('\n')).toHaveLength(text.split('\n').length);
 });
 
-test('finds comments with their lines, and joins those on consecutive lines', () => {
+test('the scanner finds comments with their lines, and joins those on consecutive lines', () => {
   const text = "a; // b\nconst c = 'https://d';\n/* e\n * f */\n`// g ${h /* i */}`\nj;";
   expect(commentBlocksOf(text).map(({ first, last }) => [first, last])).toEqual([
     [1, 1],

@@ -15,12 +15,12 @@ const files = [
 const root = { name: 'rackwright', devDependencies: { vitest: '5.1.0' } };
 const needs = needsOf('dhcp', files);
 
-test('takes a manifest that declares what is imported', () => {
+test('the check takes a manifest that declares what is imported', () => {
   const manifest = { name: 'dhcp', dependencies: { '@rackwright/bytes': '0.1.0' } };
   expect(findUndeclared(manifest, needs, root)).toEqual([]);
 });
 
-test('finds what is imported and not declared, and the reverse', () => {
+test('the check finds what is imported and not declared, and the reverse', () => {
   const manifest = {
     name: 'dhcp',
     dependencies: { pino: '10.4.0' },
@@ -34,7 +34,7 @@ test('finds what is imported and not declared, and the reverse', () => {
   ]);
 });
 
-test('finds ranges and versions that differ', () => {
+test('the check finds ranges and versions that differ', () => {
   const manifests = [
     { name: 'a', dependencies: { pino: '10.4.0', nats: 'npm:@nats-io/transport-node@3.4.0' } },
     { name: 'b', dependencies: { pino: '10.3.0', yaml: '^2.9.1' } },

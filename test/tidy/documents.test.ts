@@ -10,7 +10,7 @@ import {
   findUnlistedSections,
 } from './documents.ts';
 
-test('finds a link that leads to no file or folder', () => {
+test('the check finds a link that leads to no file or folder', () => {
   const paths = ['README.md', 'agent/README.md', 'agent/src/main.ts'];
   const text =
     'see [a](src/main.ts), [b](../README.md#top), [c](src/), [d](https://x.y/z), [e](#f)';
@@ -21,7 +21,7 @@ test('finds a link that leads to no file or folder', () => {
   ]);
 });
 
-test('finds a link to a section that there is none of', () => {
+test('the check finds a link to a section that there is none of', () => {
   const there = { path: 'a/B.md', text: '# Top\n\n## The BMC’s `word`, again\n\n    # code\n' };
   const find = (text: string) => findLooseAnchors({ path: 'README.md', text }, [there]);
   const known =
@@ -32,14 +32,14 @@ test('finds a link to a section that there is none of', () => {
   expect(findLooseAnchors(own, [own])).toMatchObject([{ line: 2 }]);
 });
 
-test('finds a section that the list of a manual lacks', () => {
+test('the check finds a section that the list of a manual lacks', () => {
   const text = '# M\n\n- [One](#one)\n\n## One\n\n### Part\n\n## Two\n';
   expect(findUnlistedSections({ path: 'M.md', text })).toMatchObject([
     { message: '"Two" is not in the list at the top' },
   ]);
 });
 
-test('finds a citation of a section or rule that is not defined', () => {
+test('the check finds a citation of a section or rule that is not defined', () => {
   const design = '## 4. Life\n\n- **R4** What a crash cut short\n- **R9** is told.\n';
   const find = (cited: string) =>
     findLooseCitations(
@@ -51,7 +51,7 @@ test('finds a citation of a section or rule that is not defined', () => {
   expect(find('R1')).toHaveLength(1);
 });
 
-test('reads the diagram between its markers', () => {
+test('the check reads the diagram between its markers', () => {
   const block = diagramBlock('stateDiagram-v2\n  new --> gone\n');
   expect(diagramIn(`# A\n\n${diagramStart}\n${block}\n${diagramEnd}\n`)).toBe(block);
   expect(diagramIn('# A')).toBeUndefined();

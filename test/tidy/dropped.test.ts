@@ -18,7 +18,7 @@ test.each([
   'a;\nb().catch(() => null);\n// It is about d.\nd();',
   'a;\ntry { b(); } catch {\n  // (3)\n}',
   '// ignored (R4)\nb().catch(() => undefined);',
-])('finds %j', (text) => {
+])('the check finds %j', (text) => {
   expect(linesIn(text)).toEqual([2]);
 });
 
@@ -37,11 +37,11 @@ test.each([
   'b().catch((error: unknown) => log.warn({}, "it failed", error));',
   'b().catch(() => retry()); b().then(() => {}); b().then(() => undefined, fail);',
   "const text = 'b().catch(() => undefined)';",
-])('lets %j stand', (text) => {
+])('the check lets %j stand', (text) => {
   expect(linesIn(text)).toEqual([]);
 });
 
-test('looks at product code only', () => {
+test('the check looks at product code only', () => {
   const text = 'b().catch(() => undefined);';
   expect(linesIn(text, 'agent/src/session/link.test.ts')).toEqual([]);
   expect(linesIn(text, 'packages/sim/src/world.ts')).toEqual([]);

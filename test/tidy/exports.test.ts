@@ -21,14 +21,14 @@ const files = [
   { path: 'agent/src/b.test.ts', text: 'dead();\ndouble();\nexport const only = 1;' },
 ];
 
-test('finds an export that only tests use, though it is handed on and named in texts', () => {
+test('the check finds an export used only by tests, even if re-exported and named in texts', () => {
   const allowed = { 'packages/a/src/a.ts': ['double'] };
   expect(findTestOnlyExports(files, allowed)).toEqual([
     { path: 'packages/a/src/a.ts', line: 3, message: expect.stringContaining('exports dead,') },
   ]);
 });
 
-test('finds a leave that is not needed any more', () => {
+test('the check finds an exception that is not needed any more', () => {
   const allowed = { 'packages/a/src/a.ts': ['dead', 'double', 'used'] };
   expect(findTestOnlyExports(files, allowed)).toEqual([
     { path: 'packages/a/src/a.ts', line: 0, message: expect.stringContaining('used has a use') },

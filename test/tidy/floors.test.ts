@@ -22,7 +22,7 @@ test.each([
   ['controlplane/src/nowhere/a.ts', '../records/index.ts'],
   ['agent/src/session/a.ts', '../operations/b.ts'],
   ['agent/src/images/deeper/a.ts', '../../session/b.ts'],
-])('finds in %s the way up to %s', (path, specifier) => {
+])('the check finds in %s the way up to %s', (path, specifier) => {
   expect(faults(path, specifier)).toBe(1);
 });
 
@@ -40,6 +40,6 @@ test.each([
   ['controlplane/src/index.ts', './services/index.ts'],
   ['agent/src/operations/a.ts', '../images/deeper/b.ts'],
   ['agent/src/core.ts', './operations/b.ts'],
-])('lets %s import %s', (path, specifier) => {
+])('the check lets %s import %s', (path, specifier) => {
   expect(faults(path, specifier)).toBe(0);
 });

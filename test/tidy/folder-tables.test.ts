@@ -8,14 +8,14 @@ function folderFaults(...lines: readonly string[]): unknown[] {
   return faults.map(({ line, message }) => [line, message]);
 }
 
-test('takes a table that names each folder', () => {
+test('the check takes a table that names each folder', () => {
   const table = ['| folder of `src` | what |', '|---|---|', '| `b`, `d` | x |', '| `g.ts` | y |'];
   expect(folderFaults(...table)).toEqual([]);
   expect(folderFaults('| folder | what |', '|---|---|', '| [src/b/](src/b/) | x |')).toEqual([]);
   expect(folderFaults('| command | does |', '|---|---|', '| `z` | x |')).toEqual([]);
 });
 
-test('finds a row of a folder that does not exist, and a folder without a row', () => {
+test('the check finds a row of a folder that does not exist, and a folder without a row', () => {
   const table = ['| folder of `src`, lowest first | what |', '|---|---|', '| `b`, `turn` | x |'];
   expect(folderFaults('# A', ...table)).toEqual([
     [4, 'there is no a/src/turn'],
@@ -26,14 +26,14 @@ test('finds a row of a folder that does not exist, and a folder without a row', 
   ]);
 });
 
-test('finds a path in backquotes that leads nowhere', () => {
+test('the check finds a path in backquotes that leads nowhere', () => {
   const find = (text: string) => findMissingPaths({ path: 'a/README.md', text }, paths);
   expect(find('`src/d/e`, `a/src/b/`, `src/g.ts`')).toEqual([]);
   expect(find('`other/x`, `a`, `a/x y`, `a/NAME/x.ts`')).toEqual([]);
   expect(find('fine\n`src/z`')).toMatchObject([{ line: 2, message: 'there is no src/z' }]);
 });
 
-test('finds a column "depends on" that differs from the graph', () => {
+test('the check finds a column "depends on" that differs from the graph', () => {
   const graph = 'b (tests) → x c\nb → node:fs d/sub d c/other x\nc (tests) → x\nd → c\n';
   const find = (...rows: readonly string[]) => {
     const text = ['| folder | what | depends on |', '|---|---|---|', ...rows].join('\n');

@@ -16,7 +16,7 @@ export type Rack = Message<"rackwright.v1.Rack"> & {
 };
 `;
 
-test('gives generated ids their kinds, by field and by name', () => {
+test('the check gives generated ids their kinds, by field and by name', () => {
   const text = typedCode(generated, 3);
   expect(text).toContain('import type { HostUid, OperationId } from "../../../ids.ts";');
   expect(text.match(/^ {2}\w+: .*/gm)).toEqual([
@@ -28,11 +28,11 @@ test('gives generated ids their kinds, by field and by name', () => {
   ]);
 });
 
-test('leaves a generated file without ids as it is', () => {
+test('the check leaves a generated file without ids as it is', () => {
   expect(typedCode('a: string;\n', 3)).toBe('a: string;\n');
 });
 
-test('finds an id that is declared as any text, and none that has its kind', () => {
+test('the check finds an id that is declared as any text, and none that has its kind', () => {
   const text =
     'f(hostUid: string, operationIds?: readonly string[], host: string);\nhostUid: HostUid';
   const file = { path: 'agent/src/a.ts', text };
@@ -47,7 +47,7 @@ test('finds an id that is declared as any text, and none that has its kind', () 
   expect(told('controlplane/src/pool/a.test.ts')).toEqual([]);
 });
 
-test('finds a function with the name of an id that returns any text', () => {
+test('the check finds a function with the name of an id that returns any text', () => {
   const text =
     'function bootOperationId(pass: Pass): string {\n' +
     'operationId(pass: Pass): OperationId;\n' +
@@ -59,7 +59,7 @@ test('finds a function with the name of an id that returns any text', () => {
   ]);
 });
 
-test('leaves an id of a request as any text, and finds it in our own code', () => {
+test('the check leaves an id of a request as any text, and finds it in our own code', () => {
   const request = 'export type Call = Message<"rackwright.v1.Call"> & {\n  poolId: string;\n};';
   expect(typedCode(request, 3)).toBe(request);
   const told = (path: string) =>

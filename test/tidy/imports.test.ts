@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeGraph, findDead, findEscapes, importsOf } from './imports.ts';
 
-test('finds imports of every form', () => {
+test('the check finds imports of every form', () => {
   const text = [
     "import { a } from 'a';",
     "import type {\n  B,\n} from 'b';",
@@ -17,14 +17,14 @@ test('finds imports of every form', () => {
   expect(importsOf(text)[1]?.line).toBe(4);
 });
 
-test('finds a relative import that leaves its workspace', () => {
+test('the check finds a relative import that leaves its workspace', () => {
   const text = "import { a } from '../../bytes/src/reader.ts';";
   expect(findEscapes({ path: 'packages/dhcp/src/packet.ts', text })).toMatchObject([{ line: 1 }]);
   const own = "import { a } from '../src/reader.ts';";
   expect(findEscapes({ path: 'packages/dhcp/ramdisk/a.ts', text: own })).toEqual([]);
 });
 
-test('draws workspaces, tests apart, with what they import', () => {
+test('the check draws workspaces, tests apart, with what they import', () => {
   const graph = describeGraph([
     {
       path: 'packages/dhcp/src/a.ts',
@@ -49,7 +49,7 @@ test('draws workspaces, tests apart, with what they import', () => {
   );
 });
 
-test('finds a file that nothing imports, names or starts', () => {
+test('the check finds a file that nothing imports, names or starts', () => {
   const files = [
     { path: 'agent/src/main.ts', text: "import { a } from './a.ts';" },
     { path: 'agent/src/a.ts', text: "new URL('./worker.ts', import.meta.url)" },

@@ -26,7 +26,7 @@ test.each([
   ['packages/bmc/src/a.ts', 'node:timers/promises'],
   ['agent/src/journal/a.ts', 'node:fs/promises'],
   ['agent/src/journal/a.ts', '@rackwright/platform/node'],
-])('finds in %s the import of %s', (path, specifier) => {
+])('the check finds in %s the import of %s', (path, specifier) => {
   expect(faults(path, specifier)).toBeGreaterThan(0);
 });
 
@@ -41,11 +41,11 @@ test.each([
   ['controlplane/src/host/shell/reconcile.ts', '@rackwright/store'],
   ['agent/src/main.ts', '@rackwright/platform/node'],
   ['test/sim/a.test.ts', '@rackwright/agent'],
-])('lets %s import %s', (path, specifier) => {
+])('the check lets %s import %s', (path, specifier) => {
   expect(faults(path, specifier)).toBe(0);
 });
 
-test('lets pure code tell whether a text is an address', () => {
+test('the check lets pure code tell whether a text is an address', () => {
   const finds = (names: string): number =>
     findLayerFaults({ path: 'agent/src/a.ts', text: `import { ${names} } from 'node:net';` })
       .length;

@@ -4,7 +4,7 @@ import { findLockFaults } from './lock-file.ts';
 const faultsOf = (packages: object): string[] => findLockFaults(JSON.stringify({ packages }));
 const sound = { version: '1.0.0', integrity: 'sha512-x' };
 
-test('takes a sound lock file', () => {
+test('the check takes a sound lock file', () => {
   const packages = {
     '': { name: 'rackwright' },
     agent: { name: '@rackwright/agent' },
@@ -15,22 +15,22 @@ test('takes a sound lock file', () => {
   expect(faultsOf(packages)).toEqual([]);
 });
 
-test('finds an install script', () => {
+test('the check finds an install script', () => {
   const packages = { 'node_modules/a/node_modules/b': { ...sound, hasInstallScript: true } };
   expect(faultsOf(packages)).toEqual([expect.stringContaining('b wants to run a script')]);
 });
 
-test('finds the address of a registry', () => {
+test('the check finds the address of a registry', () => {
   const packages = { 'node_modules/a': { ...sound, resolved: 'https://registry.example/a.tgz' } };
   expect(faultsOf(packages)).toEqual([expect.stringContaining('a is bound to')]);
 });
 
-test('finds a package without a hash', () => {
+test('the check finds a package without a hash', () => {
   const packages = { 'node_modules/a': { version: '1.0.0' } };
   expect(faultsOf(packages)).toEqual(['a has no integrity hash']);
 });
 
-test('takes a package for another system without a hash, but not one for ours', () => {
+test('the check takes a package for another system without a hash, but not one for ours', () => {
   const optional = { version: '1.0.0', optional: true };
   const packages = {
     'node_modules/a-darwin-arm64': { ...optional, os: ['darwin'], cpu: ['arm64'] },
@@ -40,7 +40,7 @@ test('takes a package for another system without a hash, but not one for ours', 
   expect(faultsOf(packages)).toEqual(['a-linux-arm64 has no integrity hash']);
 });
 
-test('finds an optional package without an entry', () => {
+test('the check finds an optional package without an entry', () => {
   const a = { ...sound, optionalDependencies: { 'a-darwin': '1.0.0' } };
   expect(faultsOf({ 'node_modules/a': a })).toEqual([expect.stringContaining('a-darwin, which a')]);
   const nested = { 'node_modules/a': a, 'node_modules/a/node_modules/a-darwin': sound };

@@ -8,7 +8,7 @@ test.each([
   'packages/dhcp/src/util.ts',
   'packages/dhcp/src/packet-helpers.ts',
   'packages/common/src/packet.ts',
-])('finds a file called %s', (path) => {
+])('the check finds a file called %s', (path) => {
   expect(namesIn(path, '')).toHaveLength(1);
 });
 
@@ -19,13 +19,13 @@ test.each([
   'type CommonOptions = object;',
   'const HOST_INFO = 1;',
   '  readonly #data: string;',
-])('finds a declaration: %s', (text) => {
+])('the check finds a declaration: %s', (text) => {
   expect(namesIn('packages/dhcp/src/packet.ts', `\n${text}`)).toEqual([
     expect.stringMatching(/^2 /),
   ]);
 });
 
-test('takes names that only contain the letters, imports and texts', () => {
+test('the check takes names that only contain the letters, imports and texts', () => {
   const text = [
     "import { type ErrorInfo, helper } from 'elsewhere';",
     "const utility = 'data';",
@@ -34,12 +34,12 @@ test('takes names that only contain the letters, imports and texts', () => {
   expect(namesIn('packages/dhcp/src/information.ts', text)).toEqual([]);
 });
 
-test('takes the term of a standard where the standard is spoken', () => {
+test('the check takes the term of a standard where the standard is spoken', () => {
   expect(namesIn('packages/tftp/src/packet.ts', 'function encodeData() {}')).toEqual([]);
   expect(namesIn('packages/tftp/src/packet.ts', 'function encodeInfo() {}')).toHaveLength(1);
 });
 
-test('finds a type whose name another file of the workspace exports', () => {
+test('the check finds a type whose name another file of the workspace exports', () => {
   const files = [
     { path: 'agent/src/a.ts', text: 'export interface Told {}' },
     { path: 'agent/src/b.ts', text: '\nexport type Told = string;' },
@@ -49,7 +49,7 @@ test('finds a type whose name another file of the workspace exports', () => {
   ]);
 });
 
-test('takes the same name in another workspace, in a test, and where it is not exported', () => {
+test('the same name may stand in another workspace, in a test, and unexported', () => {
   const files = [
     { path: 'agent/src/a.ts', text: 'export interface Told {}' },
     { path: 'controlplane/src/a.ts', text: 'export interface Told {}' },

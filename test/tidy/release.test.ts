@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { findOtherFallbacks, findOtherVersions, newestVersion } from './release.ts';
 
-test('finds a manifest of another version, and a dependency on one', () => {
+test('the check finds a manifest of another version, and a dependency on one', () => {
   const manifests = [
     { name: 'root', version: '1.2.3', devDependencies: { vitest: '5.1.0' } },
     { name: 'dhcp', version: '1.2.2', dependencies: { '@rackwright/bytes': '1.2.3' } },
@@ -15,14 +15,14 @@ test('finds a manifest of another version, and a dependency on one', () => {
   ]);
 });
 
-test('finds a fallback of another version, only where a bundle has its version', () => {
+test('the check finds a fallback of another version, only where a bundle has its version', () => {
   const text = "typeof RACKWRIGHT_PACKAGE_VERSION === 'string' ? x : '1.2.2'";
   expect(findOtherFallbacks({ path: 'version.ts', text }, '1.2.3')).toHaveLength(1);
   expect(findOtherFallbacks({ path: 'version.ts', text }, '1.2.2')).toEqual([]);
   expect(findOtherFallbacks({ path: 'peer.ts', text: "'1.2.2'" }, '1.2.3')).toEqual([]);
 });
 
-test('reads the newest section of a changelog, dated or not', () => {
+test('the check reads the newest section of a changelog, dated or not', () => {
   const older = '## 0.1.0 (2026-01-31)\n\ntext\n';
   expect(newestVersion(`# Changelog\n\n${older}`)).toEqual({
     version: '0.1.0',

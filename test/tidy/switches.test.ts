@@ -3,13 +3,13 @@ import { findSwitches } from './switches.ts';
 
 const path = 'packages/dhcp/src/packet.ts';
 
-test('finds a switch beside other arguments, over several lines as well', () => {
+test('the check finds a switch beside other arguments, over several lines as well', () => {
   expect(findSwitches({ path, text: 'read(path, true);' })).toMatchObject([{ line: 1 }]);
   expect(findSwitches({ path, text: 'a;\nthis.#read<T>(\n  path,\n  false,\n);' })).toHaveLength(1);
   expect(findSwitches({ path, text: 'read(false, path);' })).toHaveLength(1);
 });
 
-test('takes a named option, a value alone, a list, and what others have made', () => {
+test('the check takes a named option, a value alone, a list, and what others have made', () => {
   const good = [
     'read(path, { isLast: true });',
     'setBusy(true);',
@@ -22,7 +22,7 @@ test('takes a named option, a value alone, a list, and what others have made', (
   for (const text of good) expect(findSwitches({ path, text }), text).toEqual([]);
 });
 
-test('takes switches in tests, which name what they try beside it', () => {
+test('the check takes switches in tests, which name what they try beside it', () => {
   expect(
     findSwitches({ path: 'packages/dhcp/src/packet.test.ts', text: 'read(a, true);' }),
   ).toEqual([]);

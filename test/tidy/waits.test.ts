@@ -13,7 +13,7 @@ test.each([
   'for (let round = 0; ; round += 1) {\n  await pause(20);\n}',
   'await expect.poll(isGone).toBe(true);',
   'await expect\n  .poll(() => lines.some(isRefused), { timeout: 5_000 })\n  .toBe(false);',
-])('finds %j', (text) => {
+])('the check finds %j', (text) => {
   expect(linesIn(`\n${text}\n`)).toEqual([2]);
 });
 
@@ -26,11 +26,11 @@ test.each([
   "await expect.poll(isGone, { message: 'it is gone' }).toBe(true);",
   'await expect.poll(() => left).toEqual([]);\nexpect(others).toBe(true);',
   "const text = 'while (busy()) await sleep(5);';",
-])('lets %j stand', (text) => {
+])('the check lets %j stand', (text) => {
   expect(linesIn(text)).toEqual([]);
 });
 
-test('looks at tests only, and not at benchmarks', () => {
+test('the check looks at tests only, and not at benchmarks', () => {
   const text = 'while (busy()) await sleep(5);';
   expect(linesIn(text, 'agent/src/a.ts')).toEqual([]);
   expect(linesIn(text, 'test/bench/store/main.ts')).toEqual([]);

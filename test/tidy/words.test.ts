@@ -20,7 +20,7 @@ test('no type has a name with a word that the glossary replaces', () => {
   expect(code.flatMap(findReplacedWords)).toEqual([]);
 });
 
-test('finds a replaced word in a type, and not in values, texts and tests', () => {
+test('the check finds a replaced word in a type, and not in values, texts and tests', () => {
   const inFile = (path: string) => {
     const text =
       'export interface FairTurns {\n}\nconst turn = 1; // type Turn = 1\ntype Return = 1;';
@@ -36,7 +36,7 @@ test('no file has a name with a word that the glossary replaces', () => {
   expect(findReplacedFileNames(paths)).toEqual([]);
 });
 
-test('finds a replaced word in the name of a file or folder, and no word that contains it', () => {
+test('a replaced word in the name of a file or folder is found, as a whole word only', () => {
   const found = [
     'packages/rpc/src/fair-turns.test.ts',
     'packages/rpc/src/door/crowd.ts',

@@ -74,7 +74,7 @@ test('a boot that stands still is reported once, and before its end if more came
   expect(told[1]?.trace.steps[1]).toMatchObject({ kind: BootStepKind.OFFER, count: 1_000 });
 });
 
-test('a boot of which nothing is seen is reported as unseen before its grant ends', async () => {
+test('a boot without any request is reported as unseen before its grant ends', async () => {
   const grant = opened(1);
   tracer.opened({ ...grant, expiresAtMs: grant.openedAtMs + 20_000 });
   await time.run(17_900);
@@ -102,7 +102,7 @@ test('a boot of before this agent’s start is followed from its next step on', 
   expect(tracer.arrived('u2/1/1/1')).toBeUndefined();
 });
 
-test('no more boots are followed than its limit, and the oldest goes untold', async () => {
+test('the number of followed boots is limited, and the oldest is dropped in silence', async () => {
   for (let n = 1; n <= 5; n += 1) tracer.opened(opened(n));
   await time.run(2 * bootMs);
   expect(new Set(told.map(({ hostUid }) => hostUid))).toEqual(new Set(['u3', 'u4', 'u5']));

@@ -25,7 +25,7 @@ const good: BootConfig = {
 
 const profile = { name: 'a', loaders: {}, kernelArguments: [], firmware: 'uefi' } as const;
 
-test('accepts a configuration that can work', () => {
+test('the reader accepts a configuration that can work', () => {
   expect(() => checkBootConfig(good)).not.toThrow();
 });
 
@@ -112,7 +112,7 @@ test.each<[string, Partial<BootConfig>, string]>([
     { runner: { ...good.runner, kernelArguments: ['a && shell'] } },
     'runner.kernelArguments',
   ],
-])('refuses %s, naming it', (_name, change, words) => {
+])('the reader refuses %s, naming it', (_name, change, words) => {
   expect(() => checkBootConfig({ ...good, ...change })).toThrow(words);
 });
 
@@ -133,7 +133,7 @@ const ofDhcp = (dhcp: DhcpConfig): BootConfig => {
   return { ...good, interfaces: [{ serverAddress: '10.77.0.1', dhcp }] };
 };
 
-test('refuses ranges in which its own address lies, and leases that cannot be', () => {
+test('the reader refuses ranges in which its own address lies, and leases that cannot be', () => {
   const dhcp = reservation('10.77.0', 1);
   const { subnet } = dhcp;
   expect(() => checkBootConfig(ofDhcp(dhcp))).toThrow(
@@ -148,7 +148,7 @@ test('refuses ranges in which its own address lies, and leases that cannot be', 
 test.each([
   [{}, 'virtualMedia.loaders has to be uefiX64 or uefiArm64, or both'],
   [{ uefiX64: 'missing.efi' }, 'virtualMedia.loaders.uefiX64 has to be a name among loaderFiles'],
-])('refuses a boot medium of loaders %o', (loaders, words) => {
+])('the reader refuses a boot medium of loaders %o', (loaders, words) => {
   const check = () => checkBootConfig({ ...good, virtualMedia: { loaders } });
   expect(check).toThrow(`boot configuration: ${words}`);
 });

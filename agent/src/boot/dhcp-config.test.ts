@@ -33,7 +33,7 @@ function planOf(config: ReservationDhcpConfig) {
   return plan;
 }
 
-test('takes a MAC in any spelling', () => {
+test('the reader takes a MAC in any spelling', () => {
   expect(planOf(good).reservedFor.get('52:54:00:77:00:ab')).toBe('10.77.0.50');
 });
 
@@ -58,7 +58,7 @@ test.each<[string, Partial<SubnetConfig>, RegExp]>([
   ['no domain', { domainName: 'a b' }, /^subnet.domainName "a b" must be a domain name/],
   ['a lease of no time', { leaseSeconds: 0 }, /^subnet.leaseSeconds must be from 60/],
   ['half a second', { leaseSeconds: 60.5 }, /^subnet.leaseSeconds must be from 60/],
-])('refuses %s', (_name, change, words) => {
+])('the reader refuses %s', (_name, change, words) => {
   expect(subnetProblem({ ...subnet, ...change }, planOf(good))).toMatch(words);
   expect(subnetProblem(subnet, planOf(good))).toBeUndefined();
 });

@@ -165,7 +165,7 @@ test.each([
   ['43 = 01 ff 00', 43, [0x01, 0xff, 0x00]],
   ['60 that is no text', 60, [0xff, 0xfe]],
   ['50 of one byte', 50, [10]],
-])('a host gets its address whatever it says beside: option %s', async (_what, code, bytes) => {
+])('a host gets its address whatever option %s of its request says', async (_what, code, bytes) => {
   for (const kind of [[pxe], []]) {
     const rig = new Rig();
     const server = await rig.open();
@@ -297,7 +297,7 @@ describe('beside another server', () => {
   });
 });
 
-test('reports an address that is declined, and an observer that fails costs a line', async () => {
+test('a declined address is reported; an observer that fails costs one log line', async () => {
   const rig = new Rig();
   const server = await rig.open();
   const address = rig.say(server, message('discover'))?.packet.yourAddress ?? '';

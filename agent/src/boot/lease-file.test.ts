@@ -79,7 +79,7 @@ test('writes at most once a second however much changes, and the last change at 
   expect(rig.written()?.records.leases).toEqual([{ ...lease, untilMs: 499 }]);
 });
 
-test('writes what is missing when it is closed, and nothing when nothing is', async () => {
+test('the lease file writes pending changes when it is closed, and nothing otherwise', async () => {
   const rig = new Rig();
   await rig.file().close();
   expect(rig.writes).toBe(0);
@@ -92,7 +92,7 @@ test('writes what is missing when it is closed, and nothing when nothing is', as
   expect(rig.writes).toBe(1);
 });
 
-test('says that the disk fails, and tries again', async () => {
+test('a write that fails is logged and tried again', async () => {
   const rig = new Rig();
   const file = rig.file();
   rig.disk.failing = true;
@@ -107,7 +107,7 @@ test('says that the disk fails, and tries again', async () => {
   expect(rig.written()?.records.leases).toEqual([lease]);
 });
 
-test('begins with an empty book without a file, and says so about one it cannot read', async () => {
+test('without a lease file the book is empty; an unreadable file is logged as well', async () => {
   const rig = new Rig();
   const nothing = { records: { leases: [], setAside: [] }, writtenAtMs: 0 };
   expect(await readLeases(rig.parts, plan())).toEqual(nothing);
@@ -119,7 +119,7 @@ test('begins with an empty book without a file, and says so about one it cannot 
   expect(rig.lines).toHaveLength(5);
 });
 
-test('takes up what was given before its file had this name, until that is written', async () => {
+test('leases in a file of the old name count until the new file is written', async () => {
   const rig = new Rig();
   const parts = { ...rig.parts, path: `${path}-eth1`, formerPath: path };
   const elsewhere = { ...lease, mac: asMac('52:54:00:77:00:02'), address: '10.78.0.10' };
@@ -134,7 +134,7 @@ test('takes up what was given before its file had this name, until that is writt
   expect((await readLeases(parts, plan())).records.leases).toEqual([]);
 });
 
-test('leaves out leases that the configuration no longer allows', async () => {
+test('the lease file leaves out leases that the configuration no longer allows', async () => {
   const rig = new Rig();
   const elsewhere = { ...lease, address: '10.77.0.99' };
   const text = formatLeases({ leases: [elsewhere], setAside: [] }, 1);
@@ -147,7 +147,7 @@ test.each([
   ['an address that is none', { address: '10.77.0' }],
   ['a time that is none', { untilMs: -1 }],
   ['a field that nobody knows', { extra: 1 }],
-])('refuses a file with %s', (_name, change) => {
+])('the lease file refuses a file with %s', (_name, change) => {
   const text = formatLeases({ leases: [lease], setAside: [] }, 1);
   const parsed = JSON.parse(text);
   const broken = { ...parsed, leases: [{ ...parsed.leases[0], ...change }] };
@@ -155,7 +155,7 @@ test.each([
   expect(() => parseLeases(text)).not.toThrow();
 });
 
-test('time does not run backwards, neither with the clock nor with a restart', async () => {
+test('the time of leases never goes back, whatever the clock or a restart does', async () => {
   const time = new TestClock();
   const { clock } = time.open();
   const nowMs = steadyTime(clock, 0);

@@ -21,7 +21,7 @@ test('writes up to its limit in a period, then says how many lines it left out',
   expect(written).toEqual([0, 0, 3]);
 });
 
-test('does not fall silent when the clock goes back', () => {
+test('the log does not fall silent when the clock goes back', () => {
   const time = { nowMs: 50_000 };
   let lines = 0;
   const budget = new LineBudget(clockAt(time), 1, 1_000);

@@ -13,6 +13,6 @@ test.each([
   [`${ours}?x`, false],
   [place, false],
   ['', false],
-])('knows whether the agent that serves %s made it: %s', (url, own) => {
+])('the name of a medium says whether the agent that serves %s made it: %s', (url, own) => {
   expect(isOwnMedium(url, ours)).toBe(own);
 });

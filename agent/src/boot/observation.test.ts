@@ -21,7 +21,7 @@ function memoryWith(expiresAtMs: number): BootMemory {
   return { snapshot: { generation: 1, hosts }, grants: [grant] };
 }
 
-test('informs the observer of every request, permitted or not, and logs few', () => {
+test('the server informs the observer of every request, permitted or not, and logs few', () => {
   const observed: NetbootObservation[] = [];
   const lines: string[] = [];
   let memory = memoryWith(6_000);

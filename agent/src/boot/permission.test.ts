@@ -19,7 +19,7 @@ function memory(change: Partial<BootMemory> & { hosts?: readonly BootHost[] } = 
   return { snapshot: { generation: 1, hosts }, grants: [grant], ...rest };
 }
 
-test('lets a host with an open grant boot the runner, by any of its MACs in any spelling', () => {
+test('a host with an open grant boots the runner, by any of its MACs in any spelling', () => {
   for (const spelling of [mac, '52-54-00-77-00-02', mac.toUpperCase()]) {
     expect(bootDecision(memory(), asMac(spelling), 1_500)).toEqual({
       kind: 'runner',
@@ -31,37 +31,37 @@ test('lets a host with an open grant boot the runner, by any of its MACs in any 
   }
 });
 
-test('takes MACs of the snapshot in any spelling', () => {
+test('the server takes MACs of the snapshot in any spelling', () => {
   const hosts = [{ ...host, macs: ['52-54-00-77-00-0A'] }];
   expect(bootDecision(memory({ hosts }), asMac('52:54:00:77:00:0a'), 1_500).kind).toBe('runner');
 });
 
-test('opens and closes exactly with the window', () => {
+test('the server permits a boot exactly within its window', () => {
   expect(bootDecision(memory(), mac, 1_000).kind).toBe('runner');
   expect(bootDecision(memory(), mac, 1_999).kind).toBe('runner');
   const expired = { kind: 'localBoot', hostUid: 'u1', reason: 'grantExpired' };
   expect(bootDecision(memory(), mac, 2_000)).toEqual(expired);
 });
 
-test('sends a host without a grant to its disk', () => {
+test('the server sends a host without a grant to its disk', () => {
   const noGrant = { kind: 'localBoot', hostUid: 'u1', reason: 'noGrant' };
   expect(bootDecision(memory({ grants: [] }), mac, 1_500)).toEqual(noGrant);
   const other = [{ ...grant, hostUid: 'u2' }];
   expect(bootDecision(memory({ grants: other }), mac, 1_500)).toEqual(noGrant);
 });
 
-test('knows no host by a MAC that is not in the snapshot, grant or not', () => {
+test('a MAC that is not in the snapshot is of no host, with or without a grant', () => {
   const unknown = { kind: 'unknownHost', reason: 'off' };
   expect(bootDecision(memory({ hosts: [] }), mac, 1_500)).toEqual(unknown);
 });
 
-test('lets neither of two hosts boot the runner that claim one MAC', () => {
+test('neither of two hosts that claim one MAC boots the runner', () => {
   const hosts = [host, { hostUid: 'u2', hostName: 'two', macs: [mac] }];
   expect(bootDecision(memory({ hosts }), mac, 1_500)).toMatchObject({ reason: 'ambiguousMac' });
   expect(bootDecision(memory({ hosts }), asMac('52:54:00:77:00:02'), 1_500).kind).toBe('runner');
 });
 
-test('takes the latest grant of a host, an expired one as well', () => {
+test('the latest grant of a host counts, even if it has expired', () => {
   const later = { ...grant, operationId: 'later', openedAtMs: 1_200, expiresAtMs: 1_300 };
   const grants = [later, grant];
   expect(bootDecision(memory({ grants }), mac, 1_250)).toMatchObject({ operationId: 'later' });
@@ -82,21 +82,21 @@ test('the image of a host without a disk never expires, and gives way to a grant
   expect(ambiguous).toMatchObject({ reason: 'ambiguousMac' });
 });
 
-test('a clock that went back makes no expired grant young', () => {
+test('an expired grant stays expired when the clock goes back', () => {
   expect(bootDecision(memory({ writtenAtMs: 2_500 }), mac, 1_500)).toMatchObject({
     reason: 'grantExpired',
   });
   expect(bootDecision(memory(), mac, 0).kind).toBe('runner');
 });
 
-test('sees a change of the snapshot at once, because it is a new value', () => {
+test('a change of the snapshot takes effect at the next request', () => {
   const before = memory();
   expect(bootDecision(before, mac, 1_500).kind).toBe('runner');
   const after = { ...before, snapshot: { generation: 2, hosts: [] } };
   expect(bootDecision(after, mac, 1_500).kind).toBe('unknownHost');
 });
 
-test('starts the runner only for a known host inside a window of its own', () => {
+test('the server starts the runner only for a known host inside a window of its own', () => {
   const uid = fc.constantFrom('u1', 'u2', 'u3');
   const time = fc.nat(100);
   const someMac = fc

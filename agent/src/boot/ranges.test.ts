@@ -19,7 +19,7 @@ test.each([
   ['lines=0-1', { kind: 'whole' }],
   ['bytes=a-b', { kind: 'whole' }],
   [`bytes=${'9'.repeat(30)}-`, { kind: 'whole' }],
-])('decides on %j of 100 bytes', (header, decision) => {
+])('the server decides on %j of 100 bytes', (header, decision) => {
   expect(decideRange(header, 100)).toEqual(decision);
 });
 

@@ -79,7 +79,7 @@ function typeOf(packet: DhcpPacket): string | undefined {
   return readOption(packet, dhcpOption.messageType);
 }
 
-test('gives a granted host address and loader in one answer, also after a restart', async () => {
+test('a granted host gets address and loader in one answer, also after a restart', async () => {
   const asked = relayedDiscover(grantedMac, 7);
   const first = await startRack();
   const offer = await discover(first.relay, first.dhcpPort, asked);
@@ -99,13 +99,13 @@ test('gives a granted host address and loader in one answer, also after a restar
   expect(again.yourAddress).toBe(offer.yourAddress);
 });
 
-test('gives a host without a grant its reservation and nothing to boot', async () => {
+test('the server gives a host without a grant its reservation and nothing to boot', async () => {
   const { relay, dhcpPort } = await startRack();
   const offer = await discover(relay, dhcpPort, relayedDiscover(knownMac, 7));
   expect(offer).toMatchObject({ yourAddress: '127.77.0.50', bootFile: '' });
 });
 
-test('gives a stranger an address of its own range, and a boot while discovery is on', async () => {
+test('a stranger gets an address of the discovery range, and during discovery a boot', async () => {
   const discovery = { first: '127.77.0.200', last: '127.77.0.210' };
   const limits = { bootsMax: 1, bootsPerHourMax: 1, spacingMs: 1_000 };
   let on = false;
@@ -127,7 +127,7 @@ test('gives a stranger an address of its own range, and a boot while discovery i
   expect(known).toMatchObject({ yourAddress: '127.77.0.50', bootFile: '' });
 });
 
-test('leaves strangers alone, and looks for another server that a client names', async () => {
+test('strangers get no answer; a server that a client names is looked for', async () => {
   const { rig, relay, dhcpPort } = await startRack();
   relay.send(relayedDiscover(unknownMac, 7), dhcpPort);
   const known = relayedDiscover(knownMac, 7);

@@ -22,7 +22,7 @@ function scriptFor(hostName: HostName, bootToken: string): string {
   });
 }
 
-test('loads kernel and ramdisk and tells the runner where, to whom and as whom to report', () => {
+test('the script loads kernel and ramdisk and names agent, host and token to the runner', () => {
   expect(scriptFor('one', 'secret-1').split('\n')).toEqual([
     '#!ipxe',
     'echo Rackwright: one starts the runner',
@@ -45,18 +45,18 @@ test('loads kernel and ramdisk and tells the runner where, to whom and as whom t
   ]);
 });
 
-test('lets nothing of a name reach iPXE that it could take for a command', () => {
+test('no part of a name reaches iPXE that iPXE could take for a command', () => {
   expect(scriptFor('a && shell $\n{x}', 't').split('\n')[1]).toBe(
     'echo Rackwright: a____shell____x_ starts the runner',
   );
 });
 
-test('refuses a token that is more than a plain word, and does not repeat it', () => {
+test('a token that is no plain word is refused, and the error does not repeat it', () => {
   for (const token of ['', 'a b', 'a\nshell', '${x}', 'a&&b']) {
     expect(() => scriptFor('one', token)).toThrow('the boot token of u1/1/2/1 is not a plain word');
   }
 });
 
-test('sends a host to its disk with a failure, so that UEFI goes on', () => {
+test('the script sends a host to its disk with a failure, so that UEFI goes on', () => {
   expect(localBootScript()).toMatch(/^#!ipxe\n(.*\n)*exit 1\n$/);
 });

@@ -42,7 +42,7 @@ function sameBytes(found: Uint8Array, wanted: Uint8Array | undefined): boolean {
   return wanted !== undefined && Buffer.compare(found, wanted) === 0;
 }
 
-test('boots a granted host from the offer to the last byte of the ramdisk', async () => {
+test('the server boots a granted host from the offer to the last byte of the ramdisk', async () => {
   const { rig, mailbox, dhcpPort } = await rigWithMailbox();
   const offer = await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
   expect(offer.bootFile).toBe('52-54-00-77-00-02/snponly.efi');
@@ -64,7 +64,7 @@ test('boots a granted host from the offer to the last byte of the ramdisk', asyn
   ]);
 });
 
-test('reports each step of a boot into the runner, and no other boot', async () => {
+test('the server reports each step of a boot into the runner, and no other boot', async () => {
   const { rig, mailbox, dhcpPort } = await rigWithMailbox();
   mailbox.send(relayedDiscover(knownMac, 7), dhcpPort);
   const offer = await discover(mailbox, dhcpPort, relayedDiscover(grantedMac, 7));
@@ -97,7 +97,7 @@ const whose = `u2/1/1/1 ${grantedMac}`;
 const scriptPath = (mac: string) => `/boot/${mac}/script.ipxe`;
 const filePath = (mac: string, name: string) => `/boot/${mac}/files/${name}`;
 
-test('reports a file that was cut on its way', async () => {
+test('the server reports a file that was cut on its way', async () => {
   const rig = await rigOnly({ files: { initrd: 64 * 1024 * 1024 } });
   const ended = new AbortController();
   const asked = await fetch(rig.url(filePath(grantedMac, 'initrd')), { signal: ended.signal });
@@ -175,7 +175,7 @@ test.each([
   ['/files/vmlinuz', 'POST', 405],
   [`/files/${'x'.repeat(2_000)}`, 'GET', 414],
   [`/files/${'x'.repeat(20_000)}`, 'GET', 431],
-])('refuses %s by %s at once with %i', async (path, method, status) => {
+])('the server refuses %s by %s at once with %i', async (path, method, status) => {
   const rig = await rigOnly();
   await fetch(rig.url('/files/none')); // The first connection of a process is slow for its client.
   const tooks: number[] = [];
@@ -194,7 +194,7 @@ test.each([
   ['../../etc/passwd', 'TFTP error 1: no such file'],
   ['/etc/passwd', 'TFTP error 1: no such file'],
   ['vmlinuz', 'TFTP error 1: no such file'],
-])('refuses %s by TFTP at once', async (fileName, words) => {
+])('the server refuses %s by TFTP at once', async (fileName, words) => {
   const rig = await rigOnly();
   const tooks: number[] = [];
   for (let round = 0; round < 5; round += 1) {
@@ -205,7 +205,7 @@ test.each([
   expect(Math.min(...tooks)).toBeLessThan(50);
 });
 
-test('serves firmware that was reset and asks again from the same port', async () => {
+test('the server serves firmware that was reset and asks again from the same port', async () => {
   const rig = await rigOnly();
   const firmware = await openMailbox();
   closers.push(() => firmware.close());
@@ -223,7 +223,7 @@ test('serves firmware that was reset and asks again from the same port', async (
   expect(decodePacket(again?.datagram ?? new Uint8Array())).toMatchObject({ kind: 'optionAck' });
 });
 
-test('answers ranges and HEAD, from memory and from disk alike', async () => {
+test('the server answers ranges and HEAD, from memory and from disk alike', async () => {
   const rig = await rigOnly();
   for (const name of ['snponly.efi', 'vmlinuz']) {
     const url = rig.url(`/files/${name}`);
@@ -242,7 +242,7 @@ test('answers ranges and HEAD, from memory and from disk alike', async () => {
   }
 });
 
-test('names the version of a file, and sends nothing to whoever has it', async () => {
+test('an answer names the file’s version; a client with this version gets no body', async () => {
   const rig = await rigOnly();
   for (const name of ['snponly.efi', 'vmlinuz']) {
     const url = rig.url(`/files/${name}`);
@@ -272,7 +272,7 @@ test('a file that was replaced has another version', async () => {
   expect(now.headers.get('etag')).not.toBe(before);
 });
 
-test('serves an empty file', async () => {
+test('the server serves an empty file', async () => {
   const rig = await rigOnly({ loaders: { nothing: 0 }, files: { void: 0 } });
   for (const name of ['nothing', 'void']) {
     const response = await fetch(rig.url(`/files/${name}`));
@@ -281,14 +281,14 @@ test('serves an empty file', async () => {
   expect(await fetchByTftp(rig.services.tftpPort, 'nothing')).toHaveLength(0);
 });
 
-test('says that it still answers, without a line in the log', async () => {
+test('the health check is answered without a log line', async () => {
   const rig = await rigOnly();
   const before = rig.lines.length;
   expect((await fetch(rig.url('/'), { method: 'HEAD' })).status).toBe(204);
   expect(rig.lines).toHaveLength(before);
 });
 
-test('is well, and says so without a line, while others hold all connections of HTTP', async () => {
+test('the server reports that it is well while others hold all its HTTP connections', async () => {
   const rig = await rigOnly();
   const before = rig.lines.length;
   const { connectionsMax, connectionsPerAddressMax } = httpLimitsDefault;
@@ -315,7 +315,7 @@ test('is well, and says so without a line, while others hold all connections of 
   for (const socket of sockets) socket.destroy();
 });
 
-test('sends a file from the address that clients were told, where it listens on all', async () => {
+test('a server on all addresses sends files from the one that clients were told', async () => {
   const rig = await rigOnly({
     interface: { serverAddress: '127.0.0.2' },
     config: { tftp: { address: '0.0.0.0', port: 0 } },
@@ -331,14 +331,14 @@ test('sends a file from the address that clients were told, where it listens on 
   }
 });
 
-test('writes few log lines about many strangers, and says how many it left out', async () => {
+test('the log has few lines on many strangers, and says how many were left out', async () => {
   const rig = await rigOnly();
   for (let round = 0; round < 200; round += 1) await fetch(rig.url('/files/none'));
   const refusals = rig.lines.filter((line) => line.startsWith('HTTP request refused'));
   expect(refusals).toHaveLength(30);
 });
 
-test('does not start without a file that it has to serve, and leaves no port open', async () => {
+test('the server does not start without a file that it serves, and opens no port', async () => {
   const taken = await rigOnly();
   const missing = [{ name: 'gone', path: '/nonexistent/gone' }];
   const loaders = { bios: 'gone' };
@@ -350,7 +350,7 @@ test('does not start without a file that it has to serve, and leaves no port ope
   await expect(startRig({ config: { tftp, http } })).rejects.toThrow('EADDRINUSE');
 });
 
-test('does not read loaders beyond its memory', async () => {
+test('a loader larger than the memory limit is not read', async () => {
   await expect(startRig({ config: { loaderBytesMax: 100_000 } })).rejects.toThrow(
     'boot loaders up to snponly.efi have 240000 bytes, limit 100000',
   );

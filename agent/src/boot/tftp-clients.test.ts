@@ -131,7 +131,7 @@ test.each([
   ['before it is answered', 0],
   ['after its first block', 1],
   ['in the midst of windows', 20],
-])('a client that has gone %s frees its slot at the next word to it', async (_when, blocks) => {
+])('a client that has gone %s frees its slot at the next packet to it', async (_when, blocks) => {
   // With these a silent client would be waited for a minute and more.
   await serve({ retryDelayMs: 100, openingAttemptsMax: 9, attemptsMax: 9, refusedDelayMs: 50 });
   const client = await openClient();
@@ -145,7 +145,7 @@ test.each([
   await expect.poll(() => rig.services.transfers(), { timeout: 30_000 }).toBe(0);
 });
 
-test('what was lost on the way is sent again', async () => {
+test('a lost packet is sent again', async () => {
   await serve({ retryDelayMs: 50 });
   const client = await openClient();
   client.ask(long, ['windowsize', '2'], ['blksize', '8']);

@@ -75,7 +75,7 @@ test('files of many clients at once come whole from the port that was asked', as
   await expect.poll(() => rig.services.transfers()).toBe(0);
 });
 
-test("a packet from another port is nobody's, and the transfer goes on", async () => {
+test('a packet from another port is ignored, and the transfer goes on', async () => {
   await serve();
   ask('long');
   expect(await hear()).toEqual(data('long', 1));
@@ -180,7 +180,7 @@ test('many addresses with few transfers each share the limit on all transfers', 
   for (const each of all) each.close();
 });
 
-test('mangled packets are lost, and what is no request is refused as ever', async () => {
+test('mangled packets are ignored, and a first packet that is no request is refused', async () => {
   await serve();
   ask('long');
   await hear();

@@ -43,7 +43,7 @@ test('an error without the byte that ends its text ends its transfer', async () 
   await close(rig, client);
 });
 
-test.each(['127.0.0.1', '127.0.0.2'])('what asks %s is answered from there', async (asked) => {
+test.each(['127.0.0.1', '127.0.0.2'])('a request to %s is answered from there', async (asked) => {
   const rig = await everywhereRig(own);
   const client = await openMailbox();
   for (const fileName of [loader, 'none']) {

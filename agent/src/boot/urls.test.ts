@@ -4,7 +4,7 @@ import { bootUrls, loaderPath, parseLoaderPath, parseTarget, parseTftpName } fro
 
 const mac = asMac('52:54:00:77:00:01');
 
-test('understands the URLs that it makes', () => {
+test('a URL that the agent makes reads back as the same', () => {
   const urls = bootUrls('10.77.0.1', 8080);
   const script = new URL(urls.script(mac));
   expect(script.origin).toBe('http://10.77.0.1:8080');
@@ -14,7 +14,7 @@ test('understands the URLs that it makes', () => {
   expect(bootUrls('10.77.0.1', 80).script(mac)).toMatch(/^http:\/\/10\.77\.0\.1\/boot\//);
 });
 
-test('understands the TFTP names that it makes, and names without a host', () => {
+test('a TFTP name that the agent makes reads back, and so does one without a host', () => {
   expect(parseLoaderPath(loaderPath(mac, 'snponly.efi'))).toEqual({ mac, name: 'snponly.efi' });
   expect(parseLoaderPath(`/${loaderPath(mac, 'a')}`)).toEqual({ mac, name: 'a' });
   expect(parseLoaderPath(`//${loaderPath(mac, 'a')}`)).toEqual({ mac, name: 'a' });
@@ -43,7 +43,7 @@ test.each([
   ['http://elsewhere/files/initrd', { kind: 'malformed' }],
   ['*', { kind: 'malformed' }],
   ['', { kind: 'malformed' }],
-])('takes %j apart', (target, parsed) => {
+])('the URL %j is taken apart', (target, parsed) => {
   expect(parseTarget(target)).toEqual(parsed);
 });
 
@@ -55,7 +55,7 @@ test.each([
   ['pxelinux.cfg/01-52-54-00-77-00-01', uBootHost],
   ['/pxelinux.cfg/01-52-54-00-77-00-01', uBootHost],
   ['pxelinux.cfg/01-52-54-00-77-00-0A', { ...uBootHost, mac: '52:54:00:77:00:0a' }],
-])('takes the TFTP name %j of U-Boot apart', (name, parsed) => {
+])('the TFTP name %j of U-Boot is taken apart', (name, parsed) => {
   expect(parseTftpName(name)).toEqual(parsed);
 });
 
@@ -69,6 +69,6 @@ test.each([
   'pxelinux.cfg/01-52-54-00-77-00-01/../x',
   'pxelinux.cfg/../boot.scr.uimg',
   'x/boot.scr.uimg',
-])('takes the TFTP name %j for that of no script', (name) => {
+])('the TFTP name %j names no script', (name) => {
   expect(parseTftpName(name)).toEqual({ kind: 'loader', mac: undefined, name });
 });

@@ -44,7 +44,7 @@ const refusing = (result: BmcResult<never>): OpenConsole => {
 
 const say = (text: string): void => hear(new TextEncoder().encode(text));
 
-test('keeps the last screen until the runner comes, and lets go', async () => {
+test('the last screen is kept until the runner comes; then the console closes', async () => {
   consoles.follow(boot(1), opening);
   await time.run(10);
   say('\x1b[31mpanic\x1b[0m\r\n');
@@ -55,7 +55,7 @@ test('keeps the last screen until the runner comes, and lets go', async () => {
   expect(opens).toBe(1);
 });
 
-test('lets go when the time of the boot is over, and at the next boot of the host', async () => {
+test('a console closes when its boot times out, and at the next boot of the host', async () => {
   consoles.follow(boot(1), opening);
   await time.run(10);
   consoles.follow({ ...boot(1), operationId: 'u1/2/1/1' }, opening);
@@ -65,14 +65,14 @@ test('lets go when the time of the boot is over, and at the next boot of the hos
   expect(closes).toBe(2);
 });
 
-test('tries again when somebody else has it, so often, and not when there is none', async () => {
+test('a console that is in use is tried a few times; a missing one is not', async () => {
   consoles.follow(boot(1), refusing(transient('busy', 'taken')));
   consoles.follow(boot(2), refusing(failed('unsupported', 'none')));
   await time.run(60_000);
   expect(opens).toBe(3 + 1);
 });
 
-test('hears no more at once than it may', async () => {
+test('no more consoles are open at once than the limit', async () => {
   for (const n of [1, 2, 3]) consoles.follow(boot(n), opening);
   await time.run(10);
   expect(opens).toBe(2);

@@ -20,7 +20,7 @@ test.each([
   ['a crash that the firmware cleared away', 'panic\r\n\x1b[2J\x1b[HBIOS', ['panic', 'BIOS']],
   ['an end that is erased', 'abcdef\x1b[3G\x1b[K', ['ab']],
   ['other scripts', 'Prüfung ✓', ['Prüfung ✓']],
-])('shows %s', (_, text, lines) => {
+])('the screen shows %s', (_, text, lines) => {
   expect(screenOf(text)).toEqual(lines);
 });
 

@@ -46,7 +46,7 @@ async function listen(hostUid = 'u1', signal = never, how = open) {
   return { opened, heard: () => heard, close };
 }
 
-test('all hear one session, and the BMC is let go with the last of them', async () => {
+test('all viewers share one session, and the BMC is released with the last of them', async () => {
   const first = await listen();
   say('a');
   const second = await listen();
@@ -62,7 +62,7 @@ test('all hear one session, and the BMC is let go with the last of them', async 
   expect(opens).toBe(2);
 });
 
-test('a viewer that gives up while it opens ends it, unless another one waits too', async () => {
+test('a viewer that leaves during the opening ends it, unless another one waits too', async () => {
   const opening = Promise.withResolvers<void>();
   const slow: OpenConsole = async (hear, signal) => {
     await opening.promise;
@@ -109,7 +109,7 @@ test('a token of a boot reaches nobody, also when the boot begins meanwhile', as
   expect(textOf(consoles.since('u1', 0).content)).toBe(masked);
 });
 
-test('what is kept is bounded, told from where one is, and forgotten with its host', async () => {
+test('kept output is bounded, sent from a given place, and forgotten with its host', async () => {
   await listen();
   say('x'.repeat(100));
   const { content, end } = consoles.since('u1', 0);
@@ -126,7 +126,7 @@ test('what is kept is bounded, told from where one is, and forgotten with its ho
   expect(consoles.since('u1', 0).content.length).toBe(0);
 });
 
-test('a scrollback is the end of what was written, and says what had to go', () => {
+test('a scrollback is the end of the output, and says how much was dropped', () => {
   const step = fc.oneof(fc.uint8Array({ maxLength: 50 }), fc.constant('take' as const));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {

@@ -55,7 +55,7 @@ function setUp() {
   return { images, log, lost, time, world };
 }
 
-test('an image that hosts boot is here and held, and takes no turn of a fetch', async () => {
+test('an image that hosts boot is here and held, and takes no slot of a fetch', async () => {
   const { images, time, world } = setUp();
   images.want([deployment('a', '1'), deployment('b', '1'), deployment('c', '2')]);
   expect(images.find(deployment('a', '1')).kind).toBe('waiting');
@@ -68,7 +68,7 @@ test('an image that hosts boot is here and held, and takes no turn of a fetch', 
   expect([world.slots, world.asked]).toEqual([0, 2]);
 });
 
-test('what no host boots any more is let go', async () => {
+test('an image that no host boots any more is released', async () => {
   const { images, time, world } = setUp();
   images.want([deployment('a', '1')]);
   await time.run(1);
@@ -78,7 +78,7 @@ test('what no host boots any more is let go', async () => {
   expect(images.find(deployment('a', '1'))).toMatchObject({ kind: 'waiting' });
 });
 
-test('is asked for as the newest snapshot says, and stays when it is here', async () => {
+test('an image is asked for as the newest snapshot says, and stays when it is here', async () => {
   const { images, time, world } = setUp();
   world.caNeeded = 'CA 2';
   const withCa = (caPem: string) =>
@@ -101,7 +101,7 @@ test('is asked for as the newest snapshot says, and stays when it is here', asyn
   expect([world.asked, [...world.held]]).toEqual([2, [reference('1')]]);
 });
 
-test('what cannot be had is tried again for ever, and says why', async () => {
+test('an image that cannot be fetched is tried for ever, and the reason is reported', async () => {
   const { images, log, time, world } = setUp();
   world.isAway = true;
   images.want([deployment('a', '1')]);
@@ -115,7 +115,7 @@ test('what cannot be had is tried again for ever, and says why', async () => {
   expect(images.find(deployment('a', '1')).kind).toBe('ready');
 });
 
-test('what our disk has lost is fetched again, and nothing boots it meanwhile', async () => {
+test('an image that the disk lost is fetched again, and no host boots it meanwhile', async () => {
   const { images, lost, time, world } = setUp();
   images.want([deployment('a', '1')]);
   await time.run(600_000);

@@ -56,7 +56,7 @@ function macOf(n: number): string {
   return `52:54:00:bb:${pair(n >> 8)}:${pair(n & 255)}`;
 }
 
-test('boots a machine that is no host, of any firmware, once it asks for a script', async () => {
+test('a machine that is no host boots, with any firmware, once it asks for a script', async () => {
   const { rig, mailbox, dhcpPort, discovery, script } = await startSite();
   const offer = await discover(mailbox, dhcpPort, relayedDiscover(unknownMac, 7));
   expect(await fetchByTftp(rig.services.tftpPort, offer.bootFile)).toHaveLength(170_000);
@@ -75,7 +75,7 @@ test('boots a machine that is no host, of any firmware, once it asks for a scrip
   expect(rig.observed.every((each) => each.hostUid === undefined)).toBe(true);
 });
 
-test('sends a machine that was found to its disk when it netboots again', async () => {
+test('a machine that was found already boots its disk when it netboots again', async () => {
   const { mailbox, dhcpPort, discovery, script, rig } = await startSite();
   await script(unknownMac);
   const [boot] = discovery.memory()?.boots.values() ?? [];
@@ -89,7 +89,7 @@ test('sends a machine that was found to its disk when it netboots again', async 
   expect(rig.observed.at(-2)).toMatchObject({ mac: unknownMac, permitted: false });
 });
 
-test('a flood of made-up machines opens few boots and takes nothing from hosts', async () => {
+test('a flood of invented machines opens few boots and does not affect hosts', async () => {
   const { rig, mailbox, dhcpPort, discovery, script } = await startSite();
   for (let n = 0; n < 400; n += 1) mailbox.send(relayedDiscover(macOf(n), 7), dhcpPort);
   const scripts: string[] = [];

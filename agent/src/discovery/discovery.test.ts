@@ -69,7 +69,7 @@ function macOf(n: number): Mac {
   return asMac(`52:54:00:aa:${pair(n >> 8)}:${pair(n & 255)}`);
 }
 
-test('boots nobody before the control plane says so, and nobody once it says no', () => {
+test('no machine boots before the control plane turns discovery on, or after it is off', () => {
   const it = rig();
   expect(ask(it).kind).toBe('mayDiscover');
   it.policy(false);
@@ -80,7 +80,7 @@ test('boots nobody before the control plane says so, and nobody once it says no'
   expect(fresh.memory()).toBeUndefined();
 });
 
-test('serves one boot of a machine again and again until its runner has come up', () => {
+test('one boot of a machine is served again until its runner has come up', () => {
   const it = rig();
   const operationId = boot(it);
   expect(boot(it)).toBe(operationId);
@@ -95,7 +95,7 @@ test('serves one boot of a machine again and again until its runner has come up'
   expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'spacing' });
 });
 
-test('lets a machine boot again only after a pause, found or not', async () => {
+test('a machine boots again only after a pause, whether it was found or not', async () => {
   const it = rig();
   find(it);
   await it.time.run(defaultDiscoveryLimits.spacingMs - 1);
@@ -104,7 +104,7 @@ test('lets a machine boot again only after a pause, found or not', async () => {
   expect(ask(it).kind).toBe('mayDiscover');
 });
 
-test('forgets the token of a boot whose runner did not come in time', async () => {
+test('discovery forgets the token of a boot whose runner did not come in time', async () => {
   const it = rig();
   const operationId = boot(it);
   await it.time.run(defaultDiscoveryLimits.bootWindowMs);
@@ -112,14 +112,14 @@ test('forgets the token of a boot whose runner did not come in time', async () =
   expect(ask(it).kind).toBe('mayDiscover');
 });
 
-test('gives group addresses and zeros nothing', () => {
+test('a group address or an all-zero MAC gets no boot', () => {
   const it = rig();
   for (const mac of ['01:00:5e:00:00:01', '00:00:00:00:00:00'].map(asMac)) {
     expect(ask(it, mac)).toEqual({ kind: 'unknownHost', reason: 'noMac' });
   }
 });
 
-test('boots a limited number at once, and a limited number in an hour', async () => {
+test('the number of boots is limited at once and in an hour', async () => {
   const it = rig();
   for (let n = 0; n < 4; n += 1) expect(boot(it, macOf(n))).not.toBe('');
   expect(ask(it, macOf(9))).toEqual({ kind: 'unknownHost', reason: 'tooManyAtOnce' });
@@ -130,14 +130,14 @@ test('boots a limited number at once, and a limited number in an hour', async ()
   expect(ask(it, macOf(9)).kind).toBe('mayDiscover');
 });
 
-test('a clock that goes back opens nothing and forgets nothing', () => {
+test('discovery opens no boot and forgets no boot when the clock goes back', () => {
   const it = rig();
   find(it);
   it.time.wallAheadMs -= 24 * 60 * minuteMs;
   expect(ask(it)).toEqual({ kind: 'unknownHost', reason: 'spacing' });
 });
 
-test('boots no more at once after a clock that went back', () => {
+test('the limit of boots at once holds after the clock goes back', () => {
   const it = rig({ bootsMax: 2 }, 2, 100);
   const writtenAtMs = it.clock.nowMs();
   it.time.wallAheadMs -= 24 * 60 * minuteMs;
@@ -152,7 +152,7 @@ test('boots no more at once after a clock that went back', () => {
   expect(asked(2)).toBe('unknownHost');
 });
 
-test('reports a finding in each session and at intervals, until it is answered', async () => {
+test('a finding is reported in each session and at intervals until it is answered', async () => {
   const it = rig();
   find(it);
   expect(it.told).toHaveLength(1);
@@ -170,7 +170,7 @@ test('reports a finding in each session and at intervals, until it is answered',
   expect(it.discovery.waiting).toBe(0);
 });
 
-test('takes one inventory of a boot, and none of a boot that it does not know', () => {
+test('one inventory of a boot is taken, and none of an unknown boot', () => {
   const it = rig();
   const operationId = find(it);
   it.discovery.found(operationId, create(InventorySchema), '');
@@ -179,7 +179,7 @@ test('takes one inventory of a boot, and none of a boot that it does not know', 
   expect(it.told).toHaveLength(1);
 });
 
-test('keeps the latest findings, up to a limit, while the control plane is away', () => {
+test('the latest findings are kept up to a limit while the control plane is away', () => {
   const it = rig({ findingsMax: 3 }, 100, 100);
   for (let n = 0; n < 5; n += 1) find(it, macOf(n));
   it.told.length = 0;
@@ -187,7 +187,7 @@ test('keeps the latest findings, up to a limit, while the control plane is away'
   expect(it.told.map(({ bootMac }) => bootMac)).toEqual([macOf(2), macOf(3), macOf(4)]);
 });
 
-test('remembers MACs up to a limit, and ends the stream of a runner whose boot it forgets', () => {
+test('remembered MACs are limited; the stream of a runner with a forgotten boot ends', () => {
   const it = rig({ macsMax: 3 }, 100, 100);
   const closed: string[] = [];
   for (let n = 0; n < 5; n += 1) {
@@ -198,7 +198,7 @@ test('remembers MACs up to a limit, and ends the stream of a runner whose boot i
   expect(it.discovery.memory()?.boots.size).toBe(3);
 });
 
-test('a flood of made-up MACs costs bounded memory, and known hosts boot through all of it', () => {
+test('a flood of invented MACs costs bounded memory, and known hosts boot meanwhile', () => {
   const limits = { macsMax: 64, bootsMax: 32, bootsPerHourMax: 48 };
   const it = rig(limits, 1_000, 1_000);
   let opened = 0;
@@ -215,7 +215,7 @@ test('a flood of made-up MACs costs bounded memory, and known hosts boot through
   expect(ask(it, known)).toMatchObject({ kind: 'runner', bootToken: 'known' });
 });
 
-test('a boot opened on a clock that is behind lives no longer than another', async () => {
+test('a boot that was opened while the clock was behind lives no longer than another', async () => {
   const it = rig({ bootWindowMs: minuteMs });
   const dayMs = 24 * 60 * minuteMs;
   it.discovery.open(stranger, it.clock.nowMs() + dayMs);

@@ -47,7 +47,7 @@ test('an identity that was saved is there after a power cut, and never a half of
   }
 });
 
-test('wherever the power goes while a key is replaced, one is there and certified', async () => {
+test('after a power cut while a key is replaced, one certified key is there', async () => {
   for (let calls = 0; calls < 2 * callsMax; calls += 1) {
     const files = new ForgetfulFiles();
     const old = await open(files).key();

@@ -22,7 +22,7 @@ function crowd(atOnceMax: number, waitingMax = 100) {
   return { enter, entered, leave, places: () => Object.fromEntries(places) };
 }
 
-test('admits a bounded number at once, and tells the others their places', async () => {
+test('a bounded number of hosts is admitted at once; others are told their places', async () => {
   const { enter, entered, leave, places } = crowd(2);
   await Promise.all([enter('a'), enter('b')]);
   for (const who of ['c', 'd', 'e']) void enter(who);
@@ -35,7 +35,7 @@ test('admits a bounded number at once, and tells the others their places', async
   expect(entered).toEqual(['a', 'b', 'c']);
 });
 
-test('gives every host its slot, however often one of them asks', async () => {
+test('every host gets its slot, however often another host asks', async () => {
   const { enter, entered, leave, places } = crowd(1);
   await enter('x');
   for (const number of [1, 2, 3]) void enter('a', `a${number}`);
@@ -46,7 +46,7 @@ test('gives every host its slot, however often one of them asks', async () => {
   expect(entered).toEqual(['x', 'a1', 'b', 'c', 'a2', 'a3']);
 });
 
-test('keeps no place for who has given up', async () => {
+test('a host that has given up keeps no place in the queue', async () => {
   const { enter, entered, leave, places } = crowd(1);
   const stop = new AbortController();
   await enter('a');
@@ -62,7 +62,7 @@ test('keeps no place for who has given up', async () => {
   await expect(enter('e', 'e', AbortSignal.abort())).rejects.toThrow('given up');
 });
 
-test('refuses more than may wait', async () => {
+test('a host is refused when the queue is full', async () => {
   const { enter } = crowd(1, 2);
   await enter('a');
   void enter('b');

@@ -72,7 +72,7 @@ async function hold(
   return digest;
 }
 
-test('fetches a blob once, and finds it again after a restart', async () => {
+test('the cache fetches a blob once, and finds it again after a restart', async () => {
   const bytes = bytesOf('a');
   const first = served(bytes);
   const digest = await hold(await open(), bytes, first);
@@ -84,7 +84,7 @@ test('fetches a blob once, and finds it again after a restart', async () => {
   expect((await readFile(found?.path ?? '')).equals(bytes)).toBe(true);
 });
 
-test('gives a blob its final name only after all its bytes are durable (B1)', async () => {
+test('a blob gets its final name only after all its bytes are durable (B1)', async () => {
   const files = nodeLargeFiles();
   const durable = new Map<string, boolean>();
   const renamed: (boolean | undefined)[] = [];
@@ -155,7 +155,7 @@ describe('what a dead agent left', () => {
   });
 });
 
-test('a blob that is another is refused, and nothing of it stays in use', async () => {
+test('a blob with another digest is refused, and none of its bytes stays in use', async () => {
   const bytes = bytesOf('a');
   const cache = await open();
   const wrong = served(Buffer.from(bytes).fill('b', 9_999));
@@ -168,7 +168,7 @@ test('a blob that is another is refused, and nothing of it stays in use', async 
 });
 
 describe('the limit', () => {
-  test('is kept by dropping what was not used for the longest time', async () => {
+  test('is kept by dropping the blob that was unused for the longest time', async () => {
     const cache = await open(30_000);
     const [a, b, c, d] = [bytesOf('a'), bytesOf('b'), bytesOf('c'), bytesOf('d')];
     for (const each of [a, b, c]) {
@@ -183,7 +183,7 @@ describe('the limit', () => {
     expect(await readdir(folder)).toHaveLength(3);
   });
 
-  test('costs nothing that is here what would not fit all the same', async () => {
+  test('a blob that can never fit drops no other blob', async () => {
     const cache = await open(30_000);
     const [held, free, large] = [bytesOf('a'), bytesOf('b'), bytesOf('c', 20_001)];
     await hold(cache, held);
@@ -195,7 +195,7 @@ describe('the limit', () => {
     expect(cache.find(digestOf(free))).toBeUndefined();
   });
 
-  test('is kept by dropping what is preferred last, however long ago it was used', async () => {
+  test('is kept by dropping the blob of lowest preference, whenever it was used', async () => {
     const cache = await open(30_000);
     const [first, second, third] = [bytesOf('a'), bytesOf('b'), bytesOf('c')];
     for (const bytes of [first, second, third]) {
@@ -212,7 +212,7 @@ describe('the limit', () => {
     expect(here).toEqual([false, true, false]);
   });
 
-  test('is kept although all is in use: who comes waits', async () => {
+  test('is kept when all blobs are in use: the next fetch waits', async () => {
     const cache = await open(20_000);
     const [a, b, c] = ['a', 'b', 'c'].map((seed) => bytesOf(seed)) as [Buffer, Buffer, Buffer];
     await hold(cache, a);
@@ -326,7 +326,7 @@ describe('what was found right in this life', () => {
     await hold(cache, bytesOf('c'));
   });
 
-  test('is hashed again when a reader has spoken against it, and only then', async () => {
+  test('is hashed again only after a reader has reported it as wrong', async () => {
     const bytes = bytesOf('a');
     const cache = await open();
     const digest = await hold(cache, bytes);
@@ -353,7 +353,7 @@ describe('a folder that cannot be used', () => {
     message: expect.stringMatching(/^the image cache in .* cannot be used: EIO/),
   };
 
-  test('is empty until it can be, and then all is there again', async () => {
+  test('is empty until it can be used, and then has all its blobs again', async () => {
     const bytes = bytesOf('a');
     await hold(await open(), bytes);
     const files = nodeLargeFiles();
@@ -375,7 +375,7 @@ describe('a folder that cannot be used', () => {
     expect(again.asked).toEqual([]);
   });
 
-  test('costs what is fetched into it, and is used again as soon as it can be', async () => {
+  test('ends the fetches into it, and is used again as soon as it can be', async () => {
     const files = nodeLargeFiles();
     let isBroken = true;
     const harmed =
@@ -431,7 +431,7 @@ describe('a folder that cannot be used', () => {
   });
 });
 
-test('what is held stays although it cannot be noted that it was used', async () => {
+test('a held blob stays even if its time of use cannot be written', async () => {
   const files = nodeLargeFiles();
   let isFailing = false;
   const touch: typeof files.touch = async (...note) => {
@@ -451,7 +451,7 @@ test('what is held stays although it cannot be noted that it was used', async ()
 });
 
 describe('a blob on its way', () => {
-  test('is read as it comes, and to its end when it was proved', async () => {
+  test('is read while it comes, and to its end only once its digest is proved', async () => {
     const bytes = bytesOf('a', 3_000_000);
     const digest = digestOf(bytes);
     const letGo = Promise.withResolvers<void>();
@@ -473,7 +473,7 @@ describe('a blob on its way', () => {
     expect(cache.find(digest)).toBeDefined();
   });
 
-  test('a blob whose bytes are of another is shown to its end to nobody', async () => {
+  test('no reader gets the end of a blob whose bytes have another digest', async () => {
     const bytes = bytesOf('a', 3_000_000);
     const digest = digestOf(bytes);
     const cache = await open(5_000_000);

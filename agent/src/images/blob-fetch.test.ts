@@ -84,7 +84,7 @@ async function gathered(from: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-test('garm-T10: what a mirror has altered is fetched again from the next place', async () => {
+test('garm-T10: a blob that a mirror altered is fetched again from the next place', async () => {
   const [bad, good] = [new GatedSource(Buffer.alloc(bytes.length, 'x')), new GatedSource()];
   bad.letTo(bytes.length);
   let current: BlobSource = bad;
@@ -136,7 +136,7 @@ describe('a disk that is slow to make durable', () => {
     expect(cache.find(wantedLarge.digest)).toBeDefined();
   });
 
-  test('a disk that refuses in the end ends the fetch, before all has come', async () => {
+  test('a disk that fails at the last sync ends the fetch before all bytes have come', async () => {
     const full = Object.assign(new Error('EIO'), { code: 'EIO', errno: -5 });
     const refusing = Promise.reject(full);
     refusing.catch(() => {});
@@ -167,7 +167,7 @@ describe('a registry that has trouble', () => {
 
   const away = new OciError('unreachable', 'away');
 
-  test('is asked again after a while, for as long as it asks for itself', async () => {
+  test('is asked again after a pause, or after the time that it names', async () => {
     const { source } = failing(away, new OciError('tooMany', 'slowly', 7_000), away);
     const cache = await open();
     await cache.hold(wanted, source, never, () => {}, [1_000, 2_000, 4_000]);

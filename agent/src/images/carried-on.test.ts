@@ -28,7 +28,7 @@ function setUp() {
   return { carriedOn, carry, happened };
 }
 
-test('an image that is taken belongs to its new holder, however it ends', async () => {
+test('an image that is handed on belongs to its new holder, however it ends', async () => {
   const { carriedOn, carry, happened } = setUp();
   const { coming, whole } = carry('one');
   expect(carriedOn.take(key)).toBe(coming);
@@ -38,7 +38,7 @@ test('an image that is taken belongs to its new holder, however it ends', async 
   expect(happened).toEqual(['one watched no more']);
 });
 
-test('a host carries at most one image on, and an earlier one does not end the next', async () => {
+test('a host hands on at most one image; an earlier one does not end the next', async () => {
   const { carriedOn, carry, happened } = setUp();
   const before = carry('before');
   const next = carry('next');
@@ -51,14 +51,14 @@ test('a host carries at most one image on, and an earlier one does not end the n
 test.each<[string, Partial<typeof key | { architecture: 'arm64' }>]>([
   ['another deployment', { deploymentId: deploymentIdOf('u1', asRunNumber(4)) }],
   ['another kind of machine', { architecture: 'arm64' }],
-])('%s does not get the image, and it is let go', (_, change) => {
+])('%s does not get the image, which is then released', (_, change) => {
   const { carriedOn, carry, happened } = setUp();
   carry('one');
   expect(carriedOn.take({ ...key, ...change })).toBeUndefined();
   expect(happened).toContain('one released');
 });
 
-test('an image that was thrown away or is late is not taken', async () => {
+test('an image that is discarded or late is not handed on', async () => {
   const { carriedOn, carry, happened } = setUp();
   carry('one').anew.abort();
   expect(carriedOn.take(key)).toBeUndefined();

@@ -17,7 +17,7 @@ function asked(promise: Promise<number>): () => number | string | undefined {
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('a reader waits for bytes, and for the end until all was proved', async () => {
+test('a reader waits for bytes, and gets the last ones only once all are proved', async () => {
   const coming = new ComingBytes(sizeBytes);
   const readable = coming.reader();
   const first = asked(readable(0, never));
@@ -36,7 +36,7 @@ test('a reader waits for bytes, and for the end until all was proved', async () 
   expect(end()).toBe(sizeBytes);
 });
 
-test('a blob that is shorter than what is withheld shows nothing before its end', async () => {
+test('a blob shorter than the withheld part shows no byte before it is proved', async () => {
   const coming = new ComingBytes(1_000);
   const all = asked(coming.reader()(0, never));
   coming.have(1_000);
@@ -47,7 +47,7 @@ test('a blob that is shorter than what is withheld shows nothing before its end'
   expect(all()).toBe(1_000);
 });
 
-test('what does not come to its end ends each reader', async () => {
+test('a fetch that fails ends each of its readers', async () => {
   const coming = new ComingBytes(sizeBytes);
   coming.have(10);
   const readers = [asked(coming.reader()(10, never)), asked(coming.reader()(10, never))];
@@ -56,7 +56,7 @@ test('what does not come to its end ends each reader', async () => {
   for (const told of readers) expect(told()).toContain('does not come to its end');
 });
 
-test('what is begun again ends the readers of before, and no other', async () => {
+test('a fetch that begins again ends its earlier readers and no others', async () => {
   const coming = new ComingBytes(sizeBytes);
   coming.have(5_000);
   const [before, waiting] = [coming.reader(), asked(coming.reader()(5_000, never))];
@@ -69,7 +69,7 @@ test('what is begun again ends the readers of before, and no other', async () =>
   expect(await after(0, never)).toBe(7_000);
 });
 
-test('what was proved and is begun again shows its end once it is proved again', async () => {
+test('a blob that is fetched again shows its end only once it is proved again', async () => {
   const coming = new ComingBytes(sizeBytes);
   coming.have(sizeBytes);
   coming.end('proved');
@@ -83,7 +83,7 @@ test('what was proved and is begun again shows its end once it is proved again',
   expect(await coming.reader()(0, never)).toBe(sizeBytes);
 });
 
-test('a reader that is gone waits no more', async () => {
+test('a reader that has left does not wait any longer', async () => {
   const stop = new AbortController();
   const told = asked(new ComingBytes(sizeBytes).reader()(0, stop.signal));
   stop.abort();

@@ -107,7 +107,7 @@ test('an image is found through its index, and only what is needed of it is fetc
   expect(requests).toHaveLength(5);
 });
 
-test('a disk by its URL is fetched once, and named as it was declared', async () => {
+test('a disk image named by URL is fetched once, under its declared digest', async () => {
   const { cache, images, requests, tell } = await setUp();
   const ask = byUrl({ format: 'raw', compression: 'zstd', contentBytes: 5 });
   const held = await images.hold('h', ask, never, tell);
@@ -118,7 +118,7 @@ test('a disk by its URL is fetched once, and named as it was declared', async ()
   expect(requests.map(({ method }) => method)).toEqual(['HEAD', 'GET']);
 });
 
-test('a disk by its URL is fetched again when it was cut on our disk', async () => {
+test('a disk image named by URL is fetched again when its file was cut short', async () => {
   const before = await setUp();
   await before.images.prefetch(byUrl(), never, before.tell);
   await truncate(before.cache.find(raw.digest)?.path ?? '', 15_000);
@@ -134,7 +134,7 @@ test('a disk by its URL is fetched again when it was cut on our disk', async () 
   await cache.hold(wants, source, never, () => {});
 });
 
-test('a host that waits hears its place, and is let in when another lets go', async () => {
+test('a waiting host is told its place, and gets a slot that another host releases', async () => {
   const { images, tell, told } = await setUp();
   const first = await images.hold('h1', wanted(), never, tell);
   const second = images.hold('h2', wanted(), never, tell);
@@ -153,7 +153,7 @@ test('a host that waits hears its place, and is let in when another lets go', as
   held.release();
 });
 
-test('an image that was lost is not whole, and whole again when it is held again', async () => {
+test('a lost image is incomplete, and complete again once it is held again', async () => {
   const { cache, images, tell } = await setUp();
   const held = await images.hold('h1', wanted(), never, tell);
   held.giveBackSlot();
@@ -164,7 +164,7 @@ test('an image that was lost is not whole, and whole again when it is held again
   expect([await held.isWhole(), await again.isWhole()]).toEqual([true, true]);
 });
 
-test('what is held stays, and what is let go makes room', async () => {
+test('a held image stays, and a released image makes room', async () => {
   const { cache, images, tell } = await setUp(22_000);
   const held = await images.hold('h1', wanted(), never, tell);
   const other = Buffer.alloc(15_000, 'o');
@@ -216,7 +216,7 @@ describe('what cannot be had leaves nothing held', () => {
   });
 });
 
-test('a host that lets go in the middle ends a fetch that nobody else wants', async () => {
+test('a host that releases an image ends its fetch if no other host wants it', async () => {
   const { cache, images, tell } = await setUp();
   const stop = new AbortController();
   const held = images.hold('h1', wanted(), stop.signal, (progress) => {
@@ -228,7 +228,7 @@ test('a host that lets go in the middle ends a fetch that nobody else wants', as
   again.release();
 });
 
-test('what an earlier life left of an image does not count as the beginning of it', async () => {
+test('a leftover of an earlier life does not count as the begun image', async () => {
   await writeFile(join(folder, `${hexOf(raw.digest)}.part`), disk.subarray(0, 12_000));
   const { images, tell, told } = await setUp(100_000, (place) =>
     place.includes('/blobs/') ? { status: 404 } : undefined,

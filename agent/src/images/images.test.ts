@@ -65,7 +65,7 @@ async function setUp(
   return { fetch, images, requests, told };
 }
 
-test('brings all blobs of an image, once, and serves them by their digests', async () => {
+test('the cache brings all blobs of an image, once, and serves them by their digests', async () => {
   const image = writeImage([layer], { compression: 'none' });
   const { fetch, images, requests, told } = await setUp(image);
   const held = await fetch();
@@ -87,7 +87,7 @@ test('brings all blobs of an image, once, and serves them by their digests', asy
   expect(requests).toHaveLength(3);
 });
 
-test('takes of an index the image for its runners', async () => {
+test('the cache takes from an index the image for its runners', async () => {
   const image = writeImage([layer]);
   const index = writeIndex({ arm64: writeImage([], { architecture: 'arm64' }), amd64: image });
   const digest = digestOf(index);
@@ -104,7 +104,7 @@ test('takes of an index the image for its runners', async () => {
   await expect(wrong.fetch(named)).rejects.toThrow('not there for linux/amd64: linux/arm64 is');
 });
 
-test('refuses what it cannot keep, before it fetches it', async () => {
+test('an image that does not fit the cache is refused before it is fetched', async () => {
   const image = writeImage([layer], { compression: 'none' });
   const { fetch, requests } = await setUp(image, 3_000);
   await expect(fetch()).rejects.toMatchObject({
@@ -114,7 +114,7 @@ test('refuses what it cannot keep, before it fetches it', async () => {
   expect(requests).toHaveLength(1);
 });
 
-test('refuses an image of another architecture, or without a digest', async () => {
+test('the cache refuses an image of another architecture, or without a digest', async () => {
   const { fetch, images } = await setUp(writeImage([layer], { architecture: 'arm64' }));
   await expect(fetch()).rejects.toThrow('the image is for linux/arm64');
   const wanted = { reference: 'registry.example.org/x:tag', plainHttp: false };
@@ -123,7 +123,7 @@ test('refuses an image of another architecture, or without a digest', async () =
   await expect(tagged).rejects.toThrow('named by no digest');
 });
 
-test('holds nothing of an image that could not be had', async () => {
+test('the cache holds nothing of an image that could not be had', async () => {
   const image = writeImage([layer], { compression: 'none' });
   const { fetch, images } = await setUp(image, 12_000, (url) =>
     url.endsWith(image.layers[0] ?? '') ? { status: 503 } : undefined,

@@ -18,7 +18,7 @@ const bytes = randomBytes(2_000_000);
 const digest = digestOf(bytes);
 const pieceBytes = 50_000;
 
-test('leaves nothing that is taken for the image, and the next one goes on', async () => {
+test('a killed fetch leaves no file that counts as the image; the next one continues', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-killed-'));
   const starts: number[] = [];
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

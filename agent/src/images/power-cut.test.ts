@@ -60,7 +60,7 @@ test('a fetched blob is there whole after a power cut, and not fetched again', a
   expect(await hold(files, away)).toBe(true);
 });
 
-test('wherever the power goes, a file with a final name has all bytes of its blob', async () => {
+test('after any power cut a file with a final name has all bytes of its blob', async () => {
   const held: boolean[] = [];
   for (let calls = 0; calls < callsMax; calls += 1) {
     const files = new ForgetfulFiles();

@@ -52,7 +52,7 @@ function setUp() {
   return { cache, fetched, images, preferred, time, told, world };
 }
 
-test('fetches one after another, tells it now and then, and keeps what is here', async () => {
+test('images are fetched one by one, reported at intervals, and kept once here', async () => {
   const { fetched, images, preferred, time, told, world } = setUp();
   images.replace(list('1', '2'));
   await time.run(11_000);
@@ -68,7 +68,7 @@ test('fetches one after another, tells it now and then, and keeps what is here',
   expect(preferred.at(-1)).toEqual(['1', '2'].map((byte) => `sha256:${byte.repeat(64)}`));
 });
 
-test('tries again what could not be had, and fetches the others meanwhile', async () => {
+test('an image that cannot be fetched is tried again; others are fetched meanwhile', async () => {
   const { fetched, images, time, told, world } = setUp();
   world.failing.add(reference('1'));
   images.replace(list('1', '2'));
@@ -82,7 +82,7 @@ test('tries again what could not be had, and fetches the others meanwhile', asyn
   expect(told.at(-1)).toMatchObject({ reference: reference('1'), done: true, problem: '' });
 });
 
-test('goes on when it is told the same list again, and asks as the last one says', async () => {
+test('the same list again does not restart a fetch; the last list says how to ask', async () => {
   const { fetched, images, time, world } = setUp();
   images.replace(list('1'));
   await time.run(3_000);
@@ -101,7 +101,7 @@ test('goes on when it is told the same list again, and asks as the last one says
   expect(world.plainly).toEqual([false, false, true]);
 });
 
-test('an image that had to go is fetched again when there is room', async () => {
+test('an image that was dropped for lack of room is fetched again when there is room', async () => {
   const { cache, fetched, images, time, told } = setUp();
   images.replace(list('1', '2'));
   await time.run(11_000);
@@ -123,7 +123,7 @@ test('an image that had to go is fetched again when there is room', async () => 
   expect(fetched).toHaveLength(3);
 });
 
-test('gives up what is not on the list any more, and fetches nothing twice', async () => {
+test('the fetch of an image that leaves the list ends; no image is fetched twice', async () => {
   const { fetched, images, preferred, time, told, world } = setUp();
   images.replace(list('1', '2'));
   await time.run(6_000);

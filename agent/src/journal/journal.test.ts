@@ -331,7 +331,7 @@ describe('the state', () => {
   });
 });
 
-test('reads back any batch, and takes any cut for a torn end and no longer frame', () => {
+test('any batch reads back; a cut anywhere is a torn end and leaves whole frames', () => {
   fc.assert(
     fc.property(fc.array(bodies, { minLength: 1, maxLength: 5 }), fc.nat(), (list, seed) => {
       const records = list.map((body) => makeRecord(77, body));

@@ -33,7 +33,7 @@ test('a boot whose runner does not come is lost, once, and others have arrived',
   expect(text()).toContain('rackwright_agent_boot_duration_seconds_sum 40\n');
 });
 
-test('boots that are waited for are bounded', async () => {
+test('the number of boots that are waited for is bounded', async () => {
   const { figures, pass, text } = figuresOnHeap();
   for (let at = 0; at < 10_000; at += 1) figures.boot.runnerServed(`u${at}/clean-1/0/1`);
   await pass(arrivesWithinMs);

@@ -52,7 +52,7 @@ function setUp(deployment: MessageInitShape<typeof agent.DeploymentSchema> = { i
   return { begun: () => begun, prove, run, see, stop, time, told };
 }
 
-test('is over once the host has said that it runs, and has begun nothing', async () => {
+test('the step ends once the host has called, and begins no work', async () => {
   const { begun, prove, run, told, time } = setUp();
   const ended = run();
   await time.run(1_000);
@@ -62,18 +62,18 @@ test('is over once the host has said that it runs, and has begun nothing', async
   expect(begun()).toBe(0);
 });
 
-test('a host that said so before it was waited for is not asked again', async () => {
+test('a host that called before the step began is not waited for', async () => {
   const { prove, run } = setUp();
   prove();
   expect(await run()).toEqual({ kind: 'complete' });
 });
 
-test('is over at once where power is proof enough', async () => {
+test('the step ends at once if power counts as proof', async () => {
   const { run } = setUp({ id, deploy: { proof: DeployProof.POWER_ON } });
   expect(await run()).toEqual({ kind: 'complete' });
 });
 
-test('a host that never proves its image fails, with what was seen of it', async () => {
+test('a host that never proves its image fails, and the failure says what was seen', async () => {
   const { run, see, time, told } = setUp();
   const { ADDRESS_ASKED, NETBOOT } = agent.HostSignKind;
   const ended = run();
@@ -94,7 +94,7 @@ test('a host that never proves its image fails, with what was seen of it', async
   ]);
 });
 
-test('is cancelled', async () => {
+test('the step can be cancelled', async () => {
   const { run, stop, time } = setUp();
   const ended = run();
   await time.run(10);

@@ -62,7 +62,7 @@ function setUp(fetch: Fetch, remainingMs = 60_000) {
   return { calls, context, release, run, stop, timers, told };
 }
 
-test('orders a command only when its image is here, and holds it until the end', async () => {
+test('a command is ordered only when its image is here; the image is held to its end', async () => {
   const { calls, run, told } = setUp(async () => ({ release: () => calls.push('release') }));
   expect(await run()).toBe(done);
   const fetched = ['credential credentials/pull 3', 'fetch as robot'];
@@ -74,7 +74,7 @@ test('orders a command only when its image is here, and holds it until the end',
   });
 });
 
-test('lets go of the image when the order cannot be carried out', async () => {
+test('the image is released when the order cannot be carried out', async () => {
   const { calls, context } = setUp(async () => ({ release: () => {} }));
   const images = { fetch: async () => ({ release: () => calls.push('release') }) };
   const clock = { nowMs: () => 0, suspendAwareMs: () => 0, after: () => () => {} };
@@ -97,7 +97,7 @@ test.each([
   ['truncated', 'failed'],
   ['tooLarge', 'failed'],
   ['malformed', 'failed'],
-] as const)('what is %s ends as %s, in its own words', async (kind, result) => {
+] as const)('the fetch error %s ends the step as %s, with its own text', async (kind, result) => {
   const { calls, run } = setUp(() => Promise.reject(new OciError(kind, 'the words')));
   const ended = await run();
   expect(ended).toMatchObject({
@@ -114,7 +114,7 @@ const untilAborted: Fetch = (_, signal) =>
     signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
   });
 
-test('is cancelled, or runs out of time, while it is fetched', async () => {
+test('the operation can be cancelled, or time out, while its image is fetched', async () => {
   const cancelled = setUp(untilAborted);
   const ended = cancelled.run();
   await Promise.resolve();
@@ -127,7 +127,7 @@ test('is cancelled, or runs out of time, while it is fetched', async () => {
   expect(await over).toMatchObject({ kind: 'failed', type: 'deadline' });
 });
 
-test('is unsupported where no images are kept', async () => {
+test('the operation is unsupported if no images are kept', async () => {
   const { context } = setUp(untilAborted);
   const ended = await withImage(undefined, image, 'run.command', context, async () => done);
   expect(ended).toMatchObject({ kind: 'failed', type: 'unsupported' });

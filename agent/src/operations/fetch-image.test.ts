@@ -90,7 +90,7 @@ test.each<[string | undefined, Partial<DiskImage>]>([
   [undefined, { contentBytes: 6 }],
   ['badImage', { compression: 'none', contentBytes: 6 }],
   ['badImage', { compression: 'none', contentDigest: digestOfHex('ef'.repeat(32)) }],
-])('what a raw image says of itself must be so: %s of %j', async (type, declared) => {
+])('a raw image must be what it declares: %s of %j', async (type, declared) => {
   const { whole, result } = fetching(false, '', fetchImageStep, declared);
   whole.resolve();
   expect(await result).toMatchObject(type === undefined ? { kind: 'complete' } : { type });
@@ -108,7 +108,7 @@ test.each([
   expect(asked).toEqual([needs, 'released']);
 });
 
-test('what turns out wrong at its end is told in place of success', async () => {
+test('an image that proves wrong at its end is reported in place of success', async () => {
   const { asked, whole, result } = fetching(false);
   whole.reject(new OciError('digestMismatch', 'other bytes came'));
   expect(await result).toMatchObject({ kind: 'failed', type: 'imageDigestMismatch' });
@@ -127,7 +127,7 @@ const key = {
   architecture: 'amd64',
 } as const;
 
-test('the fetch ends once the image has begun to come, for a host that holds nothing', async () => {
+test('the fetch step of a host without an image ends once the image begins to come', async () => {
   const rig = fetching(false, '', fetchImageStep, {}, true);
   const { asked, carriedOn, result, told, tellMore } = rig;
   expect(await result).toEqual({ kind: 'complete' });
@@ -145,7 +145,7 @@ test.each<[string, (rig: ReturnType<typeof fetching>) => void]>([
   ['it is whole', ({ whole }) => whole.resolve()],
   ['it cannot be had', ({ whole }) => whole.reject(new OciError('notFound', 'it is gone'))],
   ['its time is over', ({ time }) => void time.run(60_001)],
-])('an image that comes on meanwhile is let go once %s', async (_, end) => {
+])('an image that is still being fetched is released once %s', async (_, end) => {
   const rig = fetching(false, '', fetchImageStep, {}, true);
   const { asked, carriedOn, result } = rig;
   expect(await result).toEqual({ kind: 'complete' });
@@ -154,7 +154,7 @@ test.each<[string, (rig: ReturnType<typeof fetching>) => void]>([
   expect(carriedOn.take(key)).toBeUndefined();
 });
 
-test('a kernel is waited for whatever the control plane says of the disks', async () => {
+test('the step waits for the whole kernel, whatever is said of the disks', async () => {
   const { whole, result, isOver } = fetching(true, '', fetchImageStep, {}, true);
   await new Promise(setImmediate);
   expect(isOver()).toBe(false);
@@ -162,7 +162,7 @@ test('a kernel is waited for whatever the control plane says of the disks', asyn
   expect(await result).toEqual({ kind: 'complete' });
 });
 
-test('what an image says wrongly of itself ends it, whether or not it has come', async () => {
+test('an image that declares itself wrongly fails the step, fetched or not', async () => {
   const declared = { compression: 'none', contentBytes: 6 } as const;
   const { asked, result } = fetching(false, '', fetchImageStep, declared, true);
   expect(await result).toMatchObject({ type: 'badImage' });

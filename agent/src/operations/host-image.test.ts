@@ -116,7 +116,7 @@ const untilStopped = (within: OperationContext): Promise<FinalResult> =>
     within.signal.addEventListener('abort', () => resolve(stopped));
   });
 
-test('the runner is ordered when the image has begun to come, and it stays', async () => {
+test('the runner is ordered once the image has begun to come, and the image is held', async () => {
   const released: string[] = [];
   const { asked, run, told } = setUp(async (_host, _wanted, _signal, tell) => {
     tell({ phase: 'queued', place: 3 });
@@ -159,7 +159,7 @@ test('the runner is ordered when the image has begun to come, and it stays', asy
   ]);
 });
 
-test('a host whose proof is its power is told no place to call', async () => {
+test('a host that proves itself by its power gets no address to call', async () => {
   const { run } = setUp(async () => heldImage(), DeployProof.POWER_ON);
   await run(async ({ phoneHomePath }) => {
     expect(phoneHomePath).toBe('');
@@ -171,7 +171,7 @@ const refuse = (kind: OciError['kind'], retryAfterMs?: number) =>
   setUp(() => Promise.reject(new OciError(kind, 'the words', retryAfterMs)));
 const notOrdered = () => Promise.reject(new Error('the runner was ordered'));
 
-test('each trouble of a registry is told as its own, before a runner is ordered', async () => {
+test('each failure of a registry is told apart before a runner is ordered', async () => {
   const told: Record<string, string> = {};
   for (const kind of ociFailures) {
     const result = await refuse(kind).run(notOrdered);
@@ -195,7 +195,7 @@ test('each trouble of a registry is told as its own, before a runner is ordered'
   });
 });
 
-test('a registry that wants to be left alone says for how long', async () => {
+test('a registry’s Retry-After sets the delay of the next attempt', async () => {
   const told = await refuse('tooMany', 7_000).run(notOrdered);
   expect(told).toMatchObject({ kind: 'transientError', cause: 'registry', delayMs: 7_000 });
 });
@@ -214,7 +214,7 @@ test('the step fails when its time is over while the image is fetched', async ()
 
 const withSlotTime = { turnTimeout: durationFromMs(20_000) };
 
-test('the wait for its slot is not taken from the step’s own time', async () => {
+test('the wait for a slot does not count against the step’s own time', async () => {
   const order = Promise.withResolvers<FinalResult>();
   const { request, run, told, time } = setUp(async (_host, _wanted, _signal, tell) => {
     tell({ phase: 'queued', place: 1 });
@@ -235,7 +235,7 @@ test('the wait for its slot is not taken from the step’s own time', async () =
   expect(await ended).toBe(done);
 });
 
-test('the wait for its slot ends early enough for the step’s own time to fit in', async () => {
+test('the wait for a slot ends early enough to leave the step its own time', async () => {
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
     tell({ phase: 'queued', place: 7 });
     return new Promise((_resolve, reject) => {
@@ -283,7 +283,7 @@ const lostDisk: FinalResult = {
   observations: create(agent.ObservationsSchema, { writtenImage: { serial: 'S-sda' } }),
 };
 
-test('a runner is stopped when the image is another, and what was lost is told', async () => {
+test('a runner is stopped when the image proves wrong, and the lost disk is reported', async () => {
   const { run, whole, released } = setUpComing();
   const ended = run(async (_image, within) => {
     whole.reject(new OciError('digestMismatch', 'it is another'));
@@ -298,7 +298,7 @@ test('a runner is stopped when the image is another, and what was lost is told',
   expect(released).toContain('released');
 });
 
-test('a registry that is away while the runner writes stops no runner', async () => {
+test('a registry that is away does not stop a runner that writes', async () => {
   const { begun, run, time, whole, released } = setUpComing();
   const over = Promise.withResolvers<FinalResult>();
   let isStopped = false;
@@ -316,7 +316,7 @@ test('a registry that is away while the runner writes stops no runner', async ()
   expect(released).toEqual(['released', 'released']);
 });
 
-test('a runner that has read what is thrown away is stopped, and tried again', async () => {
+test('a runner that has read discarded bytes is stopped, and the step is tried again', async () => {
   const { anew, run } = setUpComing();
   const ended = run(async (_image, within) => {
     anew.abort();
@@ -326,7 +326,7 @@ test('a runner that has read what is thrown away is stopped, and tried again', a
   expect(await ended).toMatchObject({ kind: 'transientError', cause: 'registry' });
 });
 
-test('without word of the control plane no runner is ordered before all is proved', async () => {
+test('unless the control plane permits it, no runner is ordered before all is proved', async () => {
   const whole = Promise.withResolvers<void>();
   const begin = async () => heldImage([], { whole: whole.promise });
   const { run, time, ...rig } = setUp(begin, DeployProof.UNSPECIFIED, false);
@@ -349,7 +349,7 @@ test('without word of the control plane no runner is ordered before all is prove
   expect(ordered.sort()).toEqual(['again', 'first']);
 });
 
-test('what the step before has begun is gone on with, and no slot waited for', async () => {
+test('the fetch that the step before began continues without waiting for a slot', async () => {
   const released: string[] = [];
   const { asked, parts, run } = setUp(() => Promise.reject(new Error('it comes already')));
   const whole = Promise.withResolvers<void>();
@@ -422,7 +422,7 @@ test.each<[string, FinalResult, string[]]>([
   ['an error of the disk', told('ioError'), ['released']],
   ['a disk that is too small', told('imageTooLarge'), ['released']],
   ['success', { kind: 'complete' }, ['released']],
-])('what a runner has read here is looked at again after %s', async (_, end, done) => {
+])('the image that a runner has read is verified again after %s', async (_, end, done) => {
   const released: string[] = [];
   expect(await setUp(async () => heldImage(released)).run(async () => end)).toBe(end);
   expect(released).toEqual(done);

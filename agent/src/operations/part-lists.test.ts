@@ -45,7 +45,7 @@ test('reported memory, network cards and firmware are bounded, whatever a BMC sa
   expect(parts?.memoryModules[0]?.slot.length).toBeLessThanOrEqual(64);
 });
 
-test('a BMC that does not answer, or has no time left, has listed nothing', async () => {
+test('a BMC that does not answer, or has no time left, yields no list', async () => {
   const unread = { complete: false, memoryModules: [] };
   const failed = { kind: 'failed', type: 'rejected', message: 'no', backendWords: '' } as const;
   expect(await listed(async () => failed)).toMatchObject(unread);

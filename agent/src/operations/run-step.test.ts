@@ -73,7 +73,7 @@ test.each(['run.scrpit', 'run.command', ''])(
   },
 );
 
-test('what it offers is sent, also after something that it does not', async () => {
+test('a step that the runner offers is sent, also after one that it does not offer', async () => {
   const rig = setUp();
   await rig.order('run.unknown');
   void rig.order('run.script');

@@ -62,20 +62,20 @@ test('a system that ignores it is forced at the deadline, and not before', async
 test.each([
   ['unknown', ShutdownOutcome.FORCED_UNSUPPORTED],
   ['refused', ShutdownOutcome.FORCED_REFUSED],
-] as const)('where the soft off is %s it is forced at once', async (softOff, shutdown) => {
+] as const)('if the soft off is %s the host is forced off at once', async (softOff, shutdown) => {
   const { bmc, clock, run } = setUp({ softOff });
   expect(await run()).toEqual({ kind: 'off', shutdown });
   expect(bmc).toMatchObject({ power: 'off', switches: 1 });
   expect(clock.nowMs()).toBeLessThan(10_000);
 });
 
-test('a machine that is off is asked nothing, and not switched', async () => {
+test('a machine that is off is neither asked nor switched', async () => {
   const { bmc, run } = setUp({ power: 'off' });
   expect(await run()).toEqual({ kind: 'off', shutdown: ShutdownOutcome.WAS_OFF });
   expect(bmc).toMatchObject({ power: 'off', switches: 0, softOffs: 0 });
 });
 
-test('what comes back on after it stopped is forced off', async () => {
+test('a machine that comes back on after it stopped is forced off', async () => {
   const { bmc, clock, driver, run } = setUp({ stopsAfterMs: 9_500 });
   const read = driver.powerState.bind(driver);
   driver.powerState = async (signal) => {
@@ -93,7 +93,7 @@ test('what comes back on after it stopped is forced off', async () => {
   expect(bmc).toMatchObject({ power: 'off', softOffs: 1 });
 });
 
-test.each([0, -5_000])('with %i ms left it is forced, and asked nothing', async (leftMs) => {
+test.each([0, -5_000])('with %i ms left it is forced off without a request', async (leftMs) => {
   const { bmc, run } = setUp();
   expect(await run(leftMs)).toEqual({ kind: 'off', shutdown: ShutdownOutcome.FORCED });
   expect(bmc).toMatchObject({ power: 'off', switches: 1, softOffs: 0 });
@@ -111,19 +111,19 @@ test('a BMC that is silent for a while ends no wait', async () => {
   expect(bmc).toMatchObject({ power: 'off', switches: 0, softOffs: 1 });
 });
 
-test('a BMC that does not do what it says is reported as that', async () => {
+test('a BMC that accepts a command and does not carry it out is reported as such', async () => {
   const { run } = setUp({ lying: true });
   expect(await run()).toMatchObject({ kind: 'failed', type: 'notApplied' });
 });
 
-test('a BMC that became another one in the wait is told nothing', async () => {
+test('a BMC that became another one during the wait gets no command', async () => {
   const { bmc, run } = setUp({ stopsAfterMs: undefined });
   const another = { kind: 'failed', type: 'identityMismatch', message: 'another BMC' } as const;
   expect(await run(minuteMs, { prove: async () => another })).toEqual(another);
   expect(bmc).toMatchObject({ power: 'on', switches: 0 });
 });
 
-test('a cancelled wait forces nobody', async () => {
+test('a cancelled wait forces no machine off', async () => {
   const { bmc, clock, abort, run } = setUp({ stopsAfterMs: undefined });
   clock.after(15_000, () => abort.abort());
   expect(await run()).toMatchObject({ kind: 'failed', type: 'cancelled' });

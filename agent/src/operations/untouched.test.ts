@@ -133,7 +133,7 @@ test('no disk is touched by an image that cannot be had', async () => {
   await expect(`${sent.join('\n')}\n`).toMatchFileSnapshot('./untouched.ends.jsonl');
 });
 
-test('what a runner was never told of is untouched when its boot is over; else not', async () => {
+test('after the boot a disk is untouched only if the runner got no order for it', async () => {
   for (const leaseValid of [false, true]) {
     const { desk, run, sent } = setUp({ context: { leaseValid: () => leaseValid } });
     const ended = run();
@@ -146,7 +146,7 @@ test('what a runner was never told of is untouched when its boot is over; else n
   }
 });
 
-test('a runner that stops what it is not at work on has left the disk, unless it was', async () => {
+test('a cancelled runner has left the disk untouched unless it was at work on it', async () => {
   for (const isHeard of [false, true]) {
     const { aborter, clock, run, says } = setUp();
     const ended = run();
@@ -161,7 +161,7 @@ test('a runner that stops what it is not at work on has left the disk, unless it
   }
 });
 
-test('it has begun when its runner says so, and not before', async () => {
+test('the work has begun once the runner says so, and not before', async () => {
   const { run, says, told } = setUp();
   const ended = run();
   await settled();

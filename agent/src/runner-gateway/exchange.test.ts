@@ -44,7 +44,7 @@ async function serve(on: Exchanges, messages: readonly Said[]) {
 const cases = (told: Awaited<ReturnType<typeof serve>>) => told.map((each) => each.case);
 const why = (told: Awaited<ReturnType<typeof serve>>) => told.map(({ value }) => value);
 
-test('says what came, sends as much, and says what that was', async () => {
+test('an exchange reports what came, sends as much, and reports its digest', async () => {
   const told = await serve(exchanges(), all);
   expect(cases(told)).toEqual([
     ...['ready', 'receivedSha256', 'piece', 'piece', 'piece', 'sentSha256'],
@@ -63,7 +63,7 @@ test.each<[string, Said[]]>([
   ['no burn-in of the network is ordered', [begin({ operationId: 'other' })]],
   ['bytes has to be from 1', [begin({ bytes: 0n })]],
   ['bytes has to be from 1', [begin({ bytes: 2n ** 63n })]],
-])('refuses with "%s"', async (reason, messages) => {
+])('an exchange is refused with "%s"', async (reason, messages) => {
   const told = await serve(exchanges(), messages);
   expect(cases(told)).toEqual(['refused']);
   expect(why(told)[0]).toContain(reason);
@@ -75,7 +75,7 @@ test.each<[string, Said[]]>([
   ['more than was said', [begin({ bytes: 10n }), pieceOf(11)]],
   ['a second beginning', [begin(), begin()]],
   ['silence', [begin(), pieceOf(10)]],
-])('ends at %s, and its place is free again', async (_, messages) => {
+])('an exchange ends at %s, and its place is free again', async (_, messages) => {
   const on = exchanges({ silenceMs: 50, atOnceMax: 1 });
   expect(cases(await serve(on, messages))).toEqual(['ready']);
   expect(cases(await serve(on, all)).at(-1)).toBe('sentSha256');

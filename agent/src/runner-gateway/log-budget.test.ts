@@ -12,7 +12,7 @@ function piece(bytes: number, offset = 0n): runner.StepLog {
   });
 }
 
-test('hands pieces on as they are, with the host that the agent knows', () => {
+test('the budget hands pieces on as they are, with the host that the agent knows', () => {
   const told: agent.StepLog[] = [];
   const budget = new LogBudget(new VirtualClock(), (log) => told.push(log));
   budget.pass('uid', piece(3, 7n));
@@ -20,7 +20,7 @@ test('hands pieces on as they are, with the host that the agent knows', () => {
   expect(told[0]?.content).toHaveLength(3);
 });
 
-test('leaves out what is too much, and goes on when time has passed', () => {
+test('the budget leaves out what is too much, and goes on when time has passed', () => {
   const clock = new VirtualClock();
   let bytes = 0;
   const budget = new LogBudget(clock, ({ content }) => {
@@ -35,7 +35,7 @@ test('leaves out what is too much, and goes on when time has passed', () => {
   expect(bytes - atOnce).toBe(stepLogBytesPerSecondMax);
 });
 
-test('takes no piece of more than its bound, and no empty one', () => {
+test('the budget takes no piece of more than its bound, and no empty one', () => {
   let pieces = 0;
   const budget = new LogBudget(new VirtualClock(), () => {
     pieces += 1;

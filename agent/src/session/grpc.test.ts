@@ -77,7 +77,7 @@ async function* renew(requests: AsyncIterable<agent.SessionRequest>): AsyncGener
   }
 }
 
-test('carries messages both ways, in order, and says when the other side ends it', async () => {
+test('the connection carries messages both ways in order, and reports its end', async () => {
   const { options } = await serverWith(renew);
   const { connection, messages, closed } = dial(() => options);
   for (const sequence of [1n, 2n, 3n]) connection.send(heartbeat(sequence));
@@ -90,7 +90,7 @@ test('carries messages both ways, in order, and says when the other side ends it
   connection.close();
 });
 
-test('says why it could not connect, and asks for the options at each dial', async () => {
+test('a failed dial says why; the options are asked for at each dial', async () => {
   const { server, options } = await serverWith(renew);
   await server.close();
   let asked = 0;
@@ -107,7 +107,7 @@ test('says why it could not connect, and asks for the options at each dial', asy
   expect(asked).toBe(2);
 });
 
-test('trusts no server but the one it was given the certificate of', async () => {
+test('the connection trusts only the server with the given certificate', async () => {
   const [{ options: one }, { options: other }] = [await serverWith(renew), await serverWith(renew)];
   const { connection, messages, closed } = dial(() => ({ ...one, caPem: other.caPem }));
   connection.send(heartbeat(1n));
@@ -115,7 +115,7 @@ test('trusts no server but the one it was given the certificate of', async () =>
   expect(messages).toEqual([]);
 });
 
-test('leaves the server when it is closed here', async () => {
+test('the connection leaves the server when it is closed on this side', async () => {
   const left = Promise.withResolvers<void>();
   const { options } = await serverWith(async function* (requests) {
     try {
@@ -131,7 +131,7 @@ test('leaves the server when it is closed here', async () => {
   await left.promise;
 });
 
-test('gives up a stream that does not take what is sent', async () => {
+test('the connection gives up a stream that does not accept messages', async () => {
   const { options } = await serverWith(renew);
   const { connection, closed } = dial(() => options);
   for (let count = 0; count < 10_001; count += 1) connection.send(heartbeat(1n));

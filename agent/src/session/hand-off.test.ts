@@ -29,7 +29,7 @@ const handOff = () => world.erase(step, { bootOperationId: boot, handOff: true }
 const state = () => world.session?.handOffState(step);
 const grant = () => world.session?.grants.byOperation(boot);
 
-test('acts once the control plane has applied its end, and its boot starts no runner', async () => {
+test('a hand-off acts once its end is applied, and its boot starts no runner', async () => {
   expect(world.session?.bootMemory().grants).toHaveLength(1);
   const ordered = handOff();
   await world.issue(ordered);
@@ -50,7 +50,7 @@ test('acts once the control plane has applied its end, and its boot starts no ru
   expect(world.controlPlane.hellos.at(-1)?.grants).toEqual([]);
 });
 
-test('does not act before it is answered, and does after it, across a restart', async () => {
+test('a hand-off acts only after its answer, also across a restart', async () => {
   world.controlPlane.answers = false;
   await world.issue(handOff());
   expect([state(), world.handOffs]).toEqual(['pending', []]);
@@ -65,7 +65,7 @@ test('does not act before it is answered, and does after it, across a restart', 
 test.each([
   ['of a run that is over', agent.ReportAnswer_Verdict.STALE],
   ['that is refused', agent.ReportAnswer_Verdict.REFUSED],
-])('never acts when it is one %s', async (_name, verdict) => {
+])('a hand-off %s never acts', async (_name, verdict) => {
   world.controlPlane.verdict = verdict;
   await world.issue(handOff());
   expect([state(), world.handOffs]).toEqual(['none', [`${step} never acts`]]);
@@ -74,7 +74,7 @@ test.each([
   expect(state()).toBe('none');
 });
 
-test('never acts when it has failed', async () => {
+test('a hand-off never acts when it has failed', async () => {
   world.work = async (_operation, context) => {
     await context.begin();
     return { kind: 'failed', type: 'invalidArgument', message: 'no script' };
@@ -84,7 +84,7 @@ test('never acts when it has failed', async () => {
   expect(world.endedHooks).toContain(step);
 });
 
-test('never acts when the disk does not take that it may', async () => {
+test('a hand-off never acts if its permission cannot be written to disk', async () => {
   world.controlPlane.answers = false;
   await world.issue(handOff());
   world.disk.failing = true;

@@ -33,7 +33,7 @@ function workUntilReleased(world: World): { release: () => void; aborted: string
   return { release: released.resolve, aborted };
 }
 
-test('runs an operation, writes each stage down and delivers the result', async () => {
+test('the agent runs an operation, records each stage and delivers the result', async () => {
   const world = await connected();
   await world.issue(world.erase('h/1/1/1'));
   expect(world.controlPlane.outcome('h/1/1/1')).toEqual({ kind: 'complete' });
@@ -428,7 +428,7 @@ describe('Cancel', () => {
   });
 });
 
-test('reports progress while it runs, and to the next session, never afterwards', async () => {
+test('progress is reported while an operation runs, to the next session too', async () => {
   const world = await connected();
   const work: Work = async (_operation, context) => {
     await context.begin();
@@ -451,7 +451,7 @@ test('reports progress while it runs, and to the next session, never afterwards'
   expect(world.controlPlane.facts).toHaveLength(2);
 });
 
-test('ends an operation whose report is too large to be delivered as failed', async () => {
+test('an operation whose report is too large to deliver ends as failed', async () => {
   const world = new World();
   world.limits = { reportBytesMax: 1000 };
   await world.bootAndConnect();
@@ -465,7 +465,7 @@ test('ends an operation whose report is too large to be delivered as failed', as
   expect(world.controlPlane.outcome('h/1/1/1')).toMatchObject({ type: 'internal' });
 });
 
-test('refuses more operations than it can keep, without forgetting any', async () => {
+test('operations beyond the limit are refused, and none is forgotten', async () => {
   const world = new World();
   world.limits = { operationsMax: 2 };
   await world.bootAndConnect();
@@ -477,7 +477,7 @@ test('refuses more operations than it can keep, without forgetting any', async (
   expect(world.touched).toEqual(['h/1/1/1', 'h/1/1/2']);
 });
 
-test('cuts the words of whoever failed before they are written down', async () => {
+test('a failure message is cut before it is written', async () => {
   const world = await connected();
   world.work = async () => ({
     kind: 'failed',

@@ -14,7 +14,7 @@ function setUp() {
   return { time, told, tell };
 }
 
-test('the latest progress is reported once in a while, and the last at the end', async () => {
+test('the latest progress is reported at intervals, and the last one at the end', async () => {
   const { time, told, tell } = setUp();
   for (let place = 1_000; place > 0; place -= 1) tell(queued(place));
   expect(told).toEqual([queued(1_000)]);
@@ -25,7 +25,7 @@ test('the latest progress is reported once in a while, and the last at the end',
   expect(told).toEqual([queued(1_000), queued(1), queued(7)]);
 });
 
-test('progress tells at once that it has its slot, and that it has begun', async () => {
+test('a new slot and a beginning are reported at once', async () => {
   const { time, told, tell } = setUp();
   const begun: Progress = { ...fetched(100), begun: true };
   for (const each of [queued(2), queued(1), fetched(0), fetched(50), begun]) tell(each);

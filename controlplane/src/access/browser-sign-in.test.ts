@@ -33,7 +33,7 @@ function callWith(cookie: string): CallContext {
   return { header: (name: string) => headers[name] } as never;
 }
 
-test('codes that come back in masses are exchanged a bounded number at a time', async () => {
+test('a bounded number of returned codes is exchanged at a time', async () => {
   let asked = 0;
   const { promise, resolve } = Promise.withResolvers<{ kind: string }>();
   const signIn = signInWith(() => {

@@ -74,7 +74,7 @@ async function soon(isSo: () => boolean): Promise<void> {
   }
 }
 
-test('changes of other racks cost who watches one rack a single look at each host', async () => {
+test('a watch of one rack looks only once at each host of other racks', async () => {
   await put('hosts.there', hostBytes('zz'));
   await put('hosts.here', hostBytes('aa'));
   const heard = await told(scopedStore(counted(), scope, { places }));
@@ -91,7 +91,7 @@ test('changes of other racks cost who watches one rack a single look at each hos
   expect(reads).toEqual(['history hosts.there']);
 });
 
-test('a host that leaves the scope is told as gone, whatever of it was seen before', async () => {
+test('a host that leaves the scope is reported as deleted, whatever was seen before', async () => {
   await put('hosts.h', hostBytes('aa'));
   await put('facts.h', Uint8Array.of(1));
   const slow = counted();

@@ -36,7 +36,7 @@ async function fill(count: number): Promise<void> {
   }
 }
 
-test('jumps over what is newer than wanted, and stops at what is older', async () => {
+test('a search skips entries newer than its range, and stops at older ones', async () => {
   await fill(9_000);
   const search = { ...always, startMs: startMs + 100 * minuteMs, endMs: startMs + 103 * minuteMs };
   const page = await searchAudit(store.log, search, 100, undefined);
@@ -47,7 +47,7 @@ test('jumps over what is newer than wanted, and stops at what is older', async (
   expect(looks).toBeLessThan(20);
 });
 
-test('finds an actor by its whole name, or without its kind', async () => {
+test('a search finds an actor by its whole name, or without its kind', async () => {
   const actors = ['user:admin', 'user:admin2', 'agent:racks/r1', 'system', 'user:system:a'];
   for (const [index, actor] of actors.entries()) {
     const event = { kind: 'request', actor, action: 'x', outcome: 'ok' } as const;
@@ -64,7 +64,7 @@ test('finds an actor by its whole name, or without its kind', async () => {
   expect(await found('adm')).toEqual([]);
 });
 
-test('looks at a bounded number of entries at a time, and goes on where it ended', async () => {
+test('a search reads a bounded number of entries at a time, then continues there', async () => {
   await fill(entriesPerPageMax + 500);
   const rare = { ...always, text: 'entry 3 ' };
   const none = await searchAudit(store.log, { ...rare, text: 'ENTRY 3' }, 5_000, undefined);
@@ -75,13 +75,13 @@ test('looks at a bounded number of entries at a time, and goes on where it ended
   expect(found).toHaveLength(1);
 });
 
-test('shows nothing of what is about to be carried out', async () => {
+test('a search does not show calls that are about to be carried out', async () => {
   await fill(1);
   const event = { kind: 'request', actor: 'a', action: 'x', outcome: 'BEGUN' } as const;
   await store.log.append('e1-begun', entryBytes(recordOf(event, nowMs), { begun: true }));
   expect((await searchAudit(store.log, always, 10, undefined)).records).toHaveLength(1);
 });
 
-test('finds nothing in an empty stream', async () => {
+test('a search finds nothing in an empty stream', async () => {
   expect(await searchAudit(store.log, always, 10, undefined)).toEqual({ records: [] });
 });

@@ -82,7 +82,7 @@ async function shown(): Promise<AuditRecord[]> {
 
 const messages = async () => (await records()).map(({ message }) => message);
 
-test('keeps what a call has changed before the call is answered', async () => {
+test('the entry of a call is stored before the call is answered', async () => {
   await trail.keep(event('one'));
   expect(await records()).toMatchObject([
     { actor: 'user:admin', action: 'HostService.CleanHost', resource: 'hosts/h1', outcome: 'ok' },
@@ -90,7 +90,7 @@ test('keeps what a call has changed before the call is answered', async () => {
   expect(timers).toEqual([]);
 });
 
-test('tries again what the store has not confirmed, and has it once', async () => {
+test('an entry that the store did not confirm is repeated, and stored once', async () => {
   let left = 3;
   fault = () => ({ kind: (left -= 1) >= 0 ? 'answerLost' : 'none' });
   let kept = false;
@@ -103,7 +103,7 @@ test('tries again what the store has not confirmed, and has it once', async () =
   expect(trail.lost()).toBe(0);
 });
 
-test('lets a call go after a while, and goes on trying', async () => {
+test('a call is answered after a while even if its entry is not stored yet', async () => {
   fault = () => ({ kind: 'requestLost' });
   let kept = false;
   void trail.keep(event('one')).then(() => (kept = true));
@@ -117,7 +117,7 @@ test('lets a call go after a while, and goes on trying', async () => {
   expect(await messages()).toEqual(['one']);
 });
 
-test('loses nothing in silence: what is given up stands whole in the log, counted', async () => {
+test('an entry that is given up is counted, and stands whole in the log', async () => {
   fault = () => ({ kind: 'requestLost' });
   trail.note(event('one'));
   await pass(301_000);
@@ -127,7 +127,7 @@ test('loses nothing in silence: what is given up stands whole in the log, counte
   expect(logged[0]?.message).toContain('audit record was lost');
 });
 
-test('bounds what waits for the store', async () => {
+test('the number of entries that wait for the store is bounded', async () => {
   fault = () => ({ kind: 'requestLost' });
   for (let at = 0; at < 8_192 + 64 + 5; at += 1) trail.note(event(`${at}`));
   await settle();
@@ -139,7 +139,7 @@ test('bounds what waits for the store', async () => {
   expect(entries[0]?.position).toBe(8_192 + 64);
 });
 
-test('records some strangers in each minute, and how many more there were', async () => {
+test('a few refused strangers are recorded each minute, with the count of the others', async () => {
   const stranger = { ...event('no token'), kind: 'signIn', actor: '' } as const;
   for (let at = 0; at < 100; at += 1) trail.noteStranger(stranger);
   await pass(60_000);
@@ -151,7 +151,7 @@ test('records some strangers in each minute, and how many more there were', asyn
   expect((await messages()).slice(0, 2)).toEqual(['no token', found[0]]);
 });
 
-test('counts the refusals of each caller apart, so that a flood hides no other', async () => {
+test('refusals are counted for each caller apart, so that a flood hides no other', async () => {
   const refused = (actor: string) =>
     ({ ...event(actor), kind: 'refusal', actor, outcome: 'PERMISSION_DENIED' }) as const;
   for (let at = 0; at < 100_000; at += 1) trail.noteRefusal(refused('token:loud'));
@@ -164,14 +164,14 @@ test('counts the refusals of each caller apart, so that a flood hides no other',
   expect(found[0]).toBe('token:loud (99939 more before it are not listed)');
 });
 
-test('lists more of what was allowed and came to nothing, and bounds that, too', async () => {
+test('calls that were permitted and failed are listed up to a higher bound', async () => {
   const failed = { ...event('busy'), outcome: 'FAILED_PRECONDITION' } as const;
   for (let at = 0; at < 1_000; at += 1) trail.noteRefusal(failed);
   await trail.close();
   expect((await store.log.back(1)).entries[0]?.position).toBe(601);
 });
 
-test('stores what is queued when it closes, and says what came too late', async () => {
+test('queued entries are stored at close, and later ones are logged', async () => {
   for (let at = 0; at < 100; at += 1) trail.note(event(`${at}`));
   await trail.close();
   expect(await messages()).toHaveLength(100);
@@ -247,14 +247,14 @@ describe('a call that is about to be carried out', () => {
   });
 });
 
-test('what is told again after a crash is on record once', async () => {
+test('an entry that is written again after a crash is on record once', async () => {
   await trail.keepOnce(event('one'), 'accepted-uid');
   nowMs += 3_600_000;
   await trail.keepOnce(event('one'), 'accepted-uid');
   expect(await messages()).toEqual(['one']);
 });
 
-test('cuts texts that are too long for a record', async () => {
+test('the trail cuts texts that are too long for a record', async () => {
   await trail.keep({ ...event('x'.repeat(100_000)), requestId: 'y'.repeat(100_000) });
   const [record] = await records();
   expect(record?.message).toHaveLength(1_000);

@@ -30,7 +30,7 @@ test('a call is unfinished when its end is nowhere, whichever line came first', 
   expect(isCut).toBe(false);
 });
 
-test('says that it has not read the whole log', async () => {
+test('the list says that it has not read the whole log', async () => {
   await write(begunId('old'), true);
   for (let n = 0; n < LOG_PAGE_MAX; n++) await write(`new${n}`, false);
   const look = (entriesMax: number) => unfinishedIn(store.log, 2_000, entriesMax);

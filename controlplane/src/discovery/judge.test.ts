@@ -63,7 +63,7 @@ const host: KnownHost = {
   },
 };
 
-test('takes no machine that is a host by a MAC, by its inventory or by its BMC', () => {
+test('a machine that is a host by MAC, inventory or BMC is not accepted', () => {
   const byMac = { ...host, bootMacs: [mac] };
   const bySight = { ...host, traits: machine().traits };
   const byBmc = { ...host, bmcIdentity: { guid: new Uint8Array(), serial: 'SW-1' } };
@@ -78,7 +78,7 @@ test('takes no machine that is a host by a MAC, by its inventory or by its BMC',
   expect(judge(machine(), snapshot({ hosts: [host], expected })).kind).toBe('accept');
 });
 
-test('takes a machine off the list of its rack for no host of another rack', () => {
+test('a machine that is a host of another rack stays on the list of its rack', () => {
   const byMac = { ...host, bootMacs: [mac], rack: 'racks/r2' };
   expect(judge(machine(), snapshot({ hosts: [byMac] }))).toEqual({
     kind: 'wait',
@@ -93,7 +93,7 @@ test('takes a machine off the list of its rack for no host of another rack', () 
   expect(judge(machine(), snapshot({ hosts: [bySight, here], expected })).kind).toBe('host');
 });
 
-test('takes a machine for a line only when all that the line names fits', () => {
+test('a machine matches a line only if every value of the line fits', () => {
   const accepted = judge(machine(), snapshot({ expected: [line('h1', { serial: 'sw-1', mac })] }));
   expect(accepted).toMatchObject({
     kind: 'accept',
@@ -113,7 +113,7 @@ test('takes a machine for a line only when all that the line names fits', () => 
   expect(conflictOf(line('h2', { serial: 'other' }), snapshot())).toBe('');
 });
 
-test('takes a machine for neither of two lines that fit it, nor for one of another rack', () => {
+test('a machine that fits two lines, or one of another rack, is taken for none', () => {
   const expected = [line('h1', { serial: 'SW-1' }), line('h2', { mac })];
   const [first] = expected;
   expect(judge(machine(), snapshot({ expected })).kind).toBe('wait');
@@ -129,7 +129,7 @@ test('takes a machine for neither of two lines that fit it, nor for one of anoth
   expect(judge(machine(), taken)).toMatchObject({ words: expect.stringContaining('exists') });
 });
 
-test('takes no filler for a serial number, by no line and in no name', () => {
+test('a filler word is no serial number, neither in a line nor in a name', () => {
   for (const filler of ['To be filled by O.E.M.', 'Default string']) {
     const nameless = machine('u-2', filler);
     expect(judge(nameless, snapshot({ expected: [line('h1', { serial: filler })] })).kind).toBe(
@@ -140,7 +140,7 @@ test('takes no filler for a serial number, by no line and in no name', () => {
   }
 });
 
-test('sees at once what the lines of a full manifest have to do with many machines', {
+test('many machines are compared with a full manifest in a short time', {
   timeout: 5_000,
 }, () => {
   const expected = Array.from({ length: 10_000 }, (_, n) => line(`h${n}`, { serial: `SW-1${n}` }));
@@ -157,7 +157,7 @@ test('sees at once what the lines of a full manifest have to do with many machin
   expect(expected.map((each) => conflictOf(each, all)).filter(Boolean)).toEqual([]);
 });
 
-test('compares texts of a rule as a whole, with stars, whatever their case', () => {
+test('a rule compares whole texts, with wildcards, in any case', () => {
   const fits = (init: object) => ruleFits(create(AcceptanceRuleSchema, init), machine());
   expect(fits({})).toBe(true);
   expect(fits({ manufacturer: 'ACME', product: 'box*', serial: '*-1' })).toBe(true);
@@ -170,7 +170,7 @@ test('compares texts of a rule as a whole, with stars, whatever their case', () 
   expect(fits({ disksMin: 2 })).toBe(false);
 });
 
-test('takes the first rule of the rack that fits, while discovery is on there', () => {
+test('the first rule of the rack that fits accepts, while discovery is on there', () => {
   const rules = [
     { name: 'none', product: 'x', hostId: 'x-{mac}' },
     { name: 'boxes', product: 'box *', hostId: '{product}-{serial}' },
@@ -186,7 +186,7 @@ test('takes the first rule of the rack that fits, while discovery is on there', 
   expect(hostIdBy('a-{mac}', machine())).toBe('a-525400000001');
 });
 
-test('knows of a host who accepted it, where that was no person', () => {
+test('a host names the rule or line that accepted it, and none if a person did', () => {
   const surroundings = snapshot({ expected: [line('h9', {}), line('h1', {})] });
   const by = (requestId: string, acceptedByRule = ''): string | undefined =>
     acceptedBy(machine(), { ...host, requestIds: [requestId], acceptedByRule }, surroundings);

@@ -16,7 +16,7 @@ function machine(uuidByte: number | undefined, serial: string, ...nics: number[]
 
 const same = (...[one, other]: Parameters<typeof isSameMachine>) => isSameMachine(one, other);
 
-test('counts zeros, filler words and MACs that are none as absent', () => {
+test('zeros, filler words and invalid MACs count as absent', () => {
   const system = { uuid: new Uint8Array(16), serial: 'To be filled by O.E.M.' };
   const macs = ['00:00:00:00:00:00', 'ff:ff:ff:ff:ff:ff', '01:00:5e:00:00:01', 'no', nic(1)];
   const interfaces = macs.map((each) => ({ mac: each }));
@@ -25,7 +25,7 @@ test('counts zeros, filler words and MACs that are none as absent', () => {
   expect(unicastMac('52-54-00-00-00-0A')).toBe(nic(10));
 });
 
-test('names a machine by its UUID, else its serial, else its lowest MAC', () => {
+test('a machine is named by its UUID, else its serial, else its lowest MAC', () => {
   const names = (...of: Parameters<typeof machine>) =>
     identitiesOf(machine(...of)).map(({ by }) => by);
   expect(names(1, 'S1', 2, 1)).toEqual(['uuid', 'serial', 'mac']);
@@ -36,21 +36,21 @@ test('names a machine by its UUID, else its serial, else its lowest MAC', () => 
   expect(identitiesOf(machine(undefined, ''))).toEqual([]);
 });
 
-test('knows a machine again by another interface, new interfaces or a new board', () => {
+test('a machine is recognized with another interface, new ones, or a new board', () => {
   expect(same(machine(1, 'S1', 1, 2), machine(1, 'S1', 2, 1))).toBe(true);
   expect(same(machine(1, 'S1', 1, 2), machine(1, 'S1', 8, 9))).toBe(true);
   expect(same(machine(1, 'S1', 1, 2), machine(7, 'S1', 2))).toBe(true);
   expect(same(machine(undefined, '', 1, 2), machine(undefined, '', 2, 3))).toBe(true);
 });
 
-test('tells boards with one UUID, nodes with one serial and moved interfaces apart', () => {
+test('boards with one UUID, nodes with one serial and moved interfaces are told apart', () => {
   expect(same(machine(1, 'S1', 1), machine(1, 'S2', 2))).toBe(false);
   expect(same(machine(1, '', 1), machine(1, '', 2))).toBe(false);
   expect(same(machine(1, 'CHASSIS', 1), machine(2, 'CHASSIS', 2))).toBe(false);
   expect(same(machine(1, 'S1', 1), machine(2, 'S2', 1))).toBe(false);
 });
 
-test('is the same both ways round, and the same as itself when anything is known', () => {
+test('the comparison is symmetric; a machine with any trait equals itself', () => {
   const any = fc
     .tuple(
       fc.option(fc.nat(3), { nil: undefined }),

@@ -190,7 +190,7 @@ describe('where the store no longer has every change', () => {
     expect(signals.length).toBeGreaterThan(5);
   });
 
-  test('what comes afterwards follows without a gap', async () => {
+  test('later events follow without a gap', async () => {
     await putHost('h1', faulty(0));
     const since = await store.latestRevision();
     for (let n = 1; n <= 2 * HISTORY_PER_KEY; n += 1) await putHost('h1', faulty(n));
@@ -246,7 +246,7 @@ test('a record that cannot be read is a gap, and stops nothing', async () => {
   expect(types(told, 'hosts/h2')).toEqual(['HOST_CREATED']);
 });
 
-test('positions read back as they were written; what is none is refused', () => {
+test('positions read back as they were written, and other texts are refused', () => {
   const positions = { incarnation: 'x_-1', since: 3, revisions: { hosts: 7, racks: 4 } };
   expect(parsePositions(formatPositions(positions))).toEqual(positions);
   for (const text of ['', 'x', 'x.', '.1', 'x.1.hosts', 'x.1.hosts-', 'x.1;drop', 'x.1.a-1.']) {

@@ -92,7 +92,7 @@ test.each([
   'NOT on = true',
 ])('%j does not match', (filter) => expect(matches(filter)).toBe(false));
 
-test('what is unset equals nothing, comes in no order, and differs from everything', () => {
+test('an unset field equals no value, has no order, and differs from every value', () => {
   for (const filter of ['state = new', 'on = false', 'cores < 1', 'time < 2030-01-01', 'rack:*']) {
     expect([filter, matches(filter, bare)]).toEqual([filter, false]);
   }
@@ -141,7 +141,7 @@ test.each([
   }
 });
 
-test('what a match requires is told, and nothing that it does not', () => {
+test('the values that a match requires are listed, and no others', () => {
   const required = (filter: string) => [...parseFilter(filter, fields).required];
   expect(required('rack = r1')).toEqual([['rack', 'racks/r1']]);
   expect(required('on = true AND (spec.rack = "r1" AND cores > 1)')).toEqual([
@@ -192,7 +192,7 @@ test('a filter means what its tree says', () => {
   );
 });
 
-test('a text is a filter or is refused with a place in it; nothing else happens', () => {
+test('any text is a filter or is refused with a position in it', () => {
   const piece = fc.constantFrom(
     ...['name', 'state', 'labels.', 'rack', ' ', ' ', '=', ':', '!=', '<', '(', ')', '-', '*'],
     ...['"', "'", '\\', 'AND', 'OR', 'NOT', 'new', 'true', '8', '2026-01-01', ',', '\u{1f525}'],

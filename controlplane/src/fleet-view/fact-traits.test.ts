@@ -149,7 +149,7 @@ test('facts that cannot be decoded count as absent, and are logged with the caus
   expect(site.warned.at(-1)).toEqual({ record: 'facts.a', isError: true });
 });
 
-test('what changes while facts are read, and a store that is behind, mislead nobody', async () => {
+test('changes during a reading of facts, and a late store, give no wrong host', async () => {
   const site = await Site.of();
   for (const hostId of ids) await site.putFacts(hostId, { macs: [1], uuid: 1 });
   await site.during(site.view.caughtUp());
@@ -170,7 +170,7 @@ test('what changes while facts are read, and a store that is behind, mislead nob
   expect(listed).toBe(2);
 });
 
-test('a store that cannot list facts is asked again by the next who looks', async () => {
+test('a store that failed to list facts is asked again at the next lookup', async () => {
   const site = await Site.of();
   await site.putFacts('a', { macs: [1], uuid: 1 });
   await site.during(site.view.caughtUp());

@@ -112,7 +112,7 @@ test('while the view is built it says from time to time how far that has come', 
   expect(said).toEqual([{ hosts: 1_000 }, { hosts: 2_000 }, { hosts: 2_600 }]);
 });
 
-test('what is written while the view is built is in it', async () => {
+test('a record that is written while the view is built is in the view', async () => {
   for (let at = 0; at < 1_200; at += 1) await put(`h${at}`, 'racks/r1');
   const open = Promise.withResolvers<void>();
   gate = open.promise;

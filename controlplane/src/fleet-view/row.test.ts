@@ -25,7 +25,7 @@ test.each([
   expect(row).toMatchObject({ hostId: key.slice('hosts.'.length), revision });
 });
 
-test('what is decoded again has a row of its own that says the same', () => {
+test('a record that is decoded again has a new row with the same content', () => {
   const entry = entryAt('hosts.h1', 3);
   expect(rowOf(entry)).not.toBe(rowOf(entry));
   expect(rowOf(entry)).toEqual(rowOf(entry, () => record));

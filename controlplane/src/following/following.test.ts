@@ -67,7 +67,7 @@ async function follow(follower: Follower): Promise<void> {
   await followed;
 }
 
-test('all who follow a prefix share one watch, and each hears of all there is first', async () => {
+test('all followers of a prefix share one watch, and each begins with a listing', async () => {
   await store.put('hosts.a', bytes('1'), 'absent');
   const [first, second]: string[][] = [[], []];
   await follow(noting(first ?? []));
@@ -81,7 +81,7 @@ test('all who follow a prefix share one watch, and each hears of all there is fi
   expect(watches).toBe(1);
 });
 
-test('what is written while all is being listed is told after the listing', async () => {
+test('a change that is written during a listing is reported after it', async () => {
   const told: string[] = [];
   await follow(noting([]));
   const gate = Promise.withResolvers<void>();
@@ -97,7 +97,7 @@ test('what is written while all is being listed is told after the listing', asyn
   expect(told).toEqual(['listed ', 'put hosts.a']);
 });
 
-test('a listing of before the first change that it will hear of is not believed', async () => {
+test('a listing that is older than the first change of the watch is not used', async () => {
   await follow(noting([]));
   const stale = await store.list('hosts');
   await store.put('hosts.a', bytes('1'), 'absent');
@@ -127,7 +127,7 @@ test('a watch that broke off is made good by a listing for everybody', async () 
   expect(watches).toBeGreaterThan(1);
 });
 
-test('a follower that throws gets all of it again, and no other hears of that', async () => {
+test('a follower that throws gets a new listing, and other followers do not', async () => {
   const [failing, other]: string[][] = [[], []];
   let failures = 1;
   const changed = () => {
@@ -142,7 +142,7 @@ test('a follower that throws gets all of it again, and no other hears of that', 
   expect(other).toEqual(['listed ', 'put hosts.a', 'put hosts.b']);
 });
 
-test('rejects when it cannot be listed, and follows then when it is asked again', async () => {
+test('a listing that fails rejects, and the next request follows the prefix', async () => {
   listings = [() => Promise.reject(new Error('the store is away'))];
   await expect(follow(noting([]))).rejects.toThrow('away');
   const told: string[] = [];
@@ -161,7 +161,7 @@ test('a follower that stops hears of nothing more', async () => {
   expect(told).toEqual(['listed ']);
 });
 
-test('no change comes after a listing that has newer of the same record already', async () => {
+test('a listing that has the newer record suppresses the older change of it', async () => {
   const told: string[] = [];
   await store.put('hosts.a', bytes('1'), 'absent');
   await follow(noting([]));
@@ -181,7 +181,7 @@ test('no change comes after a listing that has newer of the same record already'
   expect(told).toEqual(['listed hosts.a', 'put hosts.b']);
 });
 
-test('a follower that was told that all is about to be listed gets a listing at last', async () => {
+test('a follower that was told of a coming listing gets one in the end', async () => {
   const told: string[] = [];
   await follow(noting(told, { listing: () => told.push('listing') }));
   listings = [1, 2].map(() => () => Promise.reject(new Error('the store is away')));

@@ -92,7 +92,7 @@ test('hosts that bore a name one after the other are listed together, page by pa
   expect(first).toMatchObject({ host: 'hosts/reborn', powerCycleProof: 2 });
 });
 
-test('what stands about a certificate stands, whatever a later reading would say', async () => {
+test('a stored document about a certificate is never replaced by another reading', async () => {
   const hostUid = '00000000-0000-0000-0000-000000000777';
   await sign('hosts/twice', hostUid);
   const { ADDENDUM, MANIFEST } = ErasureDocumentKind;

@@ -31,7 +31,7 @@ test('names each field that differs by its path, with both values', () => {
   ]);
 });
 
-test('knows disks, interfaces, faults and holds by what they are called, in any order', () => {
+test('disks, interfaces, faults and holds are compared by name, in any order', () => {
   const disk = (serial: string, firmware: string) => ({ serial, firmware });
   const inventory = (...devices: object[]) => ({ status: { inventory: { devices } } });
   expect(
@@ -56,7 +56,7 @@ test('knows disks, interfaces, faults and holds by what they are called, in any 
   ).toEqual(['status.faults[x].type: x > -', 'status.faults[x].message: m > -']);
 });
 
-test('shows times as times and bytes in hex, and cuts what is long', () => {
+test('the difference shows times as times and bytes in hex, and cuts long values', () => {
   const long = 'x'.repeat(600);
   const found = lines(
     { status: { bmcIdentity: { guid: new Uint8Array([1, 255]) } } },
@@ -69,7 +69,7 @@ test('shows times as times and bytes in hex, and cuts what is long', () => {
   expect(found[2]).toBe(`status.image: - > ${'x'.repeat(500)}…`);
 });
 
-test('leaves out what is served and not kept, and finds nothing in equal hosts', () => {
+test('computed fields are left out, and equal hosts have no difference', () => {
   const host: Init = { name: 'hosts/h1', labels: { a: '1' }, status: { poweredOn: false } };
   const served: Init = {
     ...host,
@@ -81,7 +81,7 @@ test('leaves out what is served and not kept, and finds nothing in equal hosts',
   expect(lines(host, served)).toEqual([]);
 });
 
-test('is bounded, and says how much is left out', () => {
+test('the difference is bounded, and says how many entries are left out', () => {
   const labels = Object.fromEntries(Array.from({ length: 1_200 }, (_, at) => [`k${at}`, 'v']));
   const found = lines({}, { labels });
   expect(found).toHaveLength(1_001);

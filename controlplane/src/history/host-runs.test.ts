@@ -87,7 +87,7 @@ test('the present run and those that are kept are listed, newest first, page by 
   expect((await failureOf(unknown)).kind).toBe('notFound');
 });
 
-test('a run is read by its number, also when it is another one’s turn by now', async () => {
+test('a run is read by its number, also when another run is current', async () => {
   await busyHost();
   expect((await fixture.history.getHostRun({ name: `${parent}/runs/12` })).kind).toBe(
     RunKind.INSPECT,

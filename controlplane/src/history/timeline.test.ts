@@ -202,7 +202,7 @@ describe('over the API', () => {
   });
 });
 
-test('reads a limited number of changes back at once and refuses to go further', async () => {
+test('a read goes back a limited number of changes, and is refused beyond', async () => {
   await putHost({}, 'first');
   const record = create(wire.HostRecordSchema, { host: { name: 'hosts/h1', uid: 'u1' } });
   for (let n = 0; n < 16_384; n += 1) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { stateDiagram } from './diagram.ts';
 
-test('draws every way between the stable states that the tables allow', () => {
+test('the diagram draws every way between the stable states that the tables allow', () => {
   expect(stateDiagram().split('\n')).toEqual([
     'stateDiagram-v2',
     '  [*] --> new: create',

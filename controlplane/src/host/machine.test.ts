@@ -30,7 +30,7 @@ import {
 const stateOf = (record: store.HostRecord) => record.host?.status?.state;
 const runOf = (record: store.HostRecord) => record.host?.status?.run;
 
-test('leads a new host to available by itself, through verify, inspect and clean', () => {
+test('a new host becomes available by itself, through verify, inspect and clean', () => {
   const host = bench();
   driveToErase(host);
   expect(host.operation().kind.case).toBe('runStep');

@@ -18,7 +18,7 @@ const reasonOf = (act: () => unknown): string => {
   }
 };
 
-test('the last certificate is told again for a small part of its life, by the clock', async () => {
+test('the last certificate is answered again for a small part of its life', async () => {
   const recent = new RecentCertificates<string>();
   expect(recent.last('key', 'ca', 0)).toBeUndefined();
   expect(await recent.make('key', async () => issued('first', 5_000))).toBe('first');

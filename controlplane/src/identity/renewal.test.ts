@@ -95,7 +95,7 @@ test('a certificate is renewed at half its life, not before, and listeners are t
   expect(toHalfLifeMs()).toBeGreaterThan(0);
 });
 
-test('where it cannot be renewed the old one is shown on, and it is tried again soon', async () => {
+test('after a failed renewal the old certificate stays in use, and a retry follows', async () => {
   const first = shown();
   isFull = true;
   pass(toHalfLifeMs());
@@ -127,7 +127,7 @@ function rotate() {
   });
 }
 
-test('authorities that cannot be kept on disk are believed later, once they can', async () => {
+test('authorities are trusted only once they can be kept on disk', async () => {
   isFull = true;
   await rotate();
   expect(lines).toContain('the certificate authorities could not be followed');

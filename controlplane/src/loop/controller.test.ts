@@ -44,7 +44,7 @@ test('wake-ups before the next pass are one for each reason', async () => {
   expect(begun).toEqual(['a look', 'a look', 'a written']);
 });
 
-test('passes over a thing and what is taken for it come one after the other', async () => {
+test('passes over an object and tasks for the object run one after the other', async () => {
   const first = Promise.withResolvers<void>();
   const { controller, begun, until } = simulated(() => first.promise);
   controller.wake('a', 'look');
@@ -58,7 +58,7 @@ test('passes over a thing and what is taken for it come one after the other', as
   expect(begun).toEqual(['a look', 'of another thing', 'taken', 'a written']);
 });
 
-test('a thing that is woken again and again goes behind the others', async () => {
+test('an object that is woken again and again goes behind the others', async () => {
   const waits: PromiseWithResolvers<void>[] = [];
   const { controller, begun, until } = simulated(() => {
     const wait = Promise.withResolvers<void>();
@@ -124,7 +124,7 @@ test('a pass is repeated at the time set last, and never once the thing is forgo
   expect(begun).toEqual(['a written']);
 });
 
-test('nothing begins by itself once it has stopped', async () => {
+test('no pass begins once the controller has stopped', async () => {
   const { controller, begun, until } = simulated(() => Promise.reject(new Error('away')));
   for (let index = 0; index < 300; index++) controller.wake(`h${index}`, 'look');
   controller.wakeAt('later', startMs + 50, 'look');
@@ -136,7 +136,7 @@ test('nothing begins by itself once it has stopped', async () => {
   expect(controller.signal.aborted).toBe(true);
 });
 
-test('a pass that waits for another one does not begin once all has stopped', async () => {
+test('a pass that waits for another does not begin once the controller has stopped', async () => {
   const first = Promise.withResolvers<void>();
   const { controller, begun, until } = simulated(() => first.promise);
   controller.wake('a', 'look');
@@ -148,7 +148,7 @@ test('a pass that waits for another one does not begin once all has stopped', as
   expect(begun).toEqual(['a look']);
 });
 
-test('a look at all comes behind who is woken, and few passes before others', async () => {
+test('a resync of all comes after woken objects, and yields after a few passes', async () => {
   const { clock, controller, begun, until } = simulated(() => Promise.resolve());
   for (let index = 0; index < 1_000; index++) controller.wake(`h${index}`, 'look', 'later');
   controller.wake('h900', 'look');

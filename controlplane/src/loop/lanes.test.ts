@@ -42,7 +42,7 @@ test('an id that is to come soon after all leaves the other lane, and never goes
   expect(order).not.toContain('h90 later');
 });
 
-test('nothing waits once it is cleared', () => {
+test('no id waits once the queue is cleared', () => {
   const lanes = new Lanes<string>();
   for (const id of some('h', 10)) lanes.add(id, id, 'soon');
   lanes.clear();

@@ -10,7 +10,7 @@ function simulated() {
   return { clock, until: (untilMs: number) => heap.run(untilMs, () => false) };
 }
 
-test('what is taken under one key comes one after the other, also after a failure', async () => {
+test('tasks of one key run one after the other, also after a failure', async () => {
   const queue = new OneByOne();
   const told: string[] = [];
   const first = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ describe('alarms', () => {
   });
 });
 
-test('a resync that fails is told and followed by the next, until it is stopped', async () => {
+test('a resync that fails is reported and followed by the next, until the loop stops', async () => {
   const { clock, until } = simulated();
   const stopping = new AbortController();
   const warnings: unknown[] = [];

@@ -60,7 +60,7 @@ function observed(rows: FleetRows) {
   return { figures, text: () => expose(figures.registry.families(), 'prometheus') };
 }
 
-test('what waits for a pass is told by whom it waits for', () => {
+test('the objects that wait for a pass are counted by kind', () => {
   const text = observed(new FleetRows()).text();
   expect(text).toContain('rackwright_queue_length{queue="hosts"} 7');
   expect(text).toContain('rackwright_queue_active{queue="hosts"} 4');
@@ -163,7 +163,7 @@ test('a fault that goes, a host that leaves and a run that ends are counted no m
   expect(text()).not.toContain('rackwright_rack_hosts{');
 });
 
-test('calls are counted by method and code, and there is room for all methods that we have', () => {
+test('calls are counted by method and code, with room for all methods of the API', () => {
   const { figures, text } = observed(new FleetRows());
   const served = Object.values({ ...api, ...api.agent }).flatMap((each) =>
     typeof each === 'object' && 'kind' in each && each.kind === 'service' ? [each] : [],

@@ -4,7 +4,7 @@ import { openMemoryStore } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { measuredStore } from './index.ts';
 
-test('calls are answered as the store answers them, and told with their results', async () => {
+test('each call gets the answer of the store, and its result is reported', async () => {
   const told: string[] = [];
   const inner = await openMemoryStore({ random: seededRandom(1) });
   const store = measuredStore(

@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => fixture.stop());
 
 describe('the fleet', () => {
-  test('is there before anything of it was set, and changes field by field', async () => {
+  test('exists before any field is set, and changes field by field', async () => {
     const { fleet } = fixture;
     const first = await fleet.getFleet({});
     expect(first).toMatchObject({ name: 'fleet', spec: { pools: [] } });
@@ -148,7 +148,7 @@ describe('the fleet', () => {
   });
 });
 
-test('what changes nothing is not written: not the fleet', async () => {
+test('an update without a change does not write the fleet', async () => {
   const { fleet, store } = fixture;
   const spec = { wipeBudget: { hosts: 8, seconds: 600 } };
   await fleet.updateFleet({ fleet: { spec } });
@@ -161,7 +161,7 @@ test('what changes nothing is not written: not the fleet', async () => {
   expect(await store.latestRevision()).toBeGreaterThan(revision);
 });
 
-test('what changes nothing is not written: not a rack', async () => {
+test('an update without a change does not write a rack', async () => {
   const { racks, store } = fixture;
   const name = 'racks/r1';
   const spec = { powerMismatch: PowerMismatchPolicy.ENFORCE };

@@ -10,7 +10,7 @@ const schema = wire.RackRecordSchema;
 const key = 'racks.r1';
 const busyText = 'racks/r1 changes all the time; try again.';
 
-test('a change that was slower than another one is made again', async () => {
+test('a change that lost to another one is made again', async () => {
   const ends = [undefined, undefined, 'written'];
   await expect(untilWritten('racks/r1', async () => ends.shift())).resolves.toBe('written');
 });
@@ -105,7 +105,7 @@ describe('a record', () => {
     expect(await stands()).toBeUndefined();
   });
 
-  test('a record that is not there begins where that is said, unless it is left so', async () => {
+  test('a missing record begins with the given value, unless the change declines', async () => {
     const absent = () => create(schema, { tombstones: ['first'] });
     const leave = (record: wire.RackRecord) => record;
     expect(await changeRecord({ store }, schema, key, leave, { absent })).toBeUndefined();

@@ -34,7 +34,7 @@ beforeEach(async () => {
   store = await openMemoryStore({ random: seededRandom(1) });
 });
 
-test('what is read twice is decoded once, until it is written again', async () => {
+test('a record that is read twice is decoded once, until it is written again', async () => {
   const written = await writeRecord({ store }, schema, key, record('one'), 'absent');
   const first = await readShared(store, schema, key);
   expect((await readShared(store, schema, key))?.record).toBe(first?.record);
@@ -43,7 +43,7 @@ test('what is read twice is decoded once, until it is written again', async () =
   expect((await readShared(store, schema, key))?.record.host?.name).toBe('two');
 });
 
-test('what this process has written is not decoded, and reads as it was written', async () => {
+test('a record that this process wrote is not decoded, and reads as written', async () => {
   const mine = record('one');
   await writeShared({ store }, schema, key, mine, 'absent');
   expect((await readShared(store, schema, key))?.record).toBe(mine);
@@ -51,7 +51,7 @@ test('what this process has written is not decoded, and reads as it was written'
   expect(decoded !== undefined && equals(schema, decoded.record, mine)).toBe(true);
 });
 
-test('what is read late does not take the place of what is newer', async () => {
+test('a record that is read late does not take the place of a newer one', async () => {
   await writeRecord({ store }, schema, key, record('one'), 'absent');
   const late = await store.get(key);
   if (late.kind === 'absent') throw new Error('it was written');
@@ -61,14 +61,14 @@ test('what is read late does not take the place of what is newer', async () => {
   expect((await readShared(store, schema, key))?.record).toBe(newer?.record);
 });
 
-test('a write that lost leaves what stands', async () => {
+test('a write that lost a race leaves the decoded record', async () => {
   await writeRecord({ store }, schema, key, record('one'), 'absent');
   const lost = await writeShared({ store }, schema, key, record('two'), 'absent');
   expect(lost).toEqual({ kind: 'conflict' });
   expect((await readShared(store, schema, key))?.record.host?.name).toBe('one');
 });
 
-test('in tests, whoever changes what is shared fails', async () => {
+test('in tests a change to a shared record throws', async () => {
   freezeShared(store);
   await writeRecord({ store }, schema, key, record('one'), 'absent');
   const shared = (await readShared(store, schema, key))?.record;
@@ -118,7 +118,7 @@ test('decoded records are kept up to 64 MiB, and the longest unused goes first',
   for (const at of [1, 8]) expect(() => sharedRecordOf(store, schema, entryOf(at))).toThrow();
 });
 
-test('a value in place of another one of its key counts once', async () => {
+test('a value that replaces another of its key counts once towards the limit', async () => {
   const bytes = 24 * 1024 * 1024;
   const other = record('other');
   keepShared(store, schema, { key: 'hosts.h2', revision: 1, writeId: 'a', bytes }, other);
@@ -129,7 +129,7 @@ test('a value in place of another one of its key counts once', async () => {
   expect(sharedRecordOf(store, schema, entry)).toBe(other);
 });
 
-test('what stands at the same revision under another id, or is of another kind, is decoded', () => {
+test('a record of another id or kind at the same revision is decoded', () => {
   const mine = record('mine');
   keepShared(store, schema, { key, revision: 1, writeId: 'a', bytes: 1 }, mine);
   const value = toBinary(schema, record('theirs'));
@@ -187,7 +187,7 @@ test('two messages are the same where protobuf says so, and unknown fields count
   expect(sameMessage(original, unset as never)).toBe(true);
 });
 
-test('labels that are called as what every object has are compared as any others', () => {
+test('labels with the names of Object properties are compared as any others', () => {
   const labelled = (labels: object) => create(schema, { host: { labels: { ...labels } } });
   const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf'];
   for (const name of names) {

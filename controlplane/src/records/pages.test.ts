@@ -70,7 +70,7 @@ test('entries come by groups of one segment, also where a group spans pages', as
   expect(found).toEqual(Object.entries(counts));
 });
 
-test('where there is nothing there is no group; what lacks the segment is one', async () => {
+test('an empty prefix has no group; a key without the segment is a group of its own', async () => {
   const ids = async (segment: number) => {
     const found: string[] = [];
     for await (const { id } of groupsOf(store, clock, 'runs', segment)) found.push(id);

@@ -96,7 +96,7 @@ test.each(['unavailable', 'closed'] as const)(
   },
 );
 
-test('what else goes wrong in a store is passed on as it is', async () => {
+test('other errors of a store are passed on unchanged', async () => {
   for (const error of [new StoreError('invalidKey', 'no'), new Error('a bug')]) {
     expect(await failureOf(answered(Promise.reject(error)))).toBe(error);
     expect([isAway(error), isBusy(error)]).toEqual([false, false]);

@@ -48,7 +48,7 @@ async function changesOfLife(): Promise<Change[]> {
   return changes.sort((one, other) => one.revision - other.revision);
 }
 
-test('what the life of a host writes is stored in little more than half of its bytes', async () => {
+test('the records of a host’s life take little more than half of their bytes', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-usual-'));
   const path = join(folder, 'store.db');
   try {

@@ -120,7 +120,7 @@ async function passTime(): Promise<void> {
   }
 }
 
-test('what a replica writes that changes the key is what is cut here', async () => {
+test('the tests cut every write of a replica that changes the key', async () => {
   const writes: string[] = [];
   const first = await started('a', [one]);
   for (const name of names) await add(first.secrets, name);

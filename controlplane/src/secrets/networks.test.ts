@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { liesWithin, networkProblem } from './networks.ts';
 
-test('says whether an address lies in a network, bit by bit', () => {
+test('an address lies in a network if all bits of the prefix are equal', () => {
   const networks = ['10.0.8.0/22', '192.0.2.7/32', 'fd00:8::/64'];
   const inside = ['10.0.8.0', '10.0.11.255', '192.0.2.7', 'fd00:8::1', 'fd00:8:0:0:ffff::'];
   const outside = ['10.0.12.0', '10.0.7.255', '192.0.2.6', 'fd00:8:0:1::1', '::1'];
@@ -10,7 +10,7 @@ test('says whether an address lies in a network, bit by bit', () => {
   expect(liesWithin('10.0.8.1', [])).toBe(false);
 });
 
-test('takes no name, no address of one interface and none in the clothes of another family', () => {
+test('names, zoned addresses and addresses mapped from another family are in no network', () => {
   const all = ['::/1', '0.0.0.0/1', '::ffff:0:0/96', '0.0.0.0/0', 'nonsense'];
   for (const each of ['bmc.example.org', '', 'fe80::1%eth0', '::ffff:10.0.0.5', '::ffff:a00:5']) {
     expect(liesWithin(each, all), each).toBe(false);
@@ -18,7 +18,7 @@ test('takes no name, no address of one interface and none in the clothes of anot
   expect(liesWithin('200.0.0.1', all), 'a network of every address counts for none').toBe(false);
 });
 
-test('names what is wrong with a network', () => {
+test('a wrong network is refused with its problem', () => {
   expect(['10.0.8.0/24', '10.0.8.1/32', 'fd00::/128'].map(networkProblem)).toEqual([
     undefined,
     undefined,

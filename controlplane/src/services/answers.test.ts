@@ -87,7 +87,7 @@ function written(answers: readonly string[]): string {
   return `${[...rows, '', ...legend].join('\n')}\n`;
 }
 
-test('every request in every state and run is a move, or says what to do instead', async () => {
+test('every request in every state and run is accepted, or refused with a remedy', async () => {
   const fixture = await startFixture();
   const { store, hosts } = fixture;
   await addSurroundings(fixture);

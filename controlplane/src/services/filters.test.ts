@@ -72,7 +72,7 @@ const runs = (filter: string, orderBy = '') =>
     (page) => page.runs.map(({ number }) => Number(number)),
   );
 
-test('runs of a host are filtered and sorted by what they are, newest first', async () => {
+test('the runs of a host are filtered and sorted by their fields, newest first', async () => {
   expect(await runs('kind = inspect')).toEqual([30, 23, 22, 21]);
   expect(await runs('outcome = failed')).toEqual([22]);
   expect(await runs('number > 22 AND kind = inspect', 'number')).toEqual([23, 30]);
@@ -100,7 +100,7 @@ test('workflows and their runs are filtered; those of one host are sorted', asyn
   expect((await ofRuns('number < 1')).runs).toEqual([]);
 });
 
-test('what a page has looked at is bounded, and the next page goes on', async () => {
+test('the entries that one page reads are bounded, and the next page continues', async () => {
   const bytes = toBinary(wire.WorkflowRecordSchema, create(wire.WorkflowRecordSchema));
   const puts = Array.from({ length: 1_500 }, (_, n) =>
     fixture.store.put(storeKey('workflows', 'nobody', `t${n}`), bytes, 'absent'),

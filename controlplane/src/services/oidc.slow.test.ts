@@ -56,7 +56,7 @@ async function as(subject: string, roles: readonly string[], lifeSeconds = 600) 
   return operatorClients(fixture.channel, token);
 }
 
-test('are let in with their role and scope, and named in what they do', async () => {
+test('callers of the provider have their role and scope, and the audit names them', async () => {
   const ann = await as('ann', ['team-a']);
   expect(await ann.access.whoAmI({})).toMatchObject({
     actor: 'oidc:ann',
@@ -79,7 +79,7 @@ test('are let in with their role and scope, and named in what they do', async ()
   });
 });
 
-test('may take the place of the first token', async () => {
+test('a sign-in by the provider may replace the first token', async () => {
   const chief = await as('chief', ['chiefs']);
   await chief.access.deleteToken({ name: 'tokens/admin', reason: 'everybody signs in now' });
   expect(await failureOf(fixture.hosts.listHosts({}))).toMatchObject({ reason: 'TOKEN_REVOKED' });

@@ -213,7 +213,7 @@ test.each(unsupported)('%s is refused twice in the same words', async (name) => 
   expect(await words()).toBe(first);
 });
 
-test('what a request creates is created once, and answered again', async () => {
+test('a resource is created once for a request id, and answered again', async () => {
   const calls = [
     () => running.racks.createRack({ rackId: 'r2', requestId: 'same' }),
     () =>

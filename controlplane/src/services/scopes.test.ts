@@ -25,7 +25,7 @@ afterAll(() => fixture.stop());
 
 const plain = (_key: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
 
-test('what is out of scope and what does not exist are refused in the same words', async () => {
+test('resources out of scope and missing ones are refused in the same words', async () => {
   const there = await failureOf(ofRack.hosts.getHost({ name: zz.host }));
   const nowhere = await failureOf(ofRack.hosts.getHost({ name: 'hosts/yy-host' }));
   expect(there.reason).toBe('NOT_FOUND_IN_SCOPE');
@@ -244,7 +244,7 @@ async function refusalsSoon() {
   }
 }
 
-test('what holds for the fleet is for callers without a scope', async () => {
+test('fleet-wide methods are only for callers without a scope', async () => {
   const expected = { kind: 'permissionDenied', reason: 'SCOPE_TOO_SMALL' };
   const template = { source: 'steps: []' };
   const change = ofRack.templates.createTemplate({ templateId: 'mine', template });

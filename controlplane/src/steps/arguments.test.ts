@@ -37,7 +37,7 @@ test.each<[string, Argument, string, string | undefined]>([
   for (const part of reason.split('…')) expect(problems[0]?.description).toContain(part.trim());
 });
 
-test('what is required and not given is named with its meaning, unless it has a default', () => {
+test('a missing required argument is named with its meaning, unless it has a default', () => {
   const needs = stepWith({ name: 'level', required: true, description: 'how loud' });
   expect(argumentProblems(needs, {})).toEqual([
     { field: 'arguments.level', description: 'is required: how loud' },

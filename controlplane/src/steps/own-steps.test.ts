@@ -64,7 +64,7 @@ test('a list is bounded as a whole, and no name stands in it twice', () => {
   expect(ownStepProblems([large], policy)).toMatchObject([{ field: '' }]);
 });
 
-test('nothing comes from where the fleet lets nothing in', () => {
+test('a step is refused if the fleet permits no image repository', () => {
   const [problem] = ownStepProblems([step()], undefined);
   expect(problem).toMatchObject({
     field: '[0].image',

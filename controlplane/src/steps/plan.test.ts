@@ -16,7 +16,7 @@ test.each([
   [undefined, true],
   [true, true],
   [false, false],
-])('takes a step that says destructive: %s for destructive: %s', (said, taken) => {
+])('a step that says destructive: %s counts as destructive: %s', (said, taken) => {
   const step = create(agent.StepDescriptionSchema, {
     name: 'vendor.reset',
     priority: 5,
@@ -44,7 +44,7 @@ test.each([
   ['fleet', { pool: 'other', fleet }, 30],
   ['fleet', { fleet }, 30],
   ['step', {}, 7],
-] as const)('takes the priority of the %s first', (from, layers, priority) => {
+] as const)('the priority of the %s comes first', (from, layers, priority) => {
   const [step] = cleanPlan({ known: tuned, ...layers }).enabled;
   expect(step).toMatchObject({ priority, priorityFrom: from });
 });

@@ -104,7 +104,7 @@ test('a host that is there keeps its runs, whatever an older change says of it',
   expect(await keys('stepOutputs')).toEqual(['stepOutputs.uB.00000001.0']);
 });
 
-test('what a host left goes with it, also what is written after it went', async () => {
+test('the records of a removed host are deleted, also those written afterwards', async () => {
   await store.put('hosts.h1', host('uA'), 'absent');
   await putRun('uA');
   await sweeper.start();
@@ -147,7 +147,7 @@ test.each([200, 2_000])(
   },
 );
 
-test('what nobody owns is found at the start, also behind a full page', async () => {
+test('records without an owner are found at the start, also behind a full page', async () => {
   for (let at = 0; at < 300; at += 1) {
     if (at !== 290) await store.put(`hosts.h${at}`, host(`u${at}`), 'absent');
     await putRun(`u${at}`);

@@ -221,7 +221,7 @@ test('a call whose result was not recorded may be asked for again', async () => 
   expect(sent).toHaveLength(2);
 });
 
-test('calls at once are bounded; who comes too much waits', async () => {
+test('the number of concurrent calls is bounded; a call beyond it waits', async () => {
   const { ask, sent, settle } = setUp();
   for (let count = 0; count < 65; count += 1) ask({ url }, { id: `uid/${count}/0/1` });
   expect(sent).toHaveLength(64);
@@ -239,7 +239,7 @@ test.each([
   [{ headers: '{"Idempotency-Key":"x"}' }, 'headers: idempotency-key is set by us'],
   [{ headers: '{"Transfer-Encoding":"x"}' }, 'headers: transfer-encoding is set by us'],
   [{ body: 'x'.repeat(65_537) }, 'body: has 65537 bytes'],
-])('refuses %o', async (changes, words) => {
+])('the arguments %o are refused', async (changes, words) => {
   const given: Record<string, string> = { url, ...changes };
   const order = { id, arguments: given, deadlineMs: 2_000_000, rack };
   expect(webhookRequest(order)).toContain(words);

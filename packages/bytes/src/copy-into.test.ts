@@ -16,7 +16,7 @@ test.each([ArrayBuffer, SharedArrayBuffer])('copies what `set` copies, into %o',
   );
 });
 
-test('refuses what does not fit, and writes nothing of it', () => {
+test('copyInto refuses what does not fit, and writes nothing of it', () => {
   const target = new Uint8Array(4);
   expect(() => copyInto(target, 2, Uint8Array.of(1, 2, 3))).toThrow(RangeError);
   expect(target).toEqual(new Uint8Array(4));

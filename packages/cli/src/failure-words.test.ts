@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { UsageError } from './failure.ts';
 import { describeFailure } from './failure-words.ts';
 
-test('what a command says of its failure stands alone, anything else has its causes', () => {
+test('a message of a command stands alone; any other error is shown with its causes', () => {
   const cause = new Error('3 INVALID_ARGUMENT');
   const own = new UsageError('a.yaml has 2 problems');
   own.cause = cause;

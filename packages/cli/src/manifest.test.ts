@@ -31,7 +31,7 @@ h1,r1,0123,,10.0.0.21:8443,bmc1,redfish,role=db
 test.each([
   ['hosts.yaml', yaml, [3, 4]],
   ['hosts.CSV', csv, [2, 4]],
-])('reads %s with its defaults, its texts as they are written', (name, text, at) => {
+])('the reader reads %s with its defaults, its texts as they are written', (name, text, at) => {
   const [first, second] = lines(name, text);
   expect([first?.line, second?.line]).toEqual(at);
   expect(first).toMatchObject({
@@ -56,7 +56,7 @@ test.each([
   });
 });
 
-test('reports all problems of a YAML file, each with its line', () => {
+test('the reader reports all problems of a YAML file, each with its line', () => {
   const text = `default: {}
 hosts:
   - { host: h1, rack: r1, serial: a }
@@ -92,7 +92,7 @@ hosts:
   expect(problems('m.yml', '- a')).toEqual(['1: must have hosts: and a list of them']);
 });
 
-test('reports all problems of a CSV file, each with its line', () => {
+test('the reader reports all problems of a CSV file, each with its line', () => {
   const text = 'host,rack,serial,size\nh1,r1,a,1\nh2,,"b,\nc",2\nh3,r1,d\n';
   expect(problems('m.csv', text)).toEqual([
     expect.stringMatching(/^1: has the column "size"; known are host/),
@@ -106,7 +106,7 @@ test('reports all problems of a CSV file, each with its line', () => {
   expect(problems('m.csv', '')[0]).toContain('1: is empty');
 });
 
-test('reads how power is taken from the system of a host', () => {
+test('the reader reads how power is taken from the system of a host', () => {
   const [plain, forced] = lines(
     'm.yaml',
     `defaults: { rack: r1, shutdown: graceful, shutdownTimeout: 90 }

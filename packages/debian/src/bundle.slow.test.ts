@@ -78,7 +78,7 @@ test('an agent reads no gRPC and makes no certificate before it answers hosts', 
   expect(all).not.toContain('packages/rpc/src/client/operators.ts');
 });
 
-test('what runs in a rack brings no definitions of the operators’ services', async () => {
+test('the programs of a rack contain no definitions of the operators’ services', async () => {
   const root = join(import.meta.dirname, '../../..');
   const bringsPools = async (entry: string): Promise<boolean> => {
     const { code } = await bundle(root, entry, '1.0');

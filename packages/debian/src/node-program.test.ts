@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-test('packs no Node that could not be stripped, and says what is missing', async () => {
+test('the build packs no Node that could not be stripped, and says what is missing', async () => {
   vi.stubEnv('PATH', folder);
   await expect(nodeProgram(root, folder, own)).rejects.toThrow(
     new RegExp(`^Node for ${own} cannot be stripped \\(.*ENOENT\\): install strip `),

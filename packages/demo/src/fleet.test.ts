@@ -8,12 +8,12 @@ function optionsOf(...args: string[]): DemoOptions {
   return parsed.options;
 }
 
-test('makes the same fleet from the same seed, and another from another', () => {
+test('the demo makes the same fleet from the same seed, and another from another', () => {
   expect(planFleet(optionsOf('--seed', '5'))).toEqual(planFleet(optionsOf('--seed', '5')));
   expect(planFleet(optionsOf('--seed', '6'))).not.toEqual(planFleet(optionsOf('--seed', '5')));
 });
 
-test('gives every machine an identity of its own, whatever the seed', () => {
+test('the demo gives every machine an identity of its own, whatever the seed', () => {
   for (let seed = 0; seed < 50; seed += 1) {
     const { machines } = planFleet(optionsOf('--hosts', '64', '--seed', String(seed)));
     for (const key of ['name', 'mac', 'uuid', 'serial'] as const) {
@@ -22,14 +22,14 @@ test('gives every machine an identity of its own, whatever the seed', () => {
   }
 });
 
-test('spreads the machines over the racks and the forms of booting', () => {
+test('the demo spreads the machines over the racks and the forms of booting', () => {
   const { machines, racks } = planFleet(optionsOf());
   expect(racks).toEqual(['r1', 'r2']);
   expect(machines.filter(({ rack }) => rack === 'r1')).toHaveLength(6);
   expect(new Set(machines.map(({ form }) => form)).size).toBe(3);
 });
 
-test('adds the four broken examples for the story, and none for a script', () => {
+test('the demo adds the four broken examples for the story, and none for a script', () => {
   const examples = planFleet(optionsOf()).machines.filter(({ isExample }) => isExample);
   expect(examples.map(({ name, fault }) => [name, fault])).toEqual(
     ['wrong-password', 'silent', 'rubbish', 'yes-but-nothing'].map((name) => [name, name]),
@@ -37,13 +37,13 @@ test('adds the four broken examples for the story, and none for a script', () =>
   expect(planFleet(optionsOf('--script', 'x')).machines).toHaveLength(8);
 });
 
-test('counts on no host that has a fault it cannot bear', () => {
+test('the demo counts on no host that has a fault it cannot bear', () => {
   const fleet = planFleet(optionsOf('--fault', 'silent:h1', '--fault', 'slow:h2'));
   const sound = soundMachines(fleet).map(({ name }) => name);
   expect(sound).toEqual(['h2', 'h3', 'h4', 'h5', 'h6', 'h7', 'h8']);
 });
 
-test('gives the last three sound machines, or all, a disk with room for an image', () => {
+test('the demo gives the last three sound machines, or all, a disk with room for an image', () => {
   const takers = (...args: string[]) =>
     planFleet(optionsOf(...args)).machines.filter(({ takesImages }) => takesImages);
   expect(takers().map(({ name }) => name)).toEqual(['h6', 'h7', 'h8']);

@@ -67,7 +67,7 @@ test('each host gets the loader that is its own, and none where nobody can tell 
   expect(ask(Uint8Array.of(0x52, 0x54, 0, 0x78, 0, 2))).toEqual({ kind: 'silence', reason });
 });
 
-test('offers Debian’s iPXE its script in the form that it boots without asking port 4011', () => {
+test('Debian’s iPXE is offered its script in the form that needs no port 4011', () => {
   const { packet, to } = reply(packetOf('ipxeRomDiscover'));
   expect(to).toEqual({ address: '255.255.255.255', port: 68 });
   expect(packet).toMatchObject({
@@ -83,7 +83,7 @@ test('offers Debian’s iPXE its script in the form that it boots without asking
   expect(readOption(packet, dhcpOption.pxe)).toEqual({ discoveryControl: 8, others: [] });
 });
 
-test('offers plain PXE firmware its loader, the list of servers and the menu', () => {
+test('the proxy offers plain PXE firmware its loader, the list of servers and the menu', () => {
   const { packet } = reply(packetOf('edk2PxeDiscover'));
   expect(packet).toMatchObject({ bootFile: `${mac}/snponly.efi`, nextServerAddress: '10.78.0.1' });
   expect(readOption(packet, dhcpOption.pxe)).toEqual({
@@ -95,7 +95,7 @@ test('offers plain PXE firmware its loader, the list of servers and the menu', (
   });
 });
 
-test('acknowledges the choice that EDK2 sends to port 4011, to the port that it came from', () => {
+test('the choice of EDK2 on port 4011 is acknowledged to the port that it came from', () => {
   const { packet, to } = reply(packetOf('edk2PxeRequest'), 'runner', 'pxe', leased);
   expect(to).toEqual(leased);
   expect(packet).toMatchObject({
@@ -107,7 +107,7 @@ test('acknowledges the choice that EDK2 sends to port 4011, to the port that it 
   expect(readOption(packet, dhcpOption.pxe)?.bootItem).toEqual({ type: 0x8000, layer: 0 });
 });
 
-test('offers UEFI HTTP boot a URL under the class HTTPClient', () => {
+test('the proxy offers UEFI HTTP boot a URL under the class HTTPClient', () => {
   const { packet } = reply(packetOf('edk2HttpDiscover'));
   const url = `http://10.78.0.1:8080/boot/${mac}/files/snponly.efi`;
   expect(readOption(packet, dhcpOption.vendorClass)).toBe('HTTPClient');
@@ -116,12 +116,12 @@ test('offers UEFI HTTP boot a URL under the class HTTPClient', () => {
   expect(packet.options.has(43)).toBe(false);
 });
 
-test('gives plain PXE firmware for BIOS its own loader', () => {
+test('the proxy gives plain PXE firmware for BIOS its own loader', () => {
   const bios = withOption(packetOf('edk2PxeDiscover'), writeOption(dhcpOption.architectures, [0]));
   expect(reply(bios).packet.bootFile).toBe(`${mac}/undionly.kpxe`);
 });
 
-test('repeats the identifiers of client, machine and relay, the relay’s last', () => {
+test('the proxy repeats the identifiers of client, machine and relay, the relay’s last', () => {
   const relayed = withOption(
     packetOf('ipxeRomDiscover'),
     writeOption(dhcpOption.relayAgent, [[1, Uint8Array.of(7)]]),
@@ -131,7 +131,7 @@ test('repeats the identifiers of client, machine and relay, the relay’s last',
   expect([...options.keys()].at(-1)).toBe(82);
 });
 
-test('answers through the relay when there is one', () => {
+test('the proxy answers through the relay when there is one', () => {
   const packet = { ...packetOf('edk2PxeDiscover'), relayAddress: '10.9.0.1' };
   expect(reply(packet).to).toEqual({ address: '10.9.0.1', port: 67 });
 });
@@ -163,7 +163,7 @@ test('U-Boot, which hears no proxy, gets silence that says so', () => {
   }
 });
 
-test('leaves hosts alone that nobody told us about', () => {
+test('the proxy does not answer unknown hosts', () => {
   for (const name of ['ipxeRomDiscover', 'edk2PxeDiscover', 'edk2HttpDiscover'] as const) {
     expect(answer(packetOf(name), 'unknownHost')).toMatchObject({ reason: 'unknown host' });
   }
@@ -212,12 +212,12 @@ test.each<[string, DhcpPacket, ProxyService, RegExp]>([
     'dhcp',
     /identifiers of 617 bytes/,
   ],
-])('says nothing to %s', (_name, packet, service, reason) => {
+])('the proxy says nothing to %s', (_name, packet, service, reason) => {
   const answered = answer(packet, 'runner', service, leased);
   expect(answered.kind === 'silence' && answered.reason).toMatch(reason);
 });
 
-test('answers a request of BOOTP, without a message type, with silence', () => {
+test('the proxy answers a request of BOOTP, without a message type, with silence', () => {
   const packet = { ...packetOf('edk2PxeDiscover'), options: new Map() };
   expect(answer(packet)).toMatchObject({ kind: 'silence', reason: 'BOOTP on the dhcp port' });
 });

@@ -22,17 +22,17 @@ test.each([
   ['edk2HttpDiscover', { kind: 'httpBoot', platform: 'uefiX64' }],
   ['chainedIpxeDiscover', { kind: 'ipxe', platform: 'uefiX64' }],
   ['uBootDiscover', { kind: 'uBoot', platform: 'other' }],
-] as const)('knows the firmware of %s', (name, client) => {
+] as const)('the detection knows the firmware of %s', (name, client) => {
   expect(bootClient(decodeDhcp(captures[name]))).toEqual(client);
 });
 
-test('is not interested in a machine that only wants an address', () => {
+test('the detection ignores a machine that only wants an address', () => {
   expect(bootClient(bare)).toBeUndefined();
   const dhclient = withOptions(writeOption(dhcpOption.vendorClass, 'MSFT 5.0'));
   expect(bootClient(dhclient)).toBeUndefined();
 });
 
-test('knows iPXE by either form of its user class, or by its own option alone', () => {
+test('iPXE is known by either form of its user class, or by its own option alone', () => {
   const classes = ['iPXE'];
   const pxeClient = writeOption(dhcpOption.vendorClass, 'PXEClient:Arch:00007:UNDI:003010');
   for (const mark of [
@@ -52,7 +52,7 @@ test.each([
   [11, 'uefiArm64'],
   [19, 'uefiArm64'],
   [27, 'other'],
-])('takes architecture %i for %s', (architecture, platform) => {
+])('the detection takes architecture %i for %s', (architecture, platform) => {
   const packet = withOptions(
     writeOption(dhcpOption.vendorClass, 'PXEClient'),
     writeOption(dhcpOption.architectures, [architecture]),
@@ -60,7 +60,7 @@ test.each([
   expect(bootClient(packet)?.platform).toBe(platform);
 });
 
-test('takes U-Boot that asks for an EFI loader for UEFI firmware', () => {
+test('the detection takes U-Boot that asks for an EFI loader for UEFI firmware', () => {
   const packet = withOptions(
     writeOption(dhcpOption.vendorClass, 'PXEClient:Arch:00011:UNDI:003000'),
     writeOption(dhcpOption.architectures, [11]),
@@ -68,14 +68,14 @@ test('takes U-Boot that asks for an EFI loader for UEFI firmware', () => {
   expect(bootClient(packet)).toEqual({ kind: 'pxe', platform: 'uefiArm64' });
 });
 
-test('reads the architecture out of the vendor class when option 93 is missing', () => {
+test('the architecture is read from the vendor class when option 93 is missing', () => {
   const named = writeOption(dhcpOption.vendorClass, 'PXEClient:Arch:00011:UNDI:003016');
   expect(bootClient(withOptions(named))?.platform).toBe('uefiArm64');
   const unnamed = writeOption(dhcpOption.vendorClass, 'PXEClient');
   expect(bootClient(withOptions(unnamed))?.platform).toBe('bios');
 });
 
-test('ignores a malformed architecture, and says so', () => {
+test('the detection ignores a malformed architecture, and says so', () => {
   const packet = withOptions(writeOption(dhcpOption.vendorClass, 'PXEClient'), [
     93,
     Uint8Array.of(7),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { asMac, canonicalMac, hyphenatedMac } from './mac.ts';
 
-test('takes both separators and any case', () => {
+test('the parser takes both separators and any case', () => {
   for (const text of ['52:54:00:AB:cd:01', '52-54-00-ab-CD-01']) {
     expect(canonicalMac(text)).toBe('52:54:00:ab:cd:01');
   }
@@ -18,7 +18,7 @@ test.each([
   '52:54:00:ab:cd:0g',
   ' 52:54:00:ab:cd:01',
   '52:54:00:ab:cd:01\n',
-])('refuses %j', (text) => {
+])('the parser refuses %j', (text) => {
   expect(canonicalMac(text)).toBeUndefined();
   expect(() => asMac(text)).toThrow('is no Ethernet address');
 });

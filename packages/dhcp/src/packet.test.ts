@@ -23,7 +23,7 @@ describe.each(captured)('$name', ({ bytes }) => {
   });
 });
 
-test('reads every field of a packet of iPXE', () => {
+test('the codec reads every field of a packet of iPXE', () => {
   const packet = decodeDhcp(captures.ipxeRomDiscover);
   expect(packet).toMatchObject({
     op: 'request',
@@ -49,7 +49,7 @@ test('reads every field of a packet of iPXE', () => {
   expect(readOption(packet, dhcpOption.hostName)).toBeUndefined();
 });
 
-test('reads the boot item that EDK2 chose', () => {
+test('the codec reads the boot item that EDK2 chose', () => {
   const packet = decodeDhcp(captures.edk2PxeRequest);
   expect(packet.clientAddress).toBe('10.78.0.135');
   expect(readOption(packet, dhcpOption.pxe)?.bootItem).toEqual({ type: 0x8000, layer: 0 });
@@ -65,7 +65,7 @@ function packetBytes(serverName: number[], bootFile: number[], options: number[]
   return bytes;
 }
 
-test('reads options out of the file and the server name when told so (option 52)', () => {
+test('the codec reads options out of the file and the server name when told so (option 52)', () => {
   const both = packetBytes([12, 1, 98, 255], [60, 2, 97, 98, 255], [52, 1, 3, 255]);
   const { options, serverName, bootFile } = decodeDhcp(both);
   expect([...options.keys()]).toEqual([60, 12]);
@@ -78,7 +78,7 @@ test('reads options out of the file and the server name when told so (option 52)
   });
 });
 
-test('joins the pieces of one option in the order of RFC 3396', () => {
+test('the codec joins the pieces of one option in the order of RFC 3396', () => {
   const { options } = decodeDhcp(
     packetBytes([67, 1, 4, 255], [67, 1, 3, 255], [67, 1, 1, 52, 1, 3, 67, 1, 2, 255]),
   );
@@ -106,11 +106,11 @@ test.each([
     'a packet larger than any',
     packetBytes([], [], [255, ...Array.from({ length: packetBytesMax }, () => 0)]),
   ],
-])('refuses %s', (_name, bytes) => {
+])('the codec refuses %s', (_name, bytes) => {
   expect(() => decodeDhcp(bytes)).toThrow(DecodeError);
 });
 
-test('refuses to write what has no place in a packet', () => {
+test('the codec refuses to write values that do not fit a packet', () => {
   const packet = decodeDhcp(captures.edk2HttpDiscover);
   const wrong: Partial<DhcpPacket>[] = [
     { bootFile: 'x'.repeat(129) },
@@ -160,7 +160,7 @@ test('any packet survives encoding and decoding, whatever options it has', () =>
   );
 });
 
-test('throws nothing but its own error for captures with bytes changed', () => {
+test('the codec throws nothing but its own error for captures with bytes changed', () => {
   const change = fc.tuple(fc.nat(400), fc.nat(255));
   fc.assert(
     fc.property(fc.constantFrom(...captured), fc.array(change), ({ bytes }, changes) => {

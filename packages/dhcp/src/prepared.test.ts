@@ -106,7 +106,7 @@ function heard(server: Server, datagram: Uint8Array, now: Moment) {
     : undefined;
 }
 
-test('what is known of a question changes nothing of the answer', () => {
+test('a remembered question gets the same answer as a new one', () => {
   let known = 0;
   fc.assert(
     fc.property(rack, ({ packets, asked }) => {

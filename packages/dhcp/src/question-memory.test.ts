@@ -57,7 +57,7 @@ test('another question of the same digest is another question', () => {
   expect([memory.find(pair[0]), memory.find(pair[1])]).toEqual([undefined, 'second']);
 });
 
-test('what is kept is no view of the packet that came', () => {
+test('the memory keeps a copy of the packet, and no view of it', () => {
   const asked = new Uint8Array(300).fill(1);
   const memory = new QuestionMemory<string>(4);
   memory.keep(asked, 'kept');

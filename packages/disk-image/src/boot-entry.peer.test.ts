@@ -32,7 +32,7 @@ function apply(variables: Map<string, Uint8Array>, wanted = entry): string[] {
   return writes.map(({ name }) => name);
 }
 
-test('puts its entry first, and uses it again', () => {
+test('the runner puts its boot entry first, and uses it again', () => {
   const variables = new Map<string, Uint8Array>([['BootOrder', Uint8Array.of(3, 0, 1, 0)]]);
   apply(variables, { ...entry, description: 'Rackwright image of another' });
   expect(apply(variables)).toEqual(['Boot0001', 'BootOrder']);
@@ -43,7 +43,7 @@ test('puts its entry first, and uses it again', () => {
   expect(() => apply(variables, { ...entry, loader: '' })).toThrow('cannot stand in a boot entry');
 });
 
-test('is read by efibootmgr as it was meant', (context) => {
+test('efibootmgr reads the boot entry as it was written', (context) => {
   const variables = new Map<string, Uint8Array>();
   apply(variables);
   for (const [name, content] of variables) {

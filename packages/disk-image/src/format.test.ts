@@ -8,7 +8,7 @@ const zstd = head('28b52ffd');
 const qcow2 = head('514649fb');
 const disk = head('eb63905d');
 
-test('derives from the first bytes what nobody declared', () => {
+test('an undeclared format is derived from the first bytes', () => {
   expect(formatOf(disk, {})).toEqual({ format: 'raw', compression: 'none' });
   expect(formatOf(gzip, {})).toEqual({ format: 'raw', compression: 'gzip' });
   expect(formatOf(zstd, {})).toEqual({ format: 'raw', compression: 'zstd' });
@@ -25,7 +25,7 @@ test.each([
   [zstd, { compression: 'none' }, 'wrongFormat', 'declared as not compressed, but is zstd'],
   [disk, { compression: 'xz' }, 'wrongFormat', 'declared as xz, but is not compressed'],
   [head('7668647866696c65'), {}, 'unsupported', 'the image is VHDX'],
-] as const)('refuses what was declared otherwise, and what it cannot read', (...given) => {
+] as const)('a file of a wrong declared or an unsupported format is refused', (...given) => {
   const [bytes, declared, fault, words] = given;
   let thrown: unknown;
   try {
@@ -37,7 +37,7 @@ test.each([
   expect(thrown).toMatchObject({ fault, message: expect.stringContaining(words) });
 });
 
-test('takes nothing but a disk out of a compression', () => {
+test('a compressed file may hold only a disk', () => {
   checkUnpacked(disk);
   expect(() => checkUnpacked(qcow2)).toThrow('a compressed qcow2 file');
   expect(() => checkUnpacked(gzip)).toThrow('but is gzip');

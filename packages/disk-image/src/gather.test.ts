@@ -13,7 +13,7 @@ async function* chunksOf(lengths: readonly number[], end: () => void = () => {})
   }
 }
 
-test('gathers pieces of one size, whatever comes, and loses nothing', async () => {
+test('the gatherer gathers pieces of one size, whatever comes, and loses nothing', async () => {
   const lengths = fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 30 });
   await fc.assert(
     fc.asyncProperty(lengths, fc.integer({ min: 1, max: 50 }), async (cut, pieceBytes) => {
@@ -30,7 +30,7 @@ test('gathers pieces of one size, whatever comes, and loses nothing', async () =
   );
 });
 
-test('reads one piece ahead, and stops when nobody asks any more', async () => {
+test('the gatherer reads one piece ahead, and stops when nobody asks any more', async () => {
   let given = 0;
   let ended = false;
   async function* endless() {
@@ -51,7 +51,7 @@ test('reads one piece ahead, and stops when nobody asks any more', async () => {
   expect(given).toBeLessThanOrEqual(4);
 });
 
-test('hands on what a source throws, after what was whole before', async () => {
+test('the gatherer passes on an error of the source after the whole pieces before it', async () => {
   async function* broken() {
     yield new Uint8Array(25);
     throw new Error('cut');

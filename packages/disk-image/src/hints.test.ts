@@ -22,17 +22,17 @@ test.each([
   [{ rotational: true }, large],
   [{ minSizeBytes: 11 * gib }, large],
   [{ sizeBytes: 10 * gib, model: 'M', serial: 'S-sda' }, small],
-])('finds the disk that the hints %j name', (hints, expected) => {
+])('the hints %j select the disk that they describe', (hints, expected) => {
   expect(rootDisk(all, hints)).toBe(expected);
 });
 
-test('takes the only disk without a hint, and guesses among none', () => {
+test('without a hint the only disk is taken, and none of several', () => {
   expect(rootDisk([small], {})).toBe(small);
   expect(() => rootDisk(all, {})).toThrow('3 disks fit without a hint: S-sda (10737418240 bytes');
   expect(() => rootDisk(all, { rotational: false })).toThrow('2 disks fit the hints rotational');
 });
 
-test('says why no disk fits', () => {
+test('an error says why no disk fits', () => {
   expect(() => rootDisk(all, { serial: 'S-sdb', minSizeBytes: 200 * gib })).toThrow(
     /S-sda .*: not by serial, minSizeBytes.*S-sdb .*: not by minSizeBytes/,
   );

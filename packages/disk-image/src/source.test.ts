@@ -47,13 +47,13 @@ async function readAll(source: ByteSource, sizeBytes?: number): Promise<Buffer> 
   return Buffer.concat(chunks);
 }
 
-test('takes up a broken connection where it broke', async () => {
+test('the source takes up a broken connection where it broke', async () => {
   const { source, opened } = sourceOf({ breaksAfter: [100_000, 1, 0, 2_000_000] });
   expect((await readAll(source, content.length)).equals(content)).toBe(true);
   expect(opened).toEqual([0, 100_000, 100_001, 100_001, 2_100_001]);
 });
 
-test('reads on from the start where the server knows no ranges', async () => {
+test('the source reads on from the start where the server knows no ranges', async () => {
   const { source } = sourceOf({ breaksAfter: [100_000, 3_000_000], start: 0 });
   expect((await readAll(source)).equals(content)).toBe(true);
 });
@@ -65,12 +65,12 @@ test.each([
   ['tooLong', {}, content.length - 1, 'more came than the 2999999 bytes'],
   ['tooLong', { says: content.length }, 5, 'the image has 5 bytes'],
   ['unreachable', { says: 3_000_001 }, 3_000_001, 'only 3000000 of 3000001 bytes came'],
-])('ends with %s', async (fault, behaviour, sizeBytes, words) => {
+])('the source ends with %s', async (fault, behaviour, sizeBytes, words) => {
   const reading = readAll(sourceOf(behaviour).source, sizeBytes);
   await expect(reading).rejects.toMatchObject({ fault, message: expect.stringContaining(words) });
 });
 
-test('reads at any place what was digested before, and nothing else', async () => {
+test('the source reads at any place what was digested before, and nothing else', async () => {
   const { source } = sourceOf();
   const pieces = await digestPieces(source, { sha256 }, { signal });
   expect(pieces.sizeBytes).toBe(content.length);

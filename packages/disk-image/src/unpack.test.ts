@@ -19,7 +19,7 @@ const cases = (['gzip', 'zstd'] as const).flatMap((kind) =>
   [1_000, 65_536, 4 * mebibyte].map((pieceBytes) => [kind, pieceBytes] as const),
 );
 
-test.for(cases)('unpacks several frames of %s in pieces of %i bytes', async ([kind, size]) => {
+test.for(cases)('several frames of %s are unpacked in pieces of %i bytes', async ([kind, size]) => {
   const frames = [content, Buffer.alloc(0), content.subarray(0, 2 * mebibyte), content];
   const packed = Buffer.concat(frames.map((frame) => packers[kind](frame)));
   const parts: Buffer[] = [];

@@ -60,7 +60,7 @@ function judge(
   return { statuses: reports.map(({ status }) => status), reports, documentProblems };
 }
 
-test('tells valid, void, metadata only, superseded, revoked and invalid apart', () => {
+test('the check tells valid, void, metadata only, superseded, revoked and invalid apart', () => {
   const of = (change: Partial<agent.DeviceOutcome>) => [
     certificateOf({ evidence: evidence(change) }),
   ];
@@ -75,7 +75,7 @@ test('tells valid, void, metadata only, superseded, revoked and invalid apart', 
   expect(judge([{ ...plain, signature: new Uint8Array(8) }]).statuses).toEqual(['invalid']);
 });
 
-test('says what is not known without revocations and without an addendum of another boot', () => {
+test('the status says what is unknown without revocations, or an addendum of another boot', () => {
   const notProved = (documents: Certificate[], known: boolean) =>
     judge([plain], documents, { revocationsKnown: known }).reports[0]?.notProved.join('; ');
   expect(notProved([], false)).toMatch(/whether it was revoked is not known/);
@@ -94,7 +94,7 @@ test('an addendum of other places, or of another device, proves nothing', () => 
   expect(notProved(addendum('boot-2', { device }))).toMatch(/not yet verified.*of another device/);
 });
 
-test('follows the chain of a host, and refuses two certificates in one place of it', () => {
+test('a host’s chain is followed; two certificates in one place are refused', () => {
   const second = certificateOf({ previousSha256: sha256 });
   expect(judge([second, plain]).statuses).toEqual(['valid', 'valid']);
   expect(judge([second]).reports[0]?.notProved.join()).toMatch(/the certificate before it/);
@@ -144,7 +144,7 @@ test('certificates of a store and of its copy stand beside each other, and say s
   ]);
 });
 
-test('trusts several keys, each in its own time', () => {
+test('the check trusts several keys, each in its own time', () => {
   const other = publicKeyOf(newKey().privatePem);
   const keys = (limits: string) => `${other}\n${limits}\n${trustPem}`;
   const kinds = (pem: string) => {
@@ -166,7 +166,7 @@ test.each([
   ['manifest', manifest],
   ['addendum', addendum('boot-2')],
   ['revocation', revocation],
-])('refuses a %s after any one byte of it is changed', (_name, document) => {
+])('the check refuses a %s after any one byte of it is changed', (_name, document) => {
   expect(verifyDocument(document, trustPem).kind).toBe('valid');
   const length = document.statement.length;
   fc.assert(
@@ -189,7 +189,7 @@ test('names the field of an addendum that the agent did not sign, also when it i
   ]);
 });
 
-test('counts only documents that verify', () => {
+test('the check counts only documents that verify', () => {
   const forged = { ...revocation, signature: manifest.signature };
   const { statuses, documentProblems } = judge([plain], [manifest, forged]);
   expect(statuses).toEqual(['superseded']);

@@ -26,7 +26,7 @@ function problemsOf(certificate: Certificate, pem = trustPem): string[] {
   return check.kind === 'valid' ? [] : check.problems.map(describeProblem);
 }
 
-test('builds a statement that verifies and says what was reached', () => {
+test('the statement verifies and says which level was reached', () => {
   const check = verifyCertificate(certify(buildStatement(context())), trustPem);
   if (check.kind !== 'valid') throw new Error(check.problems.map(describeProblem).join('; '));
   expect(check.statement).toMatchObject({
@@ -40,7 +40,7 @@ test('builds a statement that verifies and says what was reached', () => {
   expect(provesErasure(check.statement)).toBe(true);
 });
 
-test('certifies a disk whose overlay is frozen, and says that nobody knows what that hides', () => {
+test('a disk with a frozen overlay is certified with a note on what may be hidden', () => {
   const overlayUnknown = 'its device configuration overlay is frozen';
   const device = storageDeviceOf({
     ...deviceFactsOf(create(StorageDeviceSchema, { device: 'sda', serial: 'SER-1' })),
@@ -101,7 +101,7 @@ test.for([
   }
 });
 
-test('fails after any one changed byte of statement or signature', () => {
+test('verification fails after any one changed byte of statement or signature', () => {
   const { statement, signature } = certify(buildStatement(context()));
   for (let at = 0; at < statement.length; at += 7) {
     const changed = statement.slice();
@@ -115,7 +115,7 @@ test('fails after any one changed byte of statement or signature', () => {
   }
 });
 
-test('names the field that no longer says what the agent signed', () => {
+test('a field that differs from the signed evidence is named', () => {
   const { statement, signature } = certify(buildStatement(context()));
   const changed = Buffer.from(Buffer.from(statement).toString().replace('"Model"', '"Modem"'));
   const problems = problemsOf({ statement: changed, signature });
@@ -125,7 +125,7 @@ test('names the field that no longer says what the agent signed', () => {
   expect(problemsOf(resigned)).toEqual(['device.model says "Modem", the agent signed "Model"']);
 });
 
-test('notices evidence that another key signed', () => {
+test('evidence that another key signed is refused', () => {
   const forged = { ...evidence(), signature: signBytes(evidence().payload, trust.privatePem) };
   const statement = buildStatement(context({ evidence: forged }));
   expect(problemsOf(certify(statement))).toEqual([
@@ -137,7 +137,7 @@ test.each([
   ['a verdict that was switched off', agent.VerdictKind.SWITCHED_OFF],
   ['data that is left', agent.VerdictKind.NOT_ERASED],
   ['no verdict at all', agent.VerdictKind.UNSPECIFIED],
-])('claims no level for %s, and refuses one that is claimed', (_name, verdict) => {
+])('no level is claimed for %s, and one that is claimed is refused', (_name, verdict) => {
   const statement = buildStatement(context({ evidence: evidence({ verdict }) }));
   const parsed = parseStatement(statement);
   expect(parsed.level).toBeNull();
@@ -146,19 +146,19 @@ test.each([
   expect(() => parseStatement(Buffer.from(lie))).toThrow(/^level: null is what overwrite with/);
 });
 
-test('does not take "erased" without a place read for erased', () => {
+test('"erased" without a place that was read does not count as erased', () => {
   const statement = buildStatement(context({ evidence: evidence({ placesRead: 0n }) }));
   expect(parseStatement(statement).verdict.kind).toBe('unverified');
 });
 
-test('does not count metadata erasure as erasure of the device', () => {
+test('the certificate does not count metadata erasure as erasure of the device', () => {
   const method = agent.ErasureMethod.METADATA_ONLY;
   const parsed = parseStatement(buildStatement(context({ evidence: evidence({ method }) })));
   expect(parsed.level).toBe('metadata');
   expect(provesErasure(parsed)).toBe(false);
 });
 
-test('refuses evidence of another host, another operation, or without what it needs', () => {
+test('evidence of another host or operation, or incomplete evidence, is refused', () => {
   const build = (change: Partial<StatementContext>) => () => buildStatement(context(change));
   expect(build({ operationId: 'x' })).toThrow('evidence.operationId: it is of uid-1/1/2/1');
   expect(build({ host: { name: 'h', uid: 'u2' } })).toThrow('evidence.hostUid');
@@ -169,7 +169,7 @@ test('refuses evidence of another host, another operation, or without what it ne
   expect(build({ evidence: rubbish })).toThrow('no StepEvidence message');
 });
 
-test('refuses other forms of the same statement and fields it does not know', () => {
+test('other forms of the same statement, and unknown fields, are refused', () => {
   const text = Buffer.from(buildStatement(context())).toString();
   const spaced = text.replace('"useEpoch": 3', '"useEpoch":  3');
   const at = text.indexOf('"useEpoch": 3') + '"useEpoch": '.length;
@@ -181,7 +181,7 @@ test('refuses other forms of the same statement and fields it does not know', ()
   expect(() => parseStatement(Buffer.from('{'))).toThrow('no JSON text');
 });
 
-test('says that a trusted key is none', () => {
+test('a trusted key that is no key is refused as such', () => {
   const certificate = certify(buildStatement(context()));
   expect(problemsOf(certificate, 'nonsense')).toEqual([
     'the trusted key is unusable: not a public key',
@@ -193,7 +193,7 @@ test('says that a trusted key is none', () => {
   ]);
 });
 
-test('says what was found with which confidence, derived from the places that were read', () => {
+test('the confidence is derived from the places that were read', () => {
   const { verification, host, powerCycle } = parseStatement(buildStatement(context()));
   expect(verification).toEqual({
     level: 'sampled',
@@ -226,7 +226,7 @@ test('evidence of a step that failed proves nothing, whatever it says of one dis
   ]);
 });
 
-test('is taken apart for the store and joined again to the very bytes that were signed', () => {
+test('the stored parts of a certificate join to exactly the signed bytes', () => {
   const statement = buildStatement(context({ orderedBy: 'user:\n  "evidence": "x",' }));
   const { rest, evidence: payload, evidenceSha256 } = separateEvidence(statement);
   expect(payload).toEqual(Buffer.from(evidence().payload));

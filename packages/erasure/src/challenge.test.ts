@@ -26,7 +26,7 @@ function offsetsOf({ reading }: ChallengePlan): readonly number[] {
   return reading.offsets;
 }
 
-test('challenges 64 places and reads one of each stratum beside them', () => {
+test('the plan challenges 64 places and reads one more of each stratum', () => {
   const size = 100 * 1024 ** 3;
   const plan = planChallenge(seed, whole(size), sampled);
   const offsets = offsetsOf(plan);
@@ -40,7 +40,7 @@ test('challenges 64 places and reads one of each stratum beside them', () => {
   expect(strata.map((offset) => Math.floor(offset / width))).toEqual([...Array(1024).keys()]);
 });
 
-test('counts challenges as it plans them, and draws none where there is room for all', () => {
+test('the count of challenges equals the plan; where all blocks fit none is drawn by lot', () => {
   const block = fc.integer({ min: 1, max: 90 });
   const rest = fc.integer({ min: 0, max: 7 });
   const gap = fc.integer({ min: 0, max: 3 });
@@ -67,14 +67,14 @@ test('counts challenges as it plans them, and draws none where there is room for
   hashed.mockRestore();
 });
 
-test('reads whole spans at the full level', () => {
+test('the plan reads whole spans at the full level', () => {
   const plan = planChallenge(seed, whole(1024 ** 2), { level: 'full' });
   expect(plan.challenges).toHaveLength(64);
   expect(plan.reading).toEqual({ level: 'full', spans: whole(1024 ** 2) });
   expect(plan.bytesExamined).toBe(1024 ** 2);
 });
 
-test('plans 46,050 places on 20 TB within a second of its processor', () => {
+test('46,050 places on 20 TB are planned within a second of processor time', () => {
   const start = process.threadCpuUsage();
   const plan = planChallenge(seed, whole(20e12), { level: 'sampled', places: 46_050 });
   // What a busy machine takes meanwhile does not count.
@@ -87,7 +87,7 @@ test('plans 46,050 places on 20 TB within a second of its processor', () => {
   }
 });
 
-test('is the same for the same seed and another for another seed', () => {
+test('the plan is the same for the same seed and another for another seed', () => {
   const size = 10 * 1024 ** 3;
   expect(planChallenge(seed, whole(size), sampled)).toEqual(
     planChallenge(seed, whole(size), sampled),
@@ -98,7 +98,7 @@ test('is the same for the same seed and another for another seed', () => {
   );
 });
 
-test('keeps to places that were drawn by an earlier version', () => {
+test('the places of a seed are those that an earlier version drew', () => {
   expect(
     planChallenge(seed, whole(1024 ** 3), sampled).challenges.slice(0, 4),
   ).toMatchInlineSnapshot(`
@@ -111,7 +111,7 @@ test('keeps to places that were drawn by an earlier version', () => {
   `);
 });
 
-test('reads every byte of a small device', () => {
+test('the plan reads every byte of a small device', () => {
   for (const size of [8192, 8704, 63 * 4096, 64 * 4096, 65 * 4096, 1000 * 4096 + 512]) {
     const plan = planChallenge(seed, whole(size), sampled);
     const read = new Uint8Array(size);
@@ -120,7 +120,7 @@ test('reads every byte of a small device', () => {
   }
 });
 
-test('never lets challenges overlap or leave the device, whatever its size', () => {
+test('challenges never overlap or leave the device, whatever its size', () => {
   const sizes = fc.oneof(fc.integer({ min: 16, max: 4000 }), fc.integer({ min: 16, max: 2 ** 40 }));
   fc.assert(
     fc.property(sizes, fc.uint8Array({ minLength: 32, maxLength: 32 }), (sectors, bytes) => {
@@ -140,7 +140,7 @@ test('never lets challenges overlap or leave the device, whatever its size', () 
   );
 });
 
-test('fills challenge blocks with bytes that differ by offset, device and seed', () => {
+test('the bytes of challenge blocks differ by offset, device and seed', () => {
   const content = challengeContent(seed, 4096);
   expect(content).toHaveLength(blockBytes);
   expect(content).toEqual(challengeContent(seed, 4096));
@@ -152,12 +152,12 @@ test('fills challenge blocks with bytes that differ by offset, device and seed',
   expect(sectors.size).toBe(8);
 });
 
-test('refuses seeds that are too short or too long', () => {
+test('a seed that is too short or too long is refused', () => {
   expect(() => regionSeed(new Uint8Array(15), 'S', '0')).toThrow('16 to 64 bytes, not 15');
   expect(() => regionSeed(new Uint8Array(65), 'S', '0')).toThrow('not 65');
 });
 
-test('lays metadata spans over both ends of disk and partitions, merged and in order', () => {
+test('metadata spans cover both ends of disk and partitions, merged and in order', () => {
   const mib = 1024 * 1024;
   const region = { name: 'sda', sizeBytes: 100 * mib, logicalBlockBytes: 512 };
   const spans = metadataSpans(region, [
@@ -176,7 +176,7 @@ test('lays metadata spans over both ends of disk and partitions, merged and in o
   expect(offsetsOf(plan)).toContain(99 * mib);
 });
 
-test('covers a small disk by one metadata span', () => {
+test('one metadata span covers a small disk', () => {
   const region = { name: 'sda', sizeBytes: 1_000_448, logicalBlockBytes: 512 };
   expect(metadataSpans(region, [])).toEqual([{ offset: 0, length: 1_000_448 }]);
 });

@@ -37,7 +37,7 @@ function manifest(devices: readonly Device[]): Uint8Array {
   return buildManifest({ host, useEpoch: 3, createdAt, devices, ...rest });
 }
 
-test('reads back every manifest, and calls it complete only without a gap or refusal', () => {
+test('every manifest reads back, and is complete only without a gap or refusal', () => {
   fc.assert(
     fc.property(fc.array(device, { maxLength: 5 }), (devices) => {
       const read = parseDocument(manifest(devices));
@@ -49,7 +49,7 @@ test('reads back every manifest, and calls it complete only without a gap or ref
   );
 });
 
-test('refuses a manifest that calls itself complete with a gap', () => {
+test('the reader refuses a manifest that calls itself complete with a gap', () => {
   const gap = { kind: 'gap', reason: 'r', action: 'a' } as const;
   const [sample] = fc.sample(device, 1);
   if (sample === undefined) throw new Error('no sample');
@@ -68,7 +68,7 @@ function addendum(change = {}, step = {}): Uint8Array {
   return buildAddendum({ host: context().host, useEpoch: 3, evidence: signed, ...rest });
 }
 
-test('builds an addendum from evidence that proves, and from no other', () => {
+test('an addendum is built only from evidence that proves', () => {
   const read = parseDocument(addendum());
   expect(read).toMatchObject({
     kind: 'addendum',
@@ -80,7 +80,7 @@ test('builds an addendum from evidence that proves, and from no other', () => {
   expect(() => addendum({}, { hostUid: 'other' })).toThrow('it is of other');
 });
 
-test('reads back a revocation, and refuses other forms and formats', () => {
+test('the reader reads back a revocation, and refuses other forms and formats', () => {
   const bytes = buildRevocation({
     host,
     certificate: 'erasureCertificates/c1',

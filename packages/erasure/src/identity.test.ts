@@ -15,7 +15,7 @@ test.each([
   ['as given', raw],
   ['with its first three fields turned', '33221100554477668899aabbccddeeff'],
   ['with all bytes turned', 'ffeeddccbbaa99887766554433221100'],
-])('recognizes a GUID %s', (_name, bmc) => {
+])('the comparison recognizes a GUID %s', (_name, bmc) => {
   expect(judgeIdentity(machine({ uuid: uuid(raw) }), machine({ uuid: uuid(bmc) }))).toEqual({
     kind: 'proven',
     witnesses: ['uuid'],
@@ -40,7 +40,7 @@ test('one witness that differs outweighs others that are equal', () => {
   expect(verdict).toMatchObject({ kind: 'mismatch', witness: 'productSerial' });
 });
 
-test('compares serials without case and blanks, and finds one among other parts', () => {
+test('serials are compared without case and blanks, also among other parts', () => {
   const verdict = judgeIdentity(
     machine({ serials: { product: ' abc12 ', chassis: 'CH-9' } }),
     machine({ serials: { product: 'CH-9', chassis: 'ch-9' } }),
@@ -56,7 +56,7 @@ test.each([
   '0123456789',
   ' ',
   'XXXXXXXX',
-])('takes the serial "%s" for absent on both sides', (serial) => {
+])('the comparison takes the serial "%s" for absent on both sides', (serial) => {
   const side = machine({ serials: { product: serial } });
   expect(judgeIdentity(side, side).kind).toBe('unproven');
 });
@@ -65,12 +65,12 @@ test.each([
   '00000000000000000000000000000000',
   'ffffffffffffffffffffffffffffffff',
   '03000200040005000006000700080009',
-])('takes the UUID %s for absent', (hex) => {
+])('the comparison takes the UUID %s for absent', (hex) => {
   const side = machine({ uuid: uuid(hex) });
   expect(judgeIdentity(side, side).kind).toBe('unproven');
 });
 
-test('is unproven, saying what each side has, when no witness is shared', () => {
+test('the comparison is unproven, saying what each side has, when no witness is shared', () => {
   expect(
     judgeIdentity(machine({ uuid: uuid(raw) }), machine({ serials: { board: 'B7' } })),
   ).toEqual({
@@ -79,7 +79,7 @@ test('is unproven, saying what each side has, when no witness is shared', () => 
   });
 });
 
-test('compares the BMC as seen in band with the one seen out of band', () => {
+test('the comparison compares the BMC as seen in band with the one seen out of band', () => {
   const here = machine({ bmcDeviceGuid: uuid(raw) });
   expect(judgeIdentity(here, here)).toEqual({ kind: 'proven', witnesses: ['bmc'] });
   const there = machine({ bmcDeviceGuid: uuid(`${raw.slice(0, 30)}01`) });

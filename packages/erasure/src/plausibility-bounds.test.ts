@@ -68,7 +68,7 @@ test.each([
   ]);
 });
 
-test('what is read in all readings counts for the speed of reading', () => {
+test('the bytes of all readings count for the speed of reading', () => {
   const truth = outcome({ methodMs: 2_000_000 });
   const read = (bytesOfReadings: bigint) =>
     plausibilityProblems(Object.assign(truth, { bytesOfReadings }), ordered);
@@ -105,7 +105,7 @@ test('nothing takes longer than its order is old, but for a minute and one per c
   expect(aged(Math.floor(leastMs) - 1)).toEqual([{ kind: 'order', what: 'longerThanItsOrder' }]);
 });
 
-test('what names no device, no method or no time cannot be checked', () => {
+test('evidence without device, method or time cannot be checked', () => {
   const truth = () => outcome({ methodMs: 2_000_000 });
   const words = (change: Partial<agent.DeviceOutcome>) =>
     plausibilityProblems(Object.assign(truth(), change), ordered).map(describeImplausible);
@@ -117,7 +117,7 @@ test('what names no device, no method or no time cannot be checked', () => {
   expect(words({ endTime: undefined })).toEqual(timeless);
 });
 
-test('what was read back another way than ordered is told by both ways', () => {
+test('a reading in another way than ordered is reported with both ways', () => {
   const truth = outcome({ methodMs: 2_000_000 });
   const full = { verification: verificationToWire({ level: 'full' }) };
   const [problem] = plausibilityProblems(truth, full);
@@ -150,7 +150,7 @@ test('an order to read in a later boot counts both seeds, and lets nothing be wr
   ]);
 });
 
-test('where all is read there are no other places', () => {
+test('a full reading has no other places', () => {
   const facts = deviceFactsOf(deviceOf(MediaType.HDD));
   const full = { verification: verificationToWire({ level: 'full' }) };
   const once = impliedCounts(facts, 'overwrite', seed, { level: 'full' });

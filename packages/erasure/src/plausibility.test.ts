@@ -53,7 +53,7 @@ function problems(change: Partial<agent.DeviceOutcome>): PlausibilityProblem[] {
   return plausibilityProblems(outcome(size, change), ordered);
 }
 
-test('finds nothing wrong with what is true', () => {
+test('the check accepts true evidence', () => {
   const sizes = fc.integer({ min: 16, max: 2 ** 33 });
   fc.assert(
     fc.property(sizes, (sectors) => {
@@ -63,7 +63,7 @@ test('finds nothing wrong with what is true', () => {
   );
 });
 
-test.each(['placesRead', 'bytesRead', 'bytesExamined'] as const)('refuses another %s', (name) => {
+test.each(['placesRead', 'bytesRead', 'bytesExamined'] as const)('refuses other %s', (name) => {
   const truth = outcome(size)[name];
   for (const found of [truth - 1n, truth + 1n]) {
     expect(problems({ [name]: found })).toEqual([
@@ -72,14 +72,14 @@ test.each(['placesRead', 'bytesRead', 'bytesExamined'] as const)('refuses anothe
   }
 });
 
-test('refuses fewer challenge blocks, fewer bytes written and another way of reading back', () => {
+test('fewer challenge blocks or bytes written, and another way of reading, are refused', () => {
   expect(problems({ challengeBlocksWritten: 63n })).toMatchObject([{ what: 'challengeBlocks' }]);
   expect(problems({ bytesWritten: BigInt(size) - 512n })).toMatchObject([{ what: 'bytesWritten' }]);
   const verification = verificationToWire({ level: 'sampled', places: 499 });
   expect(problems({ verification })).toMatchObject([{ kind: 'verification' }]);
 });
 
-test('refuses a 2 TB hard disk that was overwritten in a minute, and times out of order', () => {
+test('a 2 TB hard disk overwritten in a minute is refused, and so are times out of order', () => {
   const fast = { methodMs: 60_000n, endTime: timestampFromMs(1_070_000) };
   const [problem] = problems(fast);
   expect(problem).toMatchObject({ kind: 'speed', what: 'write', most: 2e9 });
@@ -94,7 +94,7 @@ test('refuses a 2 TB hard disk that was overwritten in a minute, and times out o
   ]);
 });
 
-test('refuses what was faster by our own clock than it says by its own', () => {
+test('evidence that was faster by our clock than by its own is refused', () => {
   const within = (orderAgeMs: number) => plausibilityProblems(outcome(size), ordered, orderAgeMs);
   expect(within(20_100_000)).toEqual([]);
   expect(within(800).map(describeImplausible)).toEqual([
@@ -103,7 +103,7 @@ test('refuses what was faster by our own clock than it says by its own', () => {
   ]);
 });
 
-test('counts the other places of an erasure or check that reads again after a delay', () => {
+test('other places count in an erasure or check that reads again after a delay', () => {
   const again = { ...ordered, rereadDelay: durationFromMs(1000) };
   const facts = deviceFactsOf(outcome(size).device ?? create(StorageDeviceSchema));
   const { placesRead, bytesRead } = impliedReading(facts, 'overwrite', seed, again);
@@ -113,6 +113,6 @@ test('counts the other places of an erasure or check that reads again after a de
   expect(plausibilityProblems(outcome(size), again)).not.toEqual([]);
 });
 
-test('says nothing of an outcome that claims no erasure', () => {
+test('the check does not judge an outcome that claims no erasure', () => {
   expect(problems({ verdict: agent.VerdictKind.UNVERIFIED, placesRead: 3n })).toEqual([]);
 });

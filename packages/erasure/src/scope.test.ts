@@ -62,7 +62,7 @@ test.each<[string, Partial<DeviceFacts>, string]>([
     { transport: 'nvme', nvme: { ...nvme, cryptoEraseSupported: true } },
     'nvmeFormatCrypto',
   ],
-])('chooses the strongest method that %s offers', (_name, change, method) => {
+])('the strongest method that %s offers is chosen', (_name, change, method) => {
   expect(brief(decide(change))).toBe(method);
 });
 
@@ -75,13 +75,13 @@ test.each<[Transport, RegExp]>([
   ['optical', /optical/],
   ['mmcBoot', /firmware/],
   ['kernel', /kernel/],
-])('lists %s with the reason and does not touch it', (transport, reason) => {
+])('the plan lists %s with the reason and leaves it alone', (transport, reason) => {
   const decision = decide({ transport });
   expect(decision.kind).toBe('listed');
   expect(brief(decision)).toMatch(reason);
 });
 
-test('refuses a disk on USB until somebody says whether it is to be erased', () => {
+test('the plan refuses a disk on USB until somebody says whether it is to be erased', () => {
   const facts = { transport: 'usb', model: 'Internal Dual SD' } as const;
   expect(decide(facts)).toMatchObject({
     ...{ kind: 'refused', why: 'usb' },
@@ -149,7 +149,7 @@ describe('a boot medium', () => {
   });
 });
 
-test('erases USB and named remote disks when the policy says so', () => {
+test('the plan erases USB and named remote disks when the policy says so', () => {
   const policy = { ...defaultScopePolicy, usb: 'erase', eraseRemoteWwns: ['naa.5'] } as const;
   expect(decide({ transport: 'usb' }, policy).kind).toBe('inScope');
   expect(decide({ transport: 'iscsi', wwn: 'naa.5' }, policy).kind).toBe('inScope');
@@ -169,13 +169,13 @@ test.each<[string, Partial<DeviceFacts>, RegExp]>([
     { regions: [{ name: 'sda', sizeBytes: gib, logicalBlockBytes: 520 }] },
     /520 bytes/,
   ],
-])('refuses a device that %s', (_name, change, reason) => {
+])('the plan refuses a device that %s', (_name, change, reason) => {
   const decision = decide(change);
   expect(decision.kind).toBe('refused');
   expect(brief(decision)).toMatch(reason);
 });
 
-test('refuses a controller with hidden namespaces, unless its format reaches them', () => {
+test('the plan refuses a controller with hidden namespaces, unless its format reaches them', () => {
   const hidden = { ...nvme, hiddenNamespaces: [2, 5] };
   const reason = 'refused: has namespaces that are not attached (2, 5)';
   expect(brief(decide({ transport: 'nvme', nvme: hidden }))).toBe(reason);
@@ -187,7 +187,7 @@ test('refuses a controller with hidden namespaces, unless its format reaches the
   expect(brief(decide({ transport: 'nvme', nvme: silent }))).toMatch(/does not say which/);
 });
 
-test('refuses two devices that say they are the same disk', () => {
+test('the plan refuses two devices that say they are the same disk', () => {
   const decisions = decideScope([
     disk({ name: 'sda', serial: 'X' }),
     disk({ name: 'sdb', serial: 'X' }),
@@ -200,12 +200,12 @@ test('refuses two devices that say they are the same disk', () => {
   ]);
 });
 
-test('gives a decision for every device, in order', () => {
+test('the plan gives a decision for every device, in order', () => {
   const devices = [disk({ name: 'sda' }), disk({ name: 'sr0', transport: 'optical' })];
   expect(decideScope(devices).map((decision) => decision.device)).toEqual(devices);
 });
 
-test('takes a wanted method only from a device that offers it', () => {
+test('the plan takes a wanted method only from a device that offers it', () => {
   const wanted = (method: 'discard' | 'metadataOnly') => ({ ...defaultScopePolicy, method });
   expect(brief(decide({}, wanted('metadataOnly')))).toBe('metadataOnly');
   expect(brief(decide({}, wanted('discard')))).toBe(
@@ -213,11 +213,11 @@ test('takes a wanted method only from a device that offers it', () => {
   );
 });
 
-test('certifies a RAID volume as a volume only', () => {
+test('the plan certifies a RAID volume as a volume only', () => {
   expect(decide({ raidVolume: true })).toMatchObject({ kind: 'inScope', certifiedAs: 'volume' });
 });
 
-test('chooses discard on cards and USB only where they declare zeros', () => {
+test('discard is chosen on cards and USB only if they declare zeros', () => {
   for (const transport of ['mmc', 'usb'] as const) {
     const policy = { ...defaultScopePolicy, usb: 'erase' } as const;
     const card = { transport, discardSupported: true };
@@ -231,7 +231,7 @@ const sanitize = {
   ...{ ataSecurityErase: true, ataEnhancedErase: false },
 } as const;
 
-test('never chooses by itself what is not proven on a device, and offers it to who asks', () => {
+test('an unproven method is never chosen by itself, but offered to who asks', () => {
   expect(brief(decide({ sanitize }))).toBe('overwrite');
   const wanted = (method: ErasureMethod) => ({ ...defaultScopePolicy, method });
   expect(brief(decide({ sanitize }, wanted('sanitizeBlock')))).toBe('sanitizeBlock');
@@ -255,7 +255,7 @@ test.each<[SecurityState, string, string]>([
   expect(outcome(decide(device, policy))).toBe(asked);
 });
 
-test('lets a sanitize reach namespaces and space that nobody sees', () => {
+test('a sanitize may reach namespaces and space that are not visible', () => {
   const hidden = {
     transport: 'nvme',
     sanitize,
@@ -268,7 +268,7 @@ test('lets a sanitize reach namespaces and space that nobody sees', () => {
   expect(brief(decide(hidden, policy))).toBe('sanitizeBlock');
 });
 
-test('refuses a disk that hides capacity, unless the policy has it removed', () => {
+test('the plan refuses a disk that hides capacity, unless the policy has it removed', () => {
   const capacity = {
     kind: 'examined',
     nativeBytes: gib + 3072,

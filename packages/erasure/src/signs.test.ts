@@ -27,11 +27,11 @@ test.each<[SignKind, 'gap' | 'decided']>([
   ['replayProtected', 'decided'],
   ['emptyReader', 'decided'],
   ['drive', 'gap'],
-])('decides about %s without a device: %s', (kind, decision) => {
+])('the check decides about %s without a device: %s', (kind, decision) => {
   expect(decideSigns([sign({ kind })], []).map((each) => each.kind)).toEqual([decision]);
 });
 
-test('takes a sign for accounted by the device that it names or that has its serial', () => {
+test('a device accounts for the sign that names it or has its serial', () => {
   const devices = [disk('pmem0', 'P'), disk('sda', 'A')];
   const by = (change: Partial<StorageSign>) => decideSigns([sign(change)], devices)[0];
   expect(by({ devices: ['pmem0'] })).toMatchObject({ kind: 'accounted', by: ['P'] });
@@ -40,7 +40,7 @@ test('takes a sign for accounted by the device that it names or that has its ser
   expect(by({ devices: ['sdz'] })).toMatchObject({ kind: 'gap' });
 });
 
-test('believes no serial number that two devices have', () => {
+test('the check believes no serial number that two devices have', () => {
   const devices = [disk('sda', 'A'), disk('sdb', 'A')];
   expect(signGaps([sign({ serial: 'A' })], devices)).toHaveLength(1);
 });
@@ -53,14 +53,14 @@ test('names a gap with what fixes it', () => {
   );
 });
 
-test('carries signs over the wire and back', () => {
+test('the check carries signs over the wire and back', () => {
   const full = sign({ source: 'firmware', kind: 'persistentMemory', model: 'M', serial: 'S' });
   const signs = [{ ...full, sizeBytes: 2 ** 36, detail: 'slot 1', devices: ['pmem0'] }, sign()];
   const inventory = create(InventorySchema, { storageSigns: signs.map(storageSignToWire) });
   expect(storageSignsOf(inventory)).toEqual(signs);
 });
 
-test('takes a kind of a newer version for a gap, and reads the list of older runners', () => {
+test('a kind of a newer version is a gap; the list of older runners is read', () => {
   const inventory = create(InventorySchema, {
     storageSigns: [{ kind: 99 as StorageSignKind, name: 'new' }],
     undrivenStorage: ['0000:03:00.0'],

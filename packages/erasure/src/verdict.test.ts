@@ -38,7 +38,7 @@ const zeros = new Uint8Array(blockBytes);
 const ones = new Uint8Array(blockBytes).fill(0xff);
 const noise = new Uint8Array(blockBytes).map((_byte, index) => (index * 7 + 1) & 0xff);
 
-test('says erased with places and bytes when all that was planned reads as zero', () => {
+test('the verdict is erased, with places and bytes, when all planned places read zero', () => {
   expect(judge(() => zeros)).toEqual({
     kind: 'erased',
     level: 'sampled',
@@ -62,7 +62,7 @@ test('names the first byte that is left', () => {
   });
 });
 
-test('is unverified by an I/O error, a missing place, a short block or no reading at all', () => {
+test('an I/O error, a missing place, a short block or no reading is unverified', () => {
   const at = (bad: Uint8Array | Error | undefined) =>
     judge((offset) => (offset === plain ? bad : zeros)).kind;
   expect(at(new Error('EIO'))).toBe('unverified');
@@ -71,7 +71,7 @@ test('is unverified by an I/O error, a missing place, a short block or no readin
   expect(judge(() => undefined).kind).toBe('unverified');
 });
 
-test('lets proof of data outrank an I/O error before it', () => {
+test('proof of data outranks an I/O error before it', () => {
   const verdict = judge((offset) => {
     if (offset === 0) return new Error('EIO');
     return offset === challenged ? noise : zeros;
@@ -79,13 +79,13 @@ test('lets proof of data outrank an I/O error before it', () => {
   expect(verdict.kind).toBe('notErased');
 });
 
-test('does not count a place twice for another that was never read', () => {
+test('a place that is read twice does not count for another that was never read', () => {
   const reader = startVerdict({ method: 'overwrite', plan, seed, challengeProved: true });
   for (const _ of offsets) reader.add({ kind: 'block', offset: 0, bytes: zeros });
   expect(reader.finish().kind).toBe('unverified');
 });
 
-test('accepts the declared value of deallocated blocks, and only that one', () => {
+test('the verdict accepts the declared value of deallocated blocks, and only that one', () => {
   expect(judge(() => ones, { method: 'discard', deallocatedByte: 255 }).kind).toBe('erased');
   expect(judge(() => ones, { method: 'discard' }).kind).toBe('notErased');
   const mixed = (offset: number) => (offset === plain ? zeros : ones);
@@ -107,7 +107,7 @@ test('after a cryptographic erase accepts noise but no sector of the challenge',
   expect(left).toMatchObject({ kind: 'notErased', offset: challenged + 512 });
 });
 
-test.each(erasureMethods)('proves nothing by %s without a challenge seen written', (method) => {
+test.each(erasureMethods)('%s proves nothing unless a written challenge was seen', (method) => {
   for (const content of [zeros, ones, noise]) {
     const verdict = judge(() => content, { method, deallocatedByte: 255, challengeProved: false });
     expect(verdict).toMatchObject({
@@ -117,7 +117,7 @@ test.each(erasureMethods)('proves nothing by %s without a challenge seen written
   }
 });
 
-test('combines regions to the worst verdict or to sums', () => {
+test('regions combine to the worst verdict or to sums', () => {
   const sums = { placesRead: 2, bytesRead: 8192, bytesExamined: 16_384 };
   const erased: Verdict = { kind: 'erased', level: 'sampled', ...sums };
   const whole: Verdict = { kind: 'erased', level: 'full', ...sums };

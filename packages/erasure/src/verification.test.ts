@@ -33,14 +33,14 @@ function planned(change: object, policy: object = {}): Verification {
   });
 }
 
-test('finds 0.01 % with 99 % by 46,050 places at any size', () => {
+test('the plan finds 0.01 % with 99 % by 46,050 places at any size', () => {
   expect(placesForShare(0.0001, 0.99)).toBe(46_050);
   for (const sizeBytes of [64 * gib, 1e12, 20e12, 1e15]) {
     expect(planned({ sizeBytes })).toEqual({ level: 'sampled', places: 46_050 });
   }
 });
 
-test('reads small and overwritten disks and metadata whole, and what a policy wants whole', () => {
+test('small and overwritten disks, metadata, and what a policy asks for are read whole', () => {
   const full = { level: 'full' };
   expect(planned({ sizeBytes: 64 * gib - 512 })).toEqual(full);
   expect(planned({ method: 'overwrite' })).toEqual(full);
@@ -70,7 +70,7 @@ function missRate(sizeBytes: number, places: number, hole: { from: number; lengt
   return missed / runs;
 }
 
-test('finds a hole of the promised size wherever it lies, in simulation', () => {
+test('a simulated hole of the promised size is found wherever it lies', () => {
   const sizeBytes = 4096 * blockBytes;
   const holeBytes = 200 * blockBytes;
   const confidence = 0.9;
@@ -84,7 +84,7 @@ test('finds a hole of the promised size wherever it lies, in simulation', () => 
   }
 });
 
-test('misses a hole astride two strata as often as the formula says, so the bound is tight', () => {
+test('a hole astride two strata is missed as often as the formula says: the bound is tight', () => {
   const sizeBytes = 4096 * blockBytes;
   const places = 16;
   const width = 256;
@@ -115,7 +115,7 @@ test('one draw per stratum misses a left share no oftener than independent draws
   );
 });
 
-test('says what was found by the places that were read, which is what was asked for', () => {
+test('the confidence follows from the places that were read, as was asked for', () => {
   expect(shareFound(46_050, 0.99)).toBeLessThanOrEqual(0.0001);
   const sizes = fc.integer({ min: 1000, max: 10 ** 9 });
   fc.assert(
@@ -129,7 +129,7 @@ test('says what was found by the places that were read, which is what was asked 
   );
 });
 
-test('describes reads, time and what can be missed', () => {
+test('the plan describes reads, time and what can be missed', () => {
   const speed = { bytesPerSecond: 200e6, readsPerSecond: 100 };
   const question = { method: 'discard', sizeBytes: 20e12, speed, confidence: 0.99 } as const;
   const sampled = { level: 'sampled', places: 46_050 } as const;
@@ -145,13 +145,13 @@ test('describes reads, time and what can be missed', () => {
   expect(describeVerification(crypto).canMiss).toMatch(/only the challenge blocks/);
 });
 
-test('spreads places over regions by size', () => {
+test('the plan spreads places over regions by size', () => {
   const sampled = { level: 'sampled', places: 1000 } as const;
   expect(regionVerification(sampled, 1, 3)).toEqual({ level: 'sampled', places: 334 });
   expect(regionVerification({ level: 'full' }, 1, 3)).toEqual({ level: 'full' });
 });
 
-test('reads verification and policy from the wire, and refuses what it does not know', () => {
+test('verification and policy are read from the wire; unknown values are refused', () => {
   for (const verification of [{ level: 'full' }, { level: 'sampled', places: 7 }] as const) {
     expect(verificationOf(verificationToWire(verification))).toEqual(verification);
   }

@@ -78,7 +78,7 @@ const nvme: DeviceFacts = {
   },
 };
 
-test('carries every fact of a device over the wire and back', () => {
+test('the codec carries every fact of a device over the wire and back', () => {
   expect(deviceFactsOf(storageDeviceOf(nvme))).toEqual(nvme);
   for (const transport of transports) {
     expect(deviceFactsOf(storageDeviceOf({ ...nvme, transport })).transport).toBe(transport);
@@ -105,7 +105,7 @@ const mediaTypes: readonly MediaType[] = [
 ];
 const writeCaches: readonly WriteCache[] = ['none', 'on', 'off', 'fixedOn'];
 
-test('takes nothing for a fact that the inventory of an older runner does not list', () => {
+test('a value that the inventory of an older runner lacks counts as unknown', () => {
   const older = create(StorageDeviceSchema, { device: 'sda', contentSha256: 'none' });
   const facts = deviceFactsOf(older);
   for (const name of [
@@ -126,7 +126,7 @@ test('takes nothing for a fact that the inventory of an older runner does not li
   expect(deviceFactsOf(told).contentSha256).toBe(digest);
 });
 
-test('takes transports and methods that it does not know for none', () => {
+test('unknown transports and methods count as none', () => {
   expect(transportOf(99 as WireTransport)).toBe('unknown');
   expect(transportOf(WireTransport.UNSPECIFIED)).toBe('unknown');
   expect(methodOf(agent.ErasureMethod.UNSPECIFIED)).toBeUndefined();
@@ -143,7 +143,7 @@ const erased = {
 } as const;
 const verification = verificationToWire({ level: 'sampled', places: 1 });
 
-test('carries verdicts, and reads what it does not know as unverified', () => {
+test('the codec carries verdicts, and reads what it does not know as unverified', () => {
   const verdicts: RecordedVerdict[] = [
     erased,
     { kind: 'notErased', reason: 'r' },
@@ -158,7 +158,7 @@ test('carries verdicts, and reads what it does not know as unverified', () => {
   expect(verdictOf(newer).kind).toBe('unverified');
 });
 
-test('does not believe an erasure without places read or without a challenge', () => {
+test('an erasure without places that were read, or without a challenge, is unverified', () => {
   const message = { ...verdictToWire(erased), verification };
   const read = (fields: object) =>
     verdictOf(create(agent.DeviceOutcomeSchema, { ...message, ...fields })).kind;

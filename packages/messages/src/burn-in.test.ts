@@ -6,7 +6,7 @@ import { BurnInKind, BurnInSchema } from './gen/rackwright/v1/burn_in_pb.ts';
 
 const times = { startTime: timestampFromMs(0), endTime: timestampFromMs(600_000) };
 
-test('reports what passed, how fast and how hot', () => {
+test('the summary reports what passed, how fast and how hot', () => {
   const parts = [
     { name: '8 threads', bytes: 13_000n, passes: 1_234n, writtenPerSecond: 850_000_000n },
   ];
@@ -17,7 +17,7 @@ test('reports what passed, how fast and how hot', () => {
   expect(burnInLines(burnIn)).toEqual(['8 threads: 850 MB/s calculated, 1234 passes, no errors']);
 });
 
-test('reports what failed, and where', () => {
+test('the summary reports what failed, and where', () => {
   const finding = '4 → 5 pending sectors';
   const rates = { writtenPerSecond: 200_000_000n, readPerSecond: 210_000_000n };
   const parts = [{ name: 'S-1', bytes: 2n ** 30n, passes: 1n, errors: 1n, finding, ...rates }];
@@ -32,7 +32,7 @@ test('reports what failed, and where', () => {
   expect(burnInLines(ecc)[0]).toMatch(/2 passes, no errors, 3 corrected by ECC$/);
 });
 
-test('reports how much went over a network card, and by which link', () => {
+test('the summary reports how much went over a network card, and by which link', () => {
   const rates = { writtenPerSecond: 33_000_000n, readPerSecond: 32_000_000n };
   const parts = [{ name: 'eno1', bytes: 2n ** 30n, passes: 16n, linkMbps: 10_000, ...rates }];
   const burnIn = create(BurnInSchema, { kind: BurnInKind.NETWORK, passed: true, parts });

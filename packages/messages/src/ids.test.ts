@@ -37,7 +37,7 @@ test('a deployment is named by its host and run alone', () => {
   expect(deploymentIdOf('u1', asRunNumber(3))).toBe('u1/3');
 });
 
-test('an id that a person chose is taken after its check alone', () => {
+test('a text that a person chose becomes an id only through its check', () => {
   expectTypeOf<string>().not.toExtend<PoolId>();
   expectTypeOf<string>().not.toExtend<TemplateId>();
   expectTypeOf<string>().not.toExtend<TokenId>();

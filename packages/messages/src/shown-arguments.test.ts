@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { shownArguments } from './shown-arguments.ts';
 
-test('what may hold a secret is named and not shown', () => {
+test('an argument that may hold a secret is named and not shown', () => {
   const names = ['arguments', 'body', 'content', 'environment', 'headers', 'script', 'url'];
   const given = Object.fromEntries(names.map((name) => [name, 'my secret']));
   expect(shownArguments(given, 60)).toEqual(names.map((name) => [name, '…']));

@@ -33,7 +33,7 @@ function problemOf(read: () => unknown): string {
   return 'none';
 }
 
-test('reads a manifest with the compression of each layer', () => {
+test('the reader reads a manifest with the compression of each layer', () => {
   const read = parseManifest(bytesOf(manifest));
   expect(read).toMatchObject({ kind: 'manifest', config: { digest, sizeBytes: 7 } });
   const layers = read.kind === 'manifest' ? read.layers : [];
@@ -52,11 +52,11 @@ test.each([
   [{ ...manifest, layers: 'all' }, '"layers" is no list'],
   [{ ...manifest, layers: Array(200).fill(layer(gzip)) }, 'tooLarge: "layers" has 200 items'],
   [[], 'the manifest is no object'],
-])('refuses a manifest %#', (value, problem) => {
+])('the reader refuses a manifest %#', (value, problem) => {
   expect(problemOf(() => parseManifest(bytesOf(value)))).toContain(problem);
 });
 
-test('refuses a manifest cut anywhere', () => {
+test('the reader refuses a manifest cut anywhere', () => {
   const whole = bytesOf(manifest);
   for (let length = 0; length < whole.length; length += 1) {
     expect(problemOf(() => parseManifest(whole.subarray(0, length)))).toMatch(/^malformed/);
@@ -69,7 +69,7 @@ const entry = (os: string, architecture: string, variant?: string) => ({
   platform: { os, architecture, variant },
 });
 
-test('chooses the first image for linux and the architecture', () => {
+test('the reader chooses the first image for linux and the architecture', () => {
   const manifests = [
     entry('windows', 'amd64'),
     entry('linux', 'arm64', 'v9'),
@@ -100,7 +100,7 @@ const imageConfig = {
   rootfs: { type: 'layers', diff_ids: [digest] },
 };
 
-test('reads what a configuration says about running the image', () => {
+test('the reader reads what a configuration says about running the image', () => {
   const read = parseConfig(bytesOf(imageConfig), 1);
   expect(read).toMatchObject({
     user: '0',
@@ -123,7 +123,7 @@ test.each([
   [{ ...imageConfig, config: { Cmd: [1] } }, 1, '"Cmd" holds something that is no text'],
   [{ ...imageConfig, rootfs: {} }, 1, 'the manifest names 1 layers, its configuration 0'],
   [{ ...imageConfig, rootfs: { diff_ids: ['x'] } }, 1, 'no SHA-256'],
-])('refuses a configuration %#', (value, layers, problem) => {
+])('the reader refuses a configuration %#', (value, layers, problem) => {
   expect(problemOf(() => parseConfig(bytesOf(value), layers))).toContain(problem);
 });
 

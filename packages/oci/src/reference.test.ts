@@ -5,7 +5,7 @@ import { isRegistry, parseReference, type Reference } from './reference.ts';
 
 const digest = digestOf(new Uint8Array());
 
-test('reads registry, port, repository, tag and digest', () => {
+test('the parser reads registry, port, repository, tag and digest', () => {
   expect(parseReference(`registry.example.org:5000/tools/check:v1@${digest}`)).toEqual({
     kind: 'ok',
     reference: {
@@ -38,7 +38,7 @@ test.each([
   [`registry.example.org/a@${digest}@${digest}`, 'more than one "@"'],
   [`registry.example.org/${'a'.repeat(250)}`, 'has the repository'],
   ['x'.repeat(1_000), 'has 1000 characters'],
-])('refuses %s', (text, problem) => {
+])('the parser refuses %s', (text, problem) => {
   expect(parseReference(text)).toEqual({
     kind: 'bad',
     problem: expect.stringContaining(problem),
@@ -54,7 +54,7 @@ test.each([
   ['[fd00::1]:5000', true],
   ['registry.example.org/a', false],
   ['http://registry.example.org', false],
-])('takes %s for a registry: %s', (text, is) => {
+])('the parser takes %s for a registry: %s', (text, is) => {
   expect(isRegistry(text)).toBe(is);
 });
 
@@ -64,7 +64,7 @@ function formatReference({ registry, repository, tag, digest: named }: Reference
   return `${registry}/${repository}${tagPart}${named === undefined ? '' : `@${named}`}`;
 }
 
-test('what is read is written as it was, and any text is read or refused', () => {
+test('a reference is written as it was read, and any text is read or refused', () => {
   const part = fc.stringMatching(/^[a-z0-9]{1,8}$/);
   const made = fc.tuple(part, fc.array(part, { minLength: 1, maxLength: 4 }));
   fc.assert(

@@ -9,7 +9,7 @@ const errorOf = (path: string): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-test('is true for a path that nothing has, and for no other error', async () => {
+test('isAbsent is true for a path that does not exist, and for no other error', async () => {
   expect(isAbsent(await errorOf(join(import.meta.dirname, 'no such file')))).toBe(true);
   expect(isAbsent(await errorOf(import.meta.dirname))).toBe(false);
   for (const other of [new Error('ENOENT'), { code: 'ENOENT' }, null, undefined]) {

@@ -41,7 +41,7 @@ test.each<[string, unknown, string]>([
   ['what has no text', unspeakable, 'no text can be made of it'],
   ['an error whose cause cannot be read', withBadCause, 'no route'],
   ['an error whose message is no text', withBadMessage, '[object Object]'],
-])('tells %s', (_name, caught, text) => {
+])('the error text shows %s', (_name, caught, text) => {
   expect(errorText(caught)).toBe(text || 'no list: fetch failed: ECONNREFUSED');
 });
 

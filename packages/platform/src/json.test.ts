@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parsedJson } from './json.ts';
 
-test('returns the value of a JSON text, and undefined for any other text', () => {
+test('the parser returns the value of a JSON text, and undefined for any other text', () => {
   expect(parsedJson('{"a":[1,null,"x"]}')).toEqual({ a: [1, null, 'x'] });
   expect(parsedJson('null')).toBeNull();
   expect(parsedJson('false')).toBe(false);

@@ -18,7 +18,7 @@ function byHand() {
   return { asClock, clock, timers };
 }
 
-test('comes when wall time has come, and looks at that often enough to notice a step', () => {
+test('the alarm comes at its wall time, and checks often enough to notice a step', () => {
   const { asClock, clock, timers } = byHand();
   let acts = 0;
   atWallTime(asClock, 90 * 86_400_000, () => (acts += 1));
@@ -34,7 +34,7 @@ test('comes when wall time has come, and looks at that often enough to notice a 
   expect([acts, timers.length]).toEqual([1, 3]);
 });
 
-test('acts at once on what is past, and cancels the timer that is the present one', () => {
+test('an alarm in the past comes at once; cancel ends the current timer', () => {
   const { asClock, timers } = byHand();
   let acts = 0;
   atWallTime(asClock, 0, () => (acts += 1));

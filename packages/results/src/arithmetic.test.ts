@@ -39,7 +39,7 @@ describe('back-off', () => {
   });
 });
 
-test('spreads hash fractions evenly, also of names that differ in one character', () => {
+test('hash fractions spread evenly, also of names that differ in one character', () => {
   const counts = new Map<number, number>();
   for (let name = 0; name < 10_000; name += 1) {
     const fraction = hashFraction(`hosts/rack-7-host-${name}`);

@@ -8,14 +8,14 @@ import { resultToWire } from './wire.ts';
 
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
 
-test('leaves a text alone that fits, and says where it has cut one', () => {
+test('a text that fits stays unchanged; a cut text says where it was cut', () => {
   expect(boundText('a'.repeat(1024), 1024)).toBe('a'.repeat(1024));
   const cut = boundText('a'.repeat(1025), 1024);
   expect(cut).toMatch(/^a+ … \(cut\)$/);
   expect(bytesOf(cut)).toBeLessThanOrEqual(1024);
 });
 
-test('cuts by bytes and never inside a character', () => {
+test('a text is cut by bytes and never inside a character', () => {
   const text = fc.string({ unit: 'binary', maxLength: 200 });
   fc.assert(
     fc.property(text, fc.integer({ min: 16, max: 200 }), (whole, bytesMax) => {
@@ -26,7 +26,7 @@ test('cuts by bytes and never inside a character', () => {
   );
 });
 
-test('keeps what a cut message said in the detail, unless there is one', () => {
+test('the whole of a cut message is kept in the detail, unless there is a detail', () => {
   const message = `names: ${'disk '.repeat(1000)}`;
   const long: Failed = { kind: 'failed', type: 'notErased', message };
   const bounded = boundResult(long);
@@ -47,12 +47,12 @@ test.each<Result>([
   { kind: 'retryAfter', reason: 'locked', message: '€'.repeat(1e6), delayMs: 1 },
   { kind: 'transientError', cause: 'network', message: 'x'.repeat(1e6) },
   { kind: 'continuing', step: 's'.repeat(1e6), text: 't'.repeat(1e6) },
-])('lets no report of $kind exceed 16 KiB', (result) => {
+])('no report of $kind exceeds 16 KiB', (result) => {
   const report = create(agent.ReportSchema, { result: resultToWire(boundResult(result)) });
   expect(toBinary(agent.ReportSchema, report).length).toBeLessThan(16 * 1024);
 });
 
-test('keeps the end of an output, and its exit in a bounded text', () => {
+test('the end of an output and its exit are kept in a bounded text', () => {
   const tail = new Uint8Array(70 * 1024).fill(1);
   tail[tail.length - 1] = 9;
   const exit = {

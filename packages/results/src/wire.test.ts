@@ -94,7 +94,7 @@ function problemOf(result: WireResult): string {
   return decoded.kind === 'unsupported' ? decoded.problem : `decoded as ${decoded.kind}`;
 }
 
-test('gives back every result that went over the wire', () => {
+test('the codec gives back every result that went over the wire', () => {
   fc.assert(
     fc.property(results, (result) => {
       expect(resultFromWire(overTheWire(resultToWire(result)))).toEqual(result);

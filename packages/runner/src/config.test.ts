@@ -11,7 +11,7 @@ function problems(args: readonly string[], commandLine = line): readonly string[
   return read.kind === 'invalid' ? read.problems : [];
 }
 
-test('reads what the boot script wrote', () => {
+test('the reader reads the kernel command line of the boot script', () => {
   expect(readConfig([], line)).toEqual({
     kind: 'config',
     config: {
@@ -25,12 +25,12 @@ test('reads what the boot script wrote', () => {
   });
 });
 
-test('takes an IPv6 address in brackets', () => {
+test('the reader takes an IPv6 address in brackets', () => {
   const read = readConfig([], line.replace('192.0.2.1', '[2001:db8::1]'));
   expect(read).toMatchObject({ config: { agentHost: '2001:db8::1', agentPort: 8443 } });
 });
 
-test('reads a machine made of software, and the laboratory', () => {
+test('the reader reads the settings of a software machine and of the laboratory', () => {
   const args = [
     '--cmdline',
     `${line} rackwright.lab.verdict=off rackwright.lab.crash=runner.begun:2`,
@@ -56,7 +56,7 @@ test('names everything that is missing or wrong at once', () => {
   expect(problems([], `${line} rackwright.lab.verdict=no`)[0]).toMatch(/must be on or off/);
 });
 
-test('reads which checks the laboratory takes away, and refuses one that there is not', () => {
+test('checks that the laboratory switches off are read, and unknown ones refused', () => {
   const word = `${line} rackwright.lab.without=wholeRead,heldDevice`;
   expect(readConfig([], word)).toMatchObject({
     config: { lab: { without: new Set(['heldDevice', 'wholeRead']) } },
@@ -66,10 +66,10 @@ test('reads which checks the laboratory takes away, and refuses one that there i
   );
 });
 
-test('refuses half a software machine, which would use the real disks', () => {
+test('the reader refuses half a software machine, which would use the real disks', () => {
   expect(problems(['--dmi', '/m'])).toEqual(['--file-disks and --dmi go together']);
 });
 
-test('leaves words alone that a newer agent wrote', () => {
+test('the reader ignores words of a newer agent', () => {
   expect(problems([], `${line} rackwright.future=1`)).toEqual([]);
 });

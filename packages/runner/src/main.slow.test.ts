@@ -163,7 +163,7 @@ test('with the verdict switched off a lying disk passes, and nothing is claimed'
   expect(evidence?.devices[0]?.verdict).toBe(agent.VerdictKind.SWITCHED_OFF);
 });
 
-test('says on one line what is wrong with its arguments', async () => {
+test('the runner says on one line what is wrong with its arguments', async () => {
   const started = spawn(process.execPath, [runnerProgram(), '--dmi', '/m']);
   child = started;
   let said = '';

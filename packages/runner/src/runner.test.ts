@@ -103,7 +103,7 @@ function received(operationId: OperationId): Promise<void> {
   return testAgent.send({ case: 'reportReceived', value });
 }
 
-test('proves itself, tells what it is and can do, and takes the inventory', async () => {
+test('the runner proves itself, tells what it is and can do, and takes the inventory', async () => {
   addDisk('vda');
   startRunner();
   const value = create(agent.InspectSchema, {});
@@ -123,7 +123,7 @@ test('proves itself, tells what it is and can do, and takes the inventory', asyn
   expect(Buffer.from(hello?.system?.uuid ?? []).toString('hex')).toBe(guid);
 });
 
-test('erases on order and sends evidence just before the report', async () => {
+test('the runner erases on order and sends evidence just before the report', async () => {
   addDisk('vda');
   addDisk('sda', { discardSupported: false });
   startRunner();
@@ -136,7 +136,7 @@ test('erases on order and sends evidence just before the report', async () => {
   expect(kinds.at(-1)).toBe('complete');
 });
 
-test('finishes while the agent is away and reports once it is back', async () => {
+test('the runner finishes a step while the agent is away, and reports it later', async () => {
   const fault = { kind: 'slow', operation: 'discard', delayMs: 400 };
   addDisk('vda', { faults: [fault] });
   startRunner();
@@ -152,7 +152,7 @@ test('finishes while the agent is away and reports once it is back', async () =>
   );
 });
 
-test('stops a step on Cancel and answers both', async () => {
+test('the runner stops a step on Cancel and answers both', async () => {
   addDisk('sda', {
     discardSupported: false,
     faults: [{ kind: 'slow', operation: 'write', delayMs: 20 }],
@@ -167,7 +167,7 @@ test('stops a step on Cancel and answers both', async () => {
   expect(await finalOf('a/cancel')).toEqual({ kind: 'complete' });
 });
 
-test('lets a step that has prepared itself begin only when the agent says so', async () => {
+test('a step that is prepared begins only when the agent says so', async () => {
   const begun: string[] = [];
   const late: Step = {
     description: { name: 'deploy.late' },
@@ -199,7 +199,7 @@ test('lets a step that has prepared itself begin only when the agent says so', a
   expect(told().filter((each) => 'begun' in each)).toMatchObject([{ kind: 'continuing' }]);
 });
 
-test('keeps its key within a boot and makes a new one for the next', async () => {
+test('the runner keeps its key within a boot and makes a new one for the next', async () => {
   startRunner();
   await testAgent.until(({ hellos }) => hellos[0]);
   const stop = async () => {
@@ -221,7 +221,7 @@ test('keeps its key within a boot and makes a new one for the next', async () =>
   expect(keys[2]).not.toBe(keys[0]);
 });
 
-test('says nothing to a server with another certificate', async () => {
+test('the runner says nothing to a server with another certificate', async () => {
   const { port } = testAgent;
   const dialer = grpcDialer({ host: '127.0.0.1', port, fingerprint: 'ab'.repeat(32) }, clock);
   await expect(dialer.dial()).rejects.toThrow(/shows no certificate with SHA-256 abab/);
@@ -230,7 +230,7 @@ test('says nothing to a server with another certificate', async () => {
   expect(testAgent.heard.hellos).toEqual([]);
 });
 
-test('reports a step that throws as an internal failure', async () => {
+test('the runner reports a step that throws as an internal failure', async () => {
   addDisk('vda');
   const broken = { ...eraseDevices, run: () => Promise.reject(new Error('broken step')) };
   startRunner({ steps: [broken] });
@@ -238,7 +238,7 @@ test('reports a step that throws as an internal failure', async () => {
   expect(await finalOf('a')).toMatchObject({ type: 'internal', message: 'broken step' });
 });
 
-test('ends when its record cannot be saved, rather than going on without one', async () => {
+test('the runner ends if its record cannot be saved', async () => {
   addDisk('vda');
   const real = nodeDisk();
   let full = false;
@@ -256,7 +256,7 @@ test('ends when its record cannot be saved, rather than going on without one', a
   expect(testAgent.heard.results).toEqual([]);
 });
 
-test('says so when the machine has more than an inventory holds', async () => {
+test('the inventory says so if the machine has more than it holds', async () => {
   const devices = fileDisks(folder, clock);
   addDisk('vda');
   const { devices: found, signs } = await devices.list();
@@ -274,7 +274,7 @@ test('says so when the machine has more than an inventory holds', async () => {
   });
 });
 
-test('keeps reports and evidence small when many disks fail with many words', async () => {
+test('reports and evidence stay small when many disks fail with long messages', async () => {
   const fault = { kind: 'ioError', operation: 'discard' };
   for (let at = 0; at < 60; at++) {
     writeFileSync(

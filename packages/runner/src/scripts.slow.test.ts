@@ -82,7 +82,7 @@ function isAlive(pid: number): boolean {
 
 const mark = (text: string): string => `echo ${text} >>${folder}/marks`;
 
-test('runs a script, tells its output while it comes, and how it ended', async () => {
+test('the runner runs a script, tells its output while it comes, and how it ended', async () => {
   void start();
   await order('u/1/2/1', 'echo one; sleep 1; echo two; exit 5');
   const first = await testAgent.until(({ logs }) => logs[0]);
@@ -97,7 +97,7 @@ test('runs a script, tells its output while it comes, and how it ended', async (
   expect([second?.offset, Buffer.from(second?.content ?? []).toString()]).toEqual([4n, 'two\n']);
 });
 
-test('killed in the middle of a script, none of it goes on and nothing is repeated', async () => {
+test('after a kill in the middle of a script it does not go on, and is not repeated', async () => {
   const killed = start();
   const own = `echo $$ >>${folder}/marks`;
   const script = `(setsid sh -c '${own}; sleep 300') & ${own}; wait`;
@@ -117,7 +117,7 @@ test('killed in the middle of a script, none of it goes on and nothing is repeat
   expect(await finalOf('u/1/2/2')).toMatchObject({ kind: 'complete' });
 });
 
-test('killed as the script has begun, it is interrupted and runs no second time', async () => {
+test('a script that is killed at its start is interrupted, and does not run again', async () => {
   const killed = start('rackwright.lab.crash=runner.programStarted');
   await order('u/1/2/1', `${mark('begun')}; sleep 300`);
   expect(await killed).toEqual({ code: null, signal: 'SIGKILL' });
@@ -161,7 +161,7 @@ test('a hand-off whose script cannot run is refused before anything is acknowled
 test.each<[string, string, string[]]>([
   ['runner.received', 'interrupted', []],
   ['runner.reported', 'complete', ['acted']],
-])('killed at %s of a hand-off, it acts at most once', async (point, end, acted) => {
+])('a hand-off that is killed at %s acts at most once', async (point, end, acted) => {
   const killed = start(`rackwright.lab.crash=${point}`);
   await order('u/1/2/1', mark('acted'), true);
   expect(await killed).toEqual({ code: null, signal: 'SIGKILL' });
@@ -178,7 +178,7 @@ test.each<[string, string, string[]]>([
   expect(marks().filter((line) => line === 'acted')).toEqual(acted);
 });
 
-test('killed as it hands off, it never acts again', async () => {
+test('a hand-off that is killed while it acts never acts again', async () => {
   const killed = start('rackwright.lab.crash=runner.handingOff');
   await order('u/1/2/1', mark('acted'), true);
   await finalOf('u/1/2/1');

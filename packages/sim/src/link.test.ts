@@ -14,14 +14,14 @@ function setUp() {
   return { heap, heard, link, until };
 }
 
-test('keeps the order of what one side sends', async () => {
+test('a link keeps the order of what one side sends', async () => {
   const { heard, link, until } = setUp();
   for (const message of ['a', 'b', 'c']) link.near.send(message);
   await until(100);
   expect(heard).toEqual(['far a', 'far b', 'far c']);
 });
 
-test('loses what is under way when it is cut, and tells both sides', async () => {
+test('a link loses what is under way when it is cut, and tells both sides', async () => {
   const { heard, link, until } = setUp();
   link.near.send('a');
   link.cut();

@@ -11,7 +11,7 @@ function setUp(wall?: () => number) {
   return { heap, heard, process, say, until };
 }
 
-test('killed, it runs no timer and gets no answer', async () => {
+test('a killed process runs no timer and gets no answer', async () => {
   const { heard, process, say, until } = setUp();
   process.clock.after(10, say('timer'));
   void process.answer(10, () => 'x').then(say('answer'));
@@ -20,7 +20,7 @@ test('killed, it runs no timer and gets no answer', async () => {
   expect(heard).toEqual([]);
 });
 
-test('suspended, it does what it missed when it wakes, in order', async () => {
+test('a suspended process does what it missed when it wakes, in order', async () => {
   const { heard, process, say, until } = setUp();
   process.clock.after(10, say('first'));
   process.clock.after(20, say('second'));

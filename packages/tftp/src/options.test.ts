@@ -4,7 +4,7 @@ import { negotiate } from './options.ts';
 
 const limits = { blockBytesMax: 1468, windowBlocksMax: 16, timeoutSecondsMax: 30 };
 
-test('runs with 512 bytes and one block, and sends no OACK, when nothing is asked', () => {
+test('a request without options gets blocks of 512 bytes, a window of 1 and no OACK', () => {
   expect(negotiate([], 1000, limits)).toEqual({
     blockBytes: 512,
     windowBlocks: 1,
@@ -13,7 +13,7 @@ test('runs with 512 bytes and one block, and sends no OACK, when nothing is aske
   });
 });
 
-test('answers what EDK2 asks', () => {
+test('the options of EDK2 are answered', () => {
   const asked = [
     ['tsize', '0'],
     ['blksize', '1468'],
@@ -30,7 +30,7 @@ test('answers what EDK2 asks', () => {
   });
 });
 
-test('lowers a block size and a window to our limits', () => {
+test('the server lowers a block size and a window to our limits', () => {
   const asked = [
     ['blksize', '65464'],
     ['windowsize', '65535'],
@@ -38,7 +38,7 @@ test('lowers a block size and a window to our limits', () => {
   expect(negotiate(asked, 1, limits)).toMatchObject({ blockBytes: 1468, windowBlocks: 16 });
 });
 
-test('repeats a timeout exactly, and leaves out one that is longer than ours may be', () => {
+test('a timeout is repeated exactly, or left out if it is longer than our limit', () => {
   expect(negotiate([['timeout', '30']], 1, limits).timeoutSeconds).toBe(30);
   for (const seconds of ['31', '255', '256']) {
     expect(negotiate([['timeout', seconds]], 1, limits)).toMatchObject({
@@ -48,7 +48,7 @@ test('repeats a timeout exactly, and leaves out one that is longer than ours may
   }
 });
 
-test('omits tsize for an empty file, because curl refuses 0', () => {
+test('the server omits tsize for an empty file, because curl refuses 0', () => {
   expect(negotiate([['tsize', '0']], 0, limits).answer).toEqual([]);
 });
 
@@ -64,18 +64,18 @@ test.each([
   ['timeout', '0'],
   ['tsize', 'many'],
   ['multicast', ''],
-])('leaves out %s with the value "%s"', (name, value) => {
+])('the option %s with the value "%s" is left out', (name, value) => {
   expect(negotiate([[name, value]], 5, limits).answer).toEqual([]);
 });
 
-test('knows names in any case and answers in the spelling of the client', () => {
+test('the server knows names in any case and answers in the spelling of the client', () => {
   expect(negotiate([['BlkSize', '1024']], 5, limits)).toMatchObject({
     blockBytes: 1024,
     answer: [['BlkSize', '1024']],
   });
 });
 
-test('takes the first of two options with one name', () => {
+test('the first of two options with one name counts', () => {
   const asked = [
     ['blksize', '1024'],
     ['BLKSIZE', '8'],
@@ -86,7 +86,7 @@ test('takes the first of two options with one name', () => {
   });
 });
 
-test('stays inside the limits for any options at all', () => {
+test('the server stays inside the limits for any options at all', () => {
   const name = fc.constantFrom('blksize', 'windowsize', 'timeout', 'tsize', 'other');
   const value = fc.oneof(fc.nat(70_000).map(String), fc.string());
   fc.assert(

@@ -124,7 +124,7 @@ test('any packet survives encoding and decoding, unknown options included', () =
   );
 });
 
-test('throws nothing but its own error, whatever it is given', () => {
+test('the codec throws nothing but its own error, whatever it is given', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 600 }), fc.nat(7), (bytes, opcode) => {
       if (bytes.length > 1) {
@@ -141,7 +141,7 @@ test('throws nothing but its own error, whatever it is given', () => {
   );
 });
 
-test('refuses opcodes that do not exist and requests larger than RFC 2347 allows', () => {
+test('the codec refuses opcodes that do not exist and requests larger than RFC 2347 allows', () => {
   expect(() => decodePacket(Uint8Array.of(0, 7))).toThrow('opcode 7');
   const long = bytesOf('00 01', `'${'x'.repeat(510)}'`, '00', "'octet'", '00');
   expect(() => decodePacket(long)).toThrow('more than 512 bytes');

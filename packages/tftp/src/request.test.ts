@@ -30,14 +30,14 @@ function errorCode(decision: RequestDecision): number | undefined {
   return packet.kind === 'error' ? packet.code : undefined;
 }
 
-test('starts a transfer of a file that is there, in any spelling of octet', () => {
+test('the server starts a transfer of a file that is there, in any spelling of octet', () => {
   expect(decide(read('undionly.kpxe', 'OCTET'))).toMatchObject({
     kind: 'start',
     fileName: 'undionly.kpxe',
   });
 });
 
-test('refuses with the code that fits', () => {
+test('each refusal has the fitting error code', () => {
   expect(errorCode(decide(read('secret')))).toBe(1);
   expect(errorCode(decide(read('undionly.kpxe', 'netascii')))).toBe(0);
   expect(errorCode(decide({ ...read('x'), kind: 'writeRequest' } as TftpPacket))).toBe(2);
@@ -45,7 +45,7 @@ test('refuses with the code that fits', () => {
   expect(errorCode(decide(new Uint8Array()))).toBe(4);
 });
 
-test('says nothing to errors and strays, so that two servers cannot talk for ever', () => {
+test('errors and strays get no answer, so that two servers cannot talk for ever', () => {
   expect(decide({ kind: 'error', code: 1, message: '' }).kind).toBe('ignore');
   expect(decide(Uint8Array.of(0, 5, 0, 4, 65)).kind).toBe('ignore');
   expect(decide(Uint8Array.of(0, 5)).kind).toBe('ignore');
@@ -54,17 +54,17 @@ test('says nothing to errors and strays, so that two servers cannot talk for eve
   expect(decide({ kind: 'optionAck', options: [] }).kind).toBe('ignore');
 });
 
-test('starts no second transfer for a request that was repeated before it was answered', () => {
+test('a request that is repeated before its answer starts no second transfer', () => {
   const unanswered = encodePacket(read('undionly.kpxe'));
   expect(decide(read('undionly.kpxe'), { ...idle, unanswered }).kind).toBe('ignore');
 });
 
-test('starts a transfer for another request from the same port', () => {
+test('the server starts a transfer for another request from the same port', () => {
   const unanswered = encodePacket(read('snponly.efi'));
   expect(decide(read('undionly.kpxe'), { ...idle, unanswered }).kind).toBe('start');
 });
 
-test('refuses a client that has too many transfers, and is silent when all are taken', () => {
+test('a client with too many transfers is refused; with no slot left the server is silent', () => {
   const { transfersMax, transfersPerClientMax } = tftpLimitsDefault;
   const greedy = { ...idle, ofThisClient: transfersPerClientMax };
   expect(errorCode(decide(read('undionly.kpxe'), greedy))).toBe(0);

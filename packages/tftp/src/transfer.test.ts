@@ -70,7 +70,7 @@ test.each([
   [512, 2],
   [513, 2],
   [1024, 3],
-])('sends a file of %i bytes in %i blocks', (length, expectedBlocks) => {
+])('the server sends a file of %i bytes in %i blocks', (length, expectedBlocks) => {
   const transfer = transferOf(content(length));
   let step = transfer.start();
   for (let block = 1; block < expectedBlocks; block += 1) {
@@ -81,14 +81,14 @@ test.each([
   expect(transfer.receive(ack(expectedBlocks)).end).toEqual({ kind: 'complete' });
 });
 
-test('rolls block numbers over to 0 and goes on', () => {
+test('the server rolls block numbers over to 0 and goes on', () => {
   const file = content(8 * 65_540 + 3);
   const { bytes, end } = fetchAll(transferOf(file, ['blksize', '8'], ['windowsize', '16']), 16);
   expect(end).toEqual({ kind: 'complete' });
   expect(Buffer.from(bytes).equals(Buffer.from(file))).toBe(true);
 });
 
-test('waits for block 0 to be acknowledged after an option acknowledgement', () => {
+test('the server waits for block 0 to be acknowledged after an option acknowledgement', () => {
   const transfer = transferOf(content(20), ['blksize', '8']);
   expect(packetOf(transfer.start().sends[0])).toEqual({
     kind: 'optionAck',
@@ -100,7 +100,7 @@ test('waits for block 0 to be acknowledged after an option acknowledgement', () 
   expect(transfer.answered).toBe(true);
 });
 
-test('repeats what is unanswered, ever more slowly, and then gives up', () => {
+test('the server repeats what is unanswered, ever more slowly, and then gives up', () => {
   const transfer = transferOf(content(1_100));
   transfer.start();
   const waits = [transfer.receive(ack(1)).timerMs];
@@ -117,7 +117,7 @@ test('repeats what is unanswered, ever more slowly, and then gives up', () => {
 test.each([
   ['its first block', []],
   ['the options', [['timeout', '30']]],
-] as const)('gives a client up after 7 seconds that never acknowledges %s', (_what, asked) => {
+] as const)('a client that never acknowledges %s is given up after 7 seconds', (_what, asked) => {
   const transfer = transferOf(content(700), ...asked);
   const waits: (number | undefined)[] = [];
   let step = transfer.start();
@@ -151,7 +151,7 @@ test.each([
   expect(sent).toBe(times);
 });
 
-test('waits as long as the client asked, each time', () => {
+test('the server waits as long as the client asked, each time', () => {
   const transfer = transferOf(content(700), ['timeout', '3']);
   transfer.start();
   expect(transfer.receive(ack(0)).timerMs).toBe(3_000);
@@ -193,7 +193,7 @@ test('a client that hears one of several addresses may refuse each of the others
   expect(transfer.refused().end).toMatchObject({ kind: 'refused' });
 });
 
-test('starts counting attempts again with each block that gets through', () => {
+test('the server starts counting attempts again with each block that gets through', () => {
   const transfer = transferOf(content(3 * 512));
   transfer.start();
   for (let block = 1; block <= 3; block += 1) {
@@ -242,7 +242,7 @@ test('with a window, one late answer does not double all the windows after it', 
   expect(blocks(transfer.receive(ack(8)))).toEqual([9, 10, 11, 12]);
 });
 
-test('ignores acknowledgements of what was never sent', () => {
+test('the server ignores acknowledgements of what was never sent', () => {
   const transfer = transferOf(content(5_000), ['windowsize', '4']);
   transfer.start();
   transfer.receive(ack(0));
@@ -251,14 +251,14 @@ test('ignores acknowledgements of what was never sent', () => {
   }
 });
 
-test('takes EDK2’s abort after the size as an abort, not as a failure', () => {
+test('the abort of EDK2 after the size is an abort, not a failure', () => {
   const transfer = transferOf(content(5_000), ['tsize', '0']);
   transfer.start();
   const abort: TftpPacket = { kind: 'error', code: 8, message: 'User aborted' };
   expect(transfer.receive(abort).end).toEqual({ kind: 'aborted', message: 'User aborted' });
 });
 
-test('reports an error of the client as such', () => {
+test('the server reports an error of the client as such', () => {
   const transfer = transferOf(content(5_000));
   transfer.start();
   expect(transfer.receive({ kind: 'error', code: 3, message: 'disk full' }).end).toEqual({
@@ -268,7 +268,7 @@ test('reports an error of the client as such', () => {
   });
 });
 
-test('refuses data from a client that reads', () => {
+test('the server refuses data from a client that reads', () => {
   const transfer = transferOf(content(5_000));
   transfer.start();
   const step = transfer.receive({ kind: 'data', block: 1, bytes: new Uint8Array() });
@@ -312,7 +312,7 @@ class Receiver {
   }
 }
 
-test('delivers every byte in order through loss, duplication and reordering', () => {
+test('the server delivers every byte in order through loss, duplication and reordering', () => {
   const fates = fc.array(
     fc.constantFrom<Fate>('deliver', 'deliver', 'lose', 'duplicate', 'delay'),
     {

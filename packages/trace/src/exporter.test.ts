@@ -83,7 +83,7 @@ test('a collector that hangs costs the queue, and what has no room is counted', 
   expect(dropped + waiting + 256).toBe(20_000);
 });
 
-test('what is not taken is dropped and counted, and said once', async () => {
+test('rejected spans are dropped and counted, and logged once', async () => {
   const answers = [away, away, { ...taken, status: 503 }, taken, taken];
   const { exporter, lines, pass } = exporterOn(async () => answers.shift() ?? taken);
   for (let at = 0; at < 5; at += 1) {

@@ -62,7 +62,7 @@ test('a disk without a lie is empty once it is wiped', () => {
   expect([isZero(store), left()]).toEqual([true, 0]);
 });
 
-test('a stretch that keeps what it has ignores the part of a write that meets it', () => {
+test('a range that keeps its data ignores the part of a write that overlaps it', () => {
   const store = disk({ kind: 'keeps', span: { offset: 8 * KIB, length: 16 * KIB } });
   store.change({ kind: 'write', offset: 4 * KIB, bytes: Buffer.alloc(24 * KIB, 0x11) });
   const file = readFileSync(path);
@@ -72,13 +72,13 @@ test('a stretch that keeps what it has ignores the part of a write that meets it
   expect([isZero(store), left()]).toEqual([false, 4]);
 });
 
-test('a disk that keeps all is as it was', () => {
+test('a disk that ignores all writes keeps its contents', () => {
   const store = disk({ kind: 'keepsAll' });
   wipe(store);
   expect(isUntouched(path, NAME)).toBe(true);
 });
 
-test('a disk that keeps on discard takes data and ignores zeroings', () => {
+test('a disk that ignores discards takes writes and ignores zeroings', () => {
   const store = disk({ kind: 'keepsOnDiscard' });
   wipe(store);
   expect(isUntouched(path, NAME)).toBe(true);
@@ -86,7 +86,7 @@ test('a disk that keeps on discard takes data and ignores zeroings', () => {
   expect(left()).toBe(15);
 });
 
-test('a stretch that misreads is empty on the medium and full to the reader', () => {
+test('a range with misreads is empty on the medium, and returns old data to the reader', () => {
   const store = disk({ kind: 'misreads', span: { offset: 4 * KIB, length: 4 * KIB } });
   wipe(store);
   expect([isZero(store), left()]).toEqual([false, 0]);
@@ -136,7 +136,7 @@ test('a disk that protects itself half-way takes what comes before and refuses t
   expect(() => store.change({ kind: 'zero', offset: 0, length: 512 })).toThrow('writeProtected');
 });
 
-test('a stretch that breaks refuses what it is told to, and nothing else', () => {
+test('a broken range refuses the commands that it is set to, and no others', () => {
   const span = { offset: 4 * KIB, length: 4 * KIB };
   const reader = disk({ kind: 'breaks', span, on: 'read' });
   wipe(reader);
@@ -161,7 +161,7 @@ const told: readonly (readonly [Lie, (store: BlockStore) => void])[] = [
   [{ kind: 'breaks', span: first, on: 'read' }, (store) => expect(() => isZero(store)).toThrow()],
 ];
 
-test.each(told)('%j counts as a lie when it is met, and not before', (lie, meet) => {
+test.each(told)('%j counts as a lie once a request meets it, and not before', (lie, meet) => {
   const store = disk(lie);
   store.read(DISK_BYTES / 2, 512);
   expect(lies).toBe(0);

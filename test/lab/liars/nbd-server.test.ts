@@ -99,7 +99,7 @@ test('a client that is byte for byte the specification is served', async () => {
   expect(server?.complaints).toEqual([]);
 });
 
-test('a client that talks nonsense is dropped, and the next one is served', async () => {
+test('a client that breaks the protocol is dropped, and the next one is served', async () => {
   await serve();
   const socket = connect(socketPath);
   const take = createByteQueue(socket);

@@ -100,7 +100,7 @@ async function makeRig(): Promise<BmcRig> {
   };
 }
 
-test('reads sensors, log and firmware of ipmi_sim, and that it cannot restart', async (context) => {
+test('sensors, log and firmware of ipmi_sim are read; it cannot be restarted', async (context) => {
   if (missing.length > 0) context.skip(`${peerMissing}${missing.join(', ')}: run npm run peers`);
   const rig = await makeRig();
   try {

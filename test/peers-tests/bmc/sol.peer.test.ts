@@ -72,7 +72,7 @@ async function startBmc(serialPort: number): Promise<SimulatedBmc> {
   return bmc;
 }
 
-test('hears the machine alone, for one at a time, and lets the BMC go', async (context) => {
+test('a console carries the machine’s output to one viewer, and frees the BMC', async (context) => {
   if (missing.length > 0) context.skip(`${peerMissing}${missing.join(', ')}: run npm run peers`);
   const serial = await serialPort();
   const bmc = await startBmc(serial.port);

@@ -21,7 +21,7 @@ function url(path: string): string {
   return `http://127.0.0.1:${served.services.httpPort}${path}`;
 }
 
-test('resumes a download where it broke off', async (context) => {
+test('curl resumes a download where it broke off', async (context) => {
   if (curl.kind === 'missing') return context.skip(curl.reason);
   const whole = served.contents.get('initrd') ?? new Uint8Array();
   const target = join(served.folder, 'resumed');
@@ -34,7 +34,7 @@ test('resumes a download where it broke off', async (context) => {
   expect(Buffer.compare(await readFile(target), whole)).toBe(0);
 });
 
-test('fetches two files over one connection', async (context) => {
+test('curl fetches two files over one connection', async (context) => {
   if (curl.kind === 'missing') return context.skip(curl.reason);
   const targets = ['a', 'b'].map((name) => join(served.folder, name));
   const { code, output } = await runPeer(curl.path, [
@@ -44,7 +44,7 @@ test('fetches two files over one connection', async (context) => {
   expect([code, output]).toEqual([0, expect.stringMatching(/Re-using existing connection/)]);
 });
 
-test('reports the length of a file without sending it', async (context) => {
+test('the server reports the length of a file without sending it', async (context) => {
   if (curl.kind === 'missing') return context.skip(curl.reason);
   const { output } = await runPeer(curl.path, ['-sSI', url('/files/initrd')]);
   expect(output.toLowerCase()).toContain('content-length: 300000');
@@ -55,7 +55,7 @@ test.for([
   ['/files/%2e%2e/%2e%2e/etc/passwd', '404'],
   ['/boot/52-54-00-77-00-99/script.ipxe', '404'],
   ['/boot/nonsense/script.ipxe', '400'],
-])('refuses %s with %s', async ([path = '', status], context) => {
+])('the server refuses %s with %s', async ([path = '', status], context) => {
   if (curl.kind === 'missing') return context.skip(curl.reason);
   const write = ['-sS', '--path-as-is', '-o', '/dev/null', '-w', '%{http_code}'];
   const { output } = await runPeer(curl.path, [...write, url(path)]);

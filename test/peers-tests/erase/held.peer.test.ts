@@ -48,7 +48,7 @@ test.for(['overwrite', 'discard'] as const)('erases real devices: %s', async (me
   expect(end.evidence?.devices?.[1]?.bytesRead).toBe(BigInt(sizeBytes + 512));
 });
 
-test('never writes to a device that was attached between plan and hold', async (context) => {
+test('a device that was attached between plan and hold is never written', async (context) => {
   if (missing !== undefined) context.skip(missing);
   const [first, second] = [loops.add(sizeBytes), loops.add(sizeBytes)];
   const { path, content } = foreign();
@@ -72,7 +72,7 @@ test('never writes to a device that was attached between plan and hold', async (
   expect(readFileSync(first.file).every((byte) => byte === 0)).toBe(true);
 });
 
-test('keeps what it holds while others are erased, whoever tries to swap it', async (context) => {
+test('a held device cannot be swapped while others are erased', async (context) => {
   if (missing !== undefined) context.skip(missing);
   const [, second] = [loops.add(sizeBytes), loops.add(sizeBytes)];
   writeFileSync(second.file, Buffer.alloc(sizeBytes, 'PATTERN!'));
@@ -94,7 +94,7 @@ test('keeps what it holds while others are erased, whoever tries to swap it', as
   expect(readFileSync(second.file).every((byte) => byte === 0)).toBe(true);
 });
 
-test('refuses a device that somebody else uses', async (context) => {
+test('the runner refuses a device that somebody else uses', async (context) => {
   if (missing !== undefined) context.skip(missing);
   const disk = loops.add(sizeBytes);
   const devices = loops.devices();
@@ -108,7 +108,7 @@ test('refuses a device that somebody else uses', async (context) => {
   expect(disk.name).toBe(device.name);
 });
 
-test('opens for reading so that nothing can be written', async (context) => {
+test('the runner opens for reading so that nothing can be written', async (context) => {
   if (missing !== undefined) context.skip(missing);
   loops.add(sizeBytes);
   const devices = loops.devices();
@@ -121,7 +121,7 @@ test('opens for reading so that nothing can be written', async (context) => {
   await held.close();
 });
 
-test('leaves a loop device attached that is another test’s by now', (context) => {
+test('the runner leaves a loop device attached that is another test’s by now', (context) => {
   if (missing !== undefined) context.skip(missing);
   const [mine, theirs] = [new LoopDisks(tmpdir()), new LoopDisks(tmpdir())];
   const { path } = mine.add(sizeBytes);

@@ -221,7 +221,7 @@ async function mounts(): Promise<string[]> {
 }
 
 test(
-  'runs in its own root, with its layers, variables, folder and devices',
+  'a command runs in its own root, with its layers, variables, folder and devices',
   async (context) => {
     if (reason !== undefined) return context.skip(reason);
     const text =
@@ -251,7 +251,7 @@ test(
 );
 
 test(
-  'reports its exit code and its last words',
+  'a command reports its exit code and its last words',
   async (context) => {
     if (reason !== undefined) return context.skip(reason);
     const { end } = await run(script('echo no such disk; exit 7'));
@@ -266,7 +266,7 @@ test(
 );
 
 test(
-  'says when its program is not there',
+  'a command says when its program is not there',
   async (context) => {
     if (reason !== undefined) return context.skip(reason);
     const { end } = await run({ Entrypoint: ['/bin/missing'] });
@@ -279,7 +279,7 @@ test(
 );
 
 test(
-  'is ended with all that it has started, and leaves no mount',
+  'a command is ended with all that it has started, and leaves no mount',
   async (context) => {
     if (reason !== undefined) return context.skip(reason);
     const text = '/bin/busybox sleep 4711 & echo started; /bin/busybox sleep 4711';

@@ -71,7 +71,7 @@ function fetch(images: Images, registry: string, secret: typeof credential | und
   return images.fetch({ reference, plainHttp: true, credential: secret }, never, () => {});
 }
 
-test('pulls by digest from a registry that asks nobody who they are', async (context) => {
+test('the agent pulls by digest from a registry that asks nobody who they are', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   const images = await imagesIn('open');
   const held = await fetch(images, nameOf(open), undefined);
@@ -82,7 +82,7 @@ test('pulls by digest from a registry that asks nobody who they are', async (con
   held.release();
 });
 
-test('pulls with a password, and says what is wrong without it', async (context) => {
+test('the agent pulls with a password, and says what is wrong without it', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   const images = await imagesIn('guarded');
   await expect(fetch(images, nameOf(guarded), undefined)).rejects.toMatchObject({
@@ -98,7 +98,7 @@ test('pulls with a password, and says what is wrong without it', async (context)
   expect(images.blob(hexOf(large))?.sizeBytes).toBe(image.blobs.get(large)?.length);
 });
 
-test('goes on with a blob in its middle, by a range', async (context) => {
+test('the agent goes on with a blob in its middle, by a range', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   const bytes = image.blobs.get(large) ?? Buffer.alloc(0);
   const access = { registry: nameOf(open), plainHttp: true, credential: undefined };
@@ -123,7 +123,7 @@ test('goes on with a blob in its middle, by a range', async (context) => {
   expect(open?.log()).toMatch(new RegExp(`"GET [^"]*${hexOf(large)}[^"]*" 206 ${left} `));
 });
 
-test('finds no image of another digest or repository', async (context) => {
+test('the agent finds no image of another digest or repository', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   const images = await imagesIn('missing');
   for (const name of [
@@ -137,7 +137,7 @@ test('finds no image of another digest or repository', async (context) => {
   }
 });
 
-test('refuses what a damaged registry sends', async (context) => {
+test('the agent refuses what a damaged registry sends', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   const registry = open;
   if (registry === undefined) throw new Error('the registry is not there');
@@ -153,7 +153,7 @@ test('refuses what a damaged registry sends', async (context) => {
   (await fetch(images, registry.name, undefined)).release();
 });
 
-test('calls a registry that is away unreachable', async (context) => {
+test('the agent calls a registry that is away unreachable', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   if (registryProgram.kind === 'missing') return;
   const gone = await startRegistry(registryProgram.path, false);

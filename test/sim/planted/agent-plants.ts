@@ -130,6 +130,6 @@ export const agentPlants: readonly Plant[] = [
     file: 'packages/bmc/src/ipmi/driver.ts',
     find: "if (before.value === 'off') return ok({ asked: false });",
     replace: '',
-    caughtBy: test('agent/src/operations/shut-down.test.ts', 'that is off is asked nothing'),
+    caughtBy: test('agent/src/operations/shut-down.test.ts', 'that is off is neither asked'),
   },
 ];

@@ -40,7 +40,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/host/life/shared-boot.ts',
     find: 'run.steps.slice(0, intoRunner.length)',
     replace: 'run.steps.slice(0, intoRunner.length + 1)',
-    caughtBy: test('controlplane/src/host/life/shared-boot.test.ts', 'what the clean itself sees'),
+    caughtBy: test('controlplane/src/host/life/shared-boot.test.ts', 'disks that it sees itself'),
   },
   {
     name: 'listingWithAHole',
@@ -48,7 +48,7 @@ export const controlPlants: readonly Plant[] = [
     file: 'controlplane/src/following/following.ts',
     find: 'listing.before < joined.since || ',
     replace: '',
-    caughtBy: test('controlplane/src/following/following.test.ts', 'is not believed'),
+    caughtBy: test('controlplane/src/following/following.test.ts', 'a listing that is older'),
   },
   {
     name: 'viewMissesADelete',

@@ -11,7 +11,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/intake.ts',
     find: 'const before = sameMachines.find(({ machine }) => machine.rack === rack);',
     replace: "const before = sameMachines.find(({ machine }) => machine.rack === '');",
-    caughtBy: test('controlplane/src/discovery/api/discovery.test.ts', 'lists a machine once'),
+    caughtBy: test('controlplane/src/discovery/api/discovery.test.ts', 'a machine is listed once'),
   },
   {
     name: 'hostStaysListed',
@@ -50,7 +50,7 @@ export const discoveryPlants: readonly Plant[] = [
     file: 'controlplane/src/discovery/intake.ts',
     find: "const room = listed < most ? 'made'",
     replace: "const room = listed < 1e9 ? 'made'",
-    caughtBy: test('controlplane/src/discovery/api/discovery.test.ts', 'lists no more machines'),
+    caughtBy: test('controlplane/src/discovery/api/discovery.test.ts', 'machines up to its limit'),
   },
   {
     name: 'floodBoots',

@@ -8,7 +8,7 @@ import { plants } from './table.ts';
 
 const root = new URL('../../../', import.meta.url);
 
-test.each(plants)('finds the place of the planted fault $name exactly once', (plant) => {
+test.each(plants)('the search finds the place of the planted fault $name exactly once', (plant) => {
   const text = readFileSync(new URL(plant.file, root), 'utf8');
   expect(withDefect(text, plant)).not.toBe(text);
 });
@@ -21,7 +21,7 @@ test('the table names tests that there are', () => {
   }
 });
 
-test('refuses a planted fault whose place is missing or not unique', () => {
+test('the search refuses a planted fault whose place is missing or not unique', () => {
   const plant = { ...plants[0], find: 'a', replace: 'b', name: 'x', file: 'x.ts' } as never;
   expect(() => withDefect('aba', plant)).toThrow('2 times');
   expect(() => withDefect('', plant)).toThrow('0 times');

@@ -15,7 +15,7 @@ function texts(logs: StepLogs, offset = 0, operationId = 'u/1/2/1', hostUid = 'u
     .map(({ offset, content }) => `${offset} ${new TextDecoder().decode(content)}`);
 }
 
-test('keeps what comes, with its gaps, and answers from any place', () => {
+test('the log keeps the output with its gaps, and answers from any place', () => {
   const logs = new StepLogs();
   logs.take(piece(0, 'ab'));
   logs.take(piece(7, 'hij'));
@@ -25,7 +25,7 @@ test('keeps what comes, with its gaps, and answers from any place', () => {
   expect(texts(logs, 10)).toEqual([]);
 });
 
-test('takes nothing twice, and nothing of another host under its name', () => {
+test('the log takes no piece twice, and none of another host', () => {
   const logs = new StepLogs();
   logs.take(piece(0, 'abc'));
   logs.take(piece(2, 'cd'));
@@ -41,7 +41,7 @@ test('a new operation of a host replaces the one before', () => {
   expect(texts(logs, 0, 'u/1/3/1')).toEqual(['0 new']);
 });
 
-test('forgets an operation that has ended, and tells who listens', () => {
+test('the log forgets an operation that has ended, and tells who listens', () => {
   const logs = new StepLogs();
   let told = 0;
   const cancel = logs.onChange('u/1/2/1', () => {
@@ -55,7 +55,7 @@ test('forgets an operation that has ended, and tells who listens', () => {
   expect(told).toBe(2);
 });
 
-test('keeps the last of as many hosts as it may', () => {
+test('the log keeps the last of as many hosts as it may', () => {
   const logs = new StepLogs();
   for (let host = 0; host <= ringsMax; host += 1) {
     logs.take(piece(0, 'a', `h${host}/1/1/1`, `h${host}`));
@@ -64,7 +64,7 @@ test('keeps the last of as many hosts as it may', () => {
   expect(texts(logs, 0, `h${ringsMax}/1/1/1`, `h${ringsMax}`)).toEqual(['0 a']);
 });
 
-test('keeps exactly the end of what came, however it came', () => {
+test('the log keeps exactly the end of the output, however it was cut', () => {
   const sizes = fc.array(fc.nat({ max: 40_000 }), { maxLength: 12 });
   fc.assert(
     fc.property(sizes, (lengths) => {
@@ -84,7 +84,7 @@ test('keeps exactly the end of what came, however it came', () => {
   );
 });
 
-test('keeps the end of an output that comes byte by byte, in few pieces', () => {
+test('the log keeps the end of an output that comes byte by byte, in few pieces', () => {
   const logs = new StepLogs();
   const written = 2 * ringBytesMax;
   for (let offset = 0; offset < written; offset += 1) logs.take(piece(offset, 'a'));
@@ -94,7 +94,7 @@ test('keeps the end of an output that comes byte by byte, in few pieces', () => 
   expect(Number(kept[0]?.offset)).toBe(written - ringBytesMax);
 });
 
-test('keeps the last pieces of what comes with gaps only', () => {
+test('the log keeps the last pieces of what comes with gaps only', () => {
   const logs = new StepLogs();
   for (let offset = 0; offset < 4 * piecesMax; offset += 2) logs.take(piece(offset, 'a'));
   const kept = logs.read('u', 'u/1/2/1', 0n);
@@ -102,7 +102,7 @@ test('keeps the last pieces of what comes with gaps only', () => {
   expect(Number(kept.at(-1)?.offset)).toBe(4 * piecesMax - 2);
 });
 
-test('holds no more of a message than it keeps', () => {
+test('the log holds no more of a message than it keeps', () => {
   const logs = new StepLogs();
   const { operationId, hostUid } = piece(0, 'a');
   const content = Buffer.alloc(4 * ringBytesMax);

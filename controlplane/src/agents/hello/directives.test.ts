@@ -5,7 +5,7 @@ import { directiveFor, obstructsRemoval } from './directives.ts';
 
 const { CONTINUE, CANCEL } = agent.Directive_Action;
 
-test('goes on only with what was sent to this journal, not with lost work of the same id', () => {
+test('only an operation that was sent to this journal continues, not a lost one by its id', () => {
   const listed = create(agent.JournalledOperationSchema, {
     operationId: 'u1/2/1/1',
     hostUid: 'u1',
@@ -27,7 +27,7 @@ test('goes on only with what was sent to this journal, not with lost work of the
   expect(actionFor(journal)).toBe(CONTINUE);
 });
 
-test('only what has not begun, of a host to be removed, is taken back before an acceptance', () => {
+test('before an acceptance only unbegun operations of hosts to be removed are cancelled', () => {
   const { JOURNALLED, BEGUN, ENDED } = agent.JournalledOperation_State;
   const obstructs = (state: agent.JournalledOperation_State, deleted: boolean) =>
     obstructsRemoval(

@@ -25,7 +25,7 @@ async function sealedForOne(faults?: (call: MemoryCall) => MemoryFault) {
   return { rig, replica, opening };
 }
 
-test('fails that host with a reason, and no other of the rack', async () => {
+test('an unusable credential fails its host with a reason, and no other host', async () => {
   const { rig, replica } = await sealedForOne();
   const plain = await connectAgent(rig, replica);
   const failure = rig.status().lastError?.failure;
@@ -40,7 +40,7 @@ test('fails that host with a reason, and no other of the rack', async () => {
   });
 });
 
-test('is explained with what a person can do, and doing that helps at once', async () => {
+test('explain names a remedy for an unusable credential that helps at once', async () => {
   const { rig, replica, opening } = await sealedForOne();
   const plain = await connectAgent(rig, replica);
   const told = await rig.during(replica.hosts.explain('h1'), 1);
@@ -56,7 +56,7 @@ test('is explained with what a person can do, and doing that helps at once', asy
   expect(rig.status().state).toBe(HostState.MANAGEABLE);
 });
 
-test('is tried again by itself, and given up after a few times', async () => {
+test('an unusable credential is tried again by itself, and given up in the end', async () => {
   const { rig, replica } = await sealedForOne();
   const plain = await connectAgent(rig, replica);
   await plain.beat(3 * 3_600_000);
@@ -64,7 +64,7 @@ test('is tried again by itself, and given up after a few times', async () => {
   expect(rig.record().runCount).toBe(3n);
 });
 
-test('is not taken for unusable when the store did not answer', async () => {
+test('a credential is not taken for unusable when the store did not answer', async () => {
   let reads = Infinity;
   const { rig, replica, opening } = await sealedForOne(({ kind, key }) => {
     if (kind !== 'get' || key !== 'credentials.sealed') return { kind: 'none' };
@@ -87,7 +87,7 @@ test('is not taken for unusable when the store did not answer', async () => {
 test.each([
   ['network', { bmcNetworks: ['10.0.9.0/24'] }, '10.0.0.1 is not there'],
   ['rack', { racks: ['racks/r2'] }, 'for hosts of racks/r2 alone'],
-])('goes to no %s but those that it names, whatever a host says', async (_, limits, words) => {
+])('a credential goes only to %s that it names, whatever a host says', async (_, limits, words) => {
   const { rig, replica, opening } = await sealedForOne();
   opening.fails = false;
   const credential = { name: 'credentials/sealed', version: 1n, ...limits };

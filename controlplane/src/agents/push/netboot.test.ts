@@ -73,7 +73,7 @@ const named = (plain: PlainAgent) => {
   });
 };
 
-test('a list names what a host boots before the order to boot it, until it is freed', async () => {
+test('a list names an image before the order to boot it, until the host is freed', async () => {
   const { rig, replica, plain } = await switchingOff();
   expect(netboots(plain).filter((each) => each !== undefined)).toEqual([]);
   await plain.report(complete());
@@ -91,7 +91,7 @@ test('a list names what a host boots before the order to boot it, until it is fr
   expect(netboots(plain).at(-1)).toBeUndefined();
 });
 
-test('what the fleet changes of a registry comes with the next heartbeat', async () => {
+test('a change of a registry in the fleet is sent with the next heartbeat', async () => {
   const { rig, plain } = await switchingOff();
   await plain.report(complete());
   setFleet(rig, { registries: [{ registry: 'registry.example', plainHttp: true }] });

@@ -48,7 +48,7 @@ async function beat(rig: Rig, plain: PlainAgent): Promise<void> {
 const lists = (plain: PlainAgent) =>
   plain.of('prefetchImages').map(({ images }) => images.map((each) => each.image?.reference));
 
-test('the list goes out when it changes, and not when it does not', async () => {
+test('the list is sent only when it changes', async () => {
   const { rig, plain } = await started();
   await beat(rig, plain);
   want(rig, reference);

@@ -24,7 +24,7 @@ async function tell(rig: Rig, plain: PlainAgent, faults: readonly Told[]): Promi
 const faultsOf = (rig: Rig) => rig.rack()?.rack?.status?.faults ?? [];
 const foreign = { type: Type.FOREIGN_DHCP_SERVER, address: '10.0.0.9' };
 
-test('each fault is the rack’s, with its words and advice, until it is over', async () => {
+test('each fault stands at the rack with its text and advice until it is over', async () => {
   const { rig, plain } = await started();
   const declined = { type: Type.ADDRESS_DECLINED, mac: '52:54:00:00:00:01', address: '10.0.0.20' };
   const unseen = { type: Type.BOOT_MAC_NOT_SEEN, mac: '52:54:00:00:00:01', hostUid: 'u1' };
@@ -43,7 +43,7 @@ test('each fault is the rack’s, with its words and advice, until it is over', 
   expect(faultsOf(rig)).toEqual([]);
 });
 
-test('a strange MAC counts only as that of a host of another rack, unnamed', async () => {
+test('an unknown MAC counts only if a host of another rack has it, and names no host', async () => {
   const { rig, plain } = await started();
   rig.addRack('r2');
   rig.addHost(2, { rack: 'racks/r2' });
@@ -59,7 +59,7 @@ test('a strange MAC counts only as that of a host of another rack, unnamed', asy
   expect(faultsOf(rig)[0]?.message).not.toContain('h2');
 });
 
-test('what an agent makes up stays bounded, and names no host but its own', async () => {
+test('invented faults of an agent are bounded, and name only hosts of its own rack', async () => {
   const { rig, plain } = await started();
   const long = 'x'.repeat(100_000);
   await tell(rig, plain, [
@@ -75,7 +75,7 @@ test('what an agent makes up stays bounded, and names no host but its own', asyn
   expect(faultsOf(rig)).toHaveLength(28);
 });
 
-test('an agent that changes its mind at each moment costs no write for each', async () => {
+test('an agent that changes its report all the time does not cause a write each time', async () => {
   const { rig, plain } = await started();
   const before = rig.lastRevision();
   for (let n = 0; n < 50; n += 1) {

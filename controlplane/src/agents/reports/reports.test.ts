@@ -195,7 +195,7 @@ describe('while the store is away', () => {
     expect(rig.status().state).toBe(HostState.MANAGEABLE);
   });
 
-  test('what cannot be folded in at all waits for the store like the rest', async () => {
+  test('a report that can never be applied waits for the store like the others', async () => {
     let reads = Infinity;
     const { rig, replica, plain } = await started(({ kind, key }) => {
       if (kind !== 'get' || key !== 'hosts.h1') return { kind: 'none' };

@@ -49,7 +49,7 @@ test('an agent that has no work and beats seldom keeps its place all the same', 
   expect(rival(other, '', nowMs + 35_000)).toBeUndefined();
 });
 
-test('what an agent says that it believes is kept only as far as it is a fingerprint', () => {
+test('of the authorities that an agent names only fingerprints are kept', () => {
   const good = 'ab'.repeat(32);
   const many = Array.from({ length: 20 }, (_, index) => index.toString(16).padStart(64, '0'));
   const said = { trustedCaSha256: [good, good, 'AB', `${good}0`, ''] };

@@ -328,7 +328,7 @@ describe('the agent of another rack', () => {
   });
 });
 
-test('what is said of a host that was removed does not count for one of its name', async () => {
+test('a report on a removed host does not count for a new host of the same name', async () => {
   const { rig, replica } = await started();
   const plain = await connectAgent(rig, replica);
   const { host } = rig.record();

@@ -8,7 +8,7 @@ import { discoverySite, expectedSpec, finding, macOf, policy } from './discovery
 const site = discoverySite();
 const { expectHost, hostNames, listed, looked, report, setPolicy } = site;
 
-test('accepts by the manifest, whichever comes first, the line or the machine', async () => {
+test('a machine is accepted by its manifest line, whichever of the two comes first', async () => {
   await expectHost(1);
   await report(finding(1));
   await report(finding(2));
@@ -77,7 +77,7 @@ test('a line says no more of a machine that was dropped, also by its boot MAC', 
   await expect.poll(conflict, { timeout: 2_000 }).toBe('');
 });
 
-test('accepts by a rule that comes later, and says what a rule lacks', async () => {
+test('a later rule accepts a machine; the reasons why a rule did not are shown', async () => {
   await report(finding(1));
   const rule = { name: 'boxes', product: 'box', hostId: 'node-{serial}' };
   const setRule = (spec: object) =>
@@ -138,7 +138,7 @@ test('a crash after the host was made lists nothing twice and makes no second ho
 const boxes = { name: 'boxes', hostId: 'node-{serial}' };
 const sameCredential = { bmc: { address: '', credential: 'credentials/bmc' } };
 
-test('sends no credential to an address that only the machine has said', async () => {
+test('no credential goes to an address that only the machine has reported', async () => {
   await setPolicy({ bmcNetworks: ['10.0.8.0/24'], rules: [{ ...boxes, spec: sameCredential }] });
   await report(finding(1));
   await expectHost(2);

@@ -15,7 +15,7 @@ async function recordOf(host: string): Promise<wire.HostRecord> {
   return fromBinary(wire.HostRecordSchema, kept.value);
 }
 
-test('lists a machine once, from whatever interface it boots', async () => {
+test('a machine is listed once, whichever interface it boots from', async () => {
   expect(await report(finding(1))).toBe('');
   const both = [macOf(9), macOf(1)].map((mac) => ({ mac }));
   expect(await report(finding(1, { interfaces: both }, macOf(9)))).toBe('');
@@ -24,7 +24,7 @@ test('lists a machine once, from whatever interface it boots', async () => {
   expect(await listed()).toMatchObject([one]);
 });
 
-test('lists a machine that two racks tell of in each of them', async () => {
+test('a machine that two racks report is listed in each of them', async () => {
   await site.fixture.racks.createRack({ rackId: 'r2', rack: { spec: { discovery: policy() } } });
   expect(await report(finding(1))).toBe('');
   const [before] = await listed();
@@ -37,7 +37,7 @@ test('lists a machine that two racks tell of in each of them', async () => {
   expect(JSON.stringify(causes)).toContain(words);
 });
 
-test('tells board clones apart, and says of each that the other has its UUID', async () => {
+test('boards with one UUID are listed apart, each with a note on the other', async () => {
   const uuid = Uint8Array.from({ length: 16 }, (_, at) => at + 1);
   for (const n of [1, 2]) {
     const system = { serial: `SN-${n}`, uuid };
@@ -52,7 +52,7 @@ test('tells board clones apart, and says of each that the other has its UUID', a
   }
 });
 
-test('lists no more machines than the rack may have, and none while discovery is off', async () => {
+test('a rack lists machines up to its limit, and none while discovery is off', async () => {
   for (const n of [1, 2, 3, 4, 5]) expect(await report(finding(n))).toBe('');
   expect(await report(finding(6))).toBe('racks/r1 lists 5 machines already, of 5: accept some');
   expect(await report(finding(5)), 'known machines are taken in').toBe('');
@@ -64,14 +64,14 @@ test('lists no more machines than the rack may have, and none while discovery is
   expect(await listed()).toHaveLength(5);
 });
 
-test('refuses findings that say nothing', async () => {
+test('a finding without content is refused', async () => {
   expect(await report(create(agent.DiscoveredSchema, { id: 'f', bootMac: 'x' }))).toContain('MAC');
   const bare = create(agent.DiscoveredSchema, { id: 'f', bootMac: macOf(1) });
   expect(await report(bare)).toBe('the finding has no inventory');
   expect(await listed()).toEqual([]);
 });
 
-test('makes a machine a host by hand, once, with what was found of it', async () => {
+test('a machine that a person accepts becomes a host once, with its found data', async () => {
   await report(finding(1));
   const [machine] = await listed();
   const request = {
@@ -100,7 +100,7 @@ test('makes a machine a host by hand, once, with what was found of it', async ()
   expect((await other).kind).toBe('notFound');
 });
 
-test('refuses to accept what no host could be, and leaves the machine listed', async () => {
+test('a machine that cannot be a host is not accepted, and stays listed', async () => {
   await report(finding(1));
   await site.fixture.hosts.createHost({ hostId: 'h2', host: { spec: specOf(2) } });
   const [machine] = await listed();
@@ -116,7 +116,7 @@ test('refuses to accept what no host could be, and leaves the machine listed', a
   expect(await hostNames()).toEqual(['hosts/h2']);
 });
 
-test('never lists what is a host already', async () => {
+test('a machine that is already a host is never listed', async () => {
   await report(finding(1));
   const [machine] = await listed();
   const spec = { bmc, bootMacs: [macOf(1)] };
@@ -126,7 +126,7 @@ test('never lists what is a host already', async () => {
   expect(await listed()).toEqual([]);
 });
 
-test('shows a host that netboots from an interface that it was not known to have', async () => {
+test('a host that netboots from an unknown interface is shown with it', async () => {
   const situation = { state: HostState.AVAILABLE, kind: undefined };
   const prepared = preparedHost(1, situation);
   await putHost(site.fixture.store, prepared);
@@ -164,7 +164,7 @@ test('an agent’s word of a host of another rack changes nothing of it, and is 
   }
 });
 
-test('names what is wrong with a line, a rule and a policy', async () => {
+test('a wrong line, rule or policy is refused by the names of its fields', async () => {
   const line = (expectedHost: object, expectedHostId = 'e1') =>
     site.fixture.discovery.createExpectedHost({ expectedHostId, expectedHost });
   expect(await violatedFields(line({ spec: expectedSpec }))).toEqual(['expected_host.match']);
@@ -204,7 +204,7 @@ test('names what is wrong with a line, a rule and a policy', async () => {
   ]);
 });
 
-test('drops a machine until it boots again, and one whose rack is gone', async () => {
+test('a dropped machine is listed again when it boots; with its rack a machine goes', async () => {
   await report(finding(1));
   const [machine] = await listed();
   const name = machine?.name ?? '';
@@ -235,7 +235,7 @@ test('a full list locks out no machine that is expected, and says that it is ful
   expect(await listed()).toHaveLength(4);
 });
 
-test('makes room again when what was to go was seen again by another replica', async () => {
+test('a full list makes room even if another replica saw the entry to drop again', async () => {
   for (const n of [1, 2, 3, 4, 5]) await report(finding(n));
   await expectHost(7);
   const { store } = site.fixture;
@@ -255,7 +255,7 @@ test('makes room again when what was to go was seen again by another replica', a
   expect(await listed()).toHaveLength(4);
 });
 
-test('accepts by hand what was looked at, and nothing that is a host', async () => {
+test('a person accepts only the machine that was shown, and none that is a host', async () => {
   await report(finding(1));
   const [machine] = await listed();
   const { name = '', etag = '' } = machine ?? {};

@@ -36,7 +36,7 @@ async function write(expectedHost: ExpectedHost): Promise<void> {
 
 const refuse = (made: ExpectedHost) => refuseRival({ fleetView }, made);
 
-test('lists no line again for a thousand that are made', async () => {
+test('a thousand new lines cause no second listing of lines', async () => {
   await refuse(line('h0', { serial: 'SN-0' }));
   const before = listed;
   for (let n = 0; n < 1_000; n += 1) {
@@ -51,7 +51,7 @@ test('lists no line again for a thousand that are made', async () => {
   await refuse(line('h7', { serial: 'SN-7' }));
 });
 
-test('goes by the present record of a rival in the store, whoever wrote it', async () => {
+test('the current record of a rival in the store decides, whoever wrote it', async () => {
   await write(line('a', { mac: '52:54:00:00:00:01' }));
   const other = line('b', { mac: '52:54:00:00:00:01' });
   await expect(refuse(other)).rejects.toThrow('match.mac is that of expectedHosts/a');
@@ -65,7 +65,7 @@ test('goes by the present record of a rival in the store, whoever wrote it', asy
   );
 });
 
-test('takes lines up to a limit, and existing lines can still be changed', async () => {
+test('the number of lines is limited; at the limit existing lines can be changed', async () => {
   for (let n = 0; n < 10_000; n += 1) await write(line(`h${n}`, {}));
   await expect(refuse(line('x', {}))).rejects.toThrow('10000 lines already');
   await refuse(line('h3', {}));

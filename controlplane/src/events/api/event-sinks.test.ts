@@ -124,7 +124,7 @@ test('a receiver gets a CloudEvent that is signed as Standard Webhooks say', asy
   expect(body).not.toContain('calvin');
 });
 
-test('what is refused is shown, and comes when it is asked for again', async () => {
+test('a refused event is shown, and delivered when it is asked for again', async () => {
   there.answer(422);
   await createSink();
   await addHost('h1', 1);
@@ -198,7 +198,7 @@ describe('what would never arrive is refused by its field', () => {
   });
 });
 
-test('is updated by mask and etag, and keeps the credential that signs from deletion', async () => {
+test('a sink is updated by mask and etag; its signing credential cannot be deleted', async () => {
   const made = await createSink();
   const { eventSinks, credentials } = fixture;
   const paused = await eventSinks.updateEventSink({

@@ -51,7 +51,7 @@ const typeOf = ({ event }: WatchEventsResponse) =>
 const is = (type: string) => (told: WatchEventsResponse) => typeOf(told) === type;
 const textOf = (told: WatchEventsResponse) => `${told.event?.subject} ${typeOf(told)}`;
 
-test('reports what changes, by whom, and nothing of the time before', async () => {
+test('a watch reports each new change with its author, and no earlier change', async () => {
   const watch = await watching();
   await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
   await fixture.hosts.claimHost({ name: 'hosts/h1', reason: 'mine' });
@@ -65,7 +65,7 @@ test('reports what changes, by whom, and nothing of the time before', async () =
   watch.stop();
 });
 
-test('goes on behind a position as if it had never been left', async () => {
+test('a resumed watch reports the same events as one that never broke off', async () => {
   const { position, stop } = await watching();
   stop();
   await fixture.hosts.createHost({ hostId: 'h1', host: { spec: specOf(1) } });
@@ -96,7 +96,7 @@ test('a position of a store before it was restored goes on from now, and says so
   expect(told.map(textOf)).toEqual(['fleet GAP', 'undefined UNSPECIFIED']);
 });
 
-test('what is no position and no filter is refused by its field', async () => {
+test('a wrong position or filter is refused by its field', async () => {
   const open = async (asked: Asked) => {
     for await (const _ of fixture.events.watchEvents(asked)) break;
   };

@@ -427,7 +427,7 @@ test('a dead letter is delivered once more when it is asked for', async () => {
   expect(await deadLettersOf(store, uid)).toEqual([]);
 });
 
-test('only what the filter wants is sent, and the cursor moves past all else', async () => {
+test('only events that match the filter are sent; the cursor moves past the others', async () => {
   const arrived: Arrived = [];
   const { stop } = deliver(arrived, { filter: 'type = host-state-changed' });
   await putHost('h1', HostState.NEW);
@@ -441,7 +441,7 @@ test('only what the filter wants is sent, and the cursor moves past all else', a
   expect(kept?.record.revisions['hosts']).toBe(BigInt(host.revision ?? 0));
 });
 
-test('a window stands before the first event that is not through, and is bounded', () => {
+test('a window begins at the first undelivered event, and is bounded', () => {
   const window = new DeliveryWindow(positionsFrom({ incarnation: 'i' }, 0));
   const event = (subject: string) =>
     ({ event: { subject, id: subject }, labels: {} }) as never as Parameters<

@@ -44,7 +44,7 @@ async function takeFirstAddress(): Promise<void> {
   await fixture.store.put(value.key, toBinary(wire.ReservationSchema, rival), found.revision);
 }
 
-test('leaves no host behind, also when its first turn has written it already', async () => {
+test('a refused creation leaves no host, even if the first pass has written it', async () => {
   const { hosts, store } = fixture;
   const key = storeKey('hosts', 'h1');
   const put = store.put.bind(store);

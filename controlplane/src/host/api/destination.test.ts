@@ -90,7 +90,7 @@ test('every method that says where a password goes is known, and each is tried',
 describe('the password of a credential that names no networks', () => {
   beforeAll(() => bound([]));
 
-  test.each(Object.entries(ways))('goes where an administrator says alone: %s', async (_, way) => {
+  test.each(Object.entries(ways))('is sent only if an administrator asks: %s', async (_, way) => {
     const refused = await failureOf(way(operator));
     expect(refused).toMatchObject({ kind: 'permissionDenied', reason: 'ROLE_TOO_SMALL' });
     expect(refused.message).toContain(`to which BMC ${names.credential} goes needs the role admin`);
@@ -106,7 +106,7 @@ describe('the password of a credential that names no networks', () => {
     ],
     ['its port', { port: 6_230 }, 'port'],
     ['the credential itself', { credential: 'credentials/aa-second' }, 'credential'],
-  ])('is kept by it from another BMC behind the same address: %s', async (_, bmc, field) => {
+  ])('is not sent to another BMC behind the same address: %s', async (_, bmc, field) => {
     const given = { username: 'second', password: 'another' };
     const requestId = 'second';
     const credentialId = 'aa-second';
@@ -126,7 +126,7 @@ describe('the password of a credential that names no networks', () => {
     await change(fixture);
   });
 
-  test('does not keep an operator from anything else of its host', async () => {
+  test('does not keep an operator from other changes of its host', async () => {
     const host = { name: names.host, labels: { pool: names.pool, site: 'berlin' } };
     const updateMask = { paths: ['labels'] };
     expect((await operator.hosts.updateHost({ host, updateMask })).labels['site']).toBe('berlin');
@@ -136,11 +136,11 @@ describe('the password of a credential that names no networks', () => {
 describe('a credential that names networks and racks', () => {
   beforeAll(() => bound(['192.0.1.0/24'], [names.rack]));
 
-  test.each(Object.entries(ways))('is an operator’s to use there: %s', async (_, way) => {
+  test.each(Object.entries(ways))('an operator may send it there: %s', async (_, way) => {
     await way(operator);
   });
 
-  test('goes nowhere else, not for an administrator either', async () => {
+  test('goes to no other address, even if an administrator asks', async () => {
     for (const address of ['192.0.3.66', 'bmc.example']) {
       const made = fixture.hosts.createHost({ hostId: 'far', host: { spec: spec(address) } });
       expect(await violatedFields(made)).toEqual(['host.spec.bmc.address']);
@@ -161,7 +161,7 @@ describe('a credential that names networks and racks', () => {
     expect(await violatedFields(made)).toEqual(['host.spec.rack']);
   });
 
-  test('is not bound to less than the hosts that have it', async () => {
+  test('cannot be restricted to fewer networks or racks than its hosts are in', async () => {
     expect(await failureOf(bound(['192.0.3.0/24']))).toMatchObject({
       reason: 'CREDENTIAL_IN_USE',
       message: expect.stringContaining(names.host),
@@ -171,7 +171,7 @@ describe('a credential that names networks and racks', () => {
     });
   });
 
-  test('keeps its version while only that changes', async () => {
+  test('keeps its version when only its networks or racks change', async () => {
     const { version } = await fixture.credentials.getCredential({ name: names.credential });
     expect((await bound(['192.0.1.0/25'], [names.rack])).version).toBe(version);
     expect(await violatedFields(bound(['0.0.0.0/0'], ['zz']))).toEqual([
@@ -191,7 +191,7 @@ describe('a credential that names networks and racks', () => {
   });
 });
 
-test('two who change it and the host at once do not bring its secret outside', async () => {
+test('changes of credential and host at once do not send the secret outside', async () => {
   await bound(['192.0.1.0/24'], [names.rack]);
   const { store } = fixture;
   const put = store.put.bind(store);

@@ -153,7 +153,7 @@ test('a page goes on behind its last host, whatever has changed before it', asyn
   }
 });
 
-test('what is found is what was written just before, by labels that come and go', async () => {
+test('a list by labels shows every label change that was written just before', async () => {
   for (let n = 0; n < 10; n += 1) {
     const host = { name: 'hosts/h5', labels: { round: String(n) } };
     await fixture.hosts.updateHost({ host, updateMask: { paths: ['labels'] } });

@@ -89,7 +89,7 @@ test('a clean is shown with steps, disks and what is lost, and nothing is change
   expect((await planClean()).hash).toBe(plan.hash);
 });
 
-test('what is started by a plan has its steps, and says so', async () => {
+test('a run that is started by a plan has the steps of the plan, and names the plan', async () => {
   const { name, hash, steps } = await planClean();
   const { status } = await fixture.plans.startPlan({ name, reason: 'as agreed' });
   expect(status?.run).toMatchObject({ kind: RunKind.CLEAN, planHash: hash });
@@ -128,7 +128,7 @@ test('a plan of a host that is claimed by another says what refuses it', async (
   );
 });
 
-test('the id of a request starts a plan once, also when the plan is kept no more', async () => {
+test('a request id starts a plan once, also when the plan is no longer kept', async () => {
   const { name } = await planClean();
   const first = await fixture.plans.startPlan({ name, requestId: 'same' });
   await age(name, 25 * 3_600_000);
@@ -168,7 +168,7 @@ async function age(name: string, byMs: number): Promise<void> {
   await put(fixture.store, key, toBinary(wire.PlanRecordSchema, older));
 }
 
-test('a host keeps its newest plans only', async () => {
+test('only the newest plans of a host are kept', async () => {
   const plans: Plan[] = [];
   for (let seconds = 1; seconds <= plansPerHostMax + 2; seconds++) {
     const steps = [{ step: 'wait', arguments: { seconds: String(seconds) } }];
@@ -220,7 +220,7 @@ test('a deletion is planned, and started as any other', async () => {
   );
 });
 
-test('what cannot be planned is refused with the fields that are wrong', async () => {
+test('a request that cannot be planned is refused with its wrong fields', async () => {
   const steps = [{ step: 'wait' }, { step: 'deploy.polish' }];
   const plan = (run: Parameters<typeof fixture.plans.planRun>[0]['run']) =>
     fixture.plans.planRun({ parent, ...(run === undefined ? {} : { run }) });
@@ -346,7 +346,7 @@ test('a workflow’s plan is refused once its template has changed, and leaves n
   expect(refusal).toMatchObject({ metadata: { refusal: 'WORKFLOW_DISABLED' } });
 });
 
-test('what a template sends to a webhook or a program is in no refusal', async () => {
+test('no refusal repeats what a template sends to a webhook or a program', async () => {
   const call = (secret: string) => `
 steps:
   - name: tell

@@ -52,7 +52,7 @@ async function next(of: AsyncGenerator<{ line: string; position: string }>) {
   return value;
 }
 
-test('what matches is told, then what comes to match, and what ceases to as deleted', async () => {
+test('a watch sends matches, then new ones, and those that cease to match as deleted', async () => {
   const watch = told({ filter: 'labels.site = a' });
   expect((await next(watch)).line).toBe('UPDATED h1 a');
   const synced = await next(watch);

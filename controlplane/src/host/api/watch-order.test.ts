@@ -21,7 +21,7 @@ async function write(store: StateStore, site: string, expected: 'absent' | numbe
   return put.revision;
 }
 
-test('a host that was read newer does not go back when its older changes come', async () => {
+test('a host that was read at a newer revision ignores older changes that come later', async () => {
   const store = await openMemoryStore({ random: nodeRandom() });
   const late = Promise.withResolvers<void>();
   const watch = store.watch.bind(store);

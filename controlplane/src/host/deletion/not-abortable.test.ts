@@ -33,7 +33,7 @@ function stuckAt(name: string) {
 
 const cancelled = expect.objectContaining({ kind: 'cancel' });
 
-test.each([normal, force])('what may be stopped is cancelled at once ($mode)', (request) => {
+test.each([normal, force])('a step that may be stopped is cancelled at once ($mode)', (request) => {
   expect(stuckAt(steps.tune).request(request)).toContainEqual(cancelled);
 });
 

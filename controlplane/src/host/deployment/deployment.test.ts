@@ -200,7 +200,7 @@ test('one text says that a host is not proved, whoever says it first, with what 
   expect(messages[0]).toContain('without a boot entry (the firmware is full)');
 });
 
-test('what is seen of a host is written down for each kind once, and whole at its end', () => {
+test('the observations of a host are recorded once for each kind, and whole at the end', () => {
   const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.await_image');
@@ -285,7 +285,7 @@ test('a step’s time begins when it has its slot for the image', () => {
   expect(statusOf(host).lastError?.failure?.type).toBe(FailureType.DEADLINE);
 });
 
-test('a turn that does not come ends the wait for it, in the same words from either side', () => {
+test('a slot that never comes ends the wait, with one message from agent and control plane', () => {
   const messages = ['the agent', 'our own deadline'].map((who) => {
     const host = inService();
     host.request({ kind: 'reimage', image: second });
@@ -302,7 +302,7 @@ test('a turn that does not come ends the wait for it, in the same words from eit
   );
 });
 
-test('what waits for its slot can be deleted: the order is called off', () => {
+test('a host that waits for its slot can be deleted: its order is cancelled', () => {
   const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.write_image');
@@ -421,7 +421,7 @@ test('a reimage without a word of how keeps how it was deployed', () => {
   expect(host.record.deploy?.proof).toBe(DeployProof.POWER_ON);
 });
 
-test('what the agent says of an image on its way is told', () => {
+test('the progress that an agent reports of an image is shown', () => {
   const host = availableHost();
   host.request({ kind: 'provision', image: first });
   driveTo(host, 'deploy.write_image');

@@ -139,7 +139,7 @@ test('a host that was warned of and then lost is ill until an image stands there
   expect(faults(host)).toEqual([]);
 });
 
-test('what had failed beside is over once a reimage has succeeded', () => {
+test('other faults of the host are cleared once a reimage has succeeded', () => {
   const host = inService();
   const message = 'it has failed';
   for (const type of ['powerFailed', 'rescueFailed', 'serviceFailed', 'workflowFailed']) {

@@ -70,7 +70,7 @@ function inService(netboot = false): Bench {
   return host;
 }
 
-test('which disk was written, with what, and what firmware made of it stands in the status', () => {
+test('the status names the written disk, its image and what the firmware did with it', () => {
   const host = inService();
   expect(statusOf(host).writtenDisk).toMatchObject({
     ...{ disk: 'DISK-1', whole: true, contentDigest, grownBytes: 5_000n },
@@ -79,7 +79,7 @@ test('which disk was written, with what, and what firmware made of it stands in 
   expect(statusOf(host).writtenDisk?.notGrown.length).toBeLessThan(600);
 });
 
-test('nothing is told of a disk that is being written, and the old again if it was not', () => {
+test('the status names no disk during a write, and the old one if none was written', () => {
   const host = inService();
   host.request({ kind: 'reimage', image: second });
   driveTo(host, 'deploy.write_image');

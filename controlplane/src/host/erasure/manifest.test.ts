@@ -61,6 +61,6 @@ test('a clean writes what it has erased, what is left alone, and why', () => {
   ]);
 });
 
-test('what is decided alike is written alike', () => {
+test('equal decisions give equal manifests', () => {
   expect(manifestOf(lookedAgain()).createdAt).toBe(manifestOf(lookedAgain()).createdAt);
 });

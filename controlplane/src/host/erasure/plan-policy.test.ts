@@ -85,7 +85,7 @@ test('the fleet’s policy holds where the host has none', () => {
   expect(plans(host)[0]?.verification).toMatchObject({ level: SAMPLED, places: 459n });
 });
 
-test('what a disk only says it has dropped is read again after a while', () => {
+test('a disk that only reports a discard is read again after a delay', () => {
   const host = bench();
   driveToErase(host, [large]);
   const { rereadDelay } = plans(host)[0] ?? {};

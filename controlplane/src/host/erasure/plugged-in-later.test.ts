@@ -49,7 +49,7 @@ test('no image comes onto a host into which a disk was plugged after its clean',
   expect(error?.message).toContain('DISK-2');
 });
 
-test('a disk that was away is erased again: nobody saw what was done to it there', () => {
+test('a disk that was removed for a time is erased again', () => {
   const host = availableHost();
   const { useEpoch } = statusOf(host);
   const { spec } = host.record.host ?? {};

@@ -118,7 +118,7 @@ describe('the first boot of the runner after a clean', () => {
     ]);
   });
 
-  test('does not read what was used since', () => {
+  test('does not read disks that were used since', () => {
     const host = available();
     seenOn(host);
     expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN });
@@ -138,7 +138,7 @@ describe('the first boot of the runner after a clean', () => {
     ...['power.off', 'power.bootRunner', 'runner.await', 'runner.inspect', again, 'power.off'],
   ];
 
-  test('is one of its own before an image boots over the network', () => {
+  test('is a separate boot before an image boots over the network', () => {
     const host = available();
     const deploy = create(DeploySpecSchema, { netboot: true });
     host.request({ ...provision, deploy });
@@ -153,7 +153,7 @@ describe('the first boot of the runner after a clean', () => {
     expect(stepAt(host)).toBe('power.bootImage');
   });
 
-  test('is one of its own before rescue, whose runner takes no step', () => {
+  test('is a separate boot before rescue, whose runner takes no step', () => {
     const host = available();
     const spec = host.record.host?.spec ?? create(HostSpecSchema);
     const goal = HostGoal.MANAGEABLE;
@@ -190,7 +190,7 @@ describe('the first boot of the runner after a clean', () => {
     expect(isDue({ record: host.record, status: statusOf(host) })).toBe(false);
   });
 
-  test('is ordered nothing that the runner which erased could not do', () => {
+  test('gets no order that the erasing runner could not carry out', () => {
     const host = available([whole]);
     host.request({ kind: 'inspect' });
     expect(names(host)).not.toContain(again);

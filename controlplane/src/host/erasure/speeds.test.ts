@@ -116,19 +116,19 @@ test.each([
   ['is of metadata', { method: METADATA_ONLY, bytesWritten: 10n ** 6n, methodMs: 5_000n }],
   ['the disk did itself', { method: NVME_FORMAT, bytesWritten: 10n ** 6n, methodMs: 5_000n }],
   ['is not the host’s', { device: { serial: 'OTHER' }, bytesWritten: 10n ** 9n, methodMs: 5_000n }],
-] as const)('nothing is learned from a phase that %s', (_, outcome) => {
+] as const)('no speed is taken from a phase that %s', (_, outcome) => {
   const host = atErase({}, large);
   failsWith(host, outcome);
   expect(host.record.diskSpeeds).toEqual([]);
 });
 
-test('nothing is learned from the evidence of another operation', () => {
+test('no speed is taken from the evidence of another operation', () => {
   const host = atErase({}, large);
   failsWith(host, { bytesWritten: 10n ** 9n, methodMs: 5_000n }, 'h1.1.1.1');
   expect(host.record.diskSpeeds).toEqual([]);
 });
 
-test('what a run has not measured stays; a disk that is gone is forgotten', () => {
+test('a speed that a run did not measure stays; that of a removed disk is dropped', () => {
   const host = atErase({}, large);
   host.record.diskSpeeds = [
     create(store.DiskSpeedSchema, { device: 'DISK-1', readBytesPerSecond: 5n }),
@@ -144,7 +144,7 @@ test.each([
   ['endless', { bytesWritten: 2n, methodMs: 2_000n }, 90e6],
   ['longer than twenty times', { bytesWritten: 9_000_000n, methodMs: 2_000n }, 4.5e6],
   ['too short', { bytesWritten: 2n ** 64n - 1n, methodMs: 2_000n }, 90e6],
-] as const)('no word of an agent makes a deadline %s', (_, outcome, bytesPerSecond) => {
+] as const)('no value that an agent reports makes a deadline %s', (_, outcome, bytesPerSecond) => {
   const host = atErase({}, large);
   failsWith(host, outcome);
   expect(host.record.diskSpeeds).toHaveLength(1);

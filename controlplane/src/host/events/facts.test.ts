@@ -100,7 +100,7 @@ test('another host that netboots instead is noted while that boot’s runner is 
   expect(instead('u1/1/0/1', {}, stepless)).toBeUndefined();
 });
 
-test('a runner is that of its run’s last boot, or it is none of this host’s', () => {
+test('a runner counts only if it is that of the last boot of the host’s run', () => {
   const host = waiting();
   const ready = (bootOperationId: OperationId, of = host) => {
     const runnerReady = { hostUid: 'u1', bootOperationId, runnerSession: 's1', bootId: 'b1' };
@@ -122,7 +122,7 @@ test('a runner is that of its run’s last boot, or it is none of this host’s'
   expect(ready(id, idle())).toEqual([undefined, false]);
 });
 
-test('what a runner can do is written down when it is something else than before', () => {
+test('a runner’s list of steps is recorded only when it has changed', () => {
   const host = waiting();
   const steps = [{ name: 'bios.flash' }, { name: 'bios.reset' }];
   const ready = (names: MessageInitShape<typeof agent.StepDescriptionSchema>[], version = '1') =>
@@ -189,7 +189,7 @@ test('a host seen on drops the power-on that the system was to give, and no pers
   expect(left('system', busy)).toBe(true);
 });
 
-test('an inventory is a fact, and what was not observed is none', () => {
+test('an inventory counts as a fact; values that were not observed do not', () => {
   const inventory = create(InventorySchema, { bootId: 'b1' });
   expect(factsOf(told(idle(), { inventory }))).toEqual([{ inventory }]);
   expect(told(idle(), {}).effects).toEqual([]);

@@ -77,7 +77,7 @@ describe('the fault of a deployment', () => {
     expect(status.faults.map(({ severity }) => severity)).toEqual([ERROR, WARNING]);
   });
 
-  test('is none of one that was stopped before it wrote anything', () => {
+  test('is absent if the deployment was stopped before it wrote anything', () => {
     expect(reimaged({ outcome: CANCELLED })).toBeUndefined();
     expect(reimaged({ outcome: CANCELLED, ...wrote })).toMatchObject({ type, severity: ERROR });
   });
@@ -184,7 +184,7 @@ test.each<[string, Run, Status, object]>([
   expect(record.change?.cause.endsWith(`: ${told}`)).toBe(true);
 });
 
-test('only what fails on the way to its goal delays the goal, and no pool’s deployment', () => {
+test('only a failure on the way to the goal delays the goal, and not a pool’s deployment', () => {
   const failures = (run: Run, state: HostState = MANAGEABLE, more = {}) =>
     landed({ outcome: FAILED, error, ...run }, { state }, more).status.backoff?.failures;
   expect(failures({ kind: INSPECT })).toBe(1);

@@ -94,7 +94,7 @@ test('an error is over with the same work, and with any step towards the goal', 
   expect(ended(INSPECT, SERVICE).backoff).toBeUndefined();
 });
 
-test('what was told until the next success goes with one, but not of power given back', () => {
+test('faults until the next success are cleared by a success, but not by restored power', () => {
   const fault = {
     type: 'reimageFailed',
     clearedBy: 'the next run that succeeds, whatever it does',

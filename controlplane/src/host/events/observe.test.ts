@@ -168,7 +168,7 @@ describe('an available host that is wanted no more', () => {
   test.each([
     ['by its goal', { goal: HostGoal.MANAGEABLE }],
     ['because it is retired', { retired: true }],
-  ])('leaves available %s, and is cleaned before it comes back', async (_text, change) => {
+  ])('ceases to be available %s, and is cleaned before it returns', async (_text, change) => {
     const { rig, replica, plain } = await available();
     const wanted = rig.record().host?.spec;
     if (wanted === undefined) throw new Error('a host has a spec');

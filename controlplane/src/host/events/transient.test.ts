@@ -157,7 +157,7 @@ test('a registry that is away for longer than its budget ends the run, a BMC doe
   }
 });
 
-test('what ends an attempt otherwise ends the count of what could not be told', () => {
+test('an attempt with a certain end resets the count of transient failures', () => {
   const host = erasing();
   host.report(could('unreachable'));
   pass(host, retryDelayMaxMs);

@@ -20,7 +20,7 @@ import { explainHost } from './explain.ts';
 const explained = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
 const forceLine = expect.stringContaining('rackwright host delete h1 --force --reason WHY');
 
-test('knows what a deletion waits for, and the way out that needs neither agent nor BMC', () => {
+test('explain names what a deletion waits for, and a remedy without agent or BMC', () => {
   const away = manageable();
   away.request(normal);
   agentLeaves(away);
@@ -59,7 +59,7 @@ test('knows what a deletion waits for, and the way out that needs neither agent 
   ]);
 });
 
-test('says what keeps a deletion back, and how long a forced one goes on by itself', () => {
+test('explain names what delays a deletion, and how long a forced one still takes', () => {
   const kept = provisioned();
   const reason = 'evidence for the auditors';
   kept.request(normal);

@@ -47,7 +47,7 @@ test('a silent BMC is waited for, with the next attempt and since when', () => {
   expect(told.unblock.join(' ')).toContain('10.0.0.1:623');
 });
 
-test('behind a restored store no time is named at which nothing would be tried', () => {
+test('after a restore of the store explain names no time of a next attempt', () => {
   const host = bench();
   host.apply({ kind: 'tick' });
   const silent = create(agent.TransientErrorSchema, {
@@ -109,7 +109,7 @@ test('a missing credential is named with the command that creates it', () => {
   expect(explain(host).unblock[0]).toContain('rackwright credential create c1');
 });
 
-test('a host that is where its goal wants it waits for nothing', () => {
+test('explain names no wait for a host that has reached its goal', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
@@ -145,7 +145,7 @@ test('between two attempts the last failure is explained, without what would be 
   expect(told.unblock).toEqual([expect.stringContaining('reset or replace it')]);
 });
 
-test('whatever another BMC has made fail, a verify is what says whose it is', () => {
+test('after a failure at another BMC explain advises a verify', () => {
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.context = { ...host.context, identityOwners: new Map([['0b', 'hosts/h2']]) };
   host.apply({ kind: 'tick' });

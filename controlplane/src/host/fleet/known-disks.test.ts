@@ -97,7 +97,7 @@ test('names that bad firmware gives to many disks are nobody’s', async () => {
   }
 });
 
-test('what a removed host held is given free, and of nobody else', async () => {
+test('the disks of a removed host are released, and those of no other host', async () => {
   await inspect('h1', [disk]);
   const inventory = create(wire.HostFactsSchema, { inventory: inventoryOf([disk]) }).inventory;
   await releaseDisks(writer, { name: 'hosts/h2', uid: 'u-h2' }, inventory);

@@ -45,7 +45,7 @@ async function agentAway(crashAt?: string): Promise<{ rig: Rig; replica: Replica
   return { rig, replica };
 }
 
-test('removes a host at once while its agent is away, with a note and a tombstone', async () => {
+test('force removes a host while its agent is away, with a note and a tombstone', async () => {
   const { rig, replica } = await agentAway();
   const before = rig.lastRevision('hosts');
   expect(await replica.request(force)).toEqual({ kind: 'removed' });
@@ -101,7 +101,7 @@ test('an agent cannot lift the fence of another rack', async () => {
   expect(rig.rack()?.tombstones).toEqual(['u1']);
 });
 
-test('what the agent forgets before the record goes leaves nothing behind', async () => {
+test('a host that its agent forgets before its record is deleted leaves no tombstone', async () => {
   const rig = rigWith({});
   const replica = await rig.replica();
   const plain = await connectAgent(rig, replica);

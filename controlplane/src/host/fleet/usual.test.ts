@@ -139,7 +139,7 @@ test('steps have times of their own, those of a template by their own names', as
   expect(times.stepMs(other, { name: 'run.script', title: 'long' })).toBeUndefined();
 });
 
-test('what was read is remembered for a minute, and then read again', async () => {
+test('usual times are cached for a minute, and then read again', async () => {
   const { clock, store, usual } = await world();
   const remembered = usual();
   await ran(store, 'h1', 10);

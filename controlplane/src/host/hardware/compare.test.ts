@@ -68,7 +68,7 @@ test('drives are compared by serial number, size and firmware', () => {
   ]);
 });
 
-test('nothing is missing where a side does not list it, or not all', () => {
+test('no part counts as missing if a side does not list such parts, or not all', () => {
   const seen = { devices: [disk('sda', 'SERIAL-A')], interfaces: [{ name: 'eth0', mac: 'aa' }] };
   const [open] = [[undefined, 'sda', undefined, '']];
   expect(rowsOf({ seen })[0]).toEqual(open);
@@ -143,7 +143,7 @@ test('firmware differs where both say a version; one side may say less of it', (
   expect(sameVersion('0', '00')).toBe(true);
 });
 
-test('says what the BMC does not list', () => {
+test('the comparison says what the BMC does not list', () => {
   expect(gapsOfBmc(viewsOf({}))).toContain('not asked for drives');
   const drives = { available: false, unavailableReason: 'it is silent' };
   const told = gapsOfBmc(viewsOf({ drives, parts: { complete: false } }));

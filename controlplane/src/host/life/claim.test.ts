@@ -106,7 +106,7 @@ test('explain says of a host whose clean failed why it failed, and what helps', 
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.CLEAN, phase: RunPhase.RUNNING });
 });
 
-test('what has touched nothing is asked for again, and erases nothing', () => {
+test('a deployment that touched nothing leaves the host available, to be repeated', () => {
   const host = provisioning();
   host.report(failed('imageNotFound', 'registry.example has no os'));
   expect(statusOf(host).state).toBe(HostState.AVAILABLE);

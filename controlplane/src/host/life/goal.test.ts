@@ -156,7 +156,7 @@ test.each([
     runOf({ steps: [{ name: 'bios.flash', rerunClass: RerunClass.NEVER_TWICE, attempt: 1 }] }),
     'bios.flash never runs twice by itself',
   ],
-] as const)('after %s only a person starts it again', (_, run, words) => {
+] as const)('after %s only a person starts the goal again', (_, run, words) => {
   const { waitsMs, givenUp } = after(run);
   expect(givenUp).toContain(words);
   expect(waitsMs).toBeUndefined();
@@ -232,7 +232,7 @@ test('after a restored store nobody is booted or erased before a person has look
   }
 });
 
-test('what runs need and lack is a fault for as long as it lacks, since it was first so', () => {
+test('a missing requirement of runs is a fault while it is missing, since it was first so', () => {
   const lacks = (context: Partial<HostContext>, ...types: string[]) => {
     const faults = types.map((type) => fault(type, nowMs - 1_000));
     const pass = passOf({ status: { faults }, context });
@@ -255,7 +255,7 @@ test('what runs need and lack is a fault for as long as it lacks, since it was f
   expect(well).toEqual({ isThere: true, left: [['powerFailed', 1_000]] });
 });
 
-test('which credential is not there is told by its name, if one is named', () => {
+test('a missing credential is reported by its name, if the host names one', () => {
   const text = (credential: string) => {
     const bmc = { address: '10.0.0.1', credential };
     return missing(passOf({ spec: { bmc }, context: { credentialVersion: undefined } }))?.message;

@@ -42,7 +42,7 @@ test('a host of a newer version is left alone and shown, and force removes it', 
   expect(running.removed).toBe(true);
 });
 
-test('what is newer in a run is told, and a run that has ended says nothing', () => {
+test('newer values in a run are reported, but not those in a run that has ended', () => {
   const found = (change: (run: Run) => void) => {
     const host = bench();
     host.apply({ kind: 'tick' });

@@ -92,7 +92,7 @@ test.each<[string, HostRequest, Requester, Host, boolean]>([
   },
 );
 
-test('a claim is shown with its reason, its time, and what ends it', () => {
+test('a refusal for a claim names its reason, its time and what ends it', () => {
   expect(whyNot(reimage, claimedBy('user:bob'))).toBe(
     'claimed: hosts/h1: claimed by user:bob since 2026-01-01T00:00:00Z (a shop); ' +
       'it must be unclaimed first',
@@ -104,7 +104,7 @@ test('a claim is shown with its reason, its time, and what ends it', () => {
   );
 });
 
-test('the run of who uses a host is ended by that user, a pool, or an administrator', () => {
+test('the run of a host’s user is ended only by that user, a pool or an administrator', () => {
   const own = (requestedBy = 'user:bob') =>
     claimedBy('user:bob', running(RunKind.REIMAGE, requestedBy));
   expect(whyNot(abort, own())).toContain('claimed by user:bob');
@@ -115,7 +115,7 @@ test('the run of who uses a host is ended by that user, a pool, or an administra
   expect(whyNot(abort, { status: running(RunKind.REIMAGE) })).toBe('');
 });
 
-test('a failed clean that is gone on with erases, and is kept from a claimed host', () => {
+test('a resume of a failed clean erases, and is refused on a claimed host', () => {
   const resumed = (more: StatusInit = {}) =>
     whyNot(resume, claimedBy('user:bob', { state: MANAGEABLE, ...more }));
   expect(resumed()).toContain('claimed by user:bob');
@@ -162,7 +162,7 @@ test.each<[string, HoldScope, readonly HostRequest[], readonly HostRequest[]]>([
   for (const request of free) expect(whyNot(request, host(request.kind))).toBe('');
 });
 
-test('a hold is told by what set it, and with its end', () => {
+test('a refusal for a hold names who or what set it, and its end', () => {
   const bySystem = (kind: HoldKind) => whyNot(release, held(WORK, { by: 'system', kind }));
   expect(bySystem(HoldKind.FENCE_PENDING)).toMatch(/^fenced: /);
   expect(bySystem(HoldKind.RESTORED)).toMatch(/^restored: /);
@@ -175,7 +175,7 @@ test('a hold is told by what set it, and with its end', () => {
   expect([holdOf(pass, POWER)?.by, holdOf(pass, WORK)]).toEqual(['user:bob', undefined]);
 });
 
-test('a retry starts nothing while a run or a deletion goes on, whatever is held', () => {
+test('a hold does not refuse a retry while a run or a deletion goes on', () => {
   const deletion = { by: 'user:eve', reason: 'sold', at };
   const retried = (more: StatusInit) =>
     whyNot(retry, { status: { ...held(WORK).status, ...more } });
@@ -184,7 +184,7 @@ test('a retry starts nothing while a run or a deletion goes on, whatever is held
   expect(retried(running(RunKind.REIMAGE))).not.toContain('its work is held');
 });
 
-test('what a run holds up is shown with the run, where it is, and since when', () => {
+test('a request that a run holds up names the run, its step and since when', () => {
   const busy = whyNot(clean, { status: { state: MANAGEABLE, ...running(RunKind.INSPECT) } });
   expect(busy).toMatch(
     /^busy: hosts\/h1: busy: inspect 3 holds the host \(at .*\) since 2026-01-01T00:00:00Z; /,
@@ -192,7 +192,7 @@ test('what a run holds up is shown with the run, where it is, and since when', (
   expect(whyNot(clean, { status: { state: PROVISIONED } })).toMatch(/^state: hosts\/h1: /);
 });
 
-test('what orders needs and lacks keeps a host from them, and from nothing else', () => {
+test('a missing requirement of orders refuses orders, and no other requests', () => {
   const lacking = { context: { credentialVersion: undefined } };
   expect(whyNot(powerOff, lacking)).toMatch(/^notReady: .*does not exist$/);
   expect(whyNot(retry, lacking)).toMatch(/^notReady: /);

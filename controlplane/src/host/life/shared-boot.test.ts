@@ -100,7 +100,7 @@ test('a new host is inspected and cleaned in one boot, as two runs', () => {
   expect(statusOf(host)).toMatchObject({ state: HostState.AVAILABLE, poweredOn: false });
 });
 
-test('what the clean itself sees is erased, not what the inspection before it saw', () => {
+test('the clean erases the disks that it sees itself, not those of the inspection before', () => {
   const host = atInspection();
   host.report(inspected([virtioDisk]));
   host.report(inspected([nvmeDisk]));

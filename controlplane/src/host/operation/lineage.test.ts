@@ -29,7 +29,7 @@ test('an agent that reports no starts is judged by its generation', () => {
   expect(descends(journal(1n, 0n), journal(2n, 11n))).toBe(false);
 });
 
-test('what is stored names one life', () => {
+test('a stored journal names one life', () => {
   const life = journal(2n, 22n, 11n);
   expect(lifeOf(life).earlierLives).toEqual([]);
   expect(isSameLife(lifeOf(life), life)).toBe(true);

@@ -85,7 +85,7 @@ test('silence never says that the host is off, however long it lasts', () => {
   expect(host.record.operation?.sentTo).toBeUndefined();
 });
 
-test('the word that a host is off is its speaker’s, and stands as that', () => {
+test('the word that a host is off is recorded with the person who gave it', () => {
   const host = atOff();
   expect(sends(say(host, false))).toEqual(['send']);
   host.report(done);
@@ -97,7 +97,7 @@ test('the word that a host is off is its speaker’s, and stands as that', () =>
 test.each([
   ['that it is on, while it shall be off', atOff, true],
   ['anything, while nobody asks', () => byHand(HostGoal.MANAGEABLE), false],
-] as const)('a word is refused that says %s', (_text, at, on) => {
+] as const)('a person’s word is refused that says %s', (_text, at, on) => {
   const host = at();
   const before = host.record;
   const by = { actor: 'user:ann' };
@@ -106,7 +106,7 @@ test.each([
   expect(host.record).toBe(before);
 });
 
-test('a word is kept that is said while the agent is away', () => {
+test('a person’s word is kept that is given while the agent is away', () => {
   const host = atOff();
   const { session } = host.context;
   host.context = { ...host.context, session: undefined };
@@ -116,7 +116,7 @@ test('a word is kept that is said while the agent is away', () => {
   expect(sends(tick(host))).toEqual(['send']);
 });
 
-test('a word that has been said counts for no later request', () => {
+test('a person’s word counts for no later request', () => {
   const host = atOff();
   say(host, false);
   host.report(done);
@@ -135,7 +135,7 @@ test('a host with a BMC never takes the word of a person', () => {
   expect(outcome).toMatchObject({ kind: 'refused', refusal: { reason: 'nothingToDo' } });
 });
 
-test('the runner says itself that it is up: no word is needed, and no word counts', () => {
+test('a runner reports itself that it is up: no person’s word is needed or counts', () => {
   const host = atOff();
   say(host, false);
   host.report(done);
@@ -156,7 +156,7 @@ test('the runner says itself that it is up: no word is needed, and no word count
   expect(statusOf(host).powerWord).toBeUndefined();
 });
 
-test('time that a person takes is no time of the run', () => {
+test('the wait for a person does not count as time of the run', () => {
   const host = atOff();
   const before = statusOf(host).run?.deadline;
   passTo(host, weeksMs);
@@ -174,7 +174,7 @@ test('an order that was cut short is given again without a second question', () 
   expect(statusOf(host)).toMatchObject({ poweredOn: false, powerWord: { by: 'user:ann' } });
 });
 
-test('a boot that is begun again asks again', () => {
+test('a boot that begins again asks the person again', () => {
   const host = atOff();
   say(host, false);
   host.report(done);

@@ -118,7 +118,7 @@ test('a clock that is set back makes no wait longer than its policy', () => {
   expect(orderedSeconds(host)).toBe(300 - 3_600);
 });
 
-test('our own runner is not asked, but what it was handed over to, or has replaced it, is', () => {
+test('our own runner is not asked to shut down; a system that replaced it is', () => {
   const host = provisioned();
   host.request({ kind: 'rescue', reason: 'a look' });
   host.report(off(STOPPED));
@@ -143,7 +143,7 @@ test('our own runner is not asked, but what it was handed over to, or has replac
   expect(orderedSeconds(host)).toBe(300);
 });
 
-test('an agent that does not know of it has forced, and that is said', () => {
+test('an agent without graceful shutdown forces the host off, and the run says so', () => {
   const host = provisioned();
   host.request({ kind: 'powerOff' });
   host.report(done);
@@ -178,7 +178,7 @@ test('explain says for what it waits, until when, and what can be done', () => {
 
 const cancelled = failed('cancelled', 'stopped');
 
-test('a person ends the wait: the attempt is stopped, and the next one forces', () => {
+test('a person ends the wait: the attempt stops, and the next attempt forces the host off', () => {
   const host = provisioned();
   host.request({ kind: 'powerOff' });
   pass(host, 60_000);
@@ -193,7 +193,7 @@ test('a person ends the wait: the attempt is stopped, and the next one forces', 
   expect(statusOf(host).run).toMatchObject({ outcome: RunOutcome.SUCCEEDED });
 });
 
-test.each(['not waiting', 'ended already', 'aborted'])('nobody ends a wait that is %s', (what) => {
+test.each(['not waiting', 'ended already', 'aborted'])('nothing ends a wait that is %s', (what) => {
   const host = what === 'not waiting' ? manageable() : provisioned();
   host.request({ kind: 'powerOff' });
   if (what === 'ended already') host.request({ kind: 'skipWait' });
@@ -203,7 +203,7 @@ test.each(['not waiting', 'ended already', 'aborted'])('nobody ends a wait that 
   expect(outcome).toMatchObject({ kind: 'refused', refusal: { reason: 'nothingToDo' } });
 });
 
-test('an abort in the wait ends the run, and forces nobody', () => {
+test('an abort during the wait ends the run, and forces no host off', () => {
   const host = provisioned();
   host.request({ kind: 'powerOff' });
   host.request({ kind: 'abort', reason: 'wrong host' });
@@ -228,7 +228,7 @@ test('a removal that becomes forced waits for no system any more', () => {
   expect(host.operation().kind.case).toBe('setPower');
 });
 
-test('what a template gives its step is time beside the wait', () => {
+test('the time limit of a template’s step does not include the wait', () => {
   const host = provisioned();
   host.request({
     ...{ kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' },

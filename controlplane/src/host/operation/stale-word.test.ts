@@ -20,7 +20,7 @@ function atOff(): Bench {
   return host;
 }
 
-test('a word is refused while a restored store keeps the run from asking', () => {
+test('a person’s word is refused while a restored store keeps the run from asking', () => {
   const host = atOff();
   host.context = { ...host.context, restored: 'a restored store is not accepted' };
   host.apply({ kind: 'tick' });
@@ -58,7 +58,7 @@ test.each([
   expect(change(to)).toMatchObject({ kind: 'refused', refusal: { reason: 'busy' } });
 });
 
-test('what answers in place of a switch is switched only once it was verified', () => {
+test('a BMC that replaces another power switch gets no command before it is verified', () => {
   const host = bench({ bmc: webhook, goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(done);

@@ -16,12 +16,12 @@ test('a person sets a hold again with its scope and its very words', () => {
   expect(isSetAgain(made(), { ...mine, by: 'user:bob' })).toBe(false);
 });
 
-test('no words set a hold of the system again', () => {
+test('a person cannot set a hold of the system again, whatever the text', () => {
   const kinds = [HoldKind.FENCE_PENDING, HoldKind.RESTORED, HoldKind.UNKNOWN_WORK];
   for (const kind of kinds) expect(isSetAgain(made({ kind }), mine)).toBe(false);
 });
 
-test('a hold is named by its words, a fence by its kind as well, and each by no words', () => {
+test('a hold is named by its text, a fence also by its kind, and either by an empty text', () => {
   const fence = made({ by: system, kind: HoldKind.FENCE_PENDING, reason: 'in other words' });
   expect(isNamed(fence, 'fencePending')).toBe(true);
   expect(isNamed(fence, 'in other words')).toBe(true);

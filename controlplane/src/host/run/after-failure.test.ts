@@ -263,7 +263,7 @@ test('a step that never runs twice and failed is not run again by an automatic c
   expect(statusOf(host).backoff?.givenUpReason).toBe('firmware.flash never runs twice by itself');
 });
 
-test('what a failed clean left is over once the host is somebody else’s', () => {
+test('a host that becomes external ends the wait after a failed clean, and keeps its power', () => {
   const host = atErase();
   host.report(failed('ioError'));
   host.request({ kind: 'adopt', to: HostState.EXTERNAL, reason: 'handed over' });

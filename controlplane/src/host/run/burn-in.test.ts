@@ -98,7 +98,7 @@ test('a burn-in of disks gets exactly those of the plan, and they are erased beh
   expect(statusOf(host)).toMatchObject({ dirty: false, run: { outcome: RunOutcome.SUCCEEDED } });
 });
 
-test('what a burn-in brings as evidence certifies nothing', () => {
+test('evidence of a burn-in certifies no disk', () => {
   const host = started('burnin.disk', 'deploy.erase_devices');
   const evidence = host.evidence([erased(virtioDisk)]);
   const value = create(agent.CompleteSchema, { evidence });

@@ -392,7 +392,7 @@ test.each<[string, readonly Listed[], string, string]>([
   expect(violations[0]?.description).toContain(words);
 });
 
-test('what is listed is what runs: one plan, by host, pool and fleet', () => {
+test('the listed steps are those that run, by the priorities of host, pool and fleet', () => {
   const host = manageable();
   const known = host.record.host;
   if (known === undefined) throw new Error('no host');

@@ -113,7 +113,7 @@ test('several programs share a boot; the runner boots once behind the last', () 
   expect(boots).toHaveLength(2);
 });
 
-test('what a program says of disks is no evidence: nothing is certified by it', () => {
+test('evidence that a program reports certifies no disk', () => {
   const host = cleaning({});
   const effects = host.report({
     case: 'complete',

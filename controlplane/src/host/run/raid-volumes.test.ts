@@ -118,7 +118,7 @@ test('a clean makes volumes first, boots again, looks, and erases what it finds 
   expect(statusOf(host)).toMatchObject({ state: HostState.MANAGEABLE, dirty: false });
 });
 
-test('what was erased before volumes are made counts for none of them', () => {
+test('an erasure before volumes are made counts for none of the volumes', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: [erase, apply, erase] });
   driveToInspect(host);

@@ -92,7 +92,7 @@ function runnerComes(host: Bench, runnerVersion: string, steps: agent.StepDescri
   host.apply({ kind: 'report', report: create(agent.ReportSchema, { hostUid: 'u1', result }) });
 }
 
-test('what its runner can do is learnt from each list that is another one, and no other', () => {
+test('the steps of a runner are taken from each list that has changed, and from no other', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: [] });
   host.report(done);

@@ -34,7 +34,7 @@ function outputIn(effects: readonly HostEffect[]) {
   return effects.flatMap((effect) => (effect.kind === 'stepOutput' ? [effect] : []));
 }
 
-test('what a program wrote last is kept under its attempt, and its last lines in the run', () => {
+test('the end of a program’s output is kept by its attempt, and its last lines in the run', () => {
   const host = workable();
   startOn(host, [script('a', { retries: 1 })]);
   bootNow(host);
@@ -118,7 +118,7 @@ test('a webhook is in the record before it is called, and its answer moves the r
   expect(host.record.call).toBeUndefined();
 });
 
-test('a call is asked for once, and after a new start of its replica under the same id', () => {
+test('a webhook is called once, and under the same id after a restart of its replica', () => {
   const host = workable();
   const templates = { webhookUrls: ['https://hooks.example.org/'] };
   host.context = { ...host.context, fleet: create(FleetSpecSchema, { templates }), replica: 'r1' };
@@ -131,7 +131,7 @@ test('a call is asked for once, and after a new start of its replica under the s
   expect(callsIn(passTime(host, 120_000)), 'and may be gone').toEqual(['u1/2/0/1']);
 });
 
-test('a call that could not tell is made again under its id, a failed one under another', () => {
+test('a call with an unknown result is repeated under its id, a failed one under another', () => {
   const host = calling({ retries: 1 });
   answer(host, { kind: 'transientError', message: 'connection reset' });
   expect(host.record.call).toMatchObject({ id: 'u1/2/0/1', transientCount: 1 });
@@ -147,7 +147,7 @@ test('a call that could not tell is made again under its id, a failed one under 
   });
 });
 
-test('a call ends with its time although no agent is there; a late answer changes nothing', () => {
+test('a call times out although no agent is there; a late answer changes nothing', () => {
   const host = calling({ timeoutMs: 30_000, onTimeout: 'continue' });
   const { id } = host.record.call ?? { id: '' };
   host.context = { ...host.context, session: undefined };
@@ -179,7 +179,7 @@ test.each([
   expect(callsIn(passTime(once, pauseMs))).toEqual([]);
 });
 
-test('while a restored store is not accepted nothing is called', () => {
+test('no webhook is called while a restored store is not accepted', () => {
   const host = calling();
   answer(host, { kind: 'transientError', message: 'connection reset' });
   host.context = { ...host.context, restored: 'the store was restored' };

@@ -406,7 +406,7 @@ function bootIsOver(): agent.Report['result'] {
   return { case: 'retryAfter', value };
 }
 
-test('L9: what hands the machine over is never sent twice by itself', () => {
+test('L9: a hand-off is never sent twice without a person’s request', () => {
   const host = workable();
   startOn(host, [
     script('kexec', { handOff: true, retries: 3, onFailure: 'continue' }),

@@ -23,7 +23,7 @@ async function opened(known: Known) {
   return { store, write, read };
 }
 
-test('what another replica has learned meanwhile stays', async () => {
+test('facts that another replica wrote meanwhile stay', async () => {
   const { store, write, read } = await opened({ hostUid: 'u1', runnerVersion: '1' });
   const put = store.put.bind(store);
   vi.spyOn(store, 'put').mockImplementationOnce(async (...given) => {
@@ -35,7 +35,7 @@ test('what another replica has learned meanwhile stays', async () => {
   expect(await read()).toMatchObject({ runnerVersion: '2', inventory });
 });
 
-test('nothing stays of another host that had the name', async () => {
+test('no facts stay of an earlier host of the same name', async () => {
   const { write, read } = await opened({ hostUid: 'u0', inventory });
   await write('u1', { runnerVersion: '2' });
   const known = await read();
@@ -43,7 +43,7 @@ test('nothing stays of another host that had the name', async () => {
   expect(known?.inventory).toBeUndefined();
 });
 
-test('what is not known any more goes, and is written once', async () => {
+test('facts that are no longer known are deleted by one write', async () => {
   const { store, write, read } = await opened({ hostUid: 'u1', bmcDrives: { available: true } });
   const put = vi.spyOn(store, 'put');
   for (let n = 0; n < 2; n += 1) await write('u1', { bmcDrives: undefined });

@@ -76,7 +76,7 @@ test('killed between the host’s record and the run’s, nothing is lost or tol
   expect(rig.disk.changesOf(storeKey('runs', 'u1', '1'))).toHaveLength(1);
 });
 
-test('while its record cannot be written, the host’s does not lose the run', async () => {
+test('the host record keeps a run until the run’s own record is written', async () => {
   const rig = rigWith(manageable);
   let away = true;
   const replica = await rig.replica({
@@ -109,7 +109,7 @@ test('two replicas that see the end write one record, which says what the host s
   expect(finished(rig, 1)?.run?.endTime).toEqual(rig.status().run?.endTime);
 });
 
-test('what a step wrote stands before the host says that it has ended', async () => {
+test('the output of a step is stored before the host record says that it has ended', async () => {
   const rig = rigWith(manageable);
   const replica = await rig.replica({ crashAt: 'cp.reportStored' });
   const plain = await connectAgent(rig, replica);
@@ -135,7 +135,7 @@ function hasExit({ host }: wire.HostRecord): boolean {
   return host?.status?.run?.steps.some(({ exit }) => exit !== undefined) === true;
 }
 
-test('where nobody makes calls, a webhook fails and says so', async () => {
+test('a replica that makes no calls answers a webhook as failed, and says so', async () => {
   const answers: CallResult[] = [];
   callNobody({ id: 'u1/2/0/1', arguments: {}, deadlineMs: 0, rack: '' }, (result) => {
     answers.push(result);

@@ -56,7 +56,7 @@ function metaOf(entries: number): Record<string, string> {
   return Object.fromEntries(keys.map((key) => [key, 'm'.repeat(1024)]));
 }
 
-test('what first boots read is taken as it is', () => {
+test('first-boot data is taken unchanged', () => {
   const network = 'version: 2\nethernets: {}\n';
   const cloud = { userData: '#cloud-config\npackages: [nginx]\n', networkConfig: network };
   expect(problems({ firstBoot: cloud })).toEqual([]);
@@ -105,7 +105,7 @@ test.for<[MessageInitShape<typeof DeploySpecSchema>, string]>([
   expect(problems(init).join('\n')).toContain(words);
 });
 
-test('what leaves the call that proves in its place is taken, and all where none proves', () => {
+test('data that keeps the proving call is taken, and any data if power is the proof', () => {
   for (const text of [
     'vendor_data: {enabled: true, prefix: [/usr/bin/env]}',
     'cloud_final_modules: [scripts-user, phone-home]',

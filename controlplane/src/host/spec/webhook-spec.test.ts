@@ -67,7 +67,7 @@ test.each([
   expect(fieldsOf(webhook)).toEqual([`bmc.webhook.${field}`]);
 });
 
-test('what belongs to one protocol is not ignored with another', () => {
+test('a field of one protocol is refused with another', () => {
   expect(fieldsOf(undefined)).toEqual(['bmc.webhook']);
   expect(fieldsOf({}, { protocol: BmcProtocol.REDFISH })).toEqual(['bmc.webhook']);
   expect(fieldsOf(undefined, { protocol: BmcProtocol.IPMI, wakeOnLan: true })).toEqual([

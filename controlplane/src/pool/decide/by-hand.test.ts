@@ -201,7 +201,7 @@ test('after its rescue a host counts as out, and may serve: nobody takes it unas
   expect(seenOf(host)).toMatchObject({ service: 'in', illness: undefined });
 });
 
-test('what a person does to a host that proves its image is no failure of the image', () => {
+test('a person’s act on a host that proves its image is no failure of the image', () => {
   for (const isInRescue of [true, false]) {
     const rollout = { soak: durationFromMs(3_600_000) };
     const pool = new Rollout(3, { rollout }).push('A').push('B');

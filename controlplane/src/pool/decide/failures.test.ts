@@ -48,7 +48,7 @@ const pauseMinutes = (failure: wire.PoolFailure | undefined): number => {
   return time === undefined ? 0 : (timestampMs(time) - nowMs) / minuteMs;
 };
 
-test('tries on one digest are counted, and their pauses double', () => {
+test('the tries on one digest are counted, and their pauses double', () => {
   const third = failedOnce(2, 'A');
   expect(third).toMatchObject({ digest: digest('A'), attempts: 3 });
   expect(pauseMinutes(third)).toBe(20);

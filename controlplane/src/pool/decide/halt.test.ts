@@ -90,7 +90,7 @@ test('the way back stops, too, when it loses hosts that were ready', () => {
   expect(pool.condition('Degraded')).toBe('RolloutHalted');
 });
 
-test('nobody is led back to an image that only some had got', () => {
+test('no host goes back to an image that only some hosts had', () => {
   const rollout = { maxUnavailable: count(2), failureThreshold: count(2), rollback: true };
   const pool = settled(20, { rollout }).push('B');
   for (let done = 0; done < 5; done++) pool.end(firstOut(pool));

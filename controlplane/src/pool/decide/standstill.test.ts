@@ -81,7 +81,7 @@ test('a shut window is reported, but not where something else holds all hosts', 
   expect(pool.messageOf('Degraded')).toContain(frozen);
 });
 
-test('what goes on by itself is not degraded: a pause before another try, and a clean', () => {
+test('a pool is not degraded during a pause before a retry, or during a clean', () => {
   const pool = new Rollout(2).push('A').push('B');
   const first = pool.out;
   pool.end(first, 'failedBefore');

@@ -22,7 +22,7 @@ test('garm-H5: the cap cuts the view, but neither what hosts run now nor the tar
   expect(digestsOf(historyOf(ledger, [], { limit: 2, target: 'b' }))).toEqual(['e', 'd', 'b']);
 });
 
-test('three digests are shown when nothing is said, of five that were deployed', () => {
+test('three of five deployed digests are shown by default', () => {
   const ledger = ['a', 'b', 'c', 'd', 'e'].map((digest, index) => deployment(digest, 'h', index));
   const view = { limit: historyLimitDefault, target: '' };
   expect(digestsOf(historyOf(ledger, [], view))).toEqual(['e', 'd', 'c']);

@@ -141,7 +141,7 @@ test('L1, L2: no death, no other replica and no gone host changes what the histo
   );
 });
 
-test('L3: a digest goes once its hosts are gone, nobody wants it, and it is long ago', () => {
+test('L3: a digest is deleted once its hosts are gone, no pool wants it, and it is old', () => {
   const ledger = new Ledger();
   ledger.deployed('gone', 'sha256:a', 1_000);
   ledger.deployed('h1', 'sha256:b', 1_000);
@@ -152,7 +152,7 @@ test('L3: a digest goes once its hosts are gone, nobody wants it, and it is long
   expect(ledger.history().map(([digest]) => digest)).toEqual(['sha256:c', 'sha256:d', 'sha256:b']);
 });
 
-test('no more go at once than may', () => {
+test('no more entries are deleted at once than the limit', () => {
   const ledger = new Ledger();
   for (let at = 0; at < 100; at += 1) ledger.deployed('h1', `sha256:${at % 7}`, at);
   const folds = foldsOf(ledger.list(), factsOf(['h1'], { beforeMs: 1e6, removalsMax: 12 }));

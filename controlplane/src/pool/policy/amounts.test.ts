@@ -19,11 +19,11 @@ test.each([
   [percent(100), 0, 1],
   [create(PoolAmountSchema), 100, 42],
   [undefined, 100, 42],
-])('amount %# stands for so many hosts', (amount, hosts, wanted) => {
+])('amount %# is that number of hosts', (amount, hosts, wanted) => {
   expect(hostsOf(amount, hosts, 42)).toBe(wanted);
 });
 
-test('one host may be out where nothing is said', () => {
+test('one host may be out by default', () => {
   expect(unavailableMax(undefined, 500)).toBe(1);
   expect(unavailableMax(percent(20), 500)).toBe(100);
 });

@@ -28,7 +28,7 @@ function starts(window: RolloutWindow, fromMs: number, toMs: number): string[] {
   return found;
 }
 
-test('a window is open from its time on, as long as it lasts, and says when that changes', () => {
+test('a window is open from its start for its duration, and says when that changes', () => {
   const nights = windowOf('30 2 * * 6', 2);
   const saturday = Date.UTC(2026, 10, 21, 2, 30);
   expect(opening([nights], saturday - 1)).toEqual({ isOpen: false, untilMs: saturday });
@@ -38,7 +38,7 @@ test('a window is open from its time on, as long as it lasts, and says when that
   expect(opening([nights], saturday + 2 * hourMs)).toEqual({ isOpen: false, untilMs: next });
 });
 
-test('without windows it may begin at any time; with several, while one is open', () => {
+test('a rollout without windows may begin at any time; with several, while one is open', () => {
   expect(opening([], 0).isOpen).toBe(true);
   const both = [windowOf('0 1 * * *', 1), windowOf('0 5 * * *', 1)];
   const day = Date.UTC(2026, 0, 5);
@@ -90,7 +90,7 @@ test('lists, ranges, steps and Sunday as 7 are read as cron reads them', () => {
   expect(starts(either, day, day + 2 * dayMs)).toEqual(['2026-11-22T00:00', '2026-11-23T00:00']);
 });
 
-test('what is wrong with a window is said by its field', () => {
+test('a wrong window is refused by its field', () => {
   const fields = (window: RolloutWindow) => windowProblems(window).map(({ field }) => field);
   expect(fields(windowOf('0 2 * * 6', 2, 'Europe/Berlin'))).toEqual([]);
   expect(fields(windowOf('0 2 * *', 2))).toEqual(['cron']);

@@ -112,13 +112,13 @@ test('the run of a slot is the first of its kind that the pool has asked for sin
   expect(asked).toBeUndefined();
 });
 
-test('the slot knows nothing of a run that was asked for before it was taken', async () => {
+test('a run that was requested before the slot was taken is not that of the slot', async () => {
   const host = provisioned();
   addRuns(host, [['pools/p', RunKind.REIMAGE]]);
   expect((await begin(host)).asked?.kind).toBe('reimage');
 });
 
-test('a slot that is recalled is free, and nothing has failed', () => {
+test('a recalled slot is free, and counts as no failure', () => {
   const host = provisioned();
   const record = poolOf(host, (each) => changes['it is paused']?.(each, host));
   const seen = seenHost(host.record);

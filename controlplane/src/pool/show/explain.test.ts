@@ -122,7 +122,7 @@ test('a window that is shut is waited for until it opens', () => {
   expect(waits).toMatch(/^hosts\/h\d waits for a window, which opens at 2026-11-23T02:00:00Z$/);
 });
 
-test('what something keeps is shown with its host, and who waits for a pause with its time', () => {
+test('a blocked slot is shown with its host, and a slot in a pause with its time', () => {
   const pool = new Rollout(1).push('A');
   pool.set(1, { keptBy: 'its work is held by ann: disks' });
   const kept = explained(pool.push('B'));

@@ -37,7 +37,7 @@ test('a host at the gate serves still; one that was written serves again', () =>
   expect(shownHosts(viewed(soaking), [])[0]).toMatchObject({ state: 'out', healthy: true });
 });
 
-test('hosts that it does not get are shown with the reason and what runs on them', () => {
+test('hosts that the pool cannot take are shown with the reason and their image', () => {
   const pool = new Rollout(1).push('A');
   pool.hosts.push(
     seen(2, { claimedBy: 'user:ann' }),

@@ -114,14 +114,14 @@ function lineOf({ step, offset, content, exit }: Answer): string {
   return `${step} ${offset} ${text}${exit === undefined ? '' : `exit ${exit.code}`}`;
 }
 
-test('answers what has come so far of the step under way', async () => {
+test('the method answers the output so far of the step under way', async () => {
   expect(await lines(read())).toEqual([]);
   write(0, 'one ');
   write(9, 'two');
   expect(await lines(read())).toEqual(['hello 0 one ', 'hello 9 two']);
 });
 
-test('answers what is stored of a step that has ended, also after its run', async () => {
+test('the method answers the stored output of an ended step, also after its run', async () => {
   await store('end', 1003, 4);
   await changeStep(StepState.FAILED);
   const expected = ['hello 1000 end', 'hello 1003 exit 4'];
@@ -129,7 +129,7 @@ test('answers what is stored of a step that has ended, also after its run', asyn
   expect(await lines(read({ step: 'hello', attempt: 1 }, 'another'))).toEqual(expected);
 });
 
-test('follows a step to its end, tells nothing twice, and ends with its exit', async () => {
+test('a follow of a step repeats no output, and ends with the step’s exit', async () => {
   write(0, 'ab');
   const answers = read({ follow: true });
   const next = async () => {
@@ -149,7 +149,7 @@ test('follows a step to its end, tells nothing twice, and ends with its exit', a
   expect(await next()).toBe('over');
 });
 
-test('ends also with a step of which nothing was ever stored', async () => {
+test('a follow also ends with a step without stored output', async () => {
   let isOver = false;
   const following = lines(read({ follow: true })).finally(() => {
     isOver = true;
@@ -163,7 +163,7 @@ test('ends also with a step of which nothing was ever stored', async () => {
   expect(await following).toEqual(['hello 0 ']);
 });
 
-test('says which replica has what a running step writes', async () => {
+test('the method names the replica that has the output of a running step', async () => {
   const rackKey = storeKey('racks', 'r1');
   const found = await fixture.store.get(rackKey);
   if (found.kind === 'absent') throw new Error('no rack');
@@ -180,14 +180,14 @@ test('says which replica has what a running step writes', async () => {
 test.each([
   ['no run', { name: 'hosts/h1' }, 'is "hosts/h1"; it must name a run'],
   ['a step that is not there', { step: 'helo' }, 'is "helo"; the run has hello, later'],
-])('refuses %s', async (_name, request, problem) => {
+])('the method refuses %s', async (_name, request, problem) => {
   const refused = await failureOf(lines(read(request)));
   expect(refused.kind).toBe('invalidArgument');
   const [violation] = 'violations' in refused ? refused.violations : [];
   expect(violation?.description).toContain(problem);
 });
 
-test('says what has not run yet', async () => {
+test('the method says that a step has not run yet', async () => {
   for (const request of [{ step: 'later' }, { attempt: 2 }]) {
     expect(await failureOf(lines(read(request)))).toMatchObject({ reason: 'NOT_STARTED' });
   }
@@ -195,7 +195,7 @@ test('says what has not run yet', async () => {
   expect(await failureOf(lines(missing))).toMatchObject({ kind: 'notFound' });
 });
 
-test('is served', async () => {
+test('the method is served', async () => {
   await store('end', 3);
   await changeStep(StepState.SUCCEEDED);
   const served: string[] = [];

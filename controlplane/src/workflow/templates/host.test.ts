@@ -44,7 +44,7 @@ test('an inventory gives them the machine, and what it does not know stays unkno
   });
 });
 
-test('what the BMC says stands in for what firmware leaves open', () => {
+test('values of the BMC stand in for values that firmware leaves open', () => {
   const host = clone(HostSchema, bareHost);
   host.status = create(HostStatusSchema);
   host.status.bmcIdentity = create(BmcIdentitySchema, { serial: 'FRU-7', product: 'Box' });

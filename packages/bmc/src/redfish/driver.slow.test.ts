@@ -112,7 +112,7 @@ describe('faults of the BMC', () => {
     });
   }
 
-  test('what came instead of Redfish is named', async () => {
+  test('an answer that is not Redfish is named', async () => {
     const { driver, bmc } = await setUp();
     bmc.setFault({ kind: 'rubbish' });
     const begins = 'text/html; charset=utf-8, beginning "<!DOCTYPE html><html><head><title>Manage';

@@ -101,13 +101,13 @@ test('a BMC that does not come back leaves it pending, and nothing to be tried a
   expect(await updates()).toMatchObject({ kind: 'failed', type: 'stillPending' });
 });
 
-test('what was ordered before is only looked at', async () => {
+test('an update that was ordered before is only observed', async () => {
   const { updates, bmc } = await start();
   expect(await updates({ checkOnly: true })).toMatchObject({ type: 'notApplied' });
   expect(bmc.updates()).toBe(0);
 });
 
-test('what the BMC or the configuration does not have is refused before the order', async () => {
+test('an update that BMC or configuration does not offer is refused before the order', async () => {
   const { updates, bmc } = await start();
   expect(await updates({ component: 'NIC' })).toMatchObject({ type: 'updateFailed' });
   const elsewhere = { uri: 'https://images.example.org/other/BIOS-2.2.bin' };

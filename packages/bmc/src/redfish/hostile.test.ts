@@ -79,7 +79,7 @@ describe('of several systems', () => {
     expect(bySerial).toMatchObject({ value: { serial: 'ONE' } });
   });
 
-  test('none is guessed', async () => {
+  test('none is guessed without a clear match', async () => {
     const cases = [
       undefined,
       { serial: 'THREE' },

@@ -64,7 +64,7 @@ const before = ['RAID1 1+2', 'RAID0 3'];
 const after = ['RAID1 1+2', 'RAID1 3+4'];
 
 test.each(['task', 'location', 'nothing'] as const)(
-  'changes that are answered by %s are over when the volumes read so, and what is right stays',
+  'a change answered by %s is over when the volumes read so; volumes that are right stay',
   async (volumeAnswers) => {
     const { bmc, apply, told } = await start({ habits: { volumeAnswers } });
     expect(await apply()).toEqual({ kind: 'ok', value: { changed: true, notes: [] } });
@@ -129,7 +129,7 @@ test('a controller that refuses is shown with its own words', async () => {
   expect(bmc.volumes().layout).toEqual(before);
 });
 
-test('changes that do not end in time are still pending, and none is ordered again', async () => {
+test('a change that does not end in time is still pending, and none is ordered again', async () => {
   const { bmc, apply } = await start({ habits: { volumeMs: 600_000 } });
   expect(await apply()).toMatchObject({ kind: 'failed', type: 'stillPending' });
   expect(bmc.volumes().orders).toBe(1);
@@ -143,7 +143,7 @@ test('a BMC that does not come back leaves it pending, and nothing to be tried a
   expect(await apply()).toMatchObject({ kind: 'failed', type: 'stillPending' });
 });
 
-test('what was ordered before is only looked at', async () => {
+test('a change that was ordered before is only observed', async () => {
   const { bmc, apply } = await start();
   expect(await apply({ checkOnly: true })).toMatchObject({ type: 'notApplied' });
   expect(bmc.volumes().orders).toBe(0);
@@ -183,7 +183,7 @@ test.each<readonly [Changes, Partial<VolumeOrder>, object]>([
     { message: 'the controller makes no RAID1', backendWords: 'it makes RAID0' },
   ],
   [{ raid: { ...raid, applyTimes: ['OnReset'] } }, {}, { type: 'unsupported' }],
-])('what is wrong is refused before anything is deleted (%#)', async (changes, wanted, refusal) => {
+])('wrong volumes are refused before a deletion (%#)', async (changes, wanted, refusal) => {
   const { bmc, apply } = await start(changes);
   expect(await apply(wanted)).toMatchObject({ kind: 'failed', ...refusal });
   expect(bmc.volumes()).toEqual({ orders: 0, layout: before });

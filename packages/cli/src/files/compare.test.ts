@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { differences } from './compare.ts';
 
-test('reports each value that differs, with what is there and what will be', () => {
+test('the comparison reports each value that differs, with what is there and what will be', () => {
   const before = {
     labels: { role: 'a', 'example.com/x': '1' },
     spec: { on: true, list: ['a', 'b'] },
@@ -16,13 +16,13 @@ test('reports each value that differs, with what is there and what will be', () 
   expect(differences(before, before)).toEqual([]);
 });
 
-test('reports that an empty object or text comes or goes', () => {
+test('the comparison reports that an empty object or text comes or goes', () => {
   expect(differences({}, { spec: {} })).toEqual(['spec: (none) → {}']);
   expect(differences(undefined, {})).toEqual([]);
   expect(differences({ name: 'x' }, { name: '' })).toEqual(['name: x → ""']);
 });
 
-test('shows of a long text the lines that differ', () => {
+test('the comparison shows of a long text the lines that differ', () => {
   const text = (middle: string) => `one\ntwo\n${middle}\nfour\n`;
   expect(differences({ source: text('3') }, { source: text('three\nand a half') })).toEqual([
     'source, line 3:',

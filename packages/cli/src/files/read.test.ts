@@ -64,7 +64,7 @@ spec:
   pendingTimeout: 90s
 `;
 
-test('reads an object of every kind, and writes what it reads the same again', () => {
+test('the reader reads an object of every kind, and writes what it reads the same again', () => {
   const read = objects(everything);
   expect(read.map(({ name }) => name)).toEqual([
     'racks/r1',
@@ -89,7 +89,7 @@ test('reads an object of every kind, and writes what it reads the same again', (
 });
 
 test.each(['0012345', '1e5', '0x1F', 'true', '1_0.50', '9007199254740993'])(
-  'advises to write the serial %s as it stands, not as the number that YAML takes it for',
+  'the error for serial %s advises the text as written, not the number YAML reads',
   (serial) => {
     const text = `kind: ExpectedHost\nname: h9\nmatch: { serial: ${serial} }\n`;
     const read = readObjects(text);
@@ -108,13 +108,13 @@ test('a key is the text that stands there', () => {
   expect(host?.value).toMatchObject({ labels: { '007': 'bond' } });
 });
 
-test.each(['%YAML 1.1', '%TAG !e! tag:example.org,2000:'])('refuses the directive %s', (line) => {
+test.each(['%YAML 1.1', '%TAG !e! tag:example.org,2000:'])('directive %s is refused', (line) => {
   const read = readObjects(`${line}\n---\nkind: Rack\nname: r1\n`);
   const message = `${line} is not taken; write plain YAML 1.2`;
   expect(read).toMatchObject({ kind: 'bad', problems: [{ line: 1, column: 1, message }] });
 });
 
-test('refuses what it does not know with its place and the nearest name, all at once', () => {
+test('all unknown fields are refused at once, with place and nearest name', () => {
   const text = `kind: Host
 name: h1
 spec:
@@ -160,11 +160,11 @@ test.each([
     'kind: Workflow\nname: hosts/h/workflows/t\nspec: {pendingTimeout: 1 hour}',
     '3:24 spec.pendingTimeout is "1 hour"',
   ],
-])('refuses %j', (text, message) => {
+])('the reader refuses %j', (text, message) => {
   expect(problems(text).join('\n')).toContain(message);
 });
 
-test('does not repeat what stands where the place of a password should stand', () => {
+test('an error does not repeat a password written in place of its file’s path', () => {
   for (const password of ['sesame', '{value: sesame}', '{file: /p, env: P}']) {
     const text = `kind: Credential\nname: bmc\nusername: root\npassword: ${password}`;
     const told = problems(text).join('\n');
@@ -173,7 +173,7 @@ test('does not repeat what stands where the place of a password should stand', (
   }
 });
 
-test('leaves out what the control plane makes itself, by name', () => {
+test('fields that the control plane sets are left out, and named', () => {
   const [host] = objects(`{"kind": "Rack", "name": "racks/r1", "uid": "u", "etag": "e",
     "createTime": "2026-01-01T00:00:00Z", "status": {"anything": [1]}, "labels": {}}`);
   expect(host?.ignored).toEqual(['uid', 'etag', 'createTime', 'status']);
@@ -183,7 +183,7 @@ test('leaves out what the control plane makes itself, by name', () => {
   expect(full?.value).toEqual({ spec: { rack: 'racks/r1', power: 'on' } });
 });
 
-test('reads what other commands print: kinds by names, long numbers as texts', () => {
+test('the reader reads the output of other commands: enums by name, long numbers as text', () => {
   const discovery = '{"rules": [{"name": "a", "memoryBytesMin": "1000000"}]}';
   const [rack, host, fleet] = objects(`[{"name": "racks/r1", "spec": {"discovery": ${discovery}}},
     {"name": "hosts/h1"}, {"name": "fleet"}]`);
@@ -195,7 +195,7 @@ test('reads what other commands print: kinds by names, long numbers as texts', (
   expect(problems(long)).toEqual([expect.stringContaining('must be a whole number')]);
 });
 
-test('drops and renames no name', () => {
+test('the reader keeps each map key as written, or refuses it', () => {
   const [rack] = objects('kind: Rack\nname: r1\nlabels: { 01: a, 0x10: b }');
   expect(rack?.value).toEqual({ labels: { '01': 'a', '0x10': 'b' } });
   expect(problems('kind: Rack\nname: r1\nlabels: { 01: a, __proto__: x, "01": y }')).toEqual([
@@ -204,12 +204,12 @@ test('drops and renames no name', () => {
   ]);
 });
 
-test.each(['[', '{a: ', '- '])('is bounded in depth: %j', (open) => {
+test.each(['[', '{a: ', '- '])('the reader is bounded in depth: %j', (open) => {
   const deep = problems(`kind: Rack\nname: r1\nspec:\n  ${open.repeat(20_000)}`);
   expect(deep).toEqual([expect.stringContaining('is nested too deeply; at most 32')]);
 });
 
-test('is bounded in problems and bytes', () => {
+test('the reader is bounded in problems and bytes', () => {
   const labels = Array.from({ length: 200 }, (_, at) => `  a${at}: 1\n`).join('');
   expect(problems(`kind: Rack\nname: r1\nlabels:\n${labels}`)).toHaveLength(50);
   expect(problems(`# ${'ä'.repeat(8 * 1024 * 1024)}\n`)).toEqual([
@@ -217,7 +217,7 @@ test('is bounded in problems and bytes', () => {
   ]);
 });
 
-test('is bounded in objects', () => {
+test('the reader is bounded in objects', () => {
   const text = 'kind: Rack\nname: r1\n---\n'.repeat(10_001);
   expect(problems(text)).toEqual(['1:1 has 10001 objects; at most 10000 are read at once']);
 });
@@ -246,7 +246,7 @@ test('durations and amounts are read as flags take them, and as JSON has them', 
   });
 });
 
-test('what is no duration or amount is told by field and line, with what would be right', () => {
+test('a wrong duration or amount is shown by field and line, with what would be right', () => {
   const wrong = pool(`    soak: long
     healthTimeout: 5
     maxUnavailable: many
@@ -259,7 +259,7 @@ test('what is no duration or amount is told by field and line, with what would b
   ]);
 });
 
-test('what the control plane finds stands where its field does', () => {
+test('a violation that the control plane reports is shown at its field’s line', () => {
   const [read] = objects(pool('    windows: [{ cron: 0 2 * * 6, duration: 4h, timeZone: Mars }]'));
   if (read === undefined) throw new Error('it has no object');
   const place = (field: string) => Object.values(placeOfField(read, field)).join(':');

@@ -3,13 +3,13 @@ import { foldHelp } from './help.ts';
 
 const words = 'word '.repeat(20).trim();
 
-test('folds a description between words', () => {
+test('the help folds a description between words', () => {
   const [first = '', second = ''] = foldHelp(words).split('\n');
   expect(first).toHaveLength(79);
   expect(`${first} ${second}`).toBe(words);
 });
 
-test('folds the second column of a table under itself, and no narrow line', () => {
+test('the help folds the second column of a table under itself, and no narrow line', () => {
   const folded = foldHelp(`  short  Text\n  -h  --help   ${words}`).split('\n');
   expect(folded[0]).toBe('  short  Text');
   expect(folded[1]).toMatch(/^ {2}-h {2}--help {3}word word/);
@@ -17,12 +17,12 @@ test('folds the second column of a table under itself, and no narrow line', () =
   expect(folded.every((line) => line.length <= 80)).toBe(true);
 });
 
-test('gives the second column lines of its own where the first is wide', () => {
+test('the help gives the second column lines of its own where the first is wide', () => {
   const flag = `--${'x'.repeat(40)}`;
   expect(foldHelp(`      ${flag}  Text  [on|off]`)).toBe(`      ${flag}\n        Text [on|off]`);
 });
 
-test('folds a list of choices between them', () => {
+test('the help folds a list of choices between them', () => {
   const choices = Array.from({ length: 30 }, (_, index) => `command${index}`).join('|');
   const folded = foldHelp(`  rackwright host ${choices} ...`).split('\n');
   expect(folded.length).toBeGreaterThan(3);
@@ -30,6 +30,6 @@ test('folds a list of choices between them', () => {
   expect(folded.map((line) => line.trim()).join('')).toBe(`rackwright host ${choices} ...`);
 });
 
-test('says nothing of an empty default', () => {
+test('the help says nothing of an empty default', () => {
   expect(foldHelp('  [--a]  What it is  [default = ""]')).toBe('  [--a]  What it is');
 });

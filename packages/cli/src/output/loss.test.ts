@@ -33,7 +33,7 @@ const provisioned = hostWith({
   },
 });
 
-test('what is lost is said in numbers, with who uses the host, before the question', () => {
+test('the question first says in numbers what is lost, and who uses the host', () => {
   expect(lossLines({ kind: 'release' }, provisioned, clock)).toEqual([
     'It is switched off, and its clean loses all data on 2 disks (1.9 TB).',
     'It is provisioned, power on.',

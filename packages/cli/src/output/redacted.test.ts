@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { redacted } from './redacted.ts';
 
-test('what people may have put a secret into is left out, wherever it is', () => {
+test('fields that may hold a secret are left out at any depth', () => {
   const spec = {
     deploy: { firstBoot: { userData: '#cloud-config\npassword: x', metaData: {} } },
     gate: { webhookUrl: 'https://hooks.example/T0/B1/secret' },
@@ -19,7 +19,7 @@ test('what people may have put a secret into is left out, wherever it is', () =>
   });
 });
 
-test('nothing stays of a URL that lets somebody in', () => {
+test('credentials and query of a URL are left out', () => {
   expect(redacted('https://ann:pw@mirror.example/os.raw?sig=abc failed')).toBe(
     'https://mirror.example/os.raw(left out) failed',
   );

@@ -40,14 +40,14 @@ test('writes a PDF whose references, lengths and page count are right', () => {
   expect([...file].every((character) => character <= '~')).toBe(true);
 });
 
-test('escapes what PDF reads otherwise, and shows what its fonts lack as a question mark', () => {
+test('PDF syntax in texts is escaped; a character without a glyph becomes a question mark', () => {
   const file = textOf(pdfOf('t', [page()]));
   expect(file).toContain(String.raw`(M\374ller)`.replace(')', String.raw` \(S\366hne\))`));
   expect(file).toContain(String.raw`(C:\\disk)`);
   expect(file).not.toContain('日');
 });
 
-test('sets a page smaller until it fits one sheet, and goes on to a next one only then', () => {
+test('a page shrinks until it fits one sheet, and uses a second one only after that', () => {
   const rows = (count: number) => Array.from({ length: count }, (_row, at) => [`${at}`, 'value']);
   const table = (count: number): Page => {
     const heading = { heading: 'T', columns: ['A', 'B'], widths: [0.5, 0.5] };
@@ -59,7 +59,7 @@ test('sets a page smaller until it fits one sheet, and goes on to a next one onl
   expect(sheets(300)).toBe('4');
 });
 
-test('leaves room for a pen above each line for a signature', () => {
+test('the printer leaves room for a pen above each line for a signature', () => {
   const labels = ['Technician', 'Validator'];
   const signed = page({ sections: [{ kind: 'signatures', heading: 'Signatures', labels }] });
   const file = textOf(pdfOf('t', [signed]));

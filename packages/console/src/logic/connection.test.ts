@@ -13,7 +13,7 @@ test('data is stale since it was heard last, however long the failure took to be
   expect(longer).toMatchObject({ kind: 'lost', heardMs: 5_000 });
 });
 
-test('attempts never end, and their pauses grow to a limit', () => {
+test('the attempts never end, and their pauses grow to a limit', () => {
   let state = after(opening, ['heard', 0]);
   const pauses = Array.from({ length: 8 }, () => {
     state = connectionAfter(state, 'failed', 100_000);
@@ -22,7 +22,7 @@ test('attempts never end, and their pauses grow to a limit', () => {
   expect(pauses).toEqual([...pausesMs, 8_000, 8_000, 8_000]);
 });
 
-test('what is heard makes it live, and the next failure begins with the shortest pause', () => {
+test('a message makes the connection live; the next failure begins with the shortest pause', () => {
   const back = after(opening, ['failed', 0], ['failed', 500], ['heard', 2_000]);
   expect(back).toEqual({ kind: 'live', heardMs: 2_000 });
   expect(after(back, ['failed', 3_000])).toMatchObject({ attempts: 1, retryAtMs: 3_500 });

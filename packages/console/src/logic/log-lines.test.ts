@@ -21,7 +21,7 @@ test('a log that does not end is kept as its last lines', () => {
   expect(log.isCut).toBe(true);
 });
 
-test('colours go, and of a line that was written over the last form stays', () => {
+test('colours are removed; of an overwritten line the last form stays', () => {
   const escape = String.fromCharCode(27);
   const log = piece(`${escape}[31mred${escape}[0m\r\n10 %\r50 %\r90 %\n`);
   expect(log.text).toBe('red\n90 %\n');

@@ -18,7 +18,7 @@ test('a signature in DER is the same one as browsers take it, whatever its numbe
   expect(lengths.size).toBeGreaterThan(1);
 });
 
-test('what is no signature is none', () => {
+test('bytes that are no DER signature are refused', () => {
   const der = sign('sha256', content, privateKey);
   const cut = der.subarray(0, -1);
   const longer = Buffer.concat([der, Buffer.of(0)]);

@@ -30,7 +30,7 @@ async function idleIn(folder: string) {
   return child;
 }
 
-test('ends the processes that run a program of the folder, and no other', async () => {
+test('the cleanup ends processes that run a program of the folder, and no others', async () => {
   const [one, other] = [folderWithProgram(), folderWithProgram()];
   const [ofOne, ofOther] = [await idleIn(one), await idleIn(other)];
   // Mentions the folder, as a person's "tail -f" does, and runs nothing out of it.
@@ -45,7 +45,7 @@ test('ends the processes that run a program of the folder, and no other', async 
   onlooker.kill('SIGKILL');
 });
 
-test('removes the folder of a demo that is no more, and leaves one that lives', async () => {
+test('the folder of a dead demo is removed, and that of a running one stays', async () => {
   const [dead, alive] = [folderWithProgram(), folderWithProgram()];
   const child = await idleIn(dead);
   const ended = once(child, 'exit');

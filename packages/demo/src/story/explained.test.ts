@@ -22,7 +22,7 @@ describe('an explanation of a host that is stuck', () => {
   );
 });
 
-test('reads the lines that say what to do out of what the command prints', () => {
+test('the demo reads the lines that say what to do out of what the command prints', () => {
   const output = [
     'hosts/h1: verifying has been given up',
     '  because it says yes and does nothing',

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parseGuide } from './guide.ts';
 import { shellWords } from './shell-words.ts';
 
-test('reads headings, commands of code blocks and what comments say of them', () => {
+test('the reader reads headings, commands of code blocks and what comments say of them', () => {
   const page = `# Replace a disk
 
 Some text with \`rackwright host list\` in it.
@@ -82,11 +82,11 @@ test.for([
   ['<!-- demo: next walk -->', 'next run, fail, see, input or with'],
   ['<!-- demo: next see expect -->', 'next see expect TEXT'],
   ['<!-- demo: next with hash -->', 'next with NAME=VALUE'],
-])('refuses "%s" and says what would be right', ([line = '', right = '']) => {
+])('the reader refuses "%s" and says what would be right', ([line = '', right = '']) => {
   expect(() => parseGuide(`# A guide\n\n${line}`)).toThrow(right);
 });
 
-test('splits words as a shell does, without expansions', () => {
+test('the reader splits words as a shell does, without expansions', () => {
   expect(shellWords(`a 'b c' "d e"f # g`)).toEqual(['a', 'b c', 'd ef']);
   expect(shellWords("a#b --x='y z'")).toEqual(['a#b', '--x=y z']);
   expect(shellWords('')).toEqual([]);

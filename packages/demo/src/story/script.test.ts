@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseScript } from './script.ts';
 
-test('reads every command of the header of this module', () => {
+test('the parser reads every command that its module header names', () => {
   const text = `
     # a test of a user's own
     wait h1 available 60
@@ -76,7 +76,7 @@ test.for([
   ['fail host list expect "" expect x', 'fail COMMAND expect TEXT'],
   ['run host list expect x y', 'run COMMAND expect TEXT'],
   ['see host list', 'see COMMAND expect TEXT'],
-])('refuses "%s" with its line and what would be right', ([line = '', right = '']) => {
+])('the parser refuses "%s" with its line and what would be right', ([line = '', right = '']) => {
   expect(() => parseScript(`# first\n${line}`)).toThrow(/^line 2/);
   expect(() => parseScript(line)).toThrow(right);
 });
@@ -85,7 +85,7 @@ const folder = join(import.meta.dirname, '../../scripts');
 
 const scripts = readdirSync(folder).filter((name) => name.endsWith('.txt'));
 
-test.each(scripts)('understands %s, which comes with the demo', (name) => {
+test.each(scripts)('the parser reads %s, which comes with the demo', (name) => {
   expect(parseScript(readFileSync(join(folder, name), 'utf8'))).not.toEqual([]);
 });
 

@@ -26,7 +26,7 @@ function hostAt(kind: RunKind, currentStep: number, percent?: number): Host {
   });
 }
 
-test('says step, percent and what is waited for, short enough for a narrow terminal', () => {
+test('step, percent and the wait are shown, short enough for a narrow terminal', () => {
   expect(hostProgress(hostAt(RunKind.CLEAN, 1, 40))).toMatchObject({
     name: 'h1',
     rack: 'r1',
@@ -36,7 +36,7 @@ test('says step, percent and what is waited for, short enough for a narrow termi
   });
 });
 
-test('never goes back on the way from verified to available', () => {
+test('the progress never goes back on the way from verified to available', () => {
   const way = [
     hostAt(RunKind.VERIFY, 0),
     hostAt(RunKind.VERIFY, 1),
@@ -54,7 +54,7 @@ test('never goes back on the way from verified to available', () => {
   expect(way.at(-2)).toBeLessThan(1);
 });
 
-test('says what a host runs that an image was deployed to, and where its deployment is', () => {
+test('a deployed host is shown with its image, and a deployment with its step', () => {
   const image = `127.0.0.1:5000/web@sha256:${'ab'.repeat(32)}`;
   const atImage = { state: HostState.PROVISIONED, image };
   const serving = create(HostSchema, { status: atImage });
@@ -69,7 +69,7 @@ test('says what a host runs that an image was deployed to, and where its deploym
   expect(hostProgress(deploying)).toMatchObject({ fraction: 0.75, mood: 'busy' });
 });
 
-test('shows what is wrong in place of the step', () => {
+test('a problem is shown in place of the step', () => {
   const troubled = create(HostSchema, {
     status: { state: HostState.NEW, lastError: { failure: { message: 'no such user' } } },
   });

@@ -28,7 +28,7 @@ const picture = (detail: string, more: Partial<HostProgress> = {}): Picture => (
   footer: '',
 });
 
-test('paints over its own picture on a terminal, and leaves what was said above it', () => {
+test('the screen repaints only its own picture, and leaves the lines above it', () => {
   const screen80 = terminal(true, 80);
   const screen = new Screen(screen80, false);
   screen.show(picture('1/2 a 5 %'));
@@ -41,7 +41,7 @@ test('paints over its own picture on a terminal, and leaves what was said above 
   expect(screen80.written().endsWith('\x1b[?25hGoodbye\n')).toBe(true);
 });
 
-test('says that a narrow terminal is narrow, once, and goes on with lines', () => {
+test('the screen says that a narrow terminal is narrow, once, and goes on with lines', () => {
   const narrow = terminal(true, 59);
   const screen = new Screen(narrow, true);
   screen.show(picture('1/2 a'));
@@ -53,7 +53,7 @@ test('says that a narrow terminal is narrow, once, and goes on with lines', () =
   expect(text).toContain('2/2 b');
 });
 
-test('says the same of one with too few rows', () => {
+test('the screen says once that a terminal has too few rows', () => {
   const low = terminal(true, 80, 5);
   new Screen(low, false).show(picture('1/2 a'));
   expect(low.written()).toContain('5 rows');

@@ -12,7 +12,7 @@ testCodec(address, {
   values: anyAddress,
 });
 
-test('refuses to write what is no dotted address', () => {
+test('the codec refuses to write what is no dotted address', () => {
   for (const text of [
     '',
     '10.77.0',

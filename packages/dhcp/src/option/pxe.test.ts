@@ -64,7 +64,7 @@ testCodec(pxe, {
   values,
 });
 
-test('takes many small sub-options without slowing down', () => {
+test('the codec takes many small sub-options without slowing down', () => {
   const bytes = Uint8Array.from({ length: 2_000 }, (_, index) => (index % 2 === 0 ? 200 : 0));
   expect(pxe.decode(bytes).others).toHaveLength(1_000);
 });

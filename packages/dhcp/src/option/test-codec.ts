@@ -21,20 +21,20 @@ export function hexBytes(hex: string): Uint8Array {
 }
 
 export function testCodec<Value>(codec: OptionCodec<Value>, cases: CodecCase<Value>): void {
-  test('decodes and encodes the golden values', () => {
+  test('the codec decodes and encodes the golden values', () => {
     for (const [hex, value] of cases.golden) {
       expect(codec.decode(hexBytes(hex))).toEqual(value);
       expect([...codec.encode(value)]).toEqual([...hexBytes(hex)]);
     }
   });
 
-  test('refuses what is no such value', () => {
+  test('the codec refuses what is no such value', () => {
     for (const hex of cases.refused) {
       expect(() => codec.decode(hexBytes(hex))).toThrow(DecodeError);
     }
   });
 
-  test('returns any value unchanged', () => {
+  test('the codec returns any value unchanged', () => {
     fc.assert(
       fc.property(cases.values, (value) => {
         expect(codec.decode(codec.encode(value))).toEqual(value);
@@ -42,7 +42,7 @@ export function testCodec<Value>(codec: OptionCodec<Value>, cases: CodecCase<Val
     );
   });
 
-  test('throws nothing but its own error, whatever it is given', () => {
+  test('the codec throws nothing but its own error, whatever it is given', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         try {

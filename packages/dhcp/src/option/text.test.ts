@@ -12,6 +12,6 @@ testCodec(text, {
   values: anyText(300),
 });
 
-test('cuts the zeros that some firmware puts behind its text', () => {
+test('the codec cuts the zeros that some firmware puts behind its text', () => {
   expect(text.decode(hexBytes('61620000'))).toBe('ab');
 });

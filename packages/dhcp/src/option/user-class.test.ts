@@ -27,7 +27,7 @@ testCodec(userClass, {
   ),
 });
 
-test('takes counts that do not add up for plain text', () => {
+test('the codec takes counts that do not add up for plain text', () => {
   expect(userClass.decode(hexBytes('0569505845'))).toEqual({
     form: 'plain',
     classes: ['\x05iPXE'],
@@ -35,7 +35,7 @@ test('takes counts that do not add up for plain text', () => {
   expect(userClass.decode(hexBytes('0469505845 00'))).toMatchObject({ form: 'plain' });
 });
 
-test('refuses a listed class whose count is no byte', () => {
+test('the codec refuses a listed class whose count is no byte', () => {
   const classes = ['x'.repeat(256)];
   expect(() => userClass.encode({ form: 'listed', classes })).toThrow(EncodeError);
 });

@@ -15,14 +15,14 @@ const two: Lease = {
   untilMs: 100,
 };
 
-test('finds a lease by MAC and by address', () => {
+test('the lease book finds a lease by MAC and by address', () => {
   const book = LeaseBook.from({ leases: [one, two], setAside: [] });
   expect(book.leaseOf(one.mac)).toEqual(one);
   expect(book.holderOf(two.address)).toEqual(two);
   expect(book.holderOf('10.77.0.3')).toBeUndefined();
 });
 
-test('gives a MAC that gets another address only that one', () => {
+test('the lease book gives a MAC that gets another address only that one', () => {
   const book = LeaseBook.from({ leases: [one], setAside: [] });
   const moved = { ...one, address: '10.77.0.9' };
   book.apply([{ kind: 'leased', lease: moved }]);
@@ -30,7 +30,7 @@ test('gives a MAC that gets another address only that one', () => {
   expect(book.leaseOf(one.mac)).toEqual(moved);
 });
 
-test('refuses an address that another MAC holds, until that one is forgotten', () => {
+test('the book refuses an address that another MAC holds, until that is forgotten', () => {
   const book = LeaseBook.from({ leases: [one], setAside: [] });
   const lease = { ...two, address: one.address };
   expect(() => book.apply([{ kind: 'leased', lease }])).toThrow('10.77.0.1 is leased to');
@@ -41,13 +41,13 @@ test('refuses an address that another MAC holds, until that one is forgotten', (
   expect(book.holderOf(one.address)).toEqual(lease);
 });
 
-test('keeps the first of two records that contradict each other', () => {
+test('the lease book keeps the first of two records that contradict each other', () => {
   const leases = [one, { ...two, address: one.address }, { ...one, address: '10.77.0.9' }, two];
   const book = LeaseBook.from({ leases, setAside: [] });
   expect(book.records(0).leases).toEqual([one, two]);
 });
 
-test('forgets what was set aside when its time has passed', () => {
+test('the lease book forgets a declined address when its time has passed', () => {
   const book = new LeaseBook();
   const aside = { address: one.address, mac: one.mac, untilMs: 100 };
   book.apply([{ kind: 'setAside', ...aside }]);
@@ -59,7 +59,7 @@ test('forgets what was set aside when its time has passed', () => {
   expect(book.records(100).setAside).toEqual([]);
 });
 
-test('is the same after it was written down', () => {
+test('the lease book reads back as it was written', () => {
   const book = LeaseBook.from({ leases: [one, two], setAside: [] });
   book.apply([{ kind: 'setAside', address: '10.77.0.7', mac: one.mac, untilMs: 50 }]);
   const records = book.records(10);

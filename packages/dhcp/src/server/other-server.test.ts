@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { afterSighting, isQuiet, serving } from './other-server.ts';
 
-test('falls silent at the first trace of another server, and says so once', () => {
+test('the server falls silent at the first trace of another server, and says so once', () => {
   const first = afterSighting(serving, '10.77.0.2', 1_000, 500);
   expect(first.isNews).toBe(true);
   expect(isQuiet(first.quiet, 1_499)).toBe(true);
@@ -10,17 +10,17 @@ test('falls silent at the first trace of another server, and says so once', () =
   expect(isQuiet(again.quiet, 1_899)).toBe(true);
 });
 
-test('comes back when the other has not been seen for that long, and tells the next time', () => {
+test('the server serves again after a silence of the other, and reports the next trace', () => {
   const { quiet } = afterSighting(serving, '10.77.0.2', 1_000, 500);
   expect(isQuiet(quiet, 1_500)).toBe(false);
   expect(afterSighting(quiet, '10.77.0.2', 1_500, 500).isNews).toBe(true);
 });
 
-test('reports a third server as well', () => {
+test('the server reports a third server as well', () => {
   const { quiet } = afterSighting(serving, '10.77.0.2', 1_000, 500);
   expect(afterSighting(quiet, '10.77.0.3', 1_100, 500).isNews).toBe(true);
 });
 
-test('is never silent without a reason', () => {
+test('the server is never silent without a reason', () => {
   expect(isQuiet(serving, Number.MAX_SAFE_INTEGER)).toBe(false);
 });

@@ -373,11 +373,11 @@ test.each([
   ['an inform without an address', packetOf(mac.one, { type: 'inform' })],
   ['half an address', packetOf(mac.one, { type: 'request', more: [[50, Uint8Array.of(10)]] })],
   ['the offer of a proxy', packetOf(mac.one, { op: 'reply', type: 'offer', server: '10.77.0.2' })],
-])('is not asked by %s', (_name, packet) => {
+])('the server does not answer %s', (_name, packet) => {
   expect(readServerRequest(packet, { address: '0.0.0.0', port: 68 }).kind).toBe('silence');
 });
 
-test('sees in an offer that somebody else gives addresses', () => {
+test('an offer of another server shows that it gives addresses', () => {
   const fields = {
     op: 'reply',
     type: 'offer',

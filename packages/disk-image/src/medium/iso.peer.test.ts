@@ -25,7 +25,7 @@ const missing = ['blkid', 'fsck.vfat', 'mcopy'].find((program) => {
   }
 });
 
-test('is a CD whose boot image holds the loaders where UEFI looks for them', (context) => {
+test('the medium is a CD whose boot image holds the loaders at their UEFI paths', (context) => {
   if (missing !== undefined) context.skip(`no ${missing}`);
   const [x64, arm64] = [loader(3), loader(5)];
   const image = makeBootMedium({ uefiX64: x64, uefiArm64: arm64 });

@@ -72,7 +72,7 @@ test.for<[string, string[]]>([
   ['zero clusters', ['-S', '0']],
   ['allocated beforehand', ['-o', 'preallocation=metadata']],
   ['lazy refcounts', ['-o', 'lazy_refcounts=on,refcount_bits=64']],
-])('reads what QEMU wrote: %s', async ([name, options], context) => {
+])('the reader reads what QEMU wrote: %s', async ([name, options], context) => {
   skipWithout(context);
   const file = `${name.replaceAll(' ', '-')}.qcow2`;
   qemuImg('convert', '-O', 'qcow2', ...options, 'raw', file);
@@ -80,7 +80,7 @@ test.for<[string, string[]]>([
   expect(found.equals(raw)).toBe(true);
 });
 
-test('reads zero clusters that hide what is below', async (context) => {
+test('the reader reads zero clusters that hide what is below', async (context) => {
   skipWithout(context);
   qemuImg('convert', '-O', 'qcow2', 'raw', 'zeroed.qcow2');
   const command = ['-f', 'qcow2', '-c', 'write -z 0 1M', '-c', 'write -P 7 8M 64k', 'zeroed.qcow2'];
@@ -91,7 +91,7 @@ test('reads zero clusters that hide what is below', async (context) => {
   expect(found.equals(expected)).toBe(true);
 });
 
-test('refuses by its name what it cannot follow', async (context) => {
+test('the reader refuses an unsupported feature by its name', async (context) => {
   skipWithout(context);
   qemuImg('convert', '-O', 'qcow2', 'raw', 'base.qcow2');
   const secret = ['--object', 'secret,id=s,data=geheim'];
@@ -129,7 +129,7 @@ test('refuses by its name what it cannot follow', async (context) => {
   }
 });
 
-test('refuses a broken header with its own error, whatever broke in it', async (context) => {
+test('a broken header is refused with our own error, whatever broke in it', async (context) => {
   skipWithout(context);
   qemuImg('convert', '-O', 'qcow2', '-c', '-o', 'cluster_size=64k', 'raw', 'whole.qcow2');
   const whole = readFileSync(join(folder, 'whole.qcow2'));

@@ -53,14 +53,14 @@ const configDrive: Seed = {
   userData: '{"ignition": {"version": "3.4.0"}}',
 };
 
-test.for([512, 4096])('is sound with blocks of %i bytes', (blockBytes, context) => {
+test.for([512, 4096])('the seed is sound with blocks of %i bytes', (blockBytes, context) => {
   for (const seed of [noCloud, configDrive]) {
     save(makeSeed(seed, blockBytes), context);
     check();
   }
 });
 
-test('gives back every file under its own name', (context) => {
+test('the seed gives back every file under its own name', (context) => {
   save(makeSeed(noCloud, 512), context);
   const names = run('mdir', ['-b', '-i', 'image', '::']).toString().trim().split('\n');
   expect(names).toEqual(['::/meta-data', '::/user-data', '::/network-config']);
@@ -69,14 +69,14 @@ test('gives back every file under its own name', (context) => {
   expect(run('blkid', ['-p', 'image']).toString()).toContain('LABEL="CIDATA"');
 });
 
-test('carries an Ignition document unchanged in a config drive', (context) => {
+test('the seed carries an Ignition document unchanged in a config drive', (context) => {
   save(makeSeed(configDrive, 4096), context);
   expect(read('openstack/latest/user_data').toString()).toBe(configDrive.userData);
   expect(read('openstack/latest/meta_data.json').toString()).toBe(configDrive.metaData);
   expect(run('blkid', ['-p', 'image']).toString()).toContain('LABEL="config-2"');
 });
 
-test('keeps folders with more entries than a cluster holds, and tables of 12 bits', (context) => {
+test('the seed has folders larger than a cluster, and tables of 12 bits', (context) => {
   const files = Array.from({ length: 60 }, (_, index) => ({
     path: `folder/a-name-that-is-rather-long-${index}.yaml`,
     content: new TextEncoder().encode(`${index}`.repeat(index * 40)),
@@ -86,7 +86,7 @@ test('keeps folders with more entries than a cluster holds, and tables of 12 bit
   for (const { path, content } of files.slice(-3)) expect(read(path).equals(content)).toBe(true);
 });
 
-test('refuses what does not fit, and what is no JSON', () => {
+test('the seed refuses what does not fit, and what is no JSON', () => {
   const large = { ...noCloud, userData: 'x'.repeat(seedFilesBytesMax + 1) };
   expect(() => makeSeed(large, 512)).toThrow(/bytes; at most 4194304/);
   expect(() => makeSeed({ ...configDrive, metaData: '{' }, 512)).toThrow('metaData');

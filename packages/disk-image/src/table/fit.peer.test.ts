@@ -107,7 +107,7 @@ const request: Pick<FitRequest, 'blockBytes' | 'grow'> = {
 };
 const seed = { sizeBytes: seedPartitionBytes, name: 'cidata' };
 
-test('fits a GUID table to a larger disk, which sgdisk and sfdisk find sound', (context) => {
+test('a GUID table fitted to a larger disk is sound to sgdisk and sfdisk', (context) => {
   skipWithout(context);
   const head = image(debian, 256 * mib);
   const diskBytes = 1000 * mib + 512 * 5;
@@ -134,7 +134,7 @@ test('fits a GUID table to a larger disk, which sgdisk and sfdisk find sound', (
   expect(again.notGrown).toBe('the last partition ends with the disk');
 });
 
-test('fits a table for blocks of 4096 bytes, and refuses it on a disk of others', (context) => {
+test('a table for blocks of 4096 bytes is fitted, and refused on other disks', (context) => {
   skipWithout(context);
   const path = join(folder, 'disk');
   rmSync(path, { force: true });
@@ -161,7 +161,7 @@ test('fits a table for blocks of 4096 bytes, and refuses it on a disk of others'
   expect(() => fitTable(asked)).toThrow('for blocks of 4096 bytes; the disk has blocks of 512');
 });
 
-test('lets a last partition be that must not grow, and says so', (context) => {
+test('a last partition that must not grow stays, and the result says so', (context) => {
   skipWithout(context);
   const script = `label: gpt
 size=20M type=0FC63DAF-8483-4772-8E79-3D69D8477DE4
@@ -174,7 +174,7 @@ size=20M type=0657FD6D-A4AB-43C4-84E5-0933C84B4F4F
   expect(run('sgdisk', ['--verify', onto(128 * mib, fitted)])).toContain('No problems found');
 });
 
-test('fits the table of an MBR', (context) => {
+test('the table of an MBR is fitted', (context) => {
   skipWithout(context);
   const head = image('label: dos\nsize=10M type=ef\nsize=20M type=83 bootable\n');
   head.fill(0xfa, 0, 100);
@@ -193,7 +193,7 @@ test('fits the table of an MBR', (context) => {
   expect(() => fitTable({ ...asked, seed })).toThrow('the partition table is full');
 });
 
-test('refuses tables that it cannot trust, and disks that are too small', (context) => {
+test('untrustworthy tables and disks that are too small are refused', (context) => {
   skipWithout(context);
   const head = image(debian, 256 * mib);
   const asked = { ...request, head, diskBytes: 1000 * mib };

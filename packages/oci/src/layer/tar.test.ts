@@ -77,7 +77,7 @@ describe('reads what GNU tar has written', () => {
   });
 });
 
-test('takes an archive cut between two entries for ended, and within one for broken', async () => {
+test('an archive cut between two entries has ended; cut within one it is broken', async () => {
   const whole = writeTar([
     { name: 'a', content: 'one' },
     { name: 'b', content: 'two' },
@@ -126,11 +126,11 @@ test.each([
   ['a sparse file of pax', pax('22 GNU.sparse.major=1\n'), 'sparse'],
   ['an extension of nothing', pax('10 path=a\n'), 'ends within an entry'],
   ['extensions without end', Buffer.concat(Array(20).fill(pax('10 path=a\n'))), 'again and again'],
-])('refuses %s', async (_, bytes, problem) => {
+])('the reader refuses %s', async (_, bytes, problem) => {
   expect(await problemOf(bytes)).toContain(problem);
 });
 
-test('bounds entries, contents and headers', async () => {
+test('the reader bounds entries, contents and headers', async () => {
   const three = writeTar(['a', 'b', 'c'].map((name) => ({ name, content: 'x'.repeat(600) })));
   expect(await problemOf(three, { entriesMax: 3 })).toBe('none');
   expect(await problemOf(three, { entriesMax: 2 })).toContain('tooLarge: the archive has more');
@@ -140,7 +140,7 @@ test('bounds entries, contents and headers', async () => {
   expect(await problemOf(huge)).toContain('tooLarge: the archive has a header of more than 65536');
 });
 
-test('a size in an entry without contents is nothing', async () => {
+test('the size of an entry without contents is ignored', async () => {
   const bytes = writeTar([
     { name: 'd/', type: '5', size: 9 },
     { name: 'f', content: 'x' },
@@ -148,7 +148,7 @@ test('a size in an entry without contents is nothing', async () => {
   expect(await linesOf(bytes)).toEqual(['folder 644 0 d/', 'file 644 0 f x']);
 });
 
-test('skips what nobody reads', async () => {
+test('the reader skips contents that are not read', async () => {
   const names: string[] = [];
   const bytes = writeTar([{ name: 'a', content: 'x'.repeat(1_300) }, { name: 'b' }]);
   for await (const { name } of readTar(inPieces(bytes, [7]))) names.push(name);

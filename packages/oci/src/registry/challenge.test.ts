@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseChallenges } from './challenge.ts';
 
-test('reads what Docker Hub sends', () => {
+test('the parser reads what Docker Hub sends', () => {
   const header =
     'Bearer realm="https://auth.docker.io/token",service="registry.docker.io",' +
     'scope="repository:library/alpine:pull"';
@@ -18,7 +18,7 @@ test('reads what Docker Hub sends', () => {
   ]);
 });
 
-test('reads several challenges, quoted commas, escapes and what Negotiate sends', () => {
+test('the parser reads several challenges, quoted commas, escapes and what Negotiate sends', () => {
   const header = 'Negotiate dGVzdA==, BASIC realm="a, \\"b\\"" , Digest qop=auth,nonce = "x"';
   expect(parseChallenges(header)).toEqual([
     { scheme: 'negotiate', parameters: {} },
@@ -27,7 +27,7 @@ test('reads several challenges, quoted commas, escapes and what Negotiate sends'
   ]);
 });
 
-test('takes the first of two values, and nothing of what cannot be read', () => {
+test('the parser takes the first of two values, and nothing of what cannot be read', () => {
   const [first] = parseChallenges('Basic realm=a, realm=b');
   expect(first?.parameters).toEqual({ realm: 'a' });
   for (const header of ['="x"', 'realm="x', 'Basic realm="x', '\u0000', 'x'.repeat(9_000)]) {

@@ -309,13 +309,13 @@ test.each([
   [{ kind: 'untrusted', message: 'self-signed' }, 'untrusted'],
   [{ kind: 'noHttp', message: 'what' }, 'refused'],
   [{ kind: 'cancelled' }, 'unreachable'],
-] as const)('no answer %# is told as what it is', async (outcome, kind) => {
+] as const)('failure %# of a connection has its own error', async (outcome, kind) => {
   const { web } = pagesWeb(() => outcome);
   const client = new RegistryClient(web, { registry, plainHttp: false, credential });
   await expect(client.manifest('a', image.manifest)).rejects.toMatchObject({ kind });
 });
 
-test('what is small comes whole in a minute; a blob may take long, but not for ever', async () => {
+test('a small answer is whole in a minute; a blob may take longer, up to a limit', async () => {
   const pages = pagesWeb(({ url, headers }) => {
     if (url.startsWith(tokens)) return { body: '{"token":"t"}' };
     if (headers['authorization'] === undefined) return { status: 401, headers: bearer };

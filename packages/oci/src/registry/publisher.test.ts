@@ -41,7 +41,7 @@ async function* chunks() {
   for (let at = 0; at < bytes.length; at += 300_000) yield bytes.subarray(at, at + 300_000);
 }
 
-test('sends a blob in pieces, each where the registry points to, and names it last', async () => {
+test('a blob is sent in pieces to where the registry points, and named at the end', async () => {
   const { push, requests, sent } = publisherOf();
   await push();
   expect(Buffer.concat(sent).equals(bytes)).toBe(true);
@@ -62,7 +62,7 @@ test('sends a blob in pieces, each where the registry points to, and names it la
   expect(last.searchParams.get('state')).toBe('1');
 });
 
-test('asks its token service for the right to push, and shows it to nobody else', async () => {
+test('the token for a push is asked of its token service, and shown to nobody else', async () => {
   const elsewhere = 'https://storage.example.org/upload';
   const { push, requests } = publisherOf(({ method, url, headers }) => {
     if (url.startsWith(tokens)) return { body: '{"token":"tok"}' };

@@ -43,14 +43,14 @@ async function* pieces(...parts: Uint8Array[]) {
   yield* parts;
 }
 
-test('reads a blob whole, and not at all when it is there', async () => {
+test('the source reads a blob whole, and not at all when it is there', async () => {
   const { source, asked } = sourceOf();
   expect((await read(source)).equals(whole)).toBe(true);
   expect(await read(source, { already: pieces(whole) })).toHaveLength(0);
   expect(asked).toEqual([0]);
 });
 
-test('goes on where a connection broke, and where an earlier life had ended', async () => {
+test('a download continues where a connection broke or an earlier life ended', async () => {
   const { source, asked } = sourceOf({ breaks: [1_000, 0, 700] });
   expect((await read(source)).equals(whole)).toBe(true);
   expect(asked).toEqual([0, 1_000, 1_000, 1_700]);
@@ -58,18 +58,18 @@ test('goes on where a connection broke, and where an earlier life had ended', as
   expect((await read(source, { already })).equals(whole.subarray(4_000))).toBe(true);
 });
 
-test('drops again what comes once more from who serves no ranges', async () => {
+test('bytes that a server without ranges sends again are dropped', async () => {
   const { source } = sourceOf({ breaks: [1_000, 300, 2_000], servesRanges: false });
   expect((await read(source)).equals(whole)).toBe(true);
 });
 
-test('gives up connections that bring nothing', async () => {
+test('the source gives up connections that bring no bytes', async () => {
   const { source, asked } = sourceOf({ breaks: Array(20).fill(0) });
   await expect(read(source)).rejects.toMatchObject({ kind: 'unreachable' });
   expect(asked).toHaveLength(3);
 });
 
-test('takes who drips for who brings nothing, and asks elsewhere where it can', async () => {
+test('a server that sends too slowly counts as silent, and another one is asked', async () => {
   const other = sourceOf();
   let isElsewhere = false;
   const asked: number[] = [];
@@ -94,7 +94,7 @@ test('takes who drips for who brings nothing, and asks elsewhere where it can', 
   expect(other.asked).toEqual([3]);
 });
 
-test('gives up connections that bring a little each time, in the end', async () => {
+test('the source gives up connections that bring a little each time, in the end', async () => {
   const { source, asked } = sourceOf({ breaks: Array(200).fill(1) });
   await expect(read(source)).rejects.toMatchObject({ kind: 'unreachable' });
   expect(asked).toHaveLength(64);
@@ -106,19 +106,19 @@ test.each([
   ['is longer', Buffer.concat([whole, Buffer.from('x')]), mismatch, 'longer than the 5000 bytes'],
   ['is shorter', whole.subarray(1), 'truncated', 'ends after 4999 of its 5000 bytes'],
   ['differs in a byte', Buffer.from(whole).fill(1, 2_000, 2_001), mismatch, 'but sha256:'],
-])('refuses a blob that %s', async (_, bytes, kind, words) => {
+])('the source refuses a blob that %s', async (_, bytes, kind, words) => {
   const { source } = sourceOf({ bytes });
   const message = expect.stringContaining(words);
   await expect(read(source)).rejects.toMatchObject({ kind, message });
 });
 
-test('refuses what is there when it is not the beginning', async () => {
+test('a part on disk that is not the beginning of the blob is refused', async () => {
   const { source } = sourceOf();
   const already = pieces(Buffer.alloc(1_000));
   await expect(read(source, { already })).rejects.toBeInstanceOf(OciError);
 });
 
-test('whatever breaks when, the blob is whole or refused', async () => {
+test('whatever fails at any time, the blob is whole or refused', async () => {
   const breaks = fc.array(fc.nat({ max: 6_000 }), { maxLength: 8 });
   await fc.assert(
     fc.asyncProperty(breaks, fc.boolean(), async (where, servesRanges) => {

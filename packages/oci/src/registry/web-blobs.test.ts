@@ -23,7 +23,7 @@ async function read(file: WebFile): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-test('reports how long it is, also where HEAD is not known or not what was signed', async () => {
+test('the size is known also if HEAD is unknown or was not signed', async () => {
   const headers = { 'content-length': '3000' };
   expect(await fileOf(() => ({ headers })).file.sizeBytes()).toBe(3_000);
   for (const status of [403, 405, 501]) {
@@ -72,7 +72,7 @@ describe('a file whose connection breaks', () => {
   });
 });
 
-test('shows its credential to its own server, and to nobody it redirects to', async () => {
+test('the credential goes to the blob’s own server, and to no redirect target', async () => {
   const { file, requests } = fileOf(
     (request) =>
       request.url === url

@@ -20,7 +20,7 @@ test('hosts behind one address do not take each other their connections', () => 
   expect(callers.name(admitted(callers, 'elsewhere'), 'one')).toBe(true);
 });
 
-test('connections that ask for no host are limited by their address', () => {
+test('a connection that asks for no host is limited by its address', () => {
   const callers = new Callers(limits);
   const all = [1, 2, 3].map(() => admitted(callers, 'one'));
   expect(callers.admit('one')).toBeUndefined();
@@ -50,7 +50,7 @@ test('addresses of one IPv6 network have at most half of all together', () => {
   expect(callers.admit(at(11))).toBeDefined();
 });
 
-test('what is closed makes room, and a connection stays with its first host', () => {
+test('a closed connection makes room; a connection stays with its first host', () => {
   const callers = new Callers(limits);
   const [first, second] = [admitted(callers, 'nat'), admitted(callers, 'nat')];
   for (const one of [first, second]) callers.name(one, 'host');

@@ -1,14 +1,14 @@
 import { expect, test, vi } from 'vitest';
 import { nodeClock } from './clock.ts';
 
-test('reports the wall time of the machine', () => {
+test('the clock reports the wall time of the machine', () => {
   const before = Date.now();
   const nowMs = nodeClock().nowMs();
   expect(nowMs).toBeGreaterThanOrEqual(before);
   expect(nowMs).toBeLessThanOrEqual(Date.now());
 });
 
-test('never goes back on the suspend-aware clock', () => {
+test('the clock never goes back on the suspend-aware clock', () => {
   const clock = nodeClock();
   let last = clock.suspendAwareMs();
   for (let reading = 0; reading < 2_000; reading += 1) {
@@ -18,7 +18,7 @@ test('never goes back on the suspend-aware clock', () => {
   }
 });
 
-test('counts a suspend that the monotonic clock did not see', () => {
+test('the clock counts a suspend that the monotonic clock did not see', () => {
   const sources = { monotonic: 1_000, uptime: 5_000 };
   const clock = nodeClock({
     monotonicMs: () => sources.monotonic,
@@ -30,7 +30,7 @@ test('counts a suspend that the monotonic clock did not see', () => {
   expect(clock.suspendAwareMs() - start).toBe(60_010);
 });
 
-test('reads the uptime once per millisecond of running time, however often it is asked', () => {
+test('the uptime is read once per millisecond of running time, however often asked for', () => {
   const sources = { monotonic: 1_000, readings: 0 };
   const clock = nodeClock({
     monotonicMs: () => sources.monotonic,
@@ -46,7 +46,7 @@ test('reads the uptime once per millisecond of running time, however often it is
   expect(sources.readings).toBe(2);
 });
 
-test('does not go back when the coarse uptime lags behind the monotonic clock', () => {
+test('the clock does not go back when the coarse uptime lags behind the monotonic clock', () => {
   const sources = { monotonic: 1_000, uptime: 5_000 };
   const clock = nodeClock({
     monotonicMs: () => sources.monotonic,
@@ -60,7 +60,7 @@ test('does not go back when the coarse uptime lags behind the monotonic clock', 
   expect(clock.suspendAwareMs() - start).toBe(10);
 });
 
-test('runs a callback once after its delay', async () => {
+test('the clock runs a callback once after its delay', async () => {
   const clock = nodeClock();
   const start = performance.now();
   const elapsedMs = await new Promise<number>((resolve) => {
@@ -69,7 +69,7 @@ test('runs a callback once after its delay', async () => {
   expect(elapsedMs).toBeGreaterThanOrEqual(28);
 });
 
-test('does not run a cancelled callback, and takes a second cancel', async () => {
+test('the clock does not run a cancelled callback, and takes a second cancel', async () => {
   const clock = nodeClock();
   let ran = false;
   const cancel = clock.after(5, () => {
@@ -83,7 +83,7 @@ test('does not run a cancelled callback, and takes a second cancel', async () =>
   expect(ran).toBe(false);
 });
 
-test('waits longer than one Node timer can hold', () => {
+test('the clock waits longer than one Node timer can hold', () => {
   vi.useFakeTimers();
   try {
     const thirtyDaysMs = 30 * 24 * 3_600_000;
@@ -100,6 +100,6 @@ test('waits longer than one Node timer can hold', () => {
   }
 });
 
-test.each([-1, Number.NaN])('refuses a delay of %s', (delayMs) => {
+test.each([-1, Number.NaN])('the clock refuses a delay of %s', (delayMs) => {
   expect(() => nodeClock().after(delayMs, () => {})).toThrow('delayMs must be 0 or more');
 });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-test('what was compiled outlives a program that is killed', async () => {
+test('compiled code stays in the cache when a program is killed', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-compiled-'));
   try {
     const program = join(folder, 'program.mjs');

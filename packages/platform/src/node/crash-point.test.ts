@@ -20,24 +20,24 @@ function runProgram(armed: string): { signal: string | null; stdout: string } {
   return { signal: child.signal, stdout: child.stdout.toString() };
 }
 
-test('kills the process at the armed place before the next line runs', () => {
+test('a crash point kills the process at the armed place before the next line runs', () => {
   const ended = runProgram("makeCrashPoint({ name: 'sent', occurrence: 1 })");
   expect(ended).toEqual({ signal: 'SIGKILL', stdout: 'a' });
 });
 
-test('counts only the passings of its own name', () => {
+test('a crash point counts only passings of its own name', () => {
   const ended = runProgram("makeCrashPoint({ name: 'stored', occurrence: 2 })");
   expect(ended).toEqual({ signal: 'SIGKILL', stdout: 'ab' });
 });
 
-test('lets the process live when nothing is armed or the place is never passed', () => {
+test('the process lives when nothing is armed or the place is never passed', () => {
   const unarmed = runProgram('makeFileCrashPoint(undefined)');
   expect(unarmed).toEqual({ signal: null, stdout: 'abc exit handler' });
   const elsewhere = runProgram("makeCrashPoint({ name: 'begun', occurrence: 1 })");
   expect(elsewhere).toEqual({ signal: null, stdout: 'abc exit handler' });
 });
 
-test.each([0, 1.5])('refuses occurrence %s', (occurrence) => {
+test.each([0, 1.5])('a crash point refuses occurrence %s', (occurrence) => {
   expect(() => makeCrashPoint({ name: 'sent', occurrence })).toThrow('whole number from 1 on');
 });
 

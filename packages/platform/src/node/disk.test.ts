@@ -23,12 +23,12 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-test('answers undefined for what does not exist', async () => {
+test('a read of a missing path answers undefined', async () => {
   expect(await disk.read(join(folder, 'no'))).toBeUndefined();
   expect(await disk.stat(join(folder, 'no', 'deeper'))).toBeUndefined();
 });
 
-test('reads back what was written, with the mode asked for', async () => {
+test('the disk reads back what was written, with the mode asked for', async () => {
   const path = join(folder, 'key');
   await disk.writeAtomic(path, bytesOf('one'), 0o600);
   await disk.writeAtomic(path, bytesOf('second'), 0o666);
@@ -36,7 +36,7 @@ test('reads back what was written, with the mode asked for', async () => {
   expect(await disk.stat(path)).toMatchObject({ sizeBytes: 6, mode: 0o666, isOurs: true });
 });
 
-test('tells files of other users apart', async () => {
+test('the disk tells files of other users apart', async () => {
   const path = join(folder, 'key');
   await disk.writeAtomic(path, bytesOf('one'), 0o600);
   // Only root can give files away.
@@ -45,7 +45,7 @@ test('tells files of other users apart', async () => {
   expect((await disk.stat(path))?.isOurs).toBe(!isRoot);
 });
 
-test('replaces what a crash left behind, whatever its mode', async () => {
+test('the disk replaces what a crash left behind, whatever its mode', async () => {
   const path = join(folder, 'key');
   writeFileSync(`${path}.tmp`, 'torn');
   chmodSync(`${path}.tmp`, 0o400);
@@ -54,14 +54,14 @@ test('replaces what a crash left behind, whatever its mode', async () => {
   expect(existsSync(`${path}.tmp`)).toBe(false);
 });
 
-test('ends with the last of many writes to one path at once', async () => {
+test('the last of many concurrent writes to one path stays', async () => {
   const path = join(folder, 'key');
   const texts = Array.from({ length: 20 }, (_, index) => `value ${index}`);
   await Promise.all(texts.map((text) => disk.writeAtomic(path, bytesOf(text), 0o600)));
   expect(readFileSync(path, 'utf8')).toBe('value 19');
 });
 
-test('rejects a write into a folder that does not exist, and takes the next', async () => {
+test('the disk rejects a write into a folder that does not exist, and takes the next', async () => {
   const path = join(folder, 'later', 'key');
   await expect(disk.writeAtomic(path, bytesOf('x'), 0o600)).rejects.toThrow('ENOENT');
   await disk.makeFolder(join(folder, 'later'), 0o700);
@@ -69,7 +69,7 @@ test('rejects a write into a folder that does not exist, and takes the next', as
   expect(readFileSync(path, 'utf8')).toBe('x');
 });
 
-test('shows a reader the old or the new contents, never a mixture, across kill -9', async () => {
+test('a reader sees the old or the new contents, never a mixture, across kill -9', async () => {
   const path = join(folder, 'key');
   const program = `
     import { nodeDisk } from ${JSON.stringify(new URL('./disk.ts', import.meta.url).href)};
@@ -91,7 +91,7 @@ test('shows a reader the old or the new contents, never a mixture, across kill -
   }
 });
 
-test('appends in the order of the calls and keeps what was there', async () => {
+test('the disk appends in the order of the calls and keeps what was there', async () => {
   const path = join(folder, 'journal');
   const first = await disk.openAppend(path);
   await Promise.all(['a', 'b', 'c'].map((text) => first.append(bytesOf(text))));
@@ -103,7 +103,7 @@ test('appends in the order of the calls and keeps what was there', async () => {
   expect(await disk.stat(path)).toMatchObject({ sizeBytes: 4, mode: 0o600, isOurs: true });
 });
 
-test('takes no append after close, nor after an append that failed', async () => {
+test('an append is refused after close, and after an append that failed', async () => {
   const closed = await disk.openAppend(join(folder, 'journal'));
   await closed.close();
   await expect(closed.append(bytesOf('x'))).rejects.toThrow('closed');
@@ -114,7 +114,7 @@ test('takes no append after close, nor after an append that failed', async () =>
   await full.close();
 });
 
-test('makes nested folders with their mode and takes existing ones', async () => {
+test('the disk makes nested folders with their mode and takes existing ones', async () => {
   const deep = join(folder, 'a', 'b', 'c');
   await disk.makeFolder(deep, 0o700);
   await disk.makeFolder(deep, 0o755);
@@ -122,7 +122,7 @@ test('makes nested folders with their mode and takes existing ones', async () =>
   expect((await disk.stat(deep))?.mode).toBe(0o700);
 });
 
-test('removes a file, and takes one that is not there', async () => {
+test('the disk removes a file, and takes one that is not there', async () => {
   const path = join(folder, 'key');
   await disk.writeAtomic(path, bytesOf('x'), 0o600);
   await disk.remove(path);

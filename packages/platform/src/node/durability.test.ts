@@ -44,7 +44,7 @@ test('D2: an append that has resolved is there after a power cut, and so is its 
   expect(await disk.read(path)).toEqual(bytesOf('ab'));
 });
 
-test('what was removed stays removed after a power cut', async () => {
+test('a removed file stays removed after a power cut', async () => {
   const files = new ForgetfulFiles();
   const disk = nodeDisk(files);
   await disk.writeAtomic(path, bytesOf('x'), 0o600);

@@ -14,12 +14,12 @@ const shell = (script: string, more: Partial<ExecRequest> = {}): ExecRequest => 
   ...more,
 });
 
-test('answers the exit code and both outputs', async () => {
+test('exec answers the exit code and both outputs', async () => {
   const result = await exec.run(shell('echo out; echo err >&2; exit 3'));
   expect(result).toEqual({ kind: 'exited', code: 3, stdout: 'out\n', stderr: 'err\n' });
 });
 
-test('gives the child PATH and LC_ALL and nothing else', async () => {
+test('exec gives the child PATH and LC_ALL and nothing else', async () => {
   const result = await exec.run({
     file: 'env',
     args: [],
@@ -31,12 +31,12 @@ test('gives the child PATH and LC_ALL and nothing else', async () => {
   });
 });
 
-test('passes standard input and closes it', async () => {
+test('exec passes standard input and closes it', async () => {
   const result = await exec.run({ ...shell('cat'), stdin: 'secret' });
   expect(result).toMatchObject({ code: 0, stdout: 'secret' });
 });
 
-test('keeps input open until told otherwise, and tells output as it comes', async () => {
+test('exec keeps input open until told otherwise, and reports output as it comes', async () => {
   const until = new AbortController();
   let heard = '';
   const onOutput = (bytes: Uint8Array): void => {
@@ -49,19 +49,19 @@ test('keeps input open until told otherwise, and tells output as it comes', asyn
   expect(heard).toBe('firstsecond\n');
 });
 
-test('takes a child that does not read its input', async () => {
+test('exec takes a child that does not read its input', async () => {
   const result = await exec.run({ ...shell('exit 0'), stdin: 'x'.repeat(1_000_000) });
   expect(result).toMatchObject({ kind: 'exited', code: 0 });
 });
 
-test('says why a program did not start', async () => {
+test('exec says why a program did not start', async () => {
   const missing = await exec.run({ ...shell(''), file: 'no-such-program' });
   expect(missing).toEqual({ kind: 'notStarted', message: expect.stringContaining('ENOENT') });
   const badArgument = await exec.run({ ...shell(''), args: ['a\0b'] });
   expect(badArgument).toEqual({ kind: 'notStarted', message: expect.stringContaining('null') });
 });
 
-test('cuts long output, says so, and lets the child finish', async () => {
+test('exec cuts long output, says so, and lets the child finish', async () => {
   const result = await exec.run(shell('head -c 300000 /dev/zero | tr "\\0" x; echo end >&2'));
   expect(result).toMatchObject({ kind: 'exited', code: 0, stderr: 'end\n' });
   expect(result).toMatchObject({
@@ -69,7 +69,7 @@ test('cuts long output, says so, and lets the child finish', async () => {
   });
 });
 
-test('kills the whole process group on timeout and keeps what was said', async () => {
+test('exec kills the whole process group on timeout and keeps what was said', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'exec-'));
   const pidFile = join(folder, 'pid');
   const start = performance.now();
@@ -83,21 +83,21 @@ test('kills the whole process group on timeout and keeps what was said', async (
   await expect.poll(() => isRunning(pid), { message: 'the child runs' }).toBe(false);
 });
 
-test('leaves no child of the group behind after a normal end', async () => {
+test('exec leaves no child of the group behind after a normal end', async () => {
   const result = await exec.run(shell('sleep 600 & echo $!'));
   expect(result).toMatchObject({ kind: 'exited', code: 0 });
   const pid = result.kind === 'exited' ? result.stdout.trim() : '';
   await expect.poll(() => isRunning(pid), { message: 'the child runs' }).toBe(false);
 });
 
-test('settles although a process in another session holds the output open', async () => {
+test('exec settles although a process in another session holds the output open', async () => {
   const start = performance.now();
   const result = await exec.run(shell('setsid sleep 40 & sleep 0.3; echo parent'));
   expect(result).toMatchObject({ kind: 'exited', code: 0, stdout: 'parent\n' });
   expect(performance.now() - start).toBeLessThan(30_000);
 });
 
-test('kills on abort, and does not start when aborted before', async () => {
+test('exec kills on abort, and does not start when aborted before', async () => {
   const abort = new AbortController();
   const running = exec.run(shell('sleep 600'), abort.signal);
   setTimeout(() => abort.abort(), 50);
@@ -116,7 +116,7 @@ function isRunning(pid: string): boolean {
   }
 }
 
-test('keeps children in our process group when asked to', async () => {
+test('exec keeps children in our process group when asked to', async () => {
   const ours = await nodeExec(undefined, 'ours').run(shell('cut -d" " -f5 /proc/self/stat'));
   const own = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ')[2];
   expect(ours).toMatchObject({ code: 0, stdout: `${own}\n` });

@@ -65,7 +65,7 @@ test('another version of a file is read again, and the old one is not kept besid
   expect(pieces.keptBytes).toBe(5);
 });
 
-test('what is not of the version that was asked for is sent and not kept', async () => {
+test('a piece of another version than asked for is sent and not kept', async () => {
   const { path } = await write('kernel', 'abc');
   expect(await read(path, 'another')).toBe('abc');
   expect(await read(path)).toBe('abc');
@@ -81,7 +81,7 @@ test('a file that changes while it is read is not kept, and nobody gets a mixtur
   expect(pieces.keptBytes).toBe(0);
 });
 
-test('no more is kept than there is room for, and what is being sent stays', async () => {
+test('kept pieces stay within the limit, and pieces that are being sent stay', async () => {
   const [one, two, large] = [
     await write('one', 'x'.repeat(600)),
     await write('two', 'y'.repeat(600)),
@@ -109,7 +109,7 @@ test('requests at once for a file that is not kept yet read it once', async () =
   expect(await timesOpen(path)).toBe(0);
 });
 
-test('what nobody asks for is given back', async () => {
+test('the memory of an unused piece is given back', async () => {
   pieces = new FilePieces({ keptBytesMax: 1_000, keptMs: 20 });
   const { path, version } = await write('kernel', 'abc');
   await read(path, version);

@@ -23,7 +23,7 @@ test.for([
   ['shared', shared, 1_000],
   ['shared', shared, 3 * mebibyte],
 ] as const)(
-  'hashes in a thread from %s memory, which can be used again',
+  'the hash of %s memory runs in a thread, and the memory can be used again',
   async ([, make, bytes]) => {
     const hash = nodeHashes(0).start(content.length);
     const piece = make(bytes);
@@ -38,7 +38,7 @@ test.for([
   },
 );
 
-test('hashes in their order pieces that do not wait for one another', async () => {
+test('pieces that do not wait for one another are hashed in their order', async () => {
   const hash = nodeHashes(0).start(content.length);
   const pieces = Array.from({ length: 9 }, (_, index) => shared(index + 1).fill(index));
   await Promise.all(pieces.map((piece) => hash.update(piece)));
@@ -47,7 +47,7 @@ test('hashes in their order pieces that do not wait for one another', async () =
   hash.close();
 });
 
-test('hashes nothing at all, and small content where it is called', async () => {
+test('empty and small content is hashed in the calling thread', async () => {
   for (const hash of [nodeHashes(0).start(0), nodeHashes().start(0)]) {
     expect(await hash.digest()).toBe(createHash('sha256').digest('hex'));
     hash.close();
@@ -67,7 +67,7 @@ test('a hash that was closed gives no digest, and makes room for another thread'
   }
 });
 
-test('nobody has to listen to what a hash that has failed is still given', async () => {
+test('input to a failed hash causes no unhandled rejection', async () => {
   const unheard: unknown[] = [];
   const hear = (error: unknown): void => void unheard.push(error);
   process.on('unhandledRejection', hear);
@@ -84,7 +84,7 @@ test('nobody has to listen to what a hash that has failed is still given', async
   }
 });
 
-test('hashes beyond the threads that there may be are right too', async () => {
+test('a hash beyond the limit of threads is right too', async () => {
   const hashes = nodeHashes(0);
   const many = Array.from({ length: 6 }, () => hashes.start(content.length));
   await Promise.all(many.map((hash) => hash.update(content)));

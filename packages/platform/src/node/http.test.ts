@@ -59,7 +59,7 @@ function get(server: HttpServer, path = '/'): Promise<Response> {
   return fetch(`http://127.0.0.1:${server.port}${path}`);
 }
 
-test('hands over method, target, headers and the address of the client', async () => {
+test('the server hands over method, target, headers and the address of the client', async () => {
   const seen: HttpRequest[] = [];
   const server = await serve((request) => {
     seen.push(request);
@@ -78,7 +78,7 @@ test('hands over method, target, headers and the address of the client', async (
   ]);
 });
 
-test('answers two requests on one connection', async () => {
+test('the server answers two requests on one connection', async () => {
   const server = await serve(({ target }) => ({ status: 200, headers: {}, body: target }));
   const first = 'GET /one HTTP/1.1\r\nHost: x\r\n\r\n';
   const second = 'GET /two HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
@@ -121,7 +121,7 @@ function pipeline(server: HttpServer, requests: number) {
   return { socket, closed };
 }
 
-test('answers all requests of one write, in their order, however many', async () => {
+test('the server answers all requests of one write, in their order, however many', async () => {
   const server = await serve(({ target }) => ({ status: 200, headers: {}, body: `${target};` }));
   const requests = Array.from({ length: 5_000 }, (_, at) => {
     const close = at === 4_999 ? 'Connection: close\r\n' : '';
@@ -132,7 +132,7 @@ test('answers all requests of one write, in their order, however many', async ()
   expect(answered).toEqual(Array.from({ length: 5_000 }, (_, at) => at));
 });
 
-test('a client that asks and asks is read no further, and answered once it listens', async () => {
+test('a client that does not read answers is not read further until it reads them', async () => {
   let asked = 0;
   const server = await serve(() => {
     asked += 1;
@@ -172,7 +172,7 @@ async function serveLarge(limits: Partial<HttpListen> = {}) {
   return { path, sizeBytes, asked, server };
 }
 
-test('opens the files of one connection one after another, however much it asks for', async () => {
+test('the files of one connection are opened one by one, however many it asks for', async () => {
   const { path, sizeBytes, asked, server } = await serveLarge();
   const { socket, closed } = pipeline(server, 4);
   await expect.poll(() => timesOpen(path)).toBe(1);
@@ -184,13 +184,13 @@ test('opens the files of one connection one after another, however much it asks 
   expect(asked.filter((target) => target === '/kernel')).toHaveLength(4);
 });
 
-test('says 404 for a file that is gone', async () => {
+test('the server says 404 for a file that is gone', async () => {
   const body = { kind: 'file', path: join(folder, 'gone'), start: 0, end: 5 } as const;
   const server = await serve(() => ({ status: 200, headers: {}, body }));
   expect((await get(server)).status).toBe(404);
 });
 
-test('breaks the connection when a file is shorter than was promised', async () => {
+test('the server breaks the connection when a file is shorter than was promised', async () => {
   const path = join(folder, 'initrd');
   await writeFile(path, new Uint8Array(300_000));
   const server = await serve(() => ({
@@ -206,12 +206,12 @@ test.each([
   ['what is no HTTP', 'hello\r\n\r\n', 400],
   ['headers above the limit', `GET /${'x'.repeat(5_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431],
   ['CONNECT', 'CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-])('refuses %s', async (_name, bytes, status) => {
+])('the server refuses %s', async (_name, bytes, status) => {
   const server = await serve(() => ({ status: 200, headers: {} }));
   expect(await exchange(server, bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
 });
 
-test('closes a connection that sends a body, without reading it', async () => {
+test('the server closes a connection that sends a body, without reading it', async () => {
   const server = await serve(({ method }) => ({ status: 405, headers: {}, body: method }));
   const heard = await exchange(
     server,
@@ -220,7 +220,7 @@ test('closes a connection that sends a body, without reading it', async () => {
   expect(heard).toMatch(/^HTTP\/1\.1 405 /);
 });
 
-test('closes a connection that is silent for too long', async () => {
+test('the server closes a connection that is silent for too long', async () => {
   const server = await serve(() => ({ status: 200, headers: {} }), { idleTimeoutMs: 200 });
   const patient = await serve(() => ({ status: 200, headers: {} }), { idleTimeoutMs: 60_000 });
   const older = ['', 'GET / HT'].map((bytes) => exchange(patient, bytes).then(() => 'older'));
@@ -235,7 +235,7 @@ test('closes a connection that is silent for too long', async () => {
   expect(await Promise.all(older)).toHaveLength(2);
 });
 
-test('refuses connections above the limit and serves again when one has gone', async () => {
+test('connections above the limit are refused until one has gone', async () => {
   const server = await serve(() => ({ status: 200, headers: {} }), { connectionsMax: 1 });
   const holder = connect(server.port, server.address);
   await new Promise((resolve) => holder.once('connect', resolve));
@@ -256,7 +256,7 @@ async function hold(server: HttpServer, localAddress: string) {
   return { socket, closed };
 }
 
-test('refuses connections of one address above its limit, and takes those of others', async () => {
+test('connections of one address above its limit are refused, and others are served', async () => {
   const server = await serve(() => ({ status: 200, headers: {} }), { connectionsPerAddressMax: 2 });
   const held = [await hold(server, '127.0.7.1'), await hold(server, '127.0.7.1')];
   const third = await hold(server, '127.0.7.1');
@@ -280,7 +280,7 @@ test('refuses connections of one address above its limit, and takes those of oth
   held[1]?.socket.destroy();
 });
 
-test('refuses connections of one host above its limit, whatever its neighbours have', async () => {
+test('connections of a host above its limit are refused, whatever others have', async () => {
   const hostOf = (target: string) => /^\/host\/(\w+)$/.exec(target)?.[1];
   const server = await serve(() => ({ status: 204, headers: {} }), {
     connectionsPerAddressMax: 2,
@@ -300,7 +300,7 @@ test('refuses connections of one host above its limit, whatever its neighbours h
   for (const { socket } of asked) socket.destroy();
 });
 
-test('is well while others hold every connection that there may be', async () => {
+test('the server is well while others hold every connection', async () => {
   const server = await serve(() => ({ status: 404, headers: {} }), { connectionsMax: 2 });
   const held = [await hold(server, '127.0.7.1'), await hold(server, '127.0.7.2')];
   await (await hold(server, '127.0.7.3')).closed;
@@ -308,14 +308,14 @@ test('is well while others hold every connection that there may be', async () =>
   for (const { socket } of held) socket.destroy();
 });
 
-test('is not well when its handler does not answer, or when it listens no more', async () => {
+test('the server is unwell when its handler hangs, or when it no longer listens', async () => {
   const server = await serve(() => new Promise<never>(() => undefined));
   expect(await server.problem(50)).toBe('HTTP: no answer within 50 ms');
   await servers.pop()?.close();
   expect(await server.problem(60_000)).toBe('HTTP does not listen any more');
 });
 
-test('reports the error of a request that fails, and none for a missing file', async () => {
+test('the error of a failed request is reported, and none for a missing file', async () => {
   const failures: unknown[] = [];
   const planted = new Error('planted');
   const fileOf = (path: string) => ({ kind: 'file', path, start: 0, end: 3 }) as const;
@@ -337,7 +337,7 @@ test('reports the error of a request that fails, and none for a missing file', a
   expect(failures[1]).toMatchObject({ code: 'EISDIR' });
 });
 
-test('reports no error of a client that goes within its own body', async () => {
+test('the server reports no error of a client that goes within its own body', async () => {
   const failures: unknown[] = [];
   const handled = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
@@ -357,7 +357,7 @@ test('reports no error of a client that goes within its own body', async () => {
   expect(failures).toEqual([]);
 });
 
-test('reports no error of a client that goes while a file is sent to it', async () => {
+test('the server reports no error of a client that goes while a file is sent to it', async () => {
   const failures: unknown[] = [];
   const { path, server } = await serveLarge({ onFailure: (error) => void failures.push(error) });
   // What is told first, the reset or the end of the write, is a matter of chance.
@@ -380,7 +380,7 @@ test('a handler that throws costs its request, not the server', async () => {
   expect((await get(server, '/good')).status).toBe(200);
 });
 
-test('rejects when the address is taken', async () => {
+test('the start rejects when the address is taken', async () => {
   const { port } = await serve(() => ({ status: 200, headers: {} }));
   const again = nodeHttp().listen(
     {
@@ -392,7 +392,7 @@ test('rejects when the address is taken', async () => {
   await expect(again).rejects.toThrow('EADDRINUSE');
 });
 
-test('sends a file as it is written, and breaks off when the rest does not come', async () => {
+test('a file is sent as it is written; the connection breaks if the rest never comes', async () => {
   const path = join(folder, 'coming');
   await writeFile(path, 'first');
   const asked = Promise.withResolvers<AbortSignal>();
@@ -420,7 +420,7 @@ test('sends a file as it is written, and breaks off when the rest does not come'
   await expect(get(other).then((response) => response.text())).rejects.toThrow();
 });
 
-test('a client that waits for the rest of a file and goes is waited for no more', async () => {
+test('a client that leaves during its wait for the rest of a file ends the wait', async () => {
   const path = join(folder, 'coming');
   await writeFile(path, 'first');
   const asked = Promise.withResolvers<AbortSignal>();

@@ -19,7 +19,7 @@ async function contentsOf(path: string): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-test('goes on with a part where it ended, and gives it its name', async () => {
+test('a partial file continues where it ended, and gets its final name', async () => {
   const path = join(folder, 'a.part');
   const first = await files.openPart(path);
   expect(first.sizeBytes).toBe(0);
@@ -36,7 +36,7 @@ test('goes on with a part where it ended, and gives it its name', async () => {
   expect(await contentsOf(join(folder, 'a'))).toBe('one two');
 });
 
-test('begins a part again', async () => {
+test('a partial file can begin again', async () => {
   const path = join(folder, 'a.part');
   const part = await files.openPart(path);
   await part.write(Buffer.from('wrong'));
@@ -46,7 +46,7 @@ test('begins a part again', async () => {
   expect(await contentsOf(path)).toBe('right');
 });
 
-test('removes what is there and what is not, and lists a folder that is missing', async () => {
+test('a missing file can be removed, and a missing folder listed', async () => {
   const path = join(folder, 'a');
   await (await files.openPart(path)).close();
   await files.remove(path);
@@ -56,7 +56,7 @@ test('removes what is there and what is not, and lists a folder that is missing'
   await expect(contentsOf(path)).rejects.toThrow('ENOENT');
 });
 
-test('creates a part only where nothing is', async () => {
+test('a partial file is created only if no file has its name', async () => {
   const path = join(folder, 'a.part');
   const part = await files.createPart(path);
   await part.write(Buffer.from('one'));
@@ -65,7 +65,7 @@ test('creates a part only where nothing is', async () => {
   expect(await contentsOf(path)).toBe('one');
 });
 
-test('gives a file a second name only where nothing is, and knows it again', async () => {
+test('a file gets a second name only if that is free, and is recognized by it', async () => {
   const [one, other] = [join(folder, 'one'), join(folder, 'other')];
   for (const path of [one, other]) await (await files.createPart(path)).close();
   await expect(files.link(one, other)).rejects.toThrow('EEXIST');
@@ -87,7 +87,7 @@ test('names folders too, and removes one with all that is in it', async () => {
   expect(await files.names(join(folder, 'none'))).toEqual([]);
 });
 
-test('reports how many bytes its file system takes', async () => {
+test('the disk reports how many bytes its file system takes', async () => {
   expect(await files.freeBytes(folder)).toBeGreaterThan(0);
   await expect(files.freeBytes(join(folder, 'none'))).rejects.toThrow('ENOENT');
 });

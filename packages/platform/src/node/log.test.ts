@@ -33,7 +33,7 @@ test('writes one JSON object per line with level, time, fields and message', () 
   ]);
 });
 
-test('carries the fields of a child log on its lines only', () => {
+test('the log carries the fields of a child log on its lines only', () => {
   const lines = linesOf('info', (log) => {
     log.child({ host: 'h1' }).warn({ operation: 'o1' }, 'first');
     log.error({}, 'second');
@@ -43,7 +43,7 @@ test('carries the fields of a child log on its lines only', () => {
   expect(lines[1]).not.toHaveProperty('host');
 });
 
-test('keeps the kind, code, stack and causes of what was caught', () => {
+test('the log keeps the kind, code, stack and causes of what was caught', () => {
   const cause = Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' });
   const caught = new TypeError('no answer', { cause });
   const [line] = linesOf('info', (log) => log.warn({ host: 'h1' }, 'tried again', caught));
@@ -59,7 +59,7 @@ test('keeps the kind, code, stack and causes of what was caught', () => {
   });
 });
 
-test('takes whatever was thrown, and a chain of causes that has no end', () => {
+test('the log accepts any thrown value, and an endless chain of causes', () => {
   const endless = new Error('again');
   endless.cause = endless;
   const textless = {
@@ -81,12 +81,12 @@ test('takes whatever was thrown, and a chain of causes that has no end', () => {
   expect(lines[3]).not.toHaveProperty('error');
 });
 
-test('drops lines below its level', () => {
+test('the log drops lines below its level', () => {
   const lines = linesOf('info', (log) => log.debug({}, 'too fine'));
   expect(lines).toEqual([]);
 });
 
-test('cuts long texts and says so', () => {
+test('the log cuts long texts and says so', () => {
   const long = 'x'.repeat(logTextUnitsMax + 1);
   const lines = linesOf('info', (log) => log.child({ a: long }).info({ b: long }, long));
   for (const name of ['a', 'b', 'message']) {

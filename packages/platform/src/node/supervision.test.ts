@@ -41,21 +41,21 @@ const supervised = (watchdogMicroseconds?: number) =>
 const words = async () => (await readFile(heard, 'utf8')).split('\n').filter(Boolean);
 
 describe('what a program tells its supervisor', () => {
-  test('is that it is ready, and that it stops', async () => {
+  test('includes that it is ready and that it stops', async () => {
     const supervision = supervised();
     await supervision.ready();
     await supervision.stopping();
     expect(await words()).toEqual(['/run/x READY=1', '/run/x STOPPING=1']);
   });
 
-  test('is nothing where nobody supervises', async () => {
+  test('is not sent without a supervisor', async () => {
     const supervision = nodeSupervision({}, process.pid, log, program);
     await supervision.ready();
     supervision.watch(() => Promise.reject(new Error('asked')))();
     expect(await words()).toEqual([]);
   });
 
-  test('is a sign of life again and again while it is well', async () => {
+  test('includes a sign of life at intervals while it is well', async () => {
     const end = supervised(30_000).watch(async () => undefined);
     await expect.poll(async () => (await words()).length).toBeGreaterThan(2);
     end();
@@ -66,21 +66,21 @@ describe('what a program tells its supervisor', () => {
     ['says what is wrong', async () => 'the port is deaf', 'the port is deaf'],
     ['fails', () => Promise.reject(new Error('no disk')), 'no disk'],
     ['never answers', () => new Promise<undefined>(() => {}), 'no answer within'],
-  ])('is silence, and a line in the log, while the program %s', async (_, problem, line) => {
+  ])('stops, with a log line, while the program %s', async (_, problem, line) => {
     const end = supervised(30_000).watch(problem);
     await expect.poll(() => logged.join()).toContain(line);
     end();
     expect(await words()).toEqual([]);
   });
 
-  test('says in the log when it cannot be told', async () => {
+  test('is logged if it cannot be sent', async () => {
     const path = join(folder, 'absent');
     await nodeSupervision({ NOTIFY_SOCKET: '/run/x' }, process.pid, log, path).ready();
     expect(logged.join()).toContain(`${path} cannot be started`);
   });
 });
 
-test('a watchdog of another process, or none, is nobody to answer', () => {
+test('a watchdog of another process, or a missing one, gets no sign of life', () => {
   expect(watchdogIntervalMs({}, 7)).toBeUndefined();
   expect(watchdogIntervalMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: '8' }, 7)).toBeUndefined();
   expect(watchdogIntervalMs({ WATCHDOG_USEC: 'x' }, 7)).toBeUndefined();

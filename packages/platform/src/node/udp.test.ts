@@ -31,7 +31,7 @@ async function listener(address = '127.0.0.1', port = 0, broadcast = false): Pro
   return { socket, errors, next };
 }
 
-test('carries datagrams, empty ones too, with the address of their sender', async () => {
+test('the socket carries datagrams, empty ones too, with the address of their sender', async () => {
   const a = await listener();
   const b = await listener();
   a.socket.send(Uint8Array.of(1, 2, 3), b.socket.local);
@@ -42,7 +42,7 @@ test('carries datagrams, empty ones too, with the address of their sender', asyn
   b.socket.close();
 });
 
-test('reaches a broadcast address when asked to', async () => {
+test('the socket reaches a broadcast address when asked to', async () => {
   const server = await listener('0.0.0.0', 0, true);
   const client = await listener('0.0.0.0', 0, true);
   const { port } = server.socket.local;
@@ -52,13 +52,13 @@ test('reaches a broadcast address when asked to', async () => {
   client.socket.close();
 });
 
-test('rejects when the address is taken', async () => {
+test('the opening rejects when the address is taken', async () => {
   const first = await listener();
   await expect(listener('127.0.0.1', first.socket.local.port)).rejects.toThrow('EADDRINUSE');
   first.socket.close();
 });
 
-test('reports what cannot be sent instead of throwing it', async () => {
+test('a failed send is reported and does not throw', async () => {
   const a = await listener();
   a.socket.send(Uint8Array.of(1), { address: '127.0.0.1', port: 0 });
   a.socket.send(new Uint8Array(70_000), { address: '127.0.0.1', port: 9 });
@@ -68,7 +68,7 @@ test('reports what cannot be sent instead of throwing it', async () => {
   a.socket.send(Uint8Array.of(1), { address: '127.0.0.1', port: 9 });
 });
 
-test('says what the kernel lets wait in a socket, which may be less than was asked', async () => {
+test('the socket reports its buffer size, which may be less than was asked for', async () => {
   const heard = { onDatagram: () => {}, onError: () => {} };
   const of = async (receiveBytes: number) => {
     const where = { address: '127.0.0.1', port: 0 };
@@ -80,7 +80,7 @@ test('says what the kernel lets wait in a socket, which may be less than was ask
   expect(await of(2 ** 30)).toBeLessThan(2 ** 30);
 });
 
-test('speaks IPv6', async () => {
+test('the socket speaks IPv6', async () => {
   const a = await listener('::1');
   const b = await listener('::1');
   a.socket.send(Uint8Array.of(6), b.socket.local);
@@ -163,7 +163,7 @@ test.each([1, 2, 3, 4])('a peer that has gone refuses one of %i datagrams', asyn
   gone.connection.send([two, two]);
 });
 
-test('a peer without a port, and one that is everybody, has no connection', async () => {
+test('a peer without a port, or with the wildcard address, gets no connection', async () => {
   for (const peer of [
     { address: '127.0.0.1', port: 0 },
     { address: '255.255.255.255', port: 9 },

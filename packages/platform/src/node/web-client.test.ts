@@ -35,7 +35,7 @@ async function textOf(outcome: WebOutcome): Promise<string> {
   return Buffer.concat(parts).toString();
 }
 
-test('sends a body and streams what is answered', async () => {
+test('the client sends a body and streams what is answered', async () => {
   const url = await serve((request, response) => {
     response.writeHead(201, { 'x-method': `${request.method} ${request.url}` });
     request.pipe(response);
@@ -47,7 +47,7 @@ test('sends a body and streams what is answered', async () => {
   expect(await textOf(outcome)).toBe('what is sent');
 });
 
-test('leaves a redirect to whoever asked', async () => {
+test('the client leaves a redirect to whoever asked', async () => {
   const url = await serve((_, response) => {
     response.writeHead(307, { location: 'http://192.0.2.1/' }).end();
   });
@@ -55,7 +55,7 @@ test('leaves a redirect to whoever asked', async () => {
   expect(outcome).toMatchObject({ status: 307, headers: { location: 'http://192.0.2.1/' } });
 });
 
-test('takes no part of a body for the whole', async () => {
+test('the client takes no part of a body for the whole', async () => {
   const url = await serve((_, response) => {
     response.writeHead(200, { 'content-length': 100 });
     response.write('half', () => response.destroy());
@@ -63,7 +63,7 @@ test('takes no part of a body for the whole', async () => {
   await expect(textOf(await get(url))).rejects.toThrow(WebBroken);
 });
 
-test('gives up a body that falls silent, and one that nobody wants any more', async () => {
+test('the client gives up a body that stalls, and one that is cancelled', async () => {
   const url = await serve((_, response) => {
     response.writeHead(200, { 'content-length': 100 }).write('half');
   });
@@ -76,7 +76,7 @@ test('gives up a body that falls silent, and one that nobody wants any more', as
   await expect(textOf(outcome)).rejects.toThrow(WebBroken);
 });
 
-test('gives up a body that comes too slowly, and takes one that is quick enough', async () => {
+test('a body that comes too slowly is given up, and one that is quick enough is not', async () => {
   const url = await serve((_, response) => {
     response.writeHead(200, { 'content-length': 40 });
     const drip = setInterval(() => response.write('x'), 50);
@@ -89,7 +89,7 @@ test('gives up a body that comes too slowly, and takes one that is quick enough'
   expect(await textOf(await get(url, { floor: { bytes: 1, everyMs: 1_500 } }))).toHaveLength(40);
 });
 
-test('bounds the wait for an answer, and its headers', async () => {
+test('the client bounds the wait for an answer, and its headers', async () => {
   const silent = await serve(() => {});
   expect(await get(silent, { answerTimeoutMs: 50 })).toEqual({
     kind: 'unreachable',
@@ -102,7 +102,7 @@ test('bounds the wait for an answer, and its headers', async () => {
   expect(await get(long)).toMatchObject({ kind: 'noHttp' });
 });
 
-test('says that nothing has arrived where nobody listens', async () => {
+test('the client says that nothing has arrived where nobody listens', async () => {
   const server = createTcp().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -115,7 +115,7 @@ test('says that nothing has arrived where nobody listens', async () => {
 });
 
 test.each(['http', 'https'] as const)(
-  'leaves no memory of a long body behind, by %s',
+  'the client leaves no memory of a long body behind, by %s',
   async (by) => {
     const { key, cert } = await testCertificate('localhost');
     const sent = Buffer.alloc(48 * 1024 * 1024, 'what is sent');
@@ -142,7 +142,7 @@ test.each(['http', 'https'] as const)(
   },
 );
 
-test('trusts a certificate by its authority and its name, and sends nothing before', async () => {
+test('a certificate is trusted by authority and name; nothing is sent before that', async () => {
   const { key, cert } = await testCertificate('localhost');
   let requests = 0;
   const server = createHttps({ key, cert }, (_, response) => {
@@ -173,7 +173,7 @@ test('trusts a certificate by its authority and its name, and sends nothing befo
   expect(requests).toBe(2);
 });
 
-test('says of what speaks HTTP without TLS that it does so', async () => {
+test('the error for a server without TLS says so', async () => {
   const url = await serve((_, response) => void response.end('plain'));
   expect(await get(url.replace(/^http:/, 'https:'))).toEqual({
     ...{ kind: 'noHttp', message: 'it does not speak TLS' },
@@ -181,13 +181,13 @@ test('says of what speaks HTTP without TLS that it does so', async () => {
 });
 
 test.each(['ftp://127.0.0.1/', 'http://user:word@127.0.0.1/', 'nonsense'])(
-  'sends nothing to %s',
+  'the client sends nothing to %s',
   async (url) => {
     expect(await get(url)).toMatchObject({ kind: 'noHttp' });
   },
 );
 
-test('hears that it is cancelled before and after it was sent', async () => {
+test('the client hears that it is cancelled before and after it was sent', async () => {
   const url = await serve(() => {});
   expect(await get(url, {}, AbortSignal.abort())).toEqual({ kind: 'cancelled' });
   const stop = new AbortController();
@@ -219,7 +219,7 @@ describe('a guarded client', () => {
     expect(requests).toBe(0);
   });
 
-  test('connects to what is listed, with its port', async () => {
+  test('connects to a listed address and port', async () => {
     const url = await serve((_, response) => response.end('here'));
     const { port } = new URL(url);
     const other = Number(port) === 1 ? 2 : 1;

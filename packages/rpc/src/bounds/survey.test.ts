@@ -24,7 +24,7 @@ function nested(number: number, inner: Uint8Array): Uint8Array {
   return Buffer.concat([Uint8Array.of((number << 3) | 2, ...length), inner]);
 }
 
-test('counts fields, elements of lists and entries of maps, in all depths', () => {
+test('the survey counts fields, elements of lists and entries of maps, in all depths', () => {
   const host = create(HostSchema, {
     name: 'hosts/h1',
     labels: { a: '1', b: '2' },
@@ -35,7 +35,7 @@ test('counts fields, elements of lists and entries of maps, in all depths', () =
   expect(survey(HostSchema, toBinary(HostSchema, host), ample)).toEqual(found);
 });
 
-test('counts what the schema does not name, in nested messages and groups too', () => {
+test('the survey counts unknown fields, in nested messages and groups too', () => {
   const unknown = repeated(unknownField, 5);
   expect(survey(HostSchema, unknown, ample)).toEqual({ elements: 0, unknownFields: 5 });
   // Field 8 of an agent's message is a finding of a discovery, and field 4 of that an inventory.
@@ -48,7 +48,7 @@ test('counts what the schema does not name, in nested messages and groups too', 
   expect(survey(HostSchema, group, ample)).toEqual({ elements: 0, unknownFields: 6 });
 });
 
-test('stops at the first limit', () => {
+test('the survey stops at the first limit', () => {
   const bomb = repeated(unknownField, 1_900_000);
   const most = { ...ample, unknownFieldsMax: 256 };
   const excess = { what: 'unknownFields', found: 257, most: 256 };

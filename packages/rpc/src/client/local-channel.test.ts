@@ -28,7 +28,7 @@ function clientOf(getCredential: GetCredential) {
   return createClient(CredentialService, localChannel([bind(CredentialService, handlers)]));
 }
 
-test('answers a call of the same process as a server would', async () => {
+test('the channel answers a call of the same process as a server would', async () => {
   const credential: MessageInitShape<typeof CredentialSchema> = { username: 'root' };
   const client = clientOf(({ name }) => ({ ...credential, name }));
   expect(await client.getCredential({ name: 'credentials/c1' })).toMatchObject({
@@ -37,7 +37,7 @@ test('answers a call of the same process as a server would', async () => {
   });
 });
 
-test('keeps what a refusal says', async () => {
+test('the channel keeps the details of a refusal', async () => {
   const client = clientOf(() => {
     throw notFound('credentials/c1');
   });
@@ -49,7 +49,7 @@ test('keeps what a refusal says', async () => {
   expect((failure as ApiFailure).error.message).toContain('credentials/c1');
 });
 
-test('ends what is no refusal as an error of ours', async () => {
+test('an error that is no refusal becomes an internal error', async () => {
   const client = clientOf(() => {
     throw new TypeError('broken');
   });
@@ -59,7 +59,7 @@ test('ends what is no refusal as an error of ours', async () => {
   expect((failure as ApiFailure).error.kind).toBe('internal');
 });
 
-test('serves a stream of answers, and what ends it', async () => {
+test('the channel serves a stream of answers, and what ends it', async () => {
   const missing = () => {
     throw new Error('not asked for');
   };

@@ -92,7 +92,7 @@ test('a read is repeated while the server says that it is unavailable, and only 
   expect(others.calls.reads).toBe(1);
 });
 
-test('a write is never repeated, nor anything for whom did not ask for it', async () => {
+test('a write is never repeated, nor a read whose caller did not ask for it', async () => {
   const { server, calls } = await start([away(), away()]);
   const client = clientAt(server.port);
   expect(await failed(client.freezeRack({}))).toBe('unavailable');
@@ -100,7 +100,7 @@ test('a write is never repeated, nor anything for whom did not ask for it', asyn
   expect(calls).toEqual({ reads: 1, writes: 1 });
 });
 
-test('tries end with the deadline of the call, with Ctrl-C, and after a few', async () => {
+test('the tries end at the deadline of the call, at Ctrl-C, and after a limit', async () => {
   const { server, calls } = await start(Array.from({ length: 50 }, away));
   const quick = {
     nowMs: () => clock.nowMs(),

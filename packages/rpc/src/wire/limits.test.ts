@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { defaultRpcLimits, rpcLimitsOf } from './limits.ts';
 
-test('derives the defaults from the defaults', () => {
+test('the default limits follow from the default settings', () => {
   expect(rpcLimitsOf(defaultRpcLimits)).toEqual(defaultRpcLimits);
 });
 
-test('scales what follows with what is configured, and keeps each above 0', () => {
+test('derived limits scale with the configured ones, and stay above 0', () => {
   const small = rpcLimitsOf({
     ...{ connectionsMax: 1, connectionsPerAddressMax: 1, handshakesPerSecond: 1 },
     ...{ callsMax: 1, openCallsBurst: 1 },

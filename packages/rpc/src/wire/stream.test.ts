@@ -27,7 +27,7 @@ test('an abort ends the wait under way and every later one', async () => {
   expect(await waits.on(Promise.reject(new Error('nobody hears it')))).toBeUndefined();
 });
 
-test('nothing is kept of what was waited for', async () => {
+test('no reference is kept to a promise after its wait', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const waits = new Waits(new AbortController().signal);

@@ -20,7 +20,7 @@ function telling(...rounds: readonly (readonly string[])[]): BurnInMachine['calc
   };
 }
 
-test('a thread of this machine comes to what is known', async () => {
+test('a thread of this machine computes the known hashes', async () => {
   const change = { machine: { ...machine, burnIn: softwareBurnIn } };
   const end = await runStep(burnInCpu, { duration: '1s' }, order, change).end;
   expect(end.result.kind).toBe('complete');
@@ -67,7 +67,7 @@ test('a machine that gets too hot is let cool at once', async () => {
   expect(looks).toBe(4);
 });
 
-test('what was cancelled has proved nothing, and keeps no result', async () => {
+test('a cancelled burn-in has no result', async () => {
   const running = runStep(burnInCpu, { duration: '72h' }, order, on({}));
   running.stop();
   const end = await running.end;
@@ -80,6 +80,6 @@ test.each([
   [{ duration: '0s' }, 'duration: must be a time as "90s", "5m" or "2h" of 1 to 259200'],
   [{ celsius_max: '-1' }, 'celsius_max: must be a number of 0 to 150'],
   [{ threads: '3' }, 'unknown arguments threads; known are duration, celsius_max'],
-])('refuses %o', async (given, message) => {
+])('the burn-in refuses %o', async (given, message) => {
   expect((await burn({}, given)).result).toMatchObject({ type: 'invalidArgument', message });
 });

@@ -41,7 +41,7 @@ function blocksLeft(disk: string): number {
   return left;
 }
 
-test('works every disk of the order over all of it, and tells each', async () => {
+test('the burn-in works every disk of the order over all of it, and tells each', async () => {
   addDisk('sda');
   addDisk('sdb', {}, ['sdb'], mib);
   const end = await burn();
@@ -54,7 +54,7 @@ test('works every disk of the order over all of it, and tells each', async () =>
   expect([blocksLeft('sda'), blocksLeft('sdb')]).toEqual([0, 0]);
 });
 
-test('works a share of a disk, and leaves the rest', async () => {
+test('the burn-in works a share of a disk, and leaves the rest', async () => {
   addDisk('sda', {}, ['sda'], 4 * mib);
   const end = await burn({ share: '25' });
   expect(keptOf(end)?.parts).toMatchObject([{ bytes: BigInt(mib) }]);
@@ -154,7 +154,7 @@ test.each<[string, string, Change]>([
     'cancelled',
     { context: { mayBegin: async () => ({ kind: 'over', reason: 'the lease is over' }) } },
   ],
-])('writes nothing: %s', async (_, type, change) => {
+])('the burn-in writes nothing: %s', async (_, type, change) => {
   addDisk('sda');
   const end = await burn({}, change);
   expect(end.result).toMatchObject({ kind: 'failed', type });

@@ -101,7 +101,7 @@ test.each<[string, Exchanged, { type: string; message: string }]>([
     { type: 'deadline', message: 'its time was over: 0 of 100 MiB were exchanged' },
   ],
   ['is refused', { kind: 'refused', reason: 'no' }, { type: 'refused', message: 'no' }],
-])('what %s is no defect', async (_, exchanged, wanted) => {
+])('a card that %s has no defect', async (_, exchanged, wanted) => {
   const { end } = await burn([card('eno1')], { duration: '1m' }, [() => exchanged]);
   expect(end.result).toMatchObject({ kind: 'failed', ...wanted });
 });

@@ -13,7 +13,7 @@ test('each unit holds its own place, also behind 2 TiB', () => {
   expect(pattern.differenceAt(far - 2 ** 41, here)).toMatchObject({ units: 4, belongsAt: far });
 });
 
-test('what was written for another seed differs in every unit, and belongs nowhere', () => {
+test('a block that was written for another seed differs in every unit', () => {
   const before = new Pattern(contentOf(seed.with(0, 8)), 512).at(0, pieceBytesMax).slice();
   const found = new Pattern(contentOf(seed), 512).differenceAt(0, before);
   expect(found).toMatchObject({ units: pieceBytesMax / 512, belongsAt: undefined });

@@ -18,7 +18,7 @@ function read(deploy?: MessageInitShape<typeof DeploySpecSchema>, phoneHomeUrl =
   return firstBootOf(deployment, phoneHomeUrl);
 }
 
-test('has cloud-init phone home where nothing is said, beside what the user gave', () => {
+test('by default cloud-init phones home, beside the data of the user', () => {
   expect(read()).toMatchObject({ value: { kind: 'noCloud', userData: '' } });
   const user = '#!/bin/sh\nexit\n';
   const seed = read({
@@ -50,7 +50,7 @@ test('writes the same to a config drive in its own form, and passes Ignition on 
   expect(JSON.parse(vendorData ?? '')['cloud-init']).toContain(url);
 });
 
-test('says nothing of a call where the power is the proof', () => {
+test('the seed asks for no call if power is the proof', () => {
   const proof = DeployProof.POWER_ON;
   for (const format of [FirstBootFormat.NO_CLOUD, FirstBootFormat.CONFIG_DRIVE]) {
     const seed = read({ proof, firstBoot: { format } }, '');
@@ -73,6 +73,6 @@ test.for<[string, MessageInitShape<typeof DeploySpecSchema>]>([
   ['network_config', { firstBoot: { format: FirstBootFormat.CONFIG_DRIVE, networkConfig } }],
   ['deploy.first_boot.format: 9', { firstBoot: { format: 9 as FirstBootFormat } }],
   ['deploy.proof: 9', { proof: 9 as DeployProof }],
-])('refuses what could not be proved or carried, as "%s"', ([words, deploy]) => {
+])('a seed that cannot carry its data or the call is refused as "%s"', ([words, deploy]) => {
   expect(read(deploy)).toEqual({ kind: 'bad', problem: expect.stringContaining(words) });
 });

@@ -214,14 +214,14 @@ test.for<[string, Change, string, string]>([
   expect(isUntouched('sda')).toBe(true);
 });
 
-test('waits for an image that the agent does not serve yet, while nothing is written', async () => {
+test('the step writes nothing while the agent does not serve the image yet', async () => {
   images.blobs.clear();
   const { result } = await write();
   expect(result).toMatchObject({ kind: 'retryAfter', reason: 'fault' });
   expect(isUntouched('sda')).toBe(true);
 });
 
-test('takes the other disk where one is kept, and leaves that alone', async () => {
+test('the step takes the other disk where one is kept, and leaves that alone', async () => {
   addDisk('sdb', { serial: 'S-sdb' }, folder);
   const deploy = { keepDisks: ['S-sda', 'of another host'] };
   const end = await write({ deployment: { deploy } });
@@ -229,7 +229,7 @@ test('takes the other disk where one is kept, and leaves that alone', async () =
   expect(isUntouched('sda')).toBe(true);
 });
 
-test('does not guess between two disks, and takes none that is in use or far away', async () => {
+test('the step does not choose between two disks, nor a disk in use or a remote one', async () => {
   addDisk('sdb', { serial: 'S-sdb', holders: ['mount /'] }, folder);
   addDisk('sdc', { serial: 'S-sdc', transport: 'iscsi' }, folder);
   const refused = async (rootDisk: object) => {
@@ -282,7 +282,7 @@ test.for<[string, () => void, Change, string, string]>([
     'writeError',
     'read back',
   ],
-])('fails for %s, and says that the disk is lost', async ([name, ...its]) => {
+])('the step fails for %s, and says that the disk is lost', async ([name, ...its]) => {
   const [arrange, change, type, words] = its;
   arrange();
   const end = await write(change);
@@ -296,7 +296,7 @@ test.for<[string, () => void, Change, string, string]>([
   expect(end.result).not.toHaveProperty('disksUntouched');
 });
 
-test('what is sent of each failure is what the control plane is tested with', async () => {
+test('each failure is sent in the form that the control plane’s tests use', async () => {
   await expect(`${sent.join('\n')}\n`).toMatchFileSnapshot('./write-image.ends.jsonl');
 });
 
@@ -333,21 +333,21 @@ async function* cutAt(chunks: AsyncIterable<Uint8Array>, at: number) {
   }
 }
 
-test('waits for an agent that goes away in the middle, and writes on where it was', async () => {
+test('the step waits for an agent that is lost midway, and continues where it was', async () => {
   const place = leaving(100);
   const end = await write({ place, file: fileOf(largeImage) });
   expect(writtenIn(end)).toMatchObject({ whole: true, digest: `sha256:${sha256(largeImage)}` });
   expect(place.away).toBe(100);
 });
 
-test('is interrupted, and not failed, by an agent that has the image no more', async () => {
+test('an agent that no longer has the image interrupts the step, without a failure', async () => {
   const end = await write({ place: leaving(0, true), file: fileOf(largeImage) });
   expect(end.result).toMatchObject({ kind: 'failed', type: 'interrupted' });
   expect(end.result).not.toHaveProperty('disksUntouched');
   expect(writtenIn(end)).toMatchObject({ whole: false, serial: 'S-sda' });
 });
 
-test('is stopped at once while it waits for its agent', async () => {
+test('the step is stopped at once while it waits for its agent', async () => {
   const stop = new AbortController();
   const limits = {
     ...{ emptyBreaksMax: 2, breaksMax: 4 },
@@ -363,7 +363,7 @@ test('is stopped at once while it waits for its agent', async () => {
   expect(result).toMatchObject({ kind: 'failed', type: 'cancelled' });
 });
 
-test('has UEFI try the image first, and is complete where it cannot', async () => {
+test('UEFI tries the image first; the step also succeeds if that cannot be set', async () => {
   const efi = diskImage();
   efi[446 + 4] = 0xef;
   images.blobs.set(sha256(efi), efi);

@@ -56,7 +56,7 @@ function putBack(name: string, offset: number, text = 'PATTERN!'): void {
   writeFileSync(join(folder, `${name}.img`), bytes);
 }
 
-test('reports the reads and writes of each device, and that none was left out', async () => {
+test('the step reports the reads and writes of each device, and leaves none out', async () => {
   addDisk('sda', { discardSupported: false });
   const end = await run();
   expect(end.evidence?.ofFailedStep).toBe(false);
@@ -80,7 +80,7 @@ test.each<[string, (stage: DeviceStage) => void, string, RegExp]>([
     'deviceVanished',
     /S-sda of the plan is not there/,
   ],
-])('fails when a disk was %s, and evidence says so', async (_name, act, type, words) => {
+])('the step fails when a disk was %s, and evidence says so', async (_name, act, type, words) => {
   addDisk('sda');
   addDisk('sdb');
   const stage = async (identity: string, reached: DeviceStage) => {
@@ -92,7 +92,7 @@ test.each<[string, (stage: DeviceStage) => void, string, RegExp]>([
   expect(end.evidence?.ofFailedStep).toBe(true);
 });
 
-test('counts errors by kind', async () => {
+test('the step counts errors by kind', async () => {
   addDisk('sda', {
     discardSupported: false,
     faults: [{ kind: 'ioError', operation: 'write', offset: mib + 8192, length: 512 }],
@@ -102,7 +102,7 @@ test('counts errors by kind', async () => {
   expect(end.evidence?.ofFailedStep).toBe(true);
 });
 
-test('reads again after the delay, and finds what has come back', async () => {
+test('the step reads again after the delay, and finds what has come back', async () => {
   addDisk('sda');
   addDisk('sdb');
   const devices = await plans({ rereadDelay: durationFromMs(300), verification: sampled });
@@ -147,7 +147,7 @@ test('a reading that does not end says how much it has read', async () => {
   expect(Number(found?.bytesOfReadings)).toBeLessThan(4 * mib);
 });
 
-test('stops waiting for a rereading when it is cancelled', async () => {
+test('the step stops waiting for a rereading when it is cancelled', async () => {
   addDisk('sda');
   const cancel = new AbortController();
   const devices = await plans({ rereadDelay: durationFromMs(3_600_000) });
@@ -158,7 +158,7 @@ test('stops waiting for a rereading when it is cancelled', async () => {
   expect(end.result).toMatchObject({ kind: 'failed', type: 'cancelled' });
 });
 
-test('verifies erased disks in a later boot, and writes nothing', async () => {
+test('the step verifies erased disks in a later boot, and writes nothing', async () => {
   addDisk('sda');
   addDisk('sdb', { discardSupported: false });
   expect((await run()).result.kind).toBe('complete');
@@ -202,7 +202,7 @@ test('a disk that cannot be read in a later boot is unproved, and its data not b
   expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
 });
 
-test('reads new places besides those of the erasure when it samples', async () => {
+test('the step reads new places besides those of the erasure when it samples', async () => {
   addDisk('sda', {}, ['sda'], 64 * mib);
   const verification = create(agent.VerificationSchema, sampled);
   const order = { devices: await plans({ verification }) };
@@ -213,7 +213,7 @@ test('reads new places besides those of the erasure when it samples', async () =
 });
 
 test.each(['discard', 'overwrite'] as const)(
-  'samples after %s what was read whole, and its evidence is plausible',
+  'after %s a disk that was read whole is sampled, with plausible evidence',
   async (method) => {
     addDisk('sda', { discardSupported: method === 'discard' }, ['sda'], 8 * mib);
     expect((await run()).result.kind).toBe('complete');
@@ -235,7 +235,7 @@ test.each(['discard', 'overwrite'] as const)(
   },
 );
 
-test('refuses to verify by an order that would write, or without the seed of before', async () => {
+test('a verification that would write, or lacks the earlier seed, is refused', async () => {
   addDisk('sda');
   const rewrite = { mode: agent.StepMode.RUN, devices: await plans({ erasedSeed }) };
   const unseeded = { mode: agent.StepMode.CHECK, devices: await plans() };

@@ -23,7 +23,7 @@ function wearing(): BlockDevices {
   };
 }
 
-test('says what each device told of its health before and after', async () => {
+test('the evidence says what each device told of its health before and after', async () => {
   addDisk('sda');
   addDisk('sdb');
   const { evidence } = await run({ context: { devices: wearing() } });

@@ -59,7 +59,7 @@ test('a mark that cannot be read is no proof either', async () => {
   expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED]);
 });
 
-test('evidence tells the marks, the challenge and what the device says itself', async () => {
+test('evidence names the marks, the challenge and the answers of the device itself', async () => {
   addDisk('nvme0', crypto);
   const said = heldAs(() => ({ readLog: async () => ['error log: empty'] }));
   const log = (await run({ context: { devices: said } })).evidence?.devices?.[0]?.log ?? [];
@@ -183,7 +183,7 @@ test('a reason is as long as evidence carries it', async () => {
   expect(Buffer.byteLength(reason)).toBeLessThanOrEqual(512);
 });
 
-test('what a device holds beyond its namespaces is told as not examined', async () => {
+test('capacity of a device outside its namespaces is reported as not examined', async () => {
   addDisk('nvme0', crypto);
   const devices = fileDisks(folder, clock);
   const notExamined = async (more: Partial<NvmeFacts>) => {
@@ -292,7 +292,7 @@ test.each([15, 65])('a challenge seed of %d bytes is refused', async (length) =>
   expect(image('sda').includes('PATTERN!')).toBe(true);
 });
 
-test('progress is told for the whole step and for each device, in percent', async () => {
+test('progress is reported for the whole step and for each device, in percent', async () => {
   addDisk('sda', { discardSupported: false }, undefined, 8 * mib);
   const told: [number, string][] = [];
   const progress = (percent: number, text: string): void => void told.push([percent, text]);

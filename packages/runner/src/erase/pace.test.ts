@@ -7,7 +7,7 @@ function paced(totalBytes: number) {
   return { clock, pace };
 }
 
-test('speed is told after two seconds, and counted from the first transfer', () => {
+test('speed is reported after two seconds, and counted from the first transfer', () => {
   const { clock, pace } = paced(10_000_000);
   clock.nowMs = 50_000;
   pace.add(1_000_000);
@@ -19,14 +19,14 @@ test('speed is told after two seconds, and counted from the first transfer', () 
   expect(pace.bytes).toBe(1_000_000);
 });
 
-test('nothing is told of speed while no byte has come', () => {
+test('no speed is reported before the first byte', () => {
   const { clock, pace } = paced(10);
   pace.add(0);
   clock.nowMs += 10_000;
   expect(pace.words()).toBe('');
 });
 
-test('very slow devices have a speed, fast ones are told in MB/s', () => {
+test('very slow devices have a speed, and fast ones are shown in MB/s', () => {
   const slow = paced(1_000);
   slow.pace.add(10);
   slow.clock.nowMs += 100_000;
@@ -37,7 +37,7 @@ test('very slow devices have a speed, fast ones are told in MB/s', () => {
   expect(fast.pace.words()).toBe('1 MB/s, 2 s left');
 });
 
-test('what is more than planned is not more than all, and nothing takes no time', () => {
+test('progress beyond the plan counts as 100 %, and an empty plan takes no time', () => {
   const { clock, pace } = paced(1_000);
   expect(pace.fraction).toBe(0);
   pace.add(1_500);

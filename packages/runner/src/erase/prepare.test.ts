@@ -41,7 +41,7 @@ async function order(
   return create(agent.RunStepSchema, { mode, devices: plans });
 }
 
-test('shows what a disk hides, and takes the larger disk for the planned one', async () => {
+test('a hidden area is shown, and the larger disk counts as the planned one', async () => {
   addDisk('sda');
   const asked = await order(true);
   const prepared = await prepareDevices(devices, asked, 'write');
@@ -54,7 +54,7 @@ test('shows what a disk hides, and takes the larger disk for the planned one', a
   ]);
 });
 
-test('leaves a hidden area alone in a check and where it may not be removed', async () => {
+test('the step leaves a hidden area alone in a check and where it may not be removed', async () => {
   addDisk('sda');
   const before = readFileSync(join(folder, 'sda.json'), 'utf8');
   for (const asked of [await order(false), await order(true, CHECK)]) {
@@ -67,7 +67,7 @@ test('leaves a hidden area alone in a check and where it may not be removed', as
   }
 });
 
-test('takes a disk that has grown by anything else for another one', async () => {
+test('a disk that has grown by another size than its hidden area is another disk', async () => {
   addDisk('sda');
   const asked = await order(true);
   writeFileSync(join(folder, 'sda.img'), Buffer.alloc(3 * mib));
@@ -95,7 +95,7 @@ test('names every disk that cannot be prepared, and touches none outside the ord
   expect(tried).toEqual(['sda', 'sdb']);
 });
 
-test('takes down what stands on a disk, and nothing else of it', async () => {
+test('the step takes down the holders of a disk, and nothing else', async () => {
   addDisk('sda', { holders: ['md127'], regions: [{ name: 'sda' }] });
   const acts: string[] = [];
   const watched: BlockDevices = {
@@ -120,7 +120,7 @@ test('takes down what stands on a disk, and nothing else of it', async () => {
 test.each([
   ['that nothing identifies', [{ serial: '' }]],
   ['that cannot be told from another', [{ serial: 'S' }, { serial: 'S' }]],
-])('touches no disk %s', async (_name, disks) => {
+])('the step touches no disk %s', async (_name, disks) => {
   for (const [at, disk] of disks.entries()) addDisk(`sd${at}`, { holders: ['md127'], ...disk });
   const untouchable: BlockDevices = {
     ...devices,

@@ -17,7 +17,7 @@ import { bytesToWrite } from './method.ts';
 
 useFolder();
 
-test('how far it is is told at the start, at the first transfer, then once a second', async () => {
+test('progress is reported at the start, at the first transfer, then once a second', async () => {
   addDisk('sda', { discardSupported: false }, undefined, 64 * mib);
   let nowMs = 0;
   const told: { readonly atMs: number; readonly percent: number }[] = [];
@@ -42,7 +42,7 @@ test('how far it is is told at the start, at the first transfer, then once a sec
   expect(later.at(-1)?.percent).toBeGreaterThan(later[0]?.percent ?? 100);
 });
 
-test('what a disk does by itself for hours is told before it begins', async () => {
+test('an erasure that takes hours inside the disk is announced before it begins', async () => {
   addDisk('nvme0', nvme);
   const told: string[] = [];
   let toldBefore: string | undefined;

@@ -24,7 +24,7 @@ import { eraseDevicesMetadata } from './step.ts';
 
 useFolder();
 
-test('erases by overwrite, discard and format, and proves each', async () => {
+test('the step erases by overwrite, discard and format, and proves each', async () => {
   addDisk('sda', { transport: 'sata', discardSupported: false });
   addDisk('vda', { transport: 'virtio' });
   addDisk('nvme0', { ...nvme, regions: [{ name: 'nvme0n1' }, { name: 'nvme0n2' }] }, [
@@ -49,7 +49,7 @@ test('erases by overwrite, discard and format, and proves each', async () => {
   ]);
 });
 
-test('asks before it writes to each device, and writes to none that may not begin', async () => {
+test('the step asks before it writes to a device, and writes to none without a yes', async () => {
   for (const name of ['sda', 'sdb', 'sdc', 'sdd', 'sde', 'sdf']) addDisk(name, {}, [name]);
   let asked = 0;
   const mayBegin: StepContext['mayBegin'] = async () => {
@@ -85,7 +85,7 @@ test('writes a disk on USB when it is ordered, and leaves it alone when it is no
   expect(image('sdb').every((byte) => byte === 0)).toBe(true);
 });
 
-test('says which namespaces a format reaches and nobody can read', async () => {
+test('the step says which namespaces a format reaches and nobody can read', async () => {
   const reaches = { formatSupported: true, formatsAllNamespaces: true, hiddenNamespaces: [2, 3] };
   const description = { transport: 'nvme', nvme: reaches, regions: [{ name: 'nvme0n1' }] };
   addDisk('nvme0', description, ['nvme0n1']);
@@ -96,7 +96,7 @@ test('says which namespaces a format reaches and nobody can read', async () => {
   ]);
 });
 
-test('accepts the noise that a cryptographic erase leaves', async () => {
+test('the step accepts the noise that a cryptographic erase leaves', async () => {
   const crypto = { transport: 'nvme', nvme: { cryptoEraseSupported: true } };
   addDisk('nvme0', { ...crypto, regions: [{ name: 'nvme0n1' }] }, ['nvme0n1']);
   const end = await run();
@@ -108,7 +108,7 @@ test.each<[string, object]>([
   ['discard', { discardSupported: true }],
   ['format', nvme],
   ['format', { transport: 'nvme', nvme: { cryptoEraseSupported: true } }],
-])('catches a disk that lies about its %s and names it', async (operation, description) => {
+])('the step finds and names a disk that lies about its %s', async (operation, description) => {
   addDisk('good');
   addDisk('bad', { ...description, faults: [{ kind: 'lying', operation }] });
   const end = await run();
@@ -119,14 +119,14 @@ test.each<[string, object]>([
   expect(verdicts(end)).toEqual([agent.VerdictKind.NOT_ERASED, agent.VerdictKind.ERASED]);
 });
 
-test('lets a lying disk pass only with the verdict switched off, and says so', async () => {
+test('a lying disk passes only with the verdict switched off, and evidence says so', async () => {
   addDisk('bad', { faults: [{ kind: 'lying', operation: 'discard' }] });
   const end = await run({ context: { verdictSwitchedOff: true } });
   expect(end.result).toEqual({ kind: 'complete' });
   expect(verdicts(end)).toEqual([agent.VerdictKind.SWITCHED_OFF]);
 });
 
-test('overwrites the end that a discard by whole units leaves, and says so', async () => {
+test('the step overwrites the end that a discard by whole units leaves, and says so', async () => {
   const regions = [{ name: 'vda', discardGranularity: 64 * 1024 }];
   addDisk('vda', { regions }, ['vda'], 2 * mib + 12 * 1024);
   const end = await run();
@@ -138,7 +138,7 @@ test('overwrites the end that a discard by whole units leaves, and says so', asy
   expect(end.evidence?.devices?.[0]?.log).toContainEqual('vda: 12288 bytes at its end overwritten');
 });
 
-test('notices a disk that drops writes before it erases anything', async () => {
+test('the step notices a disk that drops writes before it erases anything', async () => {
   addDisk('bad', { discardSupported: false, faults: [{ kind: 'lying', operation: 'write' }] });
   const end = await run();
   expect(end.result).toMatchObject({ kind: 'failed', type: 'ioError' });
@@ -156,7 +156,7 @@ test('names one disk of ten that fails while nine are erased', async () => {
   expect(verdicts(end)).toEqual([...Array.from({ length: 9 }, () => 1), 3]);
 });
 
-test('is unverified when a place cannot be read', async () => {
+test('the step is unverified when a place cannot be read', async () => {
   const fault = { kind: 'ioError', operation: 'read', offset: mib, length: 4096 };
   addDisk('bad', { faults: [fault] });
   writeFileSync(join(folder, 'bad.img'), Buffer.alloc(2 * mib));
@@ -164,7 +164,7 @@ test('is unverified when a place cannot be read', async () => {
   expect(end.result).toMatchObject({ kind: 'failed', type: 'unverified' });
 });
 
-test('fails for a read-only disk, by name, and erases the others', async () => {
+test('the step fails for a read-only disk, by name, and erases the others', async () => {
   addDisk('good');
   addDisk('ro', { readOnly: true });
   const end = await run();
@@ -210,7 +210,7 @@ test.each<[string, () => void, RegExp]>([
   expect(logExists('sda')).toBe(false);
 });
 
-test('fails without a device, and with a malformed order', async () => {
+test('the step fails without a device, and with a malformed order', async () => {
   expect((await run()).result).toMatchObject({ type: 'noDevices' });
   addDisk('sda');
   const short = { challengeSeed: new Uint8Array(4) };
@@ -220,7 +220,7 @@ test('fails without a device, and with a malformed order', async () => {
   expect(logExists('sda')).toBe(false);
 });
 
-test('has nothing to do where the policy accepts that there is no disk', async () => {
+test('the step has nothing to do where the policy accepts that there is no disk', async () => {
   const allowed = { allowDiskless: true };
   const end = await run({ order: allowed });
   expect(end.result).toEqual({ kind: 'complete' });
@@ -230,7 +230,7 @@ test('has nothing to do where the policy accepts that there is no disk', async (
   expect(logExists('sda')).toBe(false);
 });
 
-test('checks without writing anything', async () => {
+test('the step checks without writing anything', async () => {
   addDisk('vda');
   expect((await run()).result.kind).toBe('complete');
   const lines = deviceLog('vda').length;
@@ -247,7 +247,7 @@ test.each<[string, object, string[]]>([
   ['discard', { transport: 'virtio' }, ['disk']],
   ['format', nvme, ['disk']],
   ['crypto format', { transport: 'nvme', nvme: { cryptoEraseSupported: true } }, ['disk']],
-])('never takes a mostly empty disk for erased by %s', async (_name, description, regions) => {
+])('a mostly empty disk is never taken for erased by %s', async (_name, description, regions) => {
   const sizeBytes = 64 * mib;
   addDisk('disk', description, regions, sizeBytes);
   // A secret in no sampled place: the disk looks like an erased one.
@@ -262,7 +262,7 @@ test.each<[string, object, string[]]>([
   }
 });
 
-test('waits for a device that is still busy with itself', async () => {
+test('the step waits for a device that is still busy with itself', async () => {
   addDisk('nvme0', { ...nvme, busyWith: 'format, 40 % left' });
   const end = await run({ order: { mode: agent.StepMode.CHECK } });
   expect(end.result).toMatchObject({
@@ -272,7 +272,7 @@ test('waits for a device that is still busy with itself', async () => {
   });
 });
 
-test('checks a cryptographic erase only against a challenge that was written', async () => {
+test('a cryptographic erase is checked only against a challenge that was written', async () => {
   addDisk('nvme0', { transport: 'nvme', nvme: { cryptoEraseSupported: true } });
   const check = { mode: agent.StepMode.CHECK };
   expect((await run({ order: check })).result).toMatchObject({ type: 'unverified' });
@@ -288,7 +288,7 @@ function swap(name: string, serial: string): void {
   addDisk(name, { serial, discardSupported: false });
 }
 
-test('never writes to a disk that is put in the place of one that waits', async () => {
+test('the step never writes to a disk that is put in the place of one that waits', async () => {
   const names = Array.from('abcdefghijklmnopqrst', (letter) => `sd${letter}`);
   for (const name of names) addDisk(name, { discardSupported: false });
   const stage = async (identity: string, reached: DeviceStage) => {
@@ -305,7 +305,7 @@ test('never writes to a disk that is put in the place of one that waits', async 
 test.each<[DeviceStage, string]>([
   ['challenged', 'before its method'],
   ['erased', 'before its verdict'],
-])('ends as vanished when the disk is pulled after "%s"', async (at) => {
+])('the step ends as vanished when the disk is pulled after "%s"', async (at) => {
   addDisk('sda', { discardSupported: false });
   const stage = async (_identity: string, reached: DeviceStage) => {
     if (reached === at) rmSync(join(folder, 'sda.json'));
@@ -316,7 +316,7 @@ test.each<[DeviceStage, string]>([
   expect(verdicts(end)).toEqual([agent.VerdictKind.UNVERIFIED]);
 });
 
-test('stops an overwrite that is cancelled', async () => {
+test('a cancelled overwrite stops', async () => {
   addDisk('sda', { discardSupported: false });
   const cancel = new AbortController();
   const stage = async (_identity: string, reached: DeviceStage) => {
@@ -366,7 +366,7 @@ test('writes nothing any more when it has ended by a fault that is no device’s
   expect(image('sda').includes('PATTERN!')).toBe(true);
 });
 
-test('erases metadata only when that is the step, and leaves the middle alone', async () => {
+test('the metadata step erases metadata only, and leaves the middle alone', async () => {
   addDisk('sda', {}, ['sda'], 8 * mib);
   const end = await run({ step: eraseDevicesMetadata });
   expect(end.result).toEqual({ kind: 'complete' });
@@ -388,7 +388,7 @@ test('erases metadata only when that is the step, and leaves the middle alone', 
   ).toBe('PATTERN!');
 });
 
-test('logs every act before and after it is done', async () => {
+test('the step logs every act before and after it is done', async () => {
   addDisk('vda');
   await run();
   const lines = deviceLog('vda');

@@ -83,7 +83,7 @@ test('the only method of a step counts, whatever the order says of the device', 
   expect(found).toMatchObject({ targets: [{ plan: { kind: 'erase', method: 'metadataOnly' } }] });
 });
 
-test('an order for nothing finds nothing, and a disk that nobody ordered is a difference', () => {
+test('an empty order has no targets; a disk outside the order is a difference', () => {
   expect(findTargets([], listing())).toEqual({ kind: 'none' });
   expect(findTargets([], listing(disk()))).toMatchObject({
     kind: 'changed',
@@ -91,7 +91,7 @@ test('an order for nothing finds nothing, and a disk that nobody ordered is a di
   });
 });
 
-test('storage of elsewhere counts only when it is ordered', () => {
+test('remote storage counts only when it is ordered', () => {
   const lun = disk({ serial: 'S2', wwn: 'W2', name: 'sdb', transport: 'iscsi' });
   expect(findTargets([plan(disk())], listing(disk(), lun))).toMatchObject({
     kind: 'targets',

@@ -10,7 +10,7 @@ function settled(): Promise<void> {
   });
 }
 
-test('keeps so many transfers under way, each in a slot of its own', async () => {
+test('a given number of transfers is under way, each in a slot of its own', async () => {
   const slots = new Set<number>();
   let most = 0;
   await inFlight(Array.from({ length: 20 }).keys(), async (_item, slot) => {
@@ -24,7 +24,7 @@ test('keeps so many transfers under way, each in a slot of its own', async () =>
   expect(most).toBe(transfersInFlight);
 });
 
-test('ends with the first error, when nothing is under way any more', async () => {
+test('transfers end with the first error, once none is under way', async () => {
   let underWay = 0;
   const begun: number[] = [];
   const all = inFlight(Array.from({ length: 50 }).keys(), async (item) => {
@@ -40,7 +40,7 @@ test('ends with the first error, when nothing is under way any more', async () =
   expect(begun.length).toBeLessThan(5 + 2 * transfersInFlight);
 });
 
-test('stops where it is told that reading on is useless', async () => {
+test('transfers stop once the caller needs no more of them', async () => {
   const begun: number[] = [];
   await inFlight(Array.from({ length: 50 }).keys(), async (item) => {
     begun.push(item);
@@ -50,7 +50,7 @@ test('stops where it is told that reading on is useless', async () => {
   expect(begun.length).toBeLessThan(10 + transfersInFlight);
 });
 
-test('cuts spans into transfers without a gap', () => {
+test('spans are cut into transfers without a gap', () => {
   const spans = [
     { offset: 0, length: 10 },
     { offset: 32, length: 4 },
@@ -75,7 +75,7 @@ test.each([undefined, 4096, 42 * 1024 ** 2, 24_576, 128 * 1024 ** 3])(
   },
 );
 
-test('gives the slot to the first waiter, also after a failure', async () => {
+test('a slot goes to the first waiter, also after a failure', async () => {
   const slots = new Slots(2);
   const order: number[] = [];
   const all = [0, 1, 2, 3].map((each) =>
@@ -90,7 +90,7 @@ test('gives the slot to the first waiter, also after a failure', async () => {
   expect(order).toEqual([0, 1, 2, 3]);
 });
 
-test('a turn that nobody waited for is there for who comes later', async () => {
+test('a slot that was given back is free for a later caller', async () => {
   const slots = new Slots(1);
   await slots.run(settled);
   let hasRun = false;
@@ -101,7 +101,7 @@ test('a turn that nobody waited for is there for who comes later', async () => {
   expect(hasRun).toBe(true);
 });
 
-test('says speed and time left, of a disk that takes longer than a day', () => {
+test('speed and time left are shown, also for a disk that takes longer than a day', () => {
   let nowMs = 0;
   const bytesPerMs = 180_000;
   const pace = new Pace({ suspendAwareMs: () => nowMs }, 20e12);
@@ -118,6 +118,6 @@ test.each([
   [61_000, '2 min'],
   [3_600_000, '1 h'],
   [3_660_000, '1 h 1 min'],
-])('says %d ms as %s', (ms, words) => {
+])('%d ms are shown as %s', (ms, words) => {
   expect(durationWords(ms)).toBe(words);
 });

@@ -13,7 +13,7 @@ import { identityText } from './identity.fixture.ts';
 import { nvmeCapacity, parseCacheFeature } from './nvme.ts';
 import { parseCachingPage } from './write-cache.ts';
 
-test('reads cache, security, sanitize and hidden areas from the words of IDENTIFY DEVICE', () => {
+test('cache, security, sanitize and hidden areas are read from IDENTIFY DEVICE', () => {
   // ACS-3 table 45: word 59 sanitize, 82/83 feature sets, 85 what is on, 128 security.
   const words = {
     27: 0x4143,
@@ -51,12 +51,12 @@ test.each([
   [0x0003, 'enabled'],
   [0x0009, 'frozen'],
   [0x000f, 'locked'],
-])('takes security %x for %s', (word, state) => {
+])('the security word %x means %s', (word, state) => {
   const found = parseAtaIdentity(identityText({ 27: 0x4143, 82: 2, 128: word }));
   expect(found?.sanitize.ataSecurity).toBe(state);
 });
 
-test('reads nothing from a device without answer, or with half of one', () => {
+test('the reader reads nothing from a device without answer, or with half of one', () => {
   expect(parseAtaIdentity('\n/dev/sdb:\n')).toBeUndefined();
   expect(parseAtaIdentity(identityText({}).slice(0, -41))).toBeUndefined();
   // Seen of a SCSI disk: zeros, exit code 0.
@@ -64,7 +64,7 @@ test('reads nothing from a device without answer, or with half of one', () => {
   expect(parseAtaIdentity(identityText({ 27: 0x4143 }))?.sanitize.ataSecurity).toBeUndefined();
 });
 
-test('reads the native size where the device says it, and nothing where hdparm makes it up', () => {
+test('the native size is read if the device says it, and not if hdparm invents it', () => {
   const enabled = '\n/dev/sda:\n max sectors   = 98304/131072, HPA is enabled\n';
   expect(parseMaxSectors(enabled)).toEqual({ addressable: 98_304, native: 131_072 });
   const successor = ' max sectors   = 131072/131072, ACCESSIBLE MAX ADDRESS disabled\n';
@@ -79,7 +79,7 @@ test('reads the native size where the device says it, and nothing where hdparm m
   expect(parseRealMaxSectors(refused)).toBeUndefined();
 });
 
-test('tells a host protected area from an overlay behind it', () => {
+test('a host protected area is told apart from an overlay behind it', () => {
   const sizes = { sizeBytes: 48 * 512, sectorBytes: 512, nativeSectors: 64, realSectors: 80 };
   expect(compareSizes(sizes)).toEqual({
     kind: 'examined',
@@ -93,7 +93,7 @@ test('tells a host protected area from an overlay behind it', () => {
   });
 });
 
-test('reads READ CAPACITY(16), and the total capacity of NVMe', () => {
+test('the reader reads READ CAPACITY(16), and the total capacity of NVMe', () => {
   const said =
     'Read Capacity results:\n   Last LBA=131071 (0x1ffff), Number of logical blocks=131072\n' +
     '   Logical block length=512 bytes\n';
@@ -103,7 +103,7 @@ test('reads READ CAPACITY(16), and the total capacity of NVMe', () => {
   expect(nvmeCapacity(0, 0).kind).toBe('notExamined');
 });
 
-test('reads the write cache and whether it can be switched off', () => {
+test('the reader reads the write cache and whether it can be switched off', () => {
   expect(parseCachingPage('    /dev/sda: ATA  D  2.5+\nWCE           1  [cha: y, def:  1]')).toBe(
     'on',
   );
@@ -116,7 +116,7 @@ test('reads the write cache and whether it can be switched off', () => {
   expect(parseCacheFeature('NVMe status: INVALID_FIELD(0x2)')).toBeUndefined();
 });
 
-test('reads health from what smartctl says of ATA, SCSI and NVMe', () => {
+test('the reader reads health from what smartctl says of ATA, SCSI and NVMe', () => {
   const ata = {
     smart_status: { passed: false },
     power_on_time: { hours: 9 },
@@ -142,7 +142,7 @@ test('reads health from what smartctl says of ATA, SCSI and NVMe', () => {
   expect(parseHealth('')).toBeUndefined();
 });
 
-test('gives a value or nothing for whatever a tool prints', () => {
+test('the reader gives a value or nothing for whatever a tool prints', () => {
   const parsers: ((text: string) => unknown)[] = [
     parseAtaIdentity,
     parseMaxSectors,

@@ -40,7 +40,7 @@ test('writes a file with its mode, in folders that it makes, and reads it back',
   expect(readdirSync(join(root, 'etc/new/deep'))).toEqual(['file']);
 });
 
-test('replaces a file, and what a killed runner left', async () => {
+test('the runner replaces a file, and what a killed runner left', async () => {
   writeFileSync(join(root, 'etc/file'), 'old');
   symlinkSync('../../outside', join(root, 'etc/.rackwright-write'));
   await writeConfined(root, '/etc/file', file);
@@ -48,7 +48,7 @@ test('replaces a file, and what a killed runner left', async () => {
   expect(readdirSync(join(root, 'etc'))).toEqual(['file']);
 });
 
-test('rejects with the reason when its temporary file cannot be removed', async () => {
+test('the runner rejects with the reason when its temporary file cannot be removed', async () => {
   mkdirSync(join(root, 'etc/.rackwright-write'));
   const refusal = await writeConfined(root, '/etc/file', file).catch((error: unknown) => error);
   expect(refusal).toMatchObject({ syscall: 'unlink' });
@@ -59,7 +59,7 @@ test.each([
   ['a link beside it', 'target', '/etc/file'],
   ['a link up and down again', '../etc/./target', '/etc/file'],
   ['a link that climbs above the root', '../../../../etc/target', '/etc/file'],
-])('follows %s as if the root were "/"', async (_name, target, path) => {
+])('the runner follows %s as if the root were "/"', async (_name, target, path) => {
   symlinkSync(target, join(root, 'etc/file'));
   await writeConfined(root, path, file);
   expect(readFileSync(join(root, 'etc/target'), 'utf8')).toBe('new');
@@ -68,7 +68,7 @@ test.each([
   expect(Buffer.from(content).toString()).toBe('new');
 });
 
-test('keeps folders that are links inside', async () => {
+test('the runner keeps folders that are links inside', async () => {
   symlinkSync('../..', join(root, 'up'));
   symlinkSync(folder, join(root, 'out'));
   await writeConfined(root, '/up/one', file);
@@ -82,14 +82,14 @@ test.each([
   ['the root', '/'],
   ['a path through a file', '/plain/file'],
   ['links in a circle', '/round'],
-])('refuses %s', async (_name, path) => {
+])('the runner refuses %s', async (_name, path) => {
   writeFileSync(join(root, 'plain'), '');
   symlinkSync('round', join(root, 'round'));
   const refusal = await writeConfined(root, path, file).catch((error: unknown) => String(error));
   expect(refusal).toMatch(/^BadPath: /);
 });
 
-test('reads no more than it may, and makes nothing when it reads', async () => {
+test('the runner reads no more than it may, and makes nothing when it reads', async () => {
   writeFileSync(join(root, 'long'), 'x'.repeat(1000));
   expect((await readConfined(root, '/long', 10)).content).toHaveLength(11);
   const missing = await readConfined(root, '/no/file', 10).catch((error: unknown) => String(error));

@@ -42,7 +42,7 @@ async function openLoop(): Promise<DirectRegion> {
   return region;
 }
 
-test('reads and writes directly, and refuses a second opener', async (context) => {
+test('a region reads and writes directly, and refuses a second opener', async (context) => {
   if (missing !== undefined) context.skip(missing);
   const region = await openLoop();
   expect(
@@ -58,7 +58,7 @@ test('reads and writes directly, and refuses a second opener', async (context) =
   await expect(openDirect(loop, exec)).rejects.toThrow(/EBUSY/);
 });
 
-test('discards while it holds the device', async (context) => {
+test('a region discards while it holds the device', async (context) => {
   if (missing !== undefined) context.skip(missing);
   const region = await openLoop();
   const lines = await region.discard(0, 4 * mib);
@@ -68,7 +68,7 @@ test('discards while it holds the device', async (context) => {
   expect(readFileSync(join(folder, 'image')).every((byte) => byte === 0)).toBe(true);
 });
 
-test('has the device make zeros while it holds it', async (context) => {
+test('a region has the device make zeros while it holds it', async (context) => {
   if (missing !== undefined) context.skip(missing);
   const region = await openLoop();
   const lines = await region.zeroOut?.(mib, 2 * mib);
@@ -81,7 +81,7 @@ test('has the device make zeros while it holds it', async (context) => {
   }
 });
 
-test("gives the device's own words when it fails", async (context) => {
+test('a region gives the device’s own words when it fails', async (context) => {
   if (missing !== undefined) context.skip(missing);
   const region = await openLoop();
   // The file behind it is truncated: the part beyond cannot be read.

@@ -30,7 +30,7 @@ const entry = {
   loader: '\\EFI\\BOOT\\BOOTX64.EFI',
 };
 
-test('reads boot entries and their order, and writes what comes of them', async () => {
+test('the runner reads boot entries and their order, and writes what comes of them', async () => {
   writeFileSync(join(folder, `BootOrder-${vendor}`), Uint8Array.of(7, 0, 0, 0, 5, 0));
   writeFileSync(join(folder, `Timeout-${vendor}`), Uint8Array.of(7, 0, 0, 0, 5, 0));
   writeFileSync(join(folder, 'Boot0000-00000000-0000-0000-0000-000000000000'), 'of another');
@@ -43,7 +43,7 @@ test('reads boot entries and their order, and writes what comes of them', async 
   expect(bootEntryWrites(await readEfiVariables(folder), entry)).toEqual([]);
 });
 
-test('says so when there are none, or none can be written', async () => {
+test('the runner reports it when there are no EFI variables, or none can be written', async () => {
   const nowhere = join(folder, 'nowhere');
   expect([...(await readEfiVariables(nowhere))]).toEqual([]);
   const writing = writeEfiVariables([{ name: 'BootOrder', content: new Uint8Array(2) }], nowhere);
@@ -72,7 +72,7 @@ function kernel(): { readonly exec: Exec; readonly mounted: () => boolean } {
   return { exec, mounted: () => isMounted };
 }
 
-test('mounts them also where the kernel does not know them yet', async () => {
+test('EFI variables are mounted also if the kernel does not know them yet', async () => {
   const { exec, mounted } = kernel();
   await mountEfiVariables(exec, folder);
   expect(mounted()).toBe(true);

@@ -51,7 +51,7 @@ function wipe(medium: Medium, operation: 'write' | 'discard' = 'write'): void {
   medium.change(operation, 0, sizeBytes, zeros);
 }
 
-test('does what it is told without a lie', () => {
+test('the disk does what it is told without a lie', () => {
   wipe(mediumWith());
   expect(onMedium()).toBe('00000000');
 });
@@ -63,19 +63,19 @@ test.each<[string, Lie, string]>([
   ['zeros', { kind: 'leaves', operation: 'write', byte: 0xff }, 'xxxxxxxx'],
   ['changes, silently', { kind: 'writeProtects', afterChanges: 0, silently: true }, 'PPPPPPPP'],
   ['addresses', { kind: 'wraps', everyBytes: 4 * block }, '0000PPPP'],
-])('ignores %s', (_, lie, left) => {
+])('the disk ignores %s', (_, lie, left) => {
   wipe(mediumWith(lie));
   expect(onMedium()).toBe(left);
 });
 
-test('says that it is write-protected, after so many changes', () => {
+test('the disk says that it is write-protected, after so many changes', () => {
   const medium = mediumWith({ kind: 'writeProtects', afterChanges: 1, silently: false });
   medium.change('write', 0, block, zeros);
   expect(() => wipe(medium)).toThrow('write protected');
   expect(onMedium()).toBe('0PPPPPPP');
 });
 
-test('answers some reads of a block only with another byte', () => {
+test('the disk answers some reads of a block only with another byte', () => {
   const lie = { kind: 'answers', offset: block, length: block, byte: 0 } as const;
   const medium = mediumWith({ ...lie, fromRead: 1, reads: 1 });
   expect([readAll(medium), readAll(medium), readAll(medium)]).toEqual([
@@ -85,7 +85,7 @@ test('answers some reads of a block only with another byte', () => {
   ]);
 });
 
-test('answers fewer bytes, and a flush that fails', () => {
+test('the disk answers fewer bytes, and a flush that fails', () => {
   const medium = mediumWith(
     { kind: 'shortReads', offset: block, length: block, bytes: 512 },
     { kind: 'flushFails' },
@@ -98,7 +98,7 @@ test('answers fewer bytes, and a flush that fails', () => {
 test.each([
   [true, 'PPPPPPPP'],
   [false, '00000PPP'],
-])('loses with the power what was flushed: %s', (flushed, left) => {
+])('the disk loses with the power what was flushed: %s', (flushed, left) => {
   const medium = mediumWith({ kind: 'losesAtPowerOff', flushed });
   medium.change('write', 0, 5 * block, zeros);
   medium.flush();
@@ -108,7 +108,7 @@ test.each([
   expect(onMedium()).toBe(left);
 });
 
-test('has what was discarded again after its time, in a later process too', () => {
+test('the disk has what was discarded again after its time, in a later process too', () => {
   const lie = { kind: 'comesBack', operation: 'discard', afterMs: 90_000 } as const;
   wipe(mediumWith(lie), 'discard');
   nowMs = 89_999;

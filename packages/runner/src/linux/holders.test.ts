@@ -64,7 +64,7 @@ const region = { name: 'sda', sizeBytes: 8192, logicalBlockBytes: 512 };
 const takeDown = (exec: Exec) =>
   dismantle(exec, { sys: join(root, 'sys'), proc: join(root, 'proc') }, [region]);
 
-test('takes down the top first, and an array is gone when the disk says so', async () => {
+test('holders go from the top down; an array is gone when its disk says so', async () => {
   const { exec, done } = dmsetup();
   // The kernel removes the link when the array stops; this one does not.
   await expect(takeDown(exec)).rejects.toThrow('sda is still held by md127');
@@ -80,7 +80,7 @@ test('names a holder that does not go, whatever the exit code says', async () =>
   expect(readFileSync(join(root, 'sys/block/md127/md/array_state'), 'utf8')).toBe('clean\n');
 });
 
-test('stops no array that has still to be written down: a member may be in no plan', async () => {
+test('an array with unwritten data is not stopped: a member may be in no plan', async () => {
   put('sys/block/md127/md/array_state', 'active\n');
   const { exec } = dmsetup();
   const taken = takeDown(exec);
@@ -88,7 +88,7 @@ test('stops no array that has still to be written down: a member may be in no pl
   expect(readFileSync(join(root, 'sys/block/md127/md/array_state'), 'utf8')).toBe('active\n');
 });
 
-test('waits until an array that was written to is at rest', async () => {
+test('the runner waits until an array that was written to is at rest', async () => {
   put('sys/block/md127/md/array_state', 'active-idle\n');
   const { exec } = dmsetup();
   setTimeout(() => put('sys/block/md127/md/array_state', 'clean\n'), 150);
@@ -96,7 +96,7 @@ test('waits until an array that was written to is at rest', async () => {
   expect(readFileSync(join(root, 'sys/block/md127/md/array_state'), 'utf8')).toBe('clear');
 });
 
-test('touches nothing when anything of it is mounted', async () => {
+test('the runner touches nothing when anything of it is mounted', async () => {
   put('proc/self/mountinfo', '21 1 253:0 / /data rw - ext4 /dev/dm-0 rw\n');
   const { exec, done } = dmsetup();
   await expect(takeDown(exec)).rejects.toThrow('sda is in use by mount /data');
@@ -122,7 +122,7 @@ function ataDisk(stubborn = false) {
   return { disk, asked, ask };
 }
 
-test('shows the host protected area, then the overlay, then what was behind that', async () => {
+test('the host protected area is shown first, then the overlay, then the rest', async () => {
   const { disk, asked, ask } = ataDisk();
   const lines = await showAll(ask, 'sda');
   expect(asked).toEqual(['-N p131072', '--dco-restore', '-N p262144']);
@@ -130,14 +130,14 @@ test('shows the host protected area, then the overlay, then what was behind that
   expect(lines).toHaveLength(3);
 });
 
-test('believes the size that the disk says afterwards, and no exit code', async () => {
+test('only the size that the disk says afterwards counts, and no exit code', async () => {
   const { ask } = ataDisk(true);
   await expect(showAll(ask, 'sda')).rejects.toThrow(
     'sda: 98304 of 131072 sectors can be addressed still: power the host off and on, and try again',
   );
 });
 
-test('asks a disk that hides nothing for nothing', async () => {
+test('a disk without hidden areas gets no command', async () => {
   const asked: string[] = [];
   const ask = async (args: readonly string[]) => {
     asked.push(args.join(' '));

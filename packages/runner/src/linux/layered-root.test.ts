@@ -148,7 +148,7 @@ test.each([
   ['a hard link to the root', [hard('x', './')], 'no file in it'],
   ['a file below a file', [file('f'), file('f/x')], 'below what is no folder'],
   ['a link to nothing', [link('l', '')], 'no path'],
-])('refuses %s', async (_, layer, problem) => {
+])('the unpacker refuses %s', async (_, layer, problem) => {
   expect(await problemOf(layer)).toContain(problem);
 });
 
@@ -185,7 +185,7 @@ describe('a whiteout', () => {
   });
 });
 
-test('bounds entries and bytes over all layers', async () => {
+test('entries and bytes are bounded over all layers', async () => {
   const layer = [file('a', 'x'.repeat(600)), file('b', 'x'.repeat(600))];
   const apply = async (entriesMax: number, bytesMax: number): Promise<void> => {
     const made = new LayeredRoot(root, { entriesMax, bytesMax }, false);
@@ -196,7 +196,7 @@ test('bounds entries and bytes over all layers', async () => {
   await expect(apply(4, 2_399)).rejects.toMatchObject({ kind: 'tooLarge' });
 });
 
-test('whatever the layers say, nothing outside is touched', async () => {
+test('no layer touches a file outside the root', async () => {
   const part = fc.constantFrom('a', 'b', '..', '.', '.wh.a', '.wh..wh..opq', 'outside');
   const path = fc.array(part, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
   const entry = fc.oneof(

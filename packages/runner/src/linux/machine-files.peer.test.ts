@@ -88,7 +88,7 @@ test.for<Filesystem>(['ext4', 'vfat', 'xfs'])(
   },
 );
 
-test('unmounts what a killed runner has left, and refuses what is not there', async (context) => {
+test('mounts of a killed runner are undone; a missing file system is refused', async (context) => {
   const why = makeDisk('ext4');
   if (why !== undefined) context.skip(why);
   mkdirSync(join(folder, 'mount'));

@@ -23,7 +23,7 @@ const namespaces = [
   { name: 'nvme0n2', descriptor: 21, sizeBytes: 4096 },
 ];
 
-test('formats each namespace with the setting that was asked for', async () => {
+test('the driver formats each namespace with the setting that was asked for', async () => {
   const done: ExecResult = { kind: 'exited', code: 0, stdout: 'Success\n', stderr: '' };
   const exec = nvmeCli({ 'format /dev/fd/3': done });
   const lines = await formatNamespaces(exec, namespaces, 'crypto');
@@ -34,7 +34,7 @@ test('formats each namespace with the setting that was asked for', async () => {
   expect(lines.filter((line) => line === 'Success')).toHaveLength(2);
 });
 
-test("gives the tool's words when a format fails", async () => {
+test('the driver gives the tool’s words when a format fails', async () => {
   const failed: ExecResult = { kind: 'exited', code: 1, stdout: '', stderr: 'INTERNAL(0x6)\n' };
   const exec = nvmeCli({ 'format /dev/fd/3': failed });
   await expect(formatNamespaces(exec, namespaces.slice(0, 1), 'userData')).rejects.toThrow(
@@ -42,7 +42,7 @@ test("gives the tool's words when a format fails", async () => {
   );
 });
 
-test('keeps only so much of what a failed tool said', async () => {
+test('the driver keeps only so much of what a failed tool said', async () => {
   const stderr = 'the same complaint again\n'.repeat(10_000);
   const exec = nvmeCli({ 'format /dev/fd/3': { kind: 'exited', code: 1, stdout: '', stderr } });
   const error = await formatNamespaces(exec, namespaces.slice(0, 1), 'crypto').catch(String);
@@ -64,11 +64,11 @@ test.each<[string, Record<string, object>, string | undefined]>([
     'a sanitize is in progress',
   ],
   ['a sanitize that is over', { 'sanitize-log /dev/fd/3': { nvme0: { sstat: 0x101 } } }, undefined],
-])('knows %s', async (_name, answers, busy) => {
+])('the driver knows %s', async (_name, answers, busy) => {
   expect(await nvmeBusyWith(nvmeCli(answers), namespaces.slice(0, 1))).toBe(busy);
 });
 
-test('reads health and errors from the SMART log', async () => {
+test('the driver reads health and errors from the SMART log', async () => {
   const exec = nvmeCli({ 'smart-log /dev/fd/3': { media_errors: '0', critical_warning: 4 } });
   expect(await readNvmeLog(exec, namespaces)).toEqual([
     'smart-log critical_warning: 4',

@@ -75,14 +75,14 @@ async function replace(mark: ProcessMark, bootId = 'boot'): Promise<number[]> {
 
 const withChild = 'sleep 300 & echo $!; wait';
 
-test('ends a predecessor that hangs, with the tool that it had started', async () => {
+test('a runner ends a predecessor that hangs, with the tool that it had started', async () => {
   const { pid, child } = await startGroup(withChild);
   const killed = await replace({ bootId: 'boot', pid, group: pid, startTicks: startTicks(pid) });
   expect(new Set(killed)).toEqual(new Set([-pid]));
   expect([isAlive(pid), isAlive(child)]).toEqual([false, false]);
 });
 
-test('ends the tool of a predecessor that is gone already', async () => {
+test('a runner ends the tool of a predecessor that is gone already', async () => {
   const { pid, child } = await startGroup('sleep 300 & echo $!; exit');
   await expect.poll(() => isAlive(pid), { interval: 10, message: 'it is gone' }).toBe(false);
   expect(isAlive(child)).toBe(true);
@@ -93,14 +93,14 @@ test('ends the tool of a predecessor that is gone already', async () => {
 test.each([
   ['another boot', { bootId: 'other' }],
   ['a process that got its number later', { startTicks: '1' }],
-])('touches nothing of %s', async (_name, change) => {
+])('a runner touches nothing of %s', async (_name, change) => {
   const { pid, child } = await startGroup(withChild);
   const mark = { bootId: 'boot', pid, group: pid, startTicks: startTicks(pid), ...change };
   expect(await replace(mark)).toEqual([]);
   expect([isAlive(pid), isAlive(child)]).toEqual([true, true]);
 });
 
-test('ends only the predecessor itself when it shared its group with others', async () => {
+test('a runner ends only the predecessor itself when it shared its group with others', async () => {
   const { pid, child } = await startGroup(withChild);
   const mark = { bootId: 'boot', pid: child, group: pid, startTicks: startTicks(child) };
   expect(await replace(mark)).toEqual([child]);

@@ -74,13 +74,13 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('keeps the order of both outputs and says how it ended', async () => {
+test('the runner keeps the order of both outputs and says how it ended', async () => {
   const { program, output } = await run('echo a; echo b >&2; echo c; echo d >&2; exit 7');
   expect(await program.end).toEqual({ kind: 'exited', code: 7 });
   expect(output()).toBe('a\nb\nc\nd\n');
 });
 
-test('gives exactly the environment, no input, and a group of its own', async () => {
+test('the runner gives exactly the environment, no input, and a group of its own', async () => {
   const environment = { PATH: '/usr/bin:/bin', GIVEN: 'x y' };
   const { program, output } = await run('env | sort; cat; cut -d" " -f5,6 /proc/$$/stat', {
     environment,
@@ -94,7 +94,7 @@ test('gives exactly the environment, no input, and a group of its own', async ()
   expect(own).toEqual(['GIVEN=x y', 'PATH=/usr/bin:/bin', `RACKWRIGHT_OPERATION=op-${folder}`]);
 });
 
-test('leaves no child behind, not even one in a session of its own', async () => {
+test('a program leaves no child behind, not even one in a session of its own', async () => {
   const { program, output } = await run('sleep 300 & echo $!; setsid sleep 300 & echo $!; exit 0');
   expect(await program.end).toEqual({ kind: 'exited', code: 0 });
   const pids = output().trim().split('\n').map(Number);
@@ -124,7 +124,7 @@ function controlGroup(): string | undefined {
 /** A daemon that has left group, session and environment, and has no living parent. */
 const daemon = 'env -i setsid sh -c "sleep 300 & echo \\$!; exec >/dev/null 2>&1; wait" & sleep 1';
 
-test('leaves no daemon behind, whatever marks it has dropped', async (context) => {
+test('a program leaves no daemon behind, whatever marks it has dropped', async (context) => {
   const group = controlGroup();
   if (group === undefined) return context.skip('no control group can be made here');
   const programs = await linuxPrograms({ ...parts(), controlGroup: group });
@@ -165,7 +165,7 @@ test('a successor ends such a daemon too, without any mark on the disk', async (
   expect(await program.end).toEqual({ kind: 'signalled', signal: 'SIGKILL' });
 });
 
-test('is stopped by SIGTERM, so that it can tidy up', async () => {
+test('a program is stopped by SIGTERM, so that it can tidy up', async () => {
   const { program, output } = await run('trap "echo tidy; exit 3" TERM; echo on; sleep 300 & wait');
   await until(() => output().includes('on'));
   program.stop();
@@ -173,7 +173,7 @@ test('is stopped by SIGTERM, so that it can tidy up', async () => {
   expect(output()).toBe('on\ntidy\n');
 });
 
-test('is killed when it does not heed SIGTERM', async () => {
+test('a program is killed when it does not heed SIGTERM', async () => {
   const clock = nodeClock();
   const hurried = { ...clock, after: (ms: number, call: () => void) => clock.after(ms / 20, call) };
   const programs = await linuxPrograms({ ...parts(), clock: hurried });
@@ -184,7 +184,7 @@ test('is killed when it does not heed SIGTERM', async () => {
   expect(await program.end).toEqual({ kind: 'signalled', signal: 'SIGKILL' });
 });
 
-test('says what cannot be started', async () => {
+test('an error says which program cannot be started', async () => {
   const missing = await run('true', { folder: join(folder, 'no') });
   expect(await missing.program.end).toEqual({
     kind: 'notStarted',
@@ -205,14 +205,14 @@ test('a successor ends what a killed runner has left, before it starts anything'
   expect(await program.end).toEqual({ kind: 'signalled', signal: 'SIGKILL' });
 });
 
-test('touches nothing by the mark of another boot', async () => {
+test('the runner touches nothing by the mark of another boot', async () => {
   const { program, output } = await run('echo on; sleep 300');
   await until(() => output().includes('on'));
   await linuxPrograms({ ...parts(), bootId: 'another' });
   expect(await Promise.race([program.end, Promise.resolve('runs')])).toBe('runs');
 });
 
-test('ends with its runner, however that dies', async () => {
+test('a program ends with its runner, however that dies', async () => {
   const source = join(folder, 'runner.mjs');
   const heartbeat = join(folder, 'heartbeat');
   const modulePath = join(import.meta.dirname, 'programs.ts');
@@ -236,7 +236,7 @@ await programs.start({ operationId: 'o', file: '/bin/sh', environment: { PATH: '
   await until(() => !isAlive(pid));
 });
 
-test('takes another folder for its root', async (context) => {
+test('a program gets another folder as its root', async (context) => {
   try {
     execFileSync('unshare', ['--root=/', '--wd=/tmp', '--', 'true'], { stdio: 'ignore' });
   } catch {

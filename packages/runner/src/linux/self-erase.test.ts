@@ -60,7 +60,7 @@ function tools(answer: (asked: string, times: number) => string | undefined) {
 const erase = (exec: Exec, device: DeviceFacts, method: SelfErasure) =>
   eraseItself(exec, device, open, method, instantly);
 
-test('starts NVMe sanitize on the held descriptor and waits for its end', async () => {
+test('the runner starts NVMe sanitize on the held descriptor and waits for its end', async () => {
   const { exec, asked } = tools((line, times) => {
     if (line.startsWith('nvme sanitize ')) return '';
     return JSON.stringify({ '/dev/nvme0': { sstat: times < 3 ? 2 : 257, sprog: 32_768 } });
@@ -82,7 +82,7 @@ test.each([
 const ata = identityText({ 27: 0x4143, 59: 0xf000, 82: 2, 128: 0x0001 });
 const locked = identityText({ 27: 0x4143, 82: 2, 128: 0x0003 });
 
-test('starts ATA sanitize and asks its status until the disk is idle without error', async () => {
+test('ATA sanitize is started and polled until the disk is idle without error', async () => {
   const { exec, asked } = tools((line, times) => {
     if (line.includes('--Istdout')) return ata;
     if (!line.includes('--sanitize-status')) return 'Operation started in background';
@@ -98,7 +98,7 @@ test('starts ATA sanitize and asks its status until the disk is idle without err
   expect(asked.filter((line) => line.includes('status'))).toHaveLength(2);
 });
 
-test('starts SCSI sanitize, and does not take one that is still running for ended', async () => {
+test('SCSI sanitize is started, and one that still runs does not count as ended', async () => {
   const scsi = (said: string) =>
     tools((line) => (line.startsWith('sg_requests') ? said : line.includes('hdparm') ? '' : 'ok'));
   const good = scsi('');
@@ -108,7 +108,7 @@ test('starts SCSI sanitize, and does not take one that is still running for ende
   await expect(erase(slow.exec, disk(), 'sanitizeBlock')).rejects.toThrow(/in progress \(12 %\)/);
 });
 
-test('does not take a SCSI sanitize for ended when nobody answered whether it is', async () => {
+test('a SCSI sanitize without an answer on its status does not count as ended', async () => {
   const { exec } = tools((line) => (line.includes('hdparm') ? '' : 'ok'));
   const mute: Exec = {
     run: (request) =>
@@ -121,7 +121,7 @@ test('does not take a SCSI sanitize for ended when nobody answered whether it is
   );
 });
 
-test('sets a password, erases, and believes only the state that the disk shows', async () => {
+test('a secure erase sets a password, and succeeds only by the state the disk shows', async () => {
   const states = [ata, ata, locked, ata];
   const { exec, asked } = tools((line) => (line.includes('Istdout') ? states.shift() : ''));
   await erase(exec, disk(), 'ataEnhancedErase');
@@ -132,7 +132,7 @@ test('sets a password, erases, and believes only the state that the disk shows',
   ]);
 });
 
-test('takes its password off a disk after a failed erase, or says that it is left', async () => {
+test('after a failed erase the password is removed, or reported as left', async () => {
   const removed = [ata, ata, locked, locked, ata];
   const first = tools((line) =>
     line.includes('Istdout') ? removed.shift() : line.includes('-erase ') ? undefined : '',
@@ -146,14 +146,14 @@ test('takes its password off a disk after a failed erase, or says that it is lef
   );
 });
 
-test('sends no erase to a disk that is frozen', async () => {
+test('the runner sends no erase to a disk that is frozen', async () => {
   const frozen = identityText({ 27: 0x4143, 82: 2, 128: 0x0009 });
   const { exec, asked } = tools((line) => (line.includes('Istdout') ? frozen : ''));
   await expect(erase(exec, disk(), 'ataSecurityErase')).rejects.toThrow(/frozen, not disabled/);
   expect(asked.every((line) => line.includes('Istdout'))).toBe(true);
 });
 
-test('says what a disk is still doing on its own, and asks none that offers nothing', async () => {
+test('a self-erase under way is reported; a disk without one is not asked', async () => {
   const running = tools((line) =>
     line.includes('Istdout') ? ata : '    State:    SD2 Sanitize\n    Progress: 0x1 (7%)',
   );
@@ -165,7 +165,7 @@ test('says what a disk is still doing on its own, and asks none that offers noth
   expect(silent.asked).toEqual([]);
 });
 
-test('reads support, status and sense, and takes what it does not understand for a failure', () => {
+test('support, status and sense are read, and an unknown answer counts as a failure', () => {
   expect(isCommandSupported('  Command is supported [conforming to SCSI standard]')).toBe(true);
   expect(isCommandSupported('Report supported operation codes: Illegal request')).toBe(false);
   expect(isCommandSupported('  Command is NOT supported')).toBe(false);

@@ -34,7 +34,7 @@ test('lists the modules of a table, and no empty slot', () => {
   ]);
 });
 
-test('takes any table without an error', () => {
+test('the reader takes any table without an error', () => {
   const whole = table(bios, device(8_192), device(0x7fff, 1), end);
   const damaged = fc
     .tuple(fc.nat(whole.length), fc.nat(whole.length - 1), fc.nat(255))

@@ -61,7 +61,7 @@ async function only(exec?: Exec): Promise<DeviceFacts> {
   return device;
 }
 
-test('reads a SATA disk with its serial from VPD page 0x80, partitions and mounts', async () => {
+test('a SATA disk is read with its serial of VPD page 0x80, partitions and mounts', async () => {
   const serial = new Uint8Array([0, 0x80, 0, 8, ...Buffer.from('  AB-12 ')]);
   addBlock('sda', 'pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0', {
     'device/vendor': 'ATA     ',
@@ -102,7 +102,7 @@ test('reads a SATA disk with its serial from VPD page 0x80, partitions and mount
   });
 });
 
-test('reads a virtio disk, held by device mapper', async () => {
+test('the reader reads a virtio disk, held by device mapper', async () => {
   addBlock('vda', 'pci0000:00/0000:00:04.0/virtio1', {
     serial: 'V-1',
     'queue/discard_max_bytes': '2147483136',
@@ -122,7 +122,7 @@ test.each<[string, boolean | undefined]>([
   ['writesame_16_unmap', true],
   ['writesame', false],
   ['', undefined],
-])('takes the zeroing mode "%s" for what a discard leaves', async (mode, zeroes) => {
+])('the zeroing mode "%s" says what a discard leaves', async (mode, zeroes) => {
   const place = 'pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0';
   addBlock('sda', place, {
     'queue/discard_max_bytes': '2147450880',
@@ -134,7 +134,7 @@ test.each<[string, boolean | undefined]>([
   expect(device.regions).toMatchObject([{ discardGranularityBytes: 4096 }]);
 });
 
-test('reads an NVMe controller with its namespaces as one device', async () => {
+test('the reader reads an NVMe controller with its namespaces as one device', async () => {
   const place = 'sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0';
   link('sys/class/nvme/nvme0', place);
   put(`${place}/model`, 'QEMU NVMe Ctrl   ');
@@ -170,7 +170,7 @@ test('reads an NVMe controller with its namespaces as one device', async () => {
   });
 });
 
-test('sees namespaces without a block device, and a controller that lists none', async () => {
+test('namespaces without a block device are seen, and a controller without any', async () => {
   const place = 'sys/devices/pci0000:00/0000:00:05.0/nvme/nvme0';
   link('sys/class/nvme/nvme0', place);
   put(`${place}/transport`, 'pcie');
@@ -189,7 +189,7 @@ test('sees namespaces without a block device, and a controller that lists none',
   expect([plain?.hiddenNamespaces, plain?.namespacesUnlisted]).toEqual([undefined, undefined]);
 });
 
-test('takes two controllers of one subsystem for one device, and hides the paths', async () => {
+test('two controllers of one subsystem are one device, and the paths are hidden', async () => {
   for (const controller of ['nvme0', 'nvme1']) {
     link(`sys/class/nvme/${controller}`, `sys/devices/virtual/nvme-subsystem/s0/${controller}`);
     put(`sys/class/nvme/${controller}/transport`, 'pcie');
@@ -207,7 +207,7 @@ test.each<[string, string, Record<string, string>, boolean]>([
   ['a drive that MegaRAID passes through', '0:4', { 'device/vendor': 'LSI' }, false],
   ['a volume of a Smart Array', '1:0', { 'device/raid_level': 'RAID 5' }, true],
   ['a drive that a Smart Array passes through', '0:0', { 'device/raid_level': 'N/A' }, false],
-])('knows %s', async (name, address, files, isVolume) => {
+])('the reader knows %s', async (name, address, files, isVolume) => {
   const host = 'pci0000:00/0000:01:00.0/host0';
   if (name.includes('MegaRAID')) {
     put(`sys/devices/${host}/scsi_host/host0/proc_name`, 'megaraid_sas\n');
@@ -216,7 +216,7 @@ test.each<[string, string, Record<string, string>, boolean]>([
   expect((await only()).raidVolume).toBe(isVolume);
 });
 
-test('keeps two drives apart whose maker gave them one NQN', async () => {
+test('the reader keeps two drives apart whose maker gave them one NQN', async () => {
   for (const controller of ['nvme0', 'nvme1']) {
     link(`sys/class/nvme/${controller}`, `sys/devices/virtual/nvme-subsystem/s0/${controller}`);
     put(`sys/class/nvme/${controller}/transport`, 'pcie');
@@ -238,7 +238,7 @@ test('B1: a namespace whose controller is not known is refused, and not left out
   expect(decisions).toEqual(['nvme7n1 refused']);
 });
 
-test('erases an eMMC device without its boot partitions standing in the way', async () => {
+test('the boot partitions of an eMMC device do not prevent its erasure', async () => {
   const place = 'platform/soc/mmc_host/mmc0/mmc0:0001';
   const serial = { 'device/serial': '0x1234' };
   addBlock('mmcblk0', place, serial);
@@ -250,7 +250,7 @@ test('erases an eMMC device without its boot partitions standing in the way', as
   expect(decisions).toEqual(['mmcblk0 inScope', 'mmcblk0boot0 listed', 'mmcblk0boot1 listed']);
 });
 
-test('offers nothing of a controller that does not answer', async () => {
+test('a controller that does not answer is read without erase methods', async () => {
   link('sys/class/nvme/nvme0', 'sys/devices/nvme0');
   put('sys/class/nvme/nvme0/transport', 'tcp');
   const device = await only();
@@ -286,7 +286,7 @@ test.each<[string, string, string, string]>([
   ['loop0', 'virtual', '', 'kernel'],
   ['dm-0', 'virtual', 'LVM-abc', 'kernel'],
   ['dm-1', 'virtual', 'mpath-3600', 'multipath'],
-])('takes %s at %s for %s%s', (name, place, mapperUuid, transport) => {
+])('the device %s at %s is read as %s%s', (name, place, mapperUuid, transport) => {
   const path = `/sys/devices/${place}/block/${name}`;
   expect(transportOf(name, path, mapperUuid)).toBe(transport);
 });
@@ -294,7 +294,7 @@ test.each<[string, string, string, string]>([
 test.each([
   ['with a medium', '20480'],
   ['empty', '0'],
-])('leaves the virtual CD of a BMC alone, %s, and lets the disk be erased', async (_, size) => {
+])('the virtual CD of a BMC is left alone, %s, and the disk can be erased', async (_, size) => {
   const disk = 'pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0';
   const cd = 'pci0000:00/0000:00:14.0/usb1/1-3/1-3:1.0/host6/target6:0:0/6:0:0:0';
   addBlock('sda', disk, { size: '131072', 'device/serial': 'DISK-1' });
@@ -315,12 +315,12 @@ test.each([
   ]);
 });
 
-test('takes only names that are unique in the world for a WWN', () => {
+test('only a name that is unique in the world is read as a WWN', () => {
   expect(worldWideName('naa.5000c500a')).toBe('naa.5000c500a');
   expect(worldWideName('t10.ATA     QEMU HARDDISK  QM0001')).toBe('');
 });
 
-test('counts sockets, cores and threads', () => {
+test('the reader counts sockets, cores and threads', () => {
   const cpu = (processor: number, socket: number, core: number): string =>
     `processor\t: ${processor}\nmodel name\t: ACME\nphysical id\t: ${socket}\ncore id\t: ${core}\n`;
   expect(readCpus([cpu(0, 0, 0), cpu(1, 0, 0), cpu(2, 1, 0)].join('\n'))).toEqual([

@@ -60,7 +60,7 @@ async function gaps(): Promise<string[]> {
   return signGaps(signs, devices).map(describeGap);
 }
 
-test('finds card, NVDIMM and every other disk of a machine, with a name for each', async () => {
+test('the card, the NVDIMM and all other disks of a machine are found and named', async () => {
   plant();
   const { devices } = await list();
   const facts = devices.map(({ name, transport, serial, sizeBytes }) => [
@@ -93,7 +93,7 @@ test('finds card, NVDIMM and every other disk of a machine, with a name for each
   });
 });
 
-test('erases a card and an NVDIMM by overwriting: neither says what a discard leaves', async () => {
+test('a card and an NVDIMM are overwritten: neither says what a discard leaves', async () => {
   plant();
   const chosen = decideScope((await list()).devices).flatMap((each) =>
     each.kind === 'inScope' && each.device.transport !== 'nvme' ? [each.method] : [],
@@ -101,7 +101,7 @@ test('erases a card and an NVDIMM by overwriting: neither says what a discard le
   expect(chosen.slice(0, 2)).toEqual(['overwrite', 'overwrite']);
 });
 
-test('accounts for every sign of that machine by its block devices', async () => {
+test('the block devices of that machine account for each of its signs', async () => {
   plant();
   const { signs, devices } = await list();
   expect(decideSigns(signs, devices).map(({ kind, sign }) => `${sign.name} ${kind}`)).toEqual([

@@ -15,7 +15,7 @@ import {
 const port = (name: string, ttl = '0078') =>
   frameOf(tlv(1, '04020000000001') + tlv(2, `05${hexOf(name)}`) + tlv(3, ttl));
 
-test('reports who was heard last, and when; one that has taken its leave is not there', () => {
+test('the neighbour heard last is reported with its time; one that signed off is not', () => {
   expect(neighborsIn(lldpdCapture.subarray(0, leaveAt))).toMatchObject([
     {
       systemName: 'leaf-1',
@@ -27,14 +27,14 @@ test('reports who was heard last, and when; one that has taken its leave is not 
   expect(neighborsIn(lldpdCapture)).toEqual([]);
 });
 
-test.each(['big', 'little'] as const)('reads a capture of a %s-endian machine', (order) => {
+test.each(['big', 'little'] as const)('a capture of a %s-endian machine is read', (order) => {
   const ports = ['a', 'b', 'c', 'd', 'e', 'b'].map((name) => port(name));
   const file = captureOf([...ports, port('e', '0000')], order);
   expect(decodeCapture(file)).toHaveLength(7);
   expect(neighborsIn(file).map(({ portId }) => portId)).toEqual(['b', 'd', 'c', 'a']);
 });
 
-test('reads what is there of a file that is still written to', () => {
+test('the reader reads the complete frames of a file that is still written to', () => {
   const file = captureOf([port('a'), port('b')], 'little');
   for (let length = 24; length < file.length; length += 1) {
     expect(decodeCapture(file.subarray(0, length)).length).toBeLessThan(2);
@@ -42,7 +42,7 @@ test('reads what is there of a file that is still written to', () => {
   expect(() => decodeCapture(file.subarray(0, 23))).toThrow(DecodeError);
 });
 
-test('leaves out frames that are no LLDP, and refuses what is no capture of Ethernet', () => {
+test('frames that are no LLDP are skipped; a capture not of Ethernet is refused', () => {
   const other = frameOf(mandatory, 'ffffffffffff');
   expect(neighborsIn(captureOf([other, port('a')], 'little'))).toHaveLength(1);
   const radio = captureOf([port('a')], 'little');
@@ -52,7 +52,7 @@ test('leaves out frames that are no LLDP, and refuses what is no capture of Ethe
   expect(neighborsIn(new Uint8Array())).toEqual([]);
 });
 
-test('gives a value or a decode error for any bytes', () => {
+test('the reader gives a value or a decode error for any bytes', () => {
   const damaged = fc.tuple(fc.nat(lldpdCapture.length - 1), fc.nat(255)).map(([at, byte]) => {
     const file = lldpdCapture.slice();
     file[at] = byte;

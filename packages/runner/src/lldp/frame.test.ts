@@ -7,7 +7,7 @@ import { frameOf, hexOf, lldpdCapture, mandatory, tlv } from './lldp.fixture.ts'
 
 const [said, leave] = decodeCapture(lldpdCapture).map(({ bytes }) => bytes);
 
-test('reads all that lldpd says of a port', () => {
+test('the reader reads all that lldpd says of a port', () => {
   expect(decodeLldp(said as Uint8Array)).toEqual({
     chassisId: '9a:69:f2:28:6e:c7',
     portId: 'Ethernet7',
@@ -21,7 +21,7 @@ test('reads all that lldpd says of a port', () => {
   expect(decodeLldp(leave as Uint8Array)).toMatchObject({ portId: 'Ethernet7', ttlSeconds: 0 });
 });
 
-test('refuses a frame that is cut off, and never reads past its end', () => {
+test('the reader refuses a frame that is cut off, and never reads past its end', () => {
   const bytes = frameOf(mandatory);
   for (let length = 0; length < bytes.length; length += 1) {
     expect(() => decodeLldp(bytes.subarray(0, length))).toThrow(DecodeError);
@@ -40,11 +40,11 @@ test.each([
     frameOf(tlv(1, `07${'61'.repeat(256)}`) + tlv(2, '0531') + tlv(3, '0078')),
   ],
   ['a jumbo frame', frameOf(mandatory + tlv(5, '61'.repeat(511)).repeat(3))],
-])('refuses %s', (_what, bytes) => {
+])('the reader refuses %s', (_what, bytes) => {
   expect(() => decodeLldp(bytes)).toThrow(DecodeError);
 });
 
-test('leaves out an optional TLV that breaks its format, and keeps the rest', () => {
+test('the reader leaves out an optional TLV that breaks its format, and keeps the rest', () => {
   const bytes = frameOf(
     mandatory +
       tlv(8, '0501c000020702000000') + // cut off
@@ -71,12 +71,12 @@ test.each([
   [`07${hexOf(' rack 7 ')}`, 'rack 7'],
   ['07000102', '00:01:02'],
   ['63abcd', 'ab:cd'],
-])('reads the chassis id %s as %s', (hex, id) => {
+])('the reader reads the chassis id %s as %s', (hex, id) => {
   const bytes = frameOf(tlv(1, hex) + tlv(2, '0531') + tlv(3, '0078'));
   expect(decodeLldp(bytes).chassisId).toBe(id);
 });
 
-test('gives a decode error or bounded, printable texts for any bytes', () => {
+test('the reader gives a decode error or bounded, printable texts for any bytes', () => {
   const tlvs = fc.array(fc.tuple(fc.nat(9), fc.uint8Array({ maxLength: 300 })), { maxLength: 5 });
   const some = tlvs.map((all) =>
     frameOf(

@@ -24,7 +24,7 @@ function setUp() {
   return { live, state, tick, timers, told };
 }
 
-test('reports what comes within an interval as one piece', () => {
+test('the output reports what comes within an interval as one piece', () => {
   const { live, tick, told } = setUp();
   live.push(Buffer.from('ab'));
   live.push(Buffer.from('cd'));
@@ -38,7 +38,7 @@ test('reports what comes within an interval as one piece', () => {
   ]);
 });
 
-test('leaves the middle out when it is too much', () => {
+test('the middle of too much output is left out', () => {
   const { live, tick, told } = setUp();
   const all = randomBytes(10 * liveHalfBytesMax);
   for (let at = 0; at < all.length; at += 5_000) live.push(all.subarray(at, at + 5_000));
@@ -49,7 +49,7 @@ test('leaves the middle out when it is too much', () => {
   ]);
 });
 
-test('keeps what cannot be told, within the same bound, until it can', () => {
+test('output that cannot be sent is kept within the same bound until it can', () => {
   const { live, state, tick, timers, told } = setUp();
   state.listening = false;
   for (let count = 0; count < 100; count += 1) live.push(Buffer.alloc(liveHalfBytesMax, count));

@@ -49,7 +49,7 @@ async function writeAll(writes: CheckedWrites, count: number): Promise<void> {
   await writes.finish();
 }
 
-test('reads each batch back after a flush that follows its writes, before the end', async () => {
+test('each batch is read back after the flush that follows it, before the end', async () => {
   const count = twoBatches + 6;
   const disk = memoryDisk((count + 1) * mib, () => {});
   let readBack = 0;
@@ -71,7 +71,7 @@ test('reads each batch back after a flush that follows its writes, before the en
   expect(at('read 1')).toBeLessThan(at('write 65'));
 });
 
-test('finds what a disk gives back otherwise, and writes no further than two batches', async () => {
+test('a wrong read-back is found, and writing stops within two batches', async () => {
   const count = 200;
   const disk = memoryDisk((count + 1) * mib, (at, bytes) => {
     // The last of its batch to be written: one bit of the first is lost.
@@ -84,7 +84,7 @@ test('finds what a disk gives back otherwise, and writes no further than two bat
   expect(disk.acts.filter((act) => act.startsWith('write')).length).toBeLessThanOrEqual(64);
 });
 
-test('finds what a later write has destroyed of what was read back already', async () => {
+test('damage by a later write to verified bytes is found', async () => {
   const count = twoBatches + 10;
   const disk = memoryDisk((count + 1) * mib, (at, bytes) => {
     if (at === twoBatches + 5) bytes.fill(0, 5 * mib, 8 * mib);
@@ -131,7 +131,7 @@ test('several writes are under way at once, and no more than the disk is to hold
   expect(most).toBe(transfersInFlight);
 });
 
-test('keeps a bounded number of probes, evenly, whatever was written', () => {
+test('a bounded number of evenly spread probes is kept, whatever was written', () => {
   const probes = new Probes();
   const transfer = new Uint8Array(mib);
   for (let number = 1; number <= 1_000; number += 1) {

@@ -52,7 +52,7 @@ test.each<[string, Content, Buffer]>([
   await writer.settled();
 });
 
-test('what falls into the end of the disk is kept, however the disk ends', async () => {
+test('bytes in the end of the disk are kept, however the disk ends', async () => {
   for (const sizeBytes of [4 * mib, 4 * mib - 512 * 5, 3 * mib + 1024]) {
     const disk = memoryDisk(sizeBytes);
     const writer = new DiskWriter(disk, undefined, callersHashes, never, () => {});
@@ -81,7 +81,7 @@ test('content that is longer than the disk is refused before any more is written
   expect(disk.bytes.equals(Buffer.alloc(2 * mib, 'PATTERN!'))).toBe(true);
 });
 
-test('a disk that cannot be looked at is written and compared all the same', async () => {
+test('a disk that cannot be probed for zeros is written and compared all the same', async () => {
   const disk = memoryDisk(4 * mib);
   const bytes = image.subarray(0, 2 * mib + 512);
   await writeAndCompare(disk, 512, bytes);

@@ -92,7 +92,7 @@ test('the last partition grows, first-boot data stands behind it, both tables sa
   expect(text(block, block + 8)).toBe('EFI PART');
 });
 
-test('without growth and first-boot data nothing is said of either', async () => {
+test('without growth and first-boot data the result names neither', async () => {
   const end = await disk.provision(gptImage([{ ...parts[1], from: 1 } as Part]), {
     plan: { grow: false },
   });
@@ -168,13 +168,13 @@ function failsAtHead(again: Error) {
   });
 }
 
-test('a disk that fails again while its head is taken back tells the first reason', async () => {
+test('a disk that fails again when its head is removed reports the first failure', async () => {
   const within = failsAtHead(new DeviceError('nor zeros'));
   const end = await disk.provision(gptImage(), { within });
   expect(end).toMatchObject({ fault: 'ioError', message: 'the head cannot be written' });
 });
 
-test('a fault of ours while the head is taken back is reported as that', async () => {
+test('a fault of ours during the removal of the head is reported as such', async () => {
   const within = failsAtHead(new TypeError('a fault of ours'));
   await expect(disk.provision(gptImage(), { within })).rejects.toThrow('a fault of ours');
 });

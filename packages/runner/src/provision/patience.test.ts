@@ -141,7 +141,7 @@ test.each<[Headers, number | undefined]>([
   [{ 'content-length': '1e3' }, undefined],
   [{ 'content-length': '99999999999999999999' }, undefined],
   [{}, undefined],
-])('the size is what %o says, if it is a number of bytes', async (headers, sizeBytes) => {
+])('the size is taken from %o if it is a number of bytes', async (headers, sizeBytes) => {
   const opened = await open(serving(answer(200, headers)));
   expect(opened).toMatchObject({ start: 0 });
   expect(opened.sizeBytes).toBe(sizeBytes);

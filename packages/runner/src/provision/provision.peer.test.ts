@@ -124,7 +124,7 @@ function skipWithout(context: TestContext): void {
   if (missing !== undefined) context.skip(missing);
 }
 
-test.for(Object.keys(makers))('puts an image onto a block device: %s', async (name, context) => {
+test.for(Object.keys(makers))('an image comes onto a block device: %s', async (name, context) => {
   skipWithout(context);
   const file = readFileSync(join(folder, makers[name]?.() ?? ''));
   const end = await provision(file);
@@ -149,7 +149,7 @@ test.for(Object.keys(makers))('puts an image onto a block device: %s', async (na
   expect(run('blkid', ['-p', '-O', String(39 * mib), loop])).toContain('LABEL="CIDATA"');
 });
 
-test('finds an xz file that is broken, cut short, or not the declared one', async (context) => {
+test('an xz file that is broken, cut or of another digest is found', async (context) => {
   skipWithout(context);
   const file = readFileSync(join(folder, makers['xz']?.() ?? ''));
   const broken = Buffer.from(file);

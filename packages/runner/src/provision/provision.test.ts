@@ -27,7 +27,7 @@ test.each([
   ['gzip of two members, and padding', Buffer.concat([...halves.map(zip), Buffer.alloc(10_000)])],
   ['zstd', zstdCompressSync(image)],
   ['zstd of several frames', Buffer.concat([skippable, ...halves.map(zstd), skippable])],
-])('puts an image onto a disk: %s', async (_, file) => {
+])('the writer puts an image onto a disk: %s', async (_, file) => {
   for (const pieceBytes of [1_000_000, 777]) {
     disk.fill();
     const told: number[] = [];
@@ -61,7 +61,7 @@ function zstd(bytes: Uint8Array): Buffer {
   return zstdCompressSync(bytes);
 }
 
-test('takes images smaller than what is written last, and as large as the disk', async () => {
+test('images smaller than the head and as large as the disk are written', async () => {
   const small = image.subarray(0, 5_000);
   expect(await disk.provision(small)).toMatchObject({ kind: 'complete' });
   expect(disk.read().subarray(0, 5_000).equals(small)).toBe(true);
@@ -101,7 +101,7 @@ test.each([
   ['truncated', Buffer.alloc(0), {}, 'the image is empty'],
   ['truncated', gzipSync(Buffer.alloc(0)), {}, 'the image is empty'],
   ['truncated', emptyQcow2(0), {}, 'the image is empty'],
-] as const)('finds %s before anything is written', async (fault, file, declared, words) => {
+] as const)('%s is found before anything is written', async (fault, file, declared, words) => {
   const end = await disk.provision(file, { image: declared });
   const message = expect.stringContaining(words);
   expect(end).toEqual({ kind: 'failed', fault, message, begun: false });
@@ -120,7 +120,7 @@ test.each([
   ['tooLong', packed, { contentSizeBytes: image.length - 1 }, 'more than the declared'],
   ['malformed', Buffer.concat([zstd(image), image]), {}, 'the zstd file is broken'],
   ['tooLarge', gzipSync(noise(7 * mib)), {}, 'the disk 6291456'],
-] as const)('finds %s while writing, and leaves nothing bootable', async (...given) => {
+] as const)('the writer finds %s while writing, and leaves nothing bootable', async (...given) => {
   const [fault, file, declared, words] = given;
   const end = await disk.provision(file, { image: declared });
   const message = expect.stringContaining(words);
@@ -142,7 +142,7 @@ function broken(bytes: Buffer): Buffer {
   return copy;
 }
 
-test('begins nothing that the agent does not permit, or the firmware could not boot', async () => {
+test('no write begins without the agent’s permission, or if firmware cannot boot it', async () => {
   const mayBegin = async () => ({ kind: 'over' as const, reason: 'frozen' });
   expect(await disk.provision(image, { parts: { mayBegin } })).toEqual({
     ...{ kind: 'failed', fault: 'notPermitted', message: 'not begun: frozen', begun: false },
@@ -175,7 +175,7 @@ function watched(open: OpenRegion, meet: (act: number, when: 'before' | 'after')
   };
 }
 
-test('is not taken for bootable, at whichever write it is cut off or fails', async () => {
+test('a write that is cut off or fails at any point leaves no bootable disk', async () => {
   let acts = 0;
   await disk.provision(image, {
     within: (open) =>
@@ -222,7 +222,7 @@ test.each<[string, Partial<Change>]>([
   expect(heads.every((isZero) => isZero)).toBe(true);
 });
 
-test('what fails when the disk begins to count leaves nothing at either end', async () => {
+test('a failure at the last writes leaves both ends of the disk zero', async () => {
   let acts = 0;
   const count = (open: OpenRegion) => watched(open, (act) => void (acts = act));
   expect(await disk.provision(full, { within: count })).toMatchObject({ kind: 'complete' });
@@ -240,7 +240,7 @@ test('what fails when the disk begins to count leaves nothing at either end', as
   }
 });
 
-test('the file is not read to its end before: so long the disk counts for nothing', async () => {
+test('until the file is read to its end the disk is unbootable', async () => {
   const file = zstd(full);
   const heads: boolean[] = [];
   const source: ByteSource = {
@@ -284,7 +284,7 @@ test('the first block is written alone, when all else was read back', async () =
   ]);
 });
 
-test('stops where it can when it is cancelled, and counts for nothing', async () => {
+test('a cancelled write stops where it can, and leaves an unbootable disk', async () => {
   for (const at of [0, 0.2, 0.7]) {
     disk.fill();
     const stop = new AbortController();
@@ -298,7 +298,7 @@ test('stops where it can when it is cancelled, and counts for nothing', async ()
   }
 });
 
-test('does not believe a disk that lies, or says that it has made zeros', async () => {
+test('a disk that lies about writes or zeros fails the step', async () => {
   const lying = { zeroOut: async () => [] };
   disk.remove();
   disk = new TestDisk(24 * mib);
@@ -312,7 +312,7 @@ test('does not believe a disk that lies, or says that it has made zeros', async 
   expect(other).toMatchObject({ fault: 'notReadBack', message: expect.stringContaining('zeros') });
 });
 
-test('leaves nothing bootable on a disk that lies at the last compare alone', async () => {
+test('a disk that lies only at the last comparison is left unbootable', async () => {
   let reads = 0;
   const lying = (open: OpenRegion): OpenRegion => ({
     ...open,
@@ -333,7 +333,7 @@ test('leaves nothing bootable on a disk that lies at the last compare alone', as
   expect(headIsZero()).toBe(true);
 });
 
-test('has long runs of zeros made by the device, which may refuse that', async () => {
+test('long runs of zeros are made by the device, or written if it refuses', async () => {
   const sparse = Buffer.concat([noise(mib), Buffer.alloc(20 * mib), noise(mib)]);
   for (const refuses of [true, false]) {
     disk.remove();
@@ -361,7 +361,7 @@ test('has long runs of zeros made by the device, which may refuse that', async (
   }
 });
 
-test('what looks like another format within an image is content of it', async () => {
+test('bytes in an image that look like another format are content', async () => {
   const file = Buffer.from(image);
   for (let at = 4096; at < 2 * mib; at += 4096) file.write('514649fb00000003', at, 'hex');
   const end = await disk.provision(gzipSync(file), { image: { contentSha256: sha256(file) } });
@@ -409,7 +409,7 @@ test.each(['writing', 'readBack'] as const)(
   },
 );
 
-test('hears of a cancellation within a run of zeros that would take an hour', async () => {
+test('a cancellation takes effect within a run of zeros that would take an hour', async () => {
   const sizeBytes = 4 * 2 ** 40;
   disk.sparse(sizeBytes);
   const stop = new AbortController();
@@ -421,7 +421,7 @@ test('hears of a cancellation within a run of zeros that would take an hour', as
   expect(end).toMatchObject({ kind: 'failed', fault: 'cancelled', begun: true });
 });
 
-test('reports how far it is within a run of zeros that takes long', async () => {
+test('the writer reports how far it is within a run of zeros that takes long', async () => {
   const sizeBytes = 64 * mib;
   disk.sparse(sizeBytes);
   const told = new Set<number>();
@@ -433,7 +433,7 @@ test('reports how far it is within a run of zeros that takes long', async () => 
   expect(told.size).toBeGreaterThan(3);
 });
 
-test('has the device make zeros in pieces, between which it can be cancelled', async () => {
+test('the device makes zeros in pieces, and a cancellation takes effect between them', async () => {
   const sizeBytes = 1024 * mib;
   disk.sparse(sizeBytes);
   const stop = new AbortController();

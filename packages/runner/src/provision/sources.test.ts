@@ -77,7 +77,7 @@ test('an image is too large by what its server says, before anything is written'
   expect(isUntouched()).toBe(true);
 });
 
-test('a qcow2 file becomes what it means, and tells how far its first reading is', async () => {
+test('a qcow2 file yields its contents, and reports progress of its first reading', async () => {
   const content = noise(clusterBytes, 'cluster');
   const file = qcow2(3 * mib, 20, content);
   const whole = Buffer.alloc(3 * mib);
@@ -140,7 +140,7 @@ test('a qcow2 file that does not fit is given up, and its source is closed', asy
   expect(watched.closed).toBe(watched.opened.length);
 });
 
-test('whatever ends the work closes what it read from', async () => {
+test('the end of the work closes its source, whatever the cause', async () => {
   const image = noise(3 * mib);
   const stop = new AbortController();
   const over = { mayBegin: async () => ({ kind: 'over' as const, reason: 'frozen' }) };
@@ -159,7 +159,7 @@ test('whatever ends the work closes what it read from', async () => {
   }
 });
 
-test('the format is told also where a server sends next to nothing at a time', async () => {
+test('the format is detected even if a server sends few bytes at a time', async () => {
   const image = noise(2 * mib);
   const file = gzipSync(image);
   const source: ByteSource = {

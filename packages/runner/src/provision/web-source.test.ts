@@ -67,7 +67,7 @@ function status(code: number) {
   };
 }
 
-test('takes the file up where the connection broke, if it is still the same', async () => {
+test('the source resumes where the connection broke, if the file is unchanged', async () => {
   const { source, asked } = await serve(breaksAfter(100_000), status(503), ranged);
   expect((await read(source)).equals(content)).toBe(true);
   expect(asked[0]).toEqual({ range: undefined, ifRange: undefined, token: 'Bearer t' });
@@ -77,12 +77,12 @@ test('takes the file up where the connection broke, if it is still the same', as
   expect(asked).toHaveLength(3);
 });
 
-test('reads on from a server without ranges', async () => {
+test('the source reads on from a server without ranges', async () => {
   const { source } = await serve(breaksAfter(100_000), whole);
   expect((await read(source)).equals(content)).toBe(true);
 });
 
-test('reports the size that the server says, and what it answers instead of the file', async () => {
+test('the source reports the size, and an answer of the server in place of the file', async () => {
   const short = await serve(breaksAfter(0));
   await expect(read(short.source, 5)).rejects.toMatchObject({ fault: 'tooLong' });
   for (const code of [401, 404, 416]) {

@@ -58,7 +58,7 @@ function brief(effects: readonly SessionEffect[]): string[] {
   });
 }
 
-test('is reported complete before it acts, and acts only when that is recorded', () => {
+test('a hand-off is reported complete before it acts, and acts only once that is recorded', () => {
   const it = session();
   expect(order(it, 'a')).toEqual(['save no hand-off', 'runner.received', 'checkHandOff']);
   expect(checked(it)).toEqual(['save false hand-off', 'complete', 'runner.reported']);
@@ -70,7 +70,7 @@ test('is reported complete before it acts, and acts only when that is recorded',
   ]);
 });
 
-test('never acts when what it reported was not applied, and others may begin then', () => {
+test('a hand-off never acts if its report was not applied; others may then begin', () => {
   const it = session();
   order(it, 'a');
   checked(it);
@@ -79,7 +79,7 @@ test('never acts when what it reported was not applied, and others may begin the
   expect(order(it, 'b')).toContain('checkHandOff');
 });
 
-test('acts once, however often it is told', () => {
+test('a hand-off acts once, however often it is told', () => {
   const it = session();
   order(it, 'a');
   checked(it);
@@ -88,7 +88,7 @@ test('acts once, however often it is told', () => {
   expect(order(it, 'a')).toEqual(['retryAfter']);
 });
 
-test('acts after a restart before it was told, with what had been ordered', () => {
+test('a hand-off acts after a restart before it was told, with what had been ordered', () => {
   const first = session();
   order(first, 'a');
   checked(first);
@@ -98,7 +98,7 @@ test('acts after a restart before it was told, with what had been ordered', () =
   expect(effects.at(-1)).toMatchObject({ kind: 'handOff', order: reboot });
 });
 
-test('does not act again after a restart while it acted', () => {
+test('a hand-off does not act again after a restart while it acted', () => {
   const first = session();
   order(first, 'a');
   checked(first);
@@ -109,7 +109,7 @@ test('does not act again after a restart while it acted', () => {
   expect(order(second, 'a')).toEqual(['retryAfter']);
 });
 
-test('nothing else begins from its report on', () => {
+test('no other operation begins after the report of a hand-off', () => {
   const it = session();
   order(it, 'a');
   checked(it);

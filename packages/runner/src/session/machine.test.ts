@@ -67,7 +67,7 @@ const done = (operationId: OperationId) => ({
   evidence: { operationId },
 });
 
-test('saves an order before it is begun, and its end before it is reported', () => {
+test('the session saves an order before it is begun, and its end before it is reported', () => {
   const it = session();
   expect(brief(it.handle({ kind: 'order', order: order('a') }, 1))).toEqual([
     'save a',
@@ -82,7 +82,7 @@ test('saves an order before it is begun, and its end before it is reported', () 
   ]);
 });
 
-test('reports at once that permitted work has begun, and in all later reports', () => {
+test('the session reports at once that permitted work has begun, and in all later reports', () => {
   const it = session();
   it.handle({ kind: 'order', order: order('a') }, 1);
   const begun = (effects: readonly SessionEffect[]) =>
@@ -101,7 +101,7 @@ test('reports at once that permitted work has begun, and in all later reports', 
   expect(begun(it.handle({ kind: 'accepted', runnerSession: 's' }, later + 4))).toEqual([true]);
 });
 
-test('begins an operation id once, whatever is ordered again', () => {
+test('the session begins an operation id once, whatever is ordered again', () => {
   const it = session();
   const again = () => brief(it.handle({ kind: 'order', order: order('a') }, 1));
   again();
@@ -112,7 +112,7 @@ test('begins an operation id once, whatever is ordered again', () => {
   expect(again()).toEqual(['retryAfter duplicate a']);
 });
 
-test('works on one operation at a time', () => {
+test('the session works on one operation at a time', () => {
   const it = session();
   it.handle({ kind: 'order', order: order('a') }, 1);
   expect(brief(it.handle({ kind: 'order', order: order('b') }, 2))).toEqual([
@@ -120,7 +120,7 @@ test('works on one operation at a time', () => {
   ]);
 });
 
-test('keeps a final report and sends it on each connection until it is received', () => {
+test('a final report is kept and sent on each connection until it is received', () => {
   const it = session();
   it.handle({ kind: 'order', order: order('a') }, 1);
   it.handle({ kind: 'disconnected' }, 2);
@@ -133,7 +133,7 @@ test('keeps a final report and sends it on each connection until it is received'
   expect(accepted()).toEqual([]);
 });
 
-test('reports what a predecessor had at work as interrupted, with its last progress', () => {
+test('an operation of a dead predecessor is reported interrupted, with its progress', () => {
   const first = session();
   first.handle({ kind: 'order', order: order('a') }, 1);
   const progress = '{"devices":{"S":"challenged"}}';
@@ -152,13 +152,13 @@ test('reports what a predecessor had at work as interrupted, with its last progr
   ]);
 });
 
-test('knows nothing of another boot', () => {
+test('the session ignores a record of another boot', () => {
   const first = session();
   first.handle({ kind: 'order', order: order('a') }, 1);
   expect(decodeRecord(encodeRecord(first.record, 'boot-1'), 'boot-2')).toEqual(emptyRecord);
 });
 
-test('keeps reports and evidence across a restart', () => {
+test('the session keeps reports and evidence across a restart', () => {
   const first = session();
   first.handle({ kind: 'order', order: order('a') }, 1);
   first.handle(done('a'), 2);
@@ -173,11 +173,11 @@ test('keeps reports and evidence across a restart', () => {
   ]);
 });
 
-test('refuses to go on with a damaged record', () => {
+test('the session refuses to go on with a damaged record', () => {
   expect(() => decodeRecord(new TextEncoder().encode('{'), 'boot')).toThrow('is damaged');
 });
 
-test('answers Cancel when the step is over, after the step', () => {
+test('Cancel is answered once the step is over, after the step’s report', () => {
   const it = session();
   it.handle({ kind: 'order', order: order('a') }, 1);
   expect(brief(it.handle({ kind: 'order', order: cancel('a/cancel', 'a') }, 2))).toEqual([
@@ -194,7 +194,7 @@ test('answers Cancel when the step is over, after the step', () => {
   ]);
 });
 
-test('never takes an unknown step or kind for success', () => {
+test('the session never takes an unknown step or kind for success', () => {
   const it = session();
   expect(brief(it.handle({ kind: 'order', order: order('a', 'bios.reset') }, 1))).toEqual([
     'failed unsupported a',
@@ -203,7 +203,7 @@ test('never takes an unknown step or kind for success', () => {
   expect(brief(it.handle({ kind: 'order', order: unknown }, 2))).toEqual(['failed unsupported b']);
 });
 
-test('reports progress at intervals, the latest first', () => {
+test('the session reports progress at intervals, the latest first', () => {
   const it = session();
   it.handle({ kind: 'order', order: order('a') }, 0);
   const progressed = (percent: number, nowMs: number) =>

@@ -46,7 +46,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
-test('begins on a yes', async () => {
+test('the operation begins on a yes', async () => {
   const { permissions, ask, asked, ended } = setUp();
   await ask();
   expect(asked).toEqual([1n]);
@@ -56,7 +56,7 @@ test('begins on a yes', async () => {
   expect(ended()).toEqual({ kind: 'granted' });
 });
 
-test('asks again while it may not begin, and while nobody answers', async () => {
+test('the question is repeated after each no, and while no answer comes', async () => {
   const { permissions, ask, pass, asked, told, ended } = setUp();
   await ask();
   permissions.answered('op', 1n, { kind: 'wait', reason: 'a fire drill' });
@@ -67,7 +67,7 @@ test('asks again while it may not begin, and while nobody answers', async () => 
   expect(ended()).toBeUndefined();
 });
 
-test('takes no yes to an earlier asking, another operation, or from before a sleep', async () => {
+test('a yes to an earlier question, another operation or from before a sleep is void', async () => {
   const { permissions, ask, pass, ended } = setUp();
   await ask();
   await pass(askAgainMs);
@@ -82,7 +82,7 @@ test('takes no yes to an earlier asking, another operation, or from before a sle
   expect(ended()).toBeUndefined();
 });
 
-test('takes a yes only while the lease that gave it runs', async () => {
+test('a yes counts only while the lease that gave it runs', async () => {
   const { permissions, ask, pass, asked, ended } = setUp();
   await ask();
   const late = pass(11);
@@ -96,7 +96,7 @@ test('takes a yes only while the lease that gave it runs', async () => {
   expect(ended()).toEqual({ kind: 'granted' });
 });
 
-test('asks for each of two at once, one after the other', async () => {
+test('the questions of two operations are asked one after the other', async () => {
   const { permissions, ask, asked, ended } = setUp();
   await ask();
   await ask();
@@ -109,7 +109,7 @@ test('asks for each of two at once, one after the other', async () => {
   expect(ended()).toEqual({ kind: 'over', reason: 'cancelled' });
 });
 
-test('ends when it never may, and when it is to stop', async () => {
+test('the question ends on a final no, and when the operation is to stop', async () => {
   const never = setUp();
   await never.ask();
   never.permissions.answered('op', 1n, { kind: 'over', reason: 'its time is over' });

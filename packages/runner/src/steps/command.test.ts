@@ -324,7 +324,7 @@ test.each<[Record<string, string>, Rig['order'], string]>([
   [{}, { image: imageOf('registry.example.org/x:tag') }, 'must be named by its digest'],
   [{}, { image: imageOf('x') }, 'must begin with its registry'],
   [{}, { mode: agent.StepMode.CHECK }, 'can only be run'],
-])('refuses %o with %o', async (given, order, words) => {
+])('the step refuses %o with %o', async (given, order, words) => {
   const { end, requests } = rig(given, { order: order ?? {} });
   expect((await end).result).toMatchObject({
     kind: 'failed',
@@ -340,7 +340,7 @@ test('a machine that is not proved runs nothing that may destroy', async () => {
   expect(requests).toEqual([]);
 });
 
-describe('what may destroy begins only when it may, after all was unpacked', () => {
+describe('a destructive command begins only when it is permitted, after all was unpacked', () => {
   const order = { destructive: true, allowUnprovenIdentity: true };
   const unpacked = () => existsSync(join(folder, 'command/root/bin/tool'));
 
@@ -373,7 +373,7 @@ describe('what may destroy begins only when it may, after all was unpacked', () 
   });
 });
 
-test('says why no command runs here', async () => {
+test('the step says why no command runs on this machine', async () => {
   const { end } = runStep(runCommand('no images here'), {});
   expect((await end).result).toMatchObject({ type: 'unsupported', message: 'no images here' });
 });

@@ -86,7 +86,7 @@ test('writes a file below its root, with its mode, and reads it back', async () 
   expect([...readFileSync(join(folder, 'bytes'))]).toEqual([0, 255]);
 });
 
-test('finds the disk by serial or world wide name, and hands the partition on', async () => {
+test('the step finds the disk by serial or WWN, and passes the partition on', async () => {
   const { run, written } = withDisks([disk(), disk({ name: 'sdb', serial: 'S-2', wwn: 'naa.6' })]);
   expect(await run(onDisk)).toEqual({ kind: 'complete' });
   expect(await run({ ...onDisk, disk: 'naa.6' })).toEqual({ kind: 'complete' });
@@ -117,7 +117,7 @@ test('writes on no disk of another machine, whatever the order says that it dest
   expect(written).toEqual([]);
 });
 
-test('asks before it writes on a disk, and writes nothing where it may not begin', async () => {
+test('the step asks before it writes on a disk, and writes nothing without a yes', async () => {
   const { run, written } = withDisks([disk()]);
   let asked = 0;
   const granted = async () => {
@@ -138,7 +138,7 @@ test('asks before it writes on a disk, and writes nothing where it may not begin
   expect([asked, written.length]).toEqual([1, 1]);
 });
 
-test('believes only what reads back', async () => {
+test('a file counts as written only if it reads back', async () => {
   const other = withDisks([disk()], (file) => ({ ...file, content: Buffer.from('y') }));
   expect(await other.run(onDisk)).toMatchObject({ kind: 'failed', type: 'unverified' });
   const mode = withDisks([disk()], (file) => ({ ...file, mode: 0o755 }));
@@ -179,7 +179,7 @@ test.each<[string, Record<string, string>, string]>([
   ['a disk without a partition', { disk: 'S-1', filesystem: 'xfs' }, 'partition: must be'],
   ['ntfs', { disk: 'S', partition: '1', filesystem: 'ntfs' }, 'filesystem: "ntfs" is not one of'],
   ['a typo', { contents: '' }, 'unknown arguments contents'],
-])('refuses %s and writes nothing', async (_name, given, problem) => {
+])('the step refuses %s and writes nothing', async (_name, given, problem) => {
   const step = runFile(folderFiles(folder));
   const { result } = await runStep(step, { path: '/a', content: 'x', ...given }).end;
   expect(result).toMatchObject({

@@ -22,7 +22,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const outputOf = (result: { readonly output?: agent.StepOutput }): string =>
   Buffer.from(result.output?.tail ?? []).toString();
 
-test('runs it, keeps what it wrote, and leaves no file of it', async () => {
+test('the step runs the script, keeps its output, and leaves no file', async () => {
   const script =
     'echo "$RACKWRIGHT_HOST $RACKWRIGHT_RUN $GREETING"; stat -c %a "$0"; echo over >&2';
   const environment = JSON.stringify({ GREETING: 'hello' });
@@ -37,7 +37,7 @@ test('runs it, keeps what it wrote, and leaves no file of it', async () => {
   expect(existsSync(join(folder, 'script'))).toBe(false);
 });
 
-test('says with which code it ended, and its last line', async () => {
+test('the result names the exit code and the last line of the script', async () => {
   const { result } = await runStep(step, { script: 'echo no such volume >&2; exit 3' }).end;
   expect(result).toMatchObject({
     kind: 'failed',
@@ -47,7 +47,7 @@ test('says with which code it ended, and its last line', async () => {
   });
 });
 
-test('says which signal ended it', async () => {
+test('the result names the signal that ended the script', async () => {
   const { result } = await runStep(step, { script: 'kill -SEGV $$' }).end;
   expect(result).toMatchObject({
     type: 'exitCode',
@@ -57,7 +57,7 @@ test('says which signal ended it', async () => {
   expect(result).not.toHaveProperty('output.exit.code', 0);
 });
 
-test('keeps the end of a long output and counts all of it', async () => {
+test('the step keeps the end of a long output and counts all of it', async () => {
   const script = 'i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done';
   const { result } = await runStep(step, { script }).end;
   const output = result.kind === 'complete' ? result.output : undefined;
@@ -66,14 +66,14 @@ test('keeps the end of a long output and counts all of it', async () => {
   expect(Buffer.from(output?.tail ?? []).toString()).toMatch(/line 19999\n$/);
 });
 
-test('runs what another interpreter of the list understands', async () => {
+test('the step runs what another interpreter of the list understands', async () => {
   const script = 'console.log(process.argv.length)';
   const run = runStep(step, { script, interpreter: '/usr/bin/node' });
   expect((await run.end).result.kind).toBe('complete');
   expect(run.output()).toBe('2\n');
 });
 
-test('is stopped with all that it has started', async () => {
+test('a cancelled script is stopped with all processes that it has started', async () => {
   const run = runStep(step, { script: 'sleep 300 & echo on; wait' });
   await expect.poll(run.output, { interval: 10 }).not.toBe('');
   run.stop();
@@ -93,7 +93,7 @@ test.each<[string, Record<string, string>, string]>([
   ['a bad name', { script: ':', environment: '{"A=B":""}' }, '"A=B" is no name of a variable'],
   ['our names', { script: ':', environment: '{"RACKWRIGHT_RUN":""}' }, 'are our own'],
   ['a typo', { script: ':', interpeter: 'x' }, 'unknown arguments interpeter'],
-])('refuses %s and starts nothing', async (_name, given, problem) => {
+])('the step refuses %s and starts nothing', async (_name, given, problem) => {
   const { result } = await runStep(step, given).end;
   expect(result).toMatchObject({
     kind: 'failed',
@@ -102,12 +102,12 @@ test.each<[string, Record<string, string>, string]>([
   });
 });
 
-test('takes exactly the interpreters that it describes', () => {
+test('the step accepts exactly the interpreters that its description lists', () => {
   const described = step.description.typedArguments?.find(({ name }) => name === 'interpreter');
   expect(described?.values).toEqual([...interpreters]);
 });
 
-test('touches nothing on another machine than the one that was meant', async () => {
+test('the step starts no script on another machine than the intended one', async () => {
   const script = `echo done > ${folder}/touched`;
   const stranger = Buffer.from('ff112233445566778899aabbccddeeff', 'hex');
   const expected = (id: Uint8Array) => create(BmcIdentitySchema, { guid: id });
@@ -129,7 +129,7 @@ test('touches nothing on another machine than the one that was meant', async () 
   expect(readFileSync(join(folder, 'touched'), 'utf8')).toBe('done\n');
 });
 
-test('gives it secrets in its environment, and tells nothing of them', async () => {
+test('the script gets secrets in its environment, and no output shows them', async () => {
   const secret = 'hunter2-hunter2';
   const script = 'echo "as $WHO"; printf "it is %s" "$TOKEN"; printf %s "$TOKEN" | wc -c; exit 4';
   const named = { credential: 'credentials/hub', part: 'password' };
@@ -142,7 +142,7 @@ test('gives it secrets in its environment, and tells nothing of them', async () 
   expect(run.output()).toBe('as [secret]\nit is [secret]15\n');
 });
 
-test('does not run without the secrets that it names', async () => {
+test('a script does not run without the secrets that it names', async () => {
   const secretEnvironment = JSON.stringify({ TOKEN: { credential: 'credentials/hub' } });
   const script = `touch ${join(folder, 'ran')}`;
   const { result } = await runStep(step, { script, secretEnvironment }).end;

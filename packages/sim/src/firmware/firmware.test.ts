@@ -35,7 +35,7 @@ async function site(): Promise<{ network: BootNetwork; giver: LeaseGiver }> {
 
 const macOf = (number: number) => `52:54:00:00:02:0${number}`;
 
-test('gives every machine an address of its own, and boots none without an offer', async () => {
+test('every machine has its own address, and none boots without an offer', async () => {
   const { network, giver } = await site();
   const booted = await Promise.all(
     [1, 2, 3].map(async (number) => {
@@ -51,14 +51,14 @@ test('gives every machine an address of its own, and boots none without an offer
   expect([...giver.leases.values()].sort()).toEqual(addresses.toSorted());
 });
 
-test('goes to its own disk when nobody offers a boot', async () => {
+test('the firmware goes to its own disk when nobody offers a boot', async () => {
   const { network } = await site();
   const identity = { mac: macOf(1), uuid };
   const end = await netboot({ form: 'bios', identity, network, print: () => {} });
   expect(end).toEqual({ kind: 'localDisk', reason: 'nobody offered a boot' });
 });
 
-test('takes what another machine was offered for nothing of its own', async () => {
+test('the firmware ignores an offer to another machine', async () => {
   const { network } = await site();
   const liar = createSocket({ type: 'udp4', reuseAddr: true });
   liar.bind(network.dhcpPort, broadcastAddress);
@@ -84,7 +84,7 @@ test('takes what another machine was offered for nothing of its own', async () =
   expect(await client.acquire('firmware')).toEqual({ address: '127.78.1.10', boot: undefined });
 });
 
-test('ends a fetch with the words of a TFTP server that refuses', async () => {
+test('the firmware ends a fetch with the words of a TFTP server that refuses', async () => {
   const server = createSocket('udp4');
   server.bind(0, '127.0.0.1');
   await once(server, 'listening');
@@ -105,7 +105,7 @@ test('ends a fetch with the words of a TFTP server that refuses', async () => {
   await expect(fetching).rejects.toThrow('x: the TFTP server refuses: no boot grant');
 });
 
-test('refuses an HTTP body that is shorter than announced', async () => {
+test('the firmware refuses an HTTP body that is shorter than announced', async () => {
   const server = createServer((_, response) => {
     response.writeHead(200, { 'content-length': '10' });
     response.write('half');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freePorts } from './ports.ts';
 
-test('gives no port twice, in this process and in others that ask at the same time', async () => {
+test('no port is given twice, in this process or others that ask at the same time', async () => {
   const module = join(import.meta.dirname, 'ports.ts');
   // Ports belong to a process until it ends: each waits until all have theirs.
   const ask =
@@ -27,7 +27,7 @@ test('gives no port twice, in this process and in others that ask at the same ti
   expect(Math.max(...all)).toBeLessThan(32_768);
 });
 
-test('passes over a port on which somebody listens', async () => {
+test('the allocator passes over a port on which somebody listens', async () => {
   const [first = 0] = await freePorts(1);
   const server = createServer().listen(first + 1, '127.0.0.1');
   try {

@@ -63,7 +63,7 @@ async function pull(tag: string) {
   return { digest: found.digest, manifest, bytes: Buffer.concat(pieces) };
 }
 
-test('gives back what was pushed, and tells a tag that stays from one that moves', async () => {
+test('pushed images read back; a tag that stays is told apart from one that moves', async () => {
   const digest = await push('1.0');
   expect(registry.digestOf('os/web', '1.0')).toBe(digest);
   const pulled = await pull('1.0');
@@ -76,7 +76,7 @@ test('gives back what was pushed, and tells a tag that stays from one that moves
   expect(registry.digestOf('os/web', '1.0')).not.toBe(digest);
 });
 
-test('goes on where a reader was', async () => {
+test('the registry continues a download where its reader was', async () => {
   await push('1.0');
   const opened = await new RegistryClient(web, access())
     .blobs('os/web')
@@ -87,7 +87,7 @@ test('goes on where a reader was', async () => {
   expect(Buffer.concat(pieces).equals(file.subarray(100_000))).toBe(true);
 });
 
-test('keeps nothing under a digest that is not its own', async () => {
+test('the registry refuses a blob under another digest than its own', async () => {
   const publisher = new RegistryPublisher(web, access());
   const lie = { repository: 'os/web', digest: digestOf(emptyConfig), sizeBytes: file.length };
   await expect(publisher.blob(lie, once(file))).rejects.toThrow('answers 400');
@@ -95,7 +95,7 @@ test('keeps nothing under a digest that is not its own', async () => {
   await expect(found.open(lie.digest, 0, undefined)).rejects.toThrow('has no blob');
 });
 
-test('cuts an image short so that only its content is not what the manifest says', async () => {
+test('an image that is cut short differs from its manifest only in its content', async () => {
   const whole = await push('1.0');
   const digest = registry.cutShort('os/web', '1.0', 0.75);
   const pulled = await pull('1.0');

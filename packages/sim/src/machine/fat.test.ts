@@ -9,7 +9,7 @@ const noCloud: Seed = {
   ...{ networkConfig: 'version: 2\n', vendorData: '#cloud-config\n{}\n' },
 };
 
-test.for([512, 4096])('reads every file under its own name, with blocks of %i bytes', (size) => {
+test.for([512, 4096])('every file is read under its own name, with blocks of %i bytes', (size) => {
   const found = readFat(Buffer.from(makeSeed(noCloud, size)));
   const files = [...(found?.files ?? [])].map(([name, content]) => [name, content.toString()]);
   expect(found?.label).toBe('CIDATA');
@@ -21,7 +21,7 @@ test.for([512, 4096])('reads every file under its own name, with blocks of %i by
   });
 });
 
-test('finds no file in a root that holds a folder only, and none in other bytes', () => {
+test('the reader finds no file in a root that holds a folder only, and none in other bytes', () => {
   const drive: Seed = { kind: 'configDrive', metaData: '{}', userData: '' };
   const found = readFat(Buffer.from(makeSeed(drive, 512)));
   expect([found?.label, found?.files.size]).toEqual(['config-2', 0]);

@@ -44,7 +44,7 @@ function install(content: Buffer, phoneHomeUrl?: string): Buffer {
   return disk;
 }
 
-test('starts nothing from disks that hold something else, or an image written in part', () => {
+test('no system starts from disks with other contents or a partly written image', () => {
   expect(findSystem(join(folder, 'disks'))).toEqual({ kind: 'none' });
   const disk = install(image);
   disk.fill(0, 0, mib);
@@ -52,7 +52,7 @@ test('starts nothing from disks that hold something else, or an image written in
   expect(findSystem(join(folder, 'disks'))).toEqual({ kind: 'none' });
 });
 
-test('finds the system and what it is told at its first start', () => {
+test('the machine finds its system and the first-boot data at the first start', () => {
   install(image, 'http://127.0.0.1:1/phone-home/x/y');
   expect(findSystem(join(folder, 'disks'))).toMatchObject({
     ...{ kind: 'system', disk: 'b', system: { name: 'web', version: '1.0' } },
@@ -66,7 +66,7 @@ test('finds the system and what it is told at its first start', () => {
   expect(holdsImage(folder, diskPlan, other)).toBe(false);
 });
 
-test('does not start a system of which a byte is another', async () => {
+test('the machine does not start a system of which a byte is another', async () => {
   const broken = Buffer.from(image);
   const at = 2 * mib;
   broken.writeUInt8(broken.readUInt8(at) ^ 1, at);

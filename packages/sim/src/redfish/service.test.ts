@@ -53,7 +53,7 @@ function setUp(changes: Partial<RedfishServiceOptions> = {}) {
 }
 
 describe('power', () => {
-  test('shows seconds after it was accepted, in the same moment for one seed', async () => {
+  test('changes seconds after the command, at the same time for one seed', async () => {
     const seen: number[] = [];
     for (const seed of [1, 1, 2]) {
       const { reset, read, pass } = setUp({ seed, habits: { powerDelayMs: [1_000, 11_000] } });
@@ -69,14 +69,14 @@ describe('power', () => {
     expect(seen[0]).not.toBe(seen[2]);
   });
 
-  test('answers 204 for nothing to a state that holds', async () => {
+  test('is answered with 204, without an act, if it is as requested already', async () => {
     const { reset, pass, service } = setUp();
     expect(reset('ForceOff').status).toBe(204);
     await pass(60_000);
     expect(service.switches()).toBe(0);
   });
 
-  test('follows the newest command', async () => {
+  test('is that of the newest command', async () => {
     const { reset, pass, boots, service } = setUp({ habits: { powerDelayMs: [1_000, 1_000] } });
     reset('On');
     await pass(500);

@@ -37,19 +37,19 @@ async function watched(opened: DurabilityVerdict, looks: readonly (DurabilityVer
   return { failure, pauses };
 }
 
-test('asks soon again while a holder is silent, and seldom once all have answered', async () => {
+test('the watch asks often while a holder is silent, and seldom once all answered', async () => {
   const { failure, pauses } = await watched(away, [away, all, all]);
   expect(failure).toBeUndefined();
   expect(pauses).toEqual([WHILE_SILENT_MS, WHILE_SILENT_MS, WHILE_PROVEN_MS, WHILE_PROVEN_MS]);
 });
 
-test('ends the handle as soon as a holder syncs late', async () => {
+test('the watch ends the handle as soon as a holder syncs late', async () => {
   const { failure, pauses } = await watched(all, [all, verdict('no'), all]);
   expect(failure).toMatchObject({ code: 'durabilityUnproven' });
   expect(pauses).toHaveLength(2);
 });
 
-test('ends the handle when a holder that is back does not show how it syncs', async () => {
+test('the handle ends when a holder that is back does not show how it syncs', async () => {
   const unknown = verdict('unknown', ['n3']);
   const some = Array.from({ length: UNKNOWNS_MAX - 1 }, () => unknown);
   expect((await watched(away, [...some, all, ...some])).failure).toBeUndefined();
@@ -57,14 +57,14 @@ test('ends the handle when a holder that is back does not show how it syncs', as
   expect(failure).toMatchObject({ code: 'durabilityUnproven' });
 });
 
-test('ends the handle for a server that is too old, not for one that cannot be asked', async () => {
+test('a server that is too old ends the handle, and an unreachable one does not', async () => {
   const old = new StoreError('serverTooOld', 'n3 is 2.9.10');
   const busy = new StoreError('unavailable', 'no leader');
   expect((await watched(away, [new Error('timeout'), busy, all])).failure).toBeUndefined();
   expect((await watched(away, [old])).failure).toBe(old);
 });
 
-test('hands what was proved on to the next look', async () => {
+test('the watch passes proved holders on to the next check', async () => {
   const asked: (readonly string[])[] = [];
   const holders = ['n1', 'n2', 'n3'].map((name) => ({ name, isOffline: false }));
   const facts = [{ name: 'n3', version: '2.10.27', syncsAlways: true }];

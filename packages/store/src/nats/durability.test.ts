@@ -12,12 +12,12 @@ const synced = (name: string) => ({ name, version: '2.10.27', syncsAlways: true 
 const online = (name: string) => ({ name, isOffline: false });
 const holders = ['n1', 'n2', 'n3'].map(online);
 
-test('is proved when every holder of a replica syncs always', () => {
+test('durability is proved when every holder of a replica syncs always', () => {
   const facts = ['n1', 'n2', 'n3', 'n4'].map(synced);
   expect(judgeDurability(facts, holders)).toMatchObject({ survivesPowerLoss: 'yes' });
 });
 
-test('is unknown, naming the server, when one holder is silent', () => {
+test('durability is unknown, naming the server, when one holder is silent', () => {
   const verdict = judgeDurability([synced('n1'), synced('n3')], holders);
   expect(verdict).toMatchObject({
     survivesPowerLoss: 'unknown',
@@ -37,7 +37,7 @@ test('an unknown verdict gives the errors of silent servers, and no password', a
   expect(reason).toContain('nats-server n1 syncs (127.0.0.1:1: fetch failed');
 });
 
-test('is proved without a holder that is offline, as long as a majority is', () => {
+test('durability is proved without a holder that is offline, as long as a majority is', () => {
   const away = [online('n1'), online('n2'), { name: 'n3', isOffline: true }];
   expect(judgeDurability([synced('n1'), synced('n2')], away)).toMatchObject({
     survivesPowerLoss: 'yes',
@@ -49,7 +49,7 @@ test('is proved without a holder that is offline, as long as a majority is', () 
   expect(judgeDurability(late, away)).toMatchObject({ survivesPowerLoss: 'no' });
 });
 
-test('stays proved while a proved holder is silent, and is refuted by its word', () => {
+test('durability stays proved while a proved holder is silent, and is refuted by its word', () => {
   const facts = [synced('n1'), synced('n2')];
   expect(judgeDurability(facts, holders, ['n3'])).toMatchObject({
     survivesPowerLoss: 'yes',
@@ -62,14 +62,14 @@ test('stays proved while a proved holder is silent, and is refuted by its word',
   });
 });
 
-test('takes a follower for away that is said to be, or that the leader has not heard of', () => {
+test('a follower counts as away if it is said to be, or the leader has not heard of it', () => {
   const peer = { name: 'n3', offline: false, active: 200e6 };
   expect(holderOf(peer).isOffline).toBe(false);
   expect(holderOf({ ...peer, offline: true }).isOffline).toBe(true);
   expect(holderOf({ ...peer, active: 9e9 }).isOffline).toBe(true);
 });
 
-test('may come to pass when a minority is silent, and not when nobody is asked', () => {
+test('durability may still be proved if a minority is silent, but not if none is asked', () => {
   const facts = [synced('n1'), synced('n2')];
   expect(mayComeToPass(judgeDurability(facts, holders))).toBe(true);
   expect(mayComeToPass(judgeDurability([synced('n1')], holders))).toBe(false);
@@ -77,12 +77,12 @@ test('may come to pass when a minority is silent, and not when nobody is asked',
   expect(mayComeToPass(judgeDurability([...facts, synced('n3')], holders))).toBe(false);
 });
 
-test('is unknown when nobody was asked or no holder is known', () => {
+test('durability is unknown when nobody was asked or no holder is known', () => {
   expect(judgeDurability([], holders)).toMatchObject({ survivesPowerLoss: 'unknown' });
   expect(judgeDurability([synced('n1')], [])).toMatchObject({ survivesPowerLoss: 'unknown' });
 });
 
-test('is refuted, saying what to set, when one holder syncs late', () => {
+test('durability is refuted, saying what to set, when one holder syncs late', () => {
   const facts = [synced('n1'), { ...synced('n2'), syncsAlways: false }];
   const verdict = judgeDurability(facts, holders);
   expect(verdict).toMatchObject({
@@ -91,12 +91,12 @@ test('is refuted, saying what to set, when one holder syncs late', () => {
   });
 });
 
-test('refuses to open unproved', () => {
+test('an open without proof of durability is refused', () => {
   expect(() => checkDurability(judgeDurability([], holders))).toThrow(/monitors of all servers/);
   expect(() => checkDurability(judgeDurability([synced('n1')], [online('n1')]))).not.toThrow();
 });
 
-test('reads what a server says of itself, and late syncing as the default', () => {
+test('the facts of a server are read, with late syncing as the default', () => {
   const varz = {
     server_name: 'n1',
     version: '2.10.27',
@@ -107,7 +107,7 @@ test('reads what a server says of itself, and late syncing as the default', () =
   expect(factsOf({ ...varz, jetstream: {} })).toMatchObject({ syncsAlways: false });
 });
 
-test('takes no facts from anything else', () => {
+test('no facts are read from any other answer', () => {
   for (const other of [undefined, null, 'text', [], {}, { server_name: 'n1' }]) {
     expect(factsOf(other)).toBeUndefined();
   }

@@ -85,7 +85,7 @@ test('a caller that waits too long hears that the index is behind', async () => 
   expect(await index.caughtUp(1, 1_000)).toBe(false);
 });
 
-test('an index begins again when nobody tells it of changes any more', async () => {
+test('an index begins again when no more changes are reported to it', async () => {
   const stream = new Stream();
   const index = new KeyIndex(() => stream.follow(), never);
   stream.tell('put', 'hosts.a', 1);
@@ -98,7 +98,7 @@ test('an index begins again when nobody tells it of changes any more', async () 
   expect(index.under('', '', 10)).toEqual(['hosts.a', 'hosts.b']);
 });
 
-test('a key of the driver itself is none', async () => {
+test('the driver’s own keys are not in the index', async () => {
   const stream = new Stream();
   const index = new KeyIndex(() => stream.follow(), never);
   stream.tell('put', '_store.incarnation', 1);

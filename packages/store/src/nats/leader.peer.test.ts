@@ -48,7 +48,7 @@ async function certain(
   return result;
 }
 
-test('loses no acknowledged write, has one winner, when the leader is killed', async (context) => {
+test('a killed leader loses no acknowledged write; a race has one winner', async (context) => {
   const reason = serverMissing();
   if (reason !== undefined) context.skip(reason);
   const subject = await natsSubject(cluster);

@@ -51,7 +51,7 @@ test('a message is in the stream once, however often it was published', async ({
   }
 });
 
-test('what is no word of a subject is refused', async ({ skip }) => {
+test('a text that is no token of a subject is refused', async ({ skip }) => {
   if (cluster === undefined) return skip(serverMissing());
   const store = await openNatsStore(clusterOptions(cluster, 'refused'));
   const value = Uint8Array.of(1);

@@ -39,13 +39,13 @@ async function asAnother(cluster: NatsCluster) {
   return { connection, manager, client: jetstream(connection) };
 }
 
-test('proves durability by the monitors', async () => {
+test('the store proves durability by the monitors', async () => {
   const store = await openNatsStore(clusterOptions(durable));
   expect(store.survivesPowerLoss).toBe('yes');
   await store.close();
 });
 
-test('opens once the timeline follows, lest changes of its first seconds are lost', async () => {
+test('the store opens once its timeline follows, so that no first changes are lost', async () => {
   const options = clusterOptions(durable);
   const store = await openNatsStore(options);
   const { connection, manager } = await asAnother(durable);
@@ -58,14 +58,14 @@ test('opens once the timeline follows, lest changes of its first seconds are los
   await store.close();
 });
 
-test('proves durability by the system account', async () => {
+test('the store proves durability by the system account', async () => {
   const durability = { kind: 'systemAccount', ...SYSTEM_USER } as const;
   const store = await openNatsStore({ ...clusterOptions(durable), durability });
   expect(store.survivesPowerLoss).toBe('yes');
   await store.close();
 });
 
-test('refuses servers whose durability nobody proves, or opens them as unknown', async () => {
+test('servers of unproved durability are refused, or opened as unknown', async () => {
   const { durability: _unused, ...unproved } = clusterOptions(durable);
   const refused = openNatsStore(unproved);
   await expect(refused).rejects.toMatchObject({
@@ -77,7 +77,7 @@ test('refuses servers whose durability nobody proves, or opens them as unknown',
   await store.close();
 });
 
-test('takes a wrong system password and a dead monitor as no proof', async () => {
+test('the store takes a wrong system password and a dead monitor as no proof', async () => {
   for (const durability of [
     { kind: 'systemAccount', user: SYSTEM_USER.user, password: 'wrong' },
     { kind: 'monitors', urls: ['http://127.0.0.1:9'] },
@@ -87,7 +87,7 @@ test('takes a wrong system password and a dead monitor as no proof', async () =>
   }
 });
 
-test('refuses a server that syncs late, and says no if accepted', async () => {
+test('a server that syncs late is refused, or reported as not durable if accepted', async () => {
   const options = clusterOptions(late);
   const refused = openNatsStore(options);
   await expect(refused).rejects.toMatchObject({
@@ -99,7 +99,7 @@ test('refuses a server that syncs late, and says no if accepted', async () => {
   await store.close();
 });
 
-test('refuses a server below the floor at once, whatever is accepted', async () => {
+test('the store refuses a server below the floor at once, whatever is accepted', async () => {
   const old = createServer((socket) => {
     const said = { server_id: 'X', server_name: 'old', version: '2.9.10', max_payload: 1048576 };
     socket.write(`INFO ${JSON.stringify({ ...said, headers: true, proto: 1 })}\r\n`);
@@ -123,7 +123,7 @@ test('refuses a server below the floor at once, whatever is accepted', async () 
   old.close();
 });
 
-test('says plainly when no server answers', async () => {
+test('the error says so if no server answers', async () => {
   const refused = openNatsStore({ servers: ['127.0.0.1:9'], random: nodeRandom() });
   await expect(refused).rejects.toMatchObject({
     code: 'unavailable',
@@ -131,7 +131,7 @@ test('says plainly when no server answers', async () => {
   });
 });
 
-test('refuses a bucket that would let values go, naming each wrong setting', async () => {
+test('the store refuses a bucket that would let values go, naming each wrong setting', async () => {
   const { connection, client } = await asAnother(durable);
   const options = clusterOptions(durable);
   await new Kvm(client).create(options.bucket ?? '', { ttl: 60_000, history: 5 });
@@ -142,7 +142,7 @@ test('refuses a bucket that would let values go, naming each wrong setting', asy
   await connection.close();
 });
 
-test('refuses a bucket with another number of replicas, and a bad name', async () => {
+test('the store refuses a bucket with another number of replicas, and a bad name', async () => {
   const options = clusterOptions(durable);
   await (await openNatsStore(options)).close();
   const three = openNatsStore({ ...options, replicas: 3 });
@@ -150,7 +150,7 @@ test('refuses a bucket with another number of replicas, and a bad name', async (
   await expect(openNatsStore({ ...options, bucket: 'a.b' })).rejects.toThrow(/bucket name "a.b"/);
 });
 
-test('is read by an ordinary key-value client as what it is', async () => {
+test('an ordinary key-value client reads the values of the store', async () => {
   const options = clusterOptions(durable);
   const store = await openNatsStore(options);
   const { connection, client } = await asAnother(durable);
@@ -171,14 +171,14 @@ test('is read by an ordinary key-value client as what it is', async () => {
   await store.close();
 });
 
-test('gives two openers at once one and the same incarnation', async () => {
+test('the store gives two openers at once one and the same incarnation', async () => {
   const options = clusterOptions(durable);
   const stores = await Promise.all([1, 2, 3, 4].map(() => openNatsStore(options)));
   expect(new Set(stores.map((store) => store.incarnation)).size).toBe(1);
   for (const store of stores) await store.close();
 });
 
-test('is a new incarnation when the bucket was made again, and old handles end', async () => {
+test('a recreated bucket is a new incarnation, and old handles end', async () => {
   const options = clusterOptions(durable);
   const before = await openNatsStore(options);
   await before.put('hosts.a', bytes('one'), 'absent');
@@ -193,7 +193,7 @@ test('is a new incarnation when the bucket was made again, and old handles end',
   await connection.close();
 });
 
-test('ends a waiting watch when the bucket is replaced under it', async () => {
+test('the store ends a waiting watch when the bucket is replaced under it', async () => {
   const options = clusterOptions(durable);
   const store = await openNatsStore(options);
   const watching = (async () => {
@@ -207,7 +207,7 @@ test('ends a waiting watch when the bucket is replaced under it', async () => {
   await connection.close();
 });
 
-test('opens a restored bucket as a new incarnation whose revisions go on', async () => {
+test('the store opens a restored bucket as a new incarnation whose revisions go on', async () => {
   const options = clusterOptions(durable);
   const before = await openNatsStore(options);
   await before.put('hosts.a', bytes('one'), 'absent');
@@ -222,7 +222,7 @@ test('opens a restored bucket as a new incarnation whose revisions go on', async
   await again.close();
 });
 
-test('goes on with its timeline under another age, begins a new one when restored', async () => {
+test('the timeline continues under another age; a restored bucket begins a new one', async () => {
   const retention = { historyPrefixes: ['hosts'], historyAgeMs: 3_600_000, logAgeMs: 3_600_000 };
   const options = { ...clusterOptions(durable), retention };
   let store = await openNatsStore(options);
@@ -247,7 +247,7 @@ test('goes on with its timeline under another age, begins a new one when restore
   await store.close();
 });
 
-test('refuses values that were copied into another bucket until opened as restored', async () => {
+test('values copied into another bucket are refused until it is opened as restored', async () => {
   const options = clusterOptions(durable);
   await (await openNatsStore(options)).close();
   const { connection, manager } = await asAnother(durable);

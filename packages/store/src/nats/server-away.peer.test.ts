@@ -23,7 +23,7 @@ beforeEach((context) => {
 
 afterAll(() => cluster?.dispose());
 
-test('opens with a server away, and ends if that one returns and syncs late', async () => {
+test('the store opens with a server away, and ends if that returns and syncs late', async () => {
   const options = { ...clusterOptions(cluster), replicas: 3 as const };
   const before = await openNatsStore(options);
   const { kind } = await before.put('hosts.a', bytes('one'), 'absent');

@@ -29,7 +29,7 @@ afterEach(async () => {
   folder = '';
 });
 
-test('answers unknown when the disk is full, loses nothing, and goes on later', async () => {
+test('a write on a full disk is unknown; the store loses nothing, and goes on later', async () => {
   const ballast = join(folder, 'ballast');
   await writeFile(ballast, new Uint8Array(400 * 1024));
   const store = await openSqliteStore({

@@ -58,7 +58,7 @@ async function killAfter(writer: ChildProcess, count: number): Promise<Map<strin
   return acknowledged;
 }
 
-test('has every acknowledged write after kill -9 of the writing process', async () => {
+test('the store has every acknowledged write after kill -9 of the writing process', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rackwright-store-'));
   const path = join(folder, 'store.db');
   let highest = 0;

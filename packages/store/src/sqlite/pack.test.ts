@@ -57,7 +57,7 @@ test('one byte over and over, and the longest value, are packed', () => {
   }
 });
 
-test('what would not be shorter is not packed', () => {
+test('a value that would not become shorter is not packed', () => {
   const draw = drawing(7);
   const noise = Uint8Array.from({ length: 5_000 }, () => draw(256));
   const packer = new Packer(dictionary);

@@ -158,7 +158,7 @@ async function keysIn(path: string): Promise<string[]> {
   return entries.map(({ key }) => key);
 }
 
-test('wherever the power goes, the store has each write that it acknowledged', async (context) => {
+test('after a power cut at any moment the store has each acknowledged write', async (context) => {
   const calls = record();
   if (calls === undefined)
     return context.skip('peer missing: strace: run npm run peers (or it may trace nothing here)');

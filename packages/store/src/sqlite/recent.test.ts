@@ -11,7 +11,7 @@ function change(revision: number, key: string, bytes = 1): StoredChange {
 const revisions = (found: readonly StoredChange[] | undefined) =>
   found?.map(({ revision }) => revision);
 
-test('changes after a revision are told under a prefix, up to a limit', () => {
+test('the changes after a revision are listed by prefix, up to a limit', () => {
   const recent = new Recent();
   expect(recent.after(0, '', 10)).toBeUndefined();
   for (const [at, key] of ['hosts.a', 'racks.a', 'hosts.b', 'hosts.c'].entries()) {
@@ -23,7 +23,7 @@ test('changes after a revision are told under a prefix, up to a limit', () => {
   expect(revisions(recent.after(10, '', 10))).toEqual([]);
 });
 
-test('what may be known to the file only is not told', () => {
+test('changes that only the file may know are not listed', () => {
   const recent = new Recent();
   recent.add(change(7, 'hosts.a'));
   expect(recent.after(5, '', 10)).toBeUndefined();
@@ -46,7 +46,7 @@ test('memory is bounded by bytes as well, and the newest of a key outlives its c
   expect(recent.newest(`hosts.h${count - 20}`)?.revision).toBe(count - 20);
 });
 
-test('what is asked for again and again outlives what nobody asks for', () => {
+test('keys that are read often outlive keys that are not read', () => {
   const recent = new Recent();
   const value = new Uint8Array(4 * 1_024 * 1_024);
   for (let at = 1; at <= 40; at += 1) {
@@ -62,7 +62,7 @@ test('what is asked for again and again outlives what nobody asks for', () => {
   expect(recent.newest('hosts.h1')?.revision).toBe(80);
 });
 
-test('nothing is known after a transaction was rolled back', () => {
+test('the cache is empty after a transaction was rolled back', () => {
   const recent = new Recent();
   recent.add(change(1, 'hosts.a'));
   recent.forget();

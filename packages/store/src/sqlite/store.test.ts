@@ -26,7 +26,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }));
 
-test('keeps its values, revisions and incarnation when it is closed and opened again', async () => {
+test('a reopened store has its values, revisions and incarnation', async () => {
   const before = await openSqliteStore({ path, random, clock });
   await before.put('hosts.a', bytes('one'), 'absent');
   await before.close();
@@ -37,7 +37,7 @@ test('keeps its values, revisions and incarnation when it is closed and opened a
   await after.close();
 });
 
-test('is a new incarnation, with revisions that go on, when opened as restored', async () => {
+test('a store opened as restored has a new incarnation, and its revisions go on', async () => {
   const before = await openSqliteStore({ path, random, clock });
   await before.put('hosts.a', bytes('one'), 'absent');
   await before.close();
@@ -47,21 +47,21 @@ test('is a new incarnation, with revisions that go on, when opened as restored',
   await after.close();
 });
 
-test('answers writes that were still waiting when it was closed', async () => {
+test('the store answers writes that were still waiting when it was closed', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const write = store.put('hosts.a', bytes('one'), 'absent');
   await store.close();
   expect(await write).toMatchObject({ kind: 'ok', revision: 1 });
 });
 
-test('is readable by its owner only', async () => {
+test('the store is readable by its owner only', async () => {
   const store = await openSqliteStore({ path, random, clock });
   await store.put('hosts.a', bytes('one'), 'absent');
   for (const file of [path, `${path}-wal`]) expect((await stat(file)).mode & 0o777).toBe(0o600);
   await store.close();
 });
 
-test('refuses a second opener while the first has it', async () => {
+test('the store refuses a second opener while the first has it', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const second = openSqliteStore({ path, random, clock });
   await expect(second).rejects.toMatchObject({
@@ -72,7 +72,7 @@ test('refuses a second opener while the first has it', async () => {
   await (await openSqliteStore({ path, random, clock })).close();
 });
 
-test('refuses a folder that is missing, and names it', async () => {
+test('the store refuses a folder that is missing, and names it', async () => {
   const missing = openSqliteStore({ path: join(folder, 'missing', 'store.db'), random, clock });
   await expect(missing).rejects.toMatchObject({
     code: 'notWritable',
@@ -80,7 +80,7 @@ test('refuses a folder that is missing, and names it', async () => {
   });
 });
 
-test('refuses a folder that it may not write to', async (context) => {
+test('the store refuses a folder that it may not write to', async (context) => {
   if (process.getuid?.() === 0) context.skip('root may write everywhere');
   await chmod(folder, 0o500);
   await expect(openSqliteStore({ path, random, clock })).rejects.toMatchObject({
@@ -89,7 +89,7 @@ test('refuses a folder that it may not write to', async (context) => {
   await chmod(folder, 0o700);
 });
 
-test('reads what was packed with any dictionary that it was ever given', async () => {
+test('values packed with any earlier dictionary are read', async () => {
   const value = (n: number) =>
     bytes(`${n}: a value that is long enough, and one word many words of a value`);
   const dictionaries = [bytes('many words of a value'), undefined, bytes('is long enough')];
@@ -112,7 +112,7 @@ test('reads what was packed with any dictionary that it was ever given', async (
   database.close();
 });
 
-test('changes hardly more than a page by a write, wherever its key lies', async () => {
+test('a write changes hardly more than one page, wherever its key lies', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const keyOf = (at: number) => `runs.u${(at * 7_919) % 10_007}`;
   let revision = 0;
@@ -162,7 +162,7 @@ test('the past of a key is found from any revision, and ends where changes are g
   await store.close();
 });
 
-test('lets old changes and entries go a bounded number at a time', async () => {
+test('old changes and entries are deleted a bounded number at a time', async () => {
   const hand = new HandClock();
   const retention = testedRetention(1_000);
   const store = await openSqliteStore({ path, random, clock: hand, retention });
@@ -201,7 +201,7 @@ test('lets old changes and entries go a bounded number at a time', async () => {
 test.each([
   [8, /newer program/],
   [6, /no release wrote it/],
-])('refuses a store of schema %i, and leaves it as it is', async (version, message) => {
+])('the store refuses a store of schema %i, and leaves it as it is', async (version, message) => {
   await (await openSqliteStore({ path, random, clock })).close();
   const database = new DatabaseSync(path);
   database.exec(`PRAGMA user_version = ${version}`);
@@ -217,7 +217,7 @@ test.each([
   after.close();
 });
 
-test('refuses the database of another program, and leaves it as it is', async () => {
+test('the store refuses the database of another program, and leaves it as it is', async () => {
   const database = new DatabaseSync(path);
   database.exec('CREATE TABLE recipes (name TEXT)');
   database.close();
@@ -231,12 +231,12 @@ test('refuses the database of another program, and leaves it as it is', async ()
   after.close();
 });
 
-test('refuses a file that is no database', async () => {
+test('the store refuses a file that is no database', async () => {
   await writeFile(path, 'not a database, but long enough to have a header of its own'.repeat(20));
   await expect(openSqliteStore({ path, random, clock })).rejects.toMatchObject({ code: 'corrupt' });
 });
 
-test('lets go of a file that takes no new dictionary, and says so', async () => {
+test('a file that cannot store a new dictionary is closed with an error', async () => {
   await (await openSqliteStore({ path, random, clock })).close();
   const alter = (sql: string) => {
     const database = new DatabaseSync(path);
@@ -254,7 +254,7 @@ test('lets go of a file that takes no new dictionary, and says so', async () => 
   await (await openSqliteStore({ path, random, clock, dictionary })).close();
 });
 
-test('is copied while it is written, as it was at one moment of that', async () => {
+test('the store is copied while it is written, as it was at one moment of that', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const value = new Uint8Array(20_000).fill(1);
   for (let index = 0; index < 200; index += 1) await store.put(`hosts.h${index}`, value, 'absent');
@@ -285,7 +285,7 @@ test('is copied while it is written, as it was at one moment of that', async () 
   await store.close();
 });
 
-test('is copied whenever it is asked, however much is written just then', async () => {
+test('the store is copied whenever it is asked, however much is written just then', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const value = new Uint8Array(20_000).fill(1);
   for (let index = 0; index < 100; index += 1) await store.put(`hosts.h${index}`, value, 'absent');
@@ -306,7 +306,7 @@ test('is copied whenever it is asked, however much is written just then', async 
   await store.close();
 });
 
-test('is closed while a copy of it begins, and loses no write', async () => {
+test('the store is closed while a copy of it begins, and loses no write', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const copying = store.copyTo?.(join(folder, 'copy.db')).catch(() => {});
   const written = store.put('hosts.h1', new Uint8Array(10), 'absent');
@@ -315,7 +315,7 @@ test('is closed while a copy of it begins, and loses no write', async () => {
   await copying;
 });
 
-test('recognizes a file that is none of its own, or damaged', async () => {
+test('a foreign or damaged file is recognized', async () => {
   const store = await openSqliteStore({ path, random, clock });
   const value = new Uint8Array(20_000).fill(1);
   for (let index = 0; index < 50; index += 1) await store.put(`hosts.h${index}`, value, 'absent');

@@ -35,7 +35,7 @@ test('a caught disk is reported with the message of the failure', () => {
   expect(judged.caughtBy).toBe('because disk LAB01LIAR keeps its data');
 });
 
-test('a lie that was never told was not tried, even if the disk is named', () => {
+test('a lie that no request met counts as not tried, even if the disk is named', () => {
   const judged = judge(keeps, 0, { words: 'disk LAB01LIAR keeps its data' });
   expect(judged).toMatchObject({ ending: 'notTried', isGood: false });
 });
@@ -43,7 +43,7 @@ test('a lie that was never told was not tried, even if the disk is named', () =>
 test.each([
   ['gotThrough', { isAvailable: true }],
   ['notNamed', { words: 'disk OTHER keeps its data' }],
-] as const)('data that are left end as %s', (ending, claims) => {
+] as const)('data that is left on the disk ends as %s', (ending, claims) => {
   expect(judge(keeps, 1, claims)).toMatchObject({ ending, isGood: false });
 });
 

@@ -15,7 +15,7 @@ const now = create(FleetSpecSchema, {
   },
 });
 
-test('what is let in takes nothing from what was let in before', () => {
+test('a new entry of an allow list keeps the entries before it', () => {
   const { paths, dependsOnNow, over } = fleetChange({
     webhookUrl: ['https://new.example.org/a/', 'https://old.example.org/'],
     registryCredential: ['box:5000=box'],
@@ -75,7 +75,7 @@ test('the token service of a registry is named, and taken back', () => {
   expect(() => fleetChange({ registryTokenService: ['box:5000'] })).toThrow('REGISTRY=HOST');
 });
 
-test('values go as they are said, without a look at what is there', () => {
+test('values are sent as given, without a read of the present ones', () => {
   const { paths, dependsOnNow, over } = fleetChange({
     ...{ wipeBudget: '8/60', verification: ['none'], customer: '', priority: ['a.b=1', 'c.d-'] },
   });
@@ -101,7 +101,7 @@ test('priorities of other pools stay', () => {
   expect(fleetChange({ poolPriority: ['none'] }).over(now).pools).toEqual([]);
 });
 
-test('nothing asked for is shown with the flags that there are', () => {
+test('a command without a flag is refused with the list of flags', () => {
   expect(() => fleetChange({})).toThrow(
     /give --wipe-budget, --verification, .*, --priority, .* or --internal-address$/,
   );
@@ -124,7 +124,7 @@ test('each field has a flag, or commands of its own', () => {
   expect([...said, ...ownCommands].sort()).toEqual(fields.sort());
 });
 
-test('all that is said is shown, with credentials by their ids', () => {
+test('all given values are shown, with credentials by their ids', () => {
   expect(fleetRows(now)).toEqual([
     ['wipe budget', ''],
     ['images from', 'registry.example.org/tools/*'],

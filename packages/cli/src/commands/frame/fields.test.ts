@@ -18,7 +18,7 @@ test('flags, values and paths follow from one entry', () => {
   });
 });
 
-test('takes a value away by its word, or by an empty text where the entry says so', () => {
+test('a field takes a value away by its word, or by an empty text where the entry says so', () => {
   expect(saidBy(table, { rateLimit: 'none', title: '', port: '' })).toEqual({
     spec: { title: '', limits: undefined },
     paths: ['spec.title', 'spec.limits'],

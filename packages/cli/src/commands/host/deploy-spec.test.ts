@@ -16,7 +16,7 @@ function read(flags: DeployFlags) {
   return deployFrom(ioOver({ files }).io, flags);
 }
 
-test('flags and their files become a deployment, and name what they have said', async () => {
+test('flags and their files become a deployment with the paths of the given fields', async () => {
   const { deploy, paths } = await read({
     ...{ userData: 'user.yaml', networkConfig: 'net.yaml', metaData: ['role=web'] },
     ...{ configDrive: true, keepDisk: ['S1', 'S2'], proof: 'power-on', proofTimeout: '30m' },
@@ -40,7 +40,7 @@ test('flags and their files become a deployment, and name what they have said', 
   );
 });
 
-test('nothing said is nothing asked for', async () => {
+test('without flags no deployment is requested', async () => {
   expect((await read({})).paths).toEqual([]);
 });
 

@@ -121,7 +121,7 @@ describe('a host that does not come there by itself ends the watch at once', () 
   });
 });
 
-test('what passes by itself is waited for, and the end of the time is reported', async () => {
+test('a transient problem does not end the watch, and a timeout is reported', async () => {
   const { code, err } = await watched('available', [
     { ...cleaning, run: { phase: RunPhase.WAITING, waiting: { reason: 'bmc', message: '' } } },
     { state: HostState.MANAGEABLE, backoff: { failures: 1 } },

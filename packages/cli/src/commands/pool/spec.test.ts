@@ -34,7 +34,7 @@ test('one name takes windows or pins away', () => {
   expect([pool.spec?.pins, pool.spec?.rollout?.windows]).toEqual([{}, []]);
 });
 
-test('what is no amount, window or duration is refused with its flag', () => {
+test('a wrong amount, window or duration is refused with its flag', () => {
   expect(() => poolOf('', { maxUnavailable: 'many' })).toThrow('--max-unavailable is "many"');
   expect(() => poolOf('', { window: ['at night'] })).toThrow('--window is "at night"');
   expect(() => poolOf('', { label: ['a=b', 'a-'] })).toThrow('--label both sets and removes a');
