@@ -39,7 +39,7 @@ test.each(['b8:27:eb', 'dc:a6:32', 'e4:5f:01', '28:cd:c1', 'd8:3a:dd', '2c:cf:67
   },
 );
 
-test('takes another manufacturer’s BIOS machine for PXE firmware', () => {
+test('the detection takes another manufacturer’s BIOS machine for PXE firmware', () => {
   for (const mac of ['52:54:00:b8:27:eb', 'b8:27:ec:00:00:01', 'dc:a6:33:00:00:01']) {
     expect(isRaspberryPi(asMac(mac))).toBe(false);
     expect(clientOf(piDiscover(mac))).toEqual({ kind: 'pxe', platform: 'bios' });
