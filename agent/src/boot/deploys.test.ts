@@ -148,8 +148,9 @@ test('an image with a word that GRUB cannot be given has no script', async () =>
 
 test('U-Boot gets the image of a host without a disk, unless it could not boot it', () => {
   const one = { ...ready, initrds: ['bb'.repeat(32)] };
-  const answerTo = (boot: NetbootBoot) => {
-    const log = quietLog;
+  let lines = 0;
+  const log = { ...quietLog, error: () => void (lines += 1) };
+  const scriptsFor = (boot: NetbootBoot) => {
     const gate = () => ({ kind: 'image', hostUid: 'u1', hostName: 'one' }) as const;
     const deploys: DeployPages = {
       phoneHome: async () => 'wrong',
@@ -158,9 +159,11 @@ test('U-Boot gets the image of a host without a disk, unless it could not boot i
     };
     const bootOf = () => ({ loaders: {}, kernelArguments: [] });
     const runner = { ...names, agentPort: 1, fingerprint: '', kernelArguments: [] };
-    const scripts = new BootScripts({ clock: nodeClock(), log, gate, bootOf, runner, deploys });
-    return scripts.of(asMac(mac), 'uBoot', bootUrls('10.77.0.1', 8080));
+    return new BootScripts({ clock: nodeClock(), log, gate, bootOf, runner, deploys });
   };
+  const ask = (scripts: BootScripts) =>
+    scripts.of(asMac(mac), 'uBoot', bootUrls('10.77.0.1', 8080));
+  const answerTo = (boot: NetbootBoot) => ask(scriptsFor(boot));
   const text = expect.stringContaining(`  initrd /v2/blobs/sha256/${'bb'.repeat(32)}\n`);
   expect(answerTo(one)).toEqual({ kind: 'script', text });
   const waiting = expect.stringMatching(/waits for its image: on its way\n$/);
@@ -170,6 +173,10 @@ test('U-Boot gets the image of a host without a disk, unless it could not boot i
   });
   expect(answerTo(ready)).toEqual({ kind: 'fault' });
   expect(answerTo({ ...one, kernelArguments: ['${serverip}'] })).toEqual({ kind: 'fault' });
+  const asked = scriptsFor(ready);
+  lines = 0;
+  for (let count = 0; count < 1_000; count += 1) expect(ask(asked)).toEqual({ kind: 'fault' });
+  expect(lines).toBe(30);
 });
 
 test('first-boot data is given to who has its token, and never logged with it', async () => {

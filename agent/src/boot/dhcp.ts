@@ -21,7 +21,7 @@ import type { Clock, Disk, Log, Udp, UdpPeer, UdpSocket } from '@rackwright/plat
 import { addressPlanOf, type ProxyDhcpConfig, type ReservationDhcpConfig } from './dhcp-config.ts';
 import { type DhcpFault, DhcpServer } from './dhcp-server.ts';
 import { IgnoredOptions } from './ignored-options.ts';
-import { LineBudget } from './line-budget.ts';
+import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMemory } from './memory.ts';
 import type { BootMeter } from './meter.ts';
 import type { AddressWatch, Gate } from './observation.ts';
@@ -60,8 +60,6 @@ export interface DhcpShellOptions {
   readonly servesRaspberryPi: boolean;
   readonly meter?: BootMeter;
 }
-
-const troubleLinesPerMinuteMax = 30;
 
 /**
  * Room for a rack that is switched on at once while this program is busy: 1,000 packets of 4 KiB. A
@@ -166,7 +164,7 @@ class Shell {
     this.#log = log;
     this.#meter = meter;
     this.#interface = name === undefined ? {} : { interface: name };
-    this.#trouble = new LineBudget(clock, troubleLinesPerMinuteMax, 60_000);
+    this.#trouble = troubleBudget(clock);
   }
 
   async open(

@@ -21,7 +21,7 @@ import type { HttpLimits } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
 import { grubStartScript } from './grub-script.ts';
-import { LineBudget } from './line-budget.ts';
+import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
@@ -51,8 +51,6 @@ export interface BootHttpOptions {
 }
 
 export type HttpShell = Pick<HttpServer, 'port' | 'problem' | 'close'>;
-
-const troubleLinesPerMinuteMax = 30;
 
 /**
  * The URLs for a client that has asked at this address of ours. Undefined: hosts are not given this
@@ -84,7 +82,7 @@ class BootPages {
   constructor(options: BootHttpOptions, urls: UrlsAt) {
     this.#options = options;
     this.#urls = urls;
-    this.#trouble = new LineBudget(options.clock, troubleLinesPerMinuteMax, 60_000);
+    this.#trouble = troubleBudget(options.clock);
   }
 
   answer(request: HttpRequest): HttpResponse | Promise<HttpResponse> {

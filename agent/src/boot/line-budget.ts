@@ -1,6 +1,8 @@
 /** Keeps a flood on the network from becoming a flood in the log. */
 import type { Clock } from '@rackwright/platform';
 
+const troubleLinesPerMinuteMax = 30;
+
 /**
  * Lets through at most `linesMax` lines in each period and counts the rest, so that the first line
  * of a later period can say how many are missing.
@@ -37,4 +39,9 @@ export class LineBudget {
     this.#suppressed = 0;
     write(suppressed);
   }
+}
+
+/** For lines about what others send, which they can repeat as often as they like. */
+export function troubleBudget(clock: Clock): LineBudget {
+  return new LineBudget(clock, troubleLinesPerMinuteMax, 60_000);
 }

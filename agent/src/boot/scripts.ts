@@ -15,6 +15,7 @@ import {
   grubWaitingScript,
 } from './grub-script.ts';
 import { imageScript, waitingScript } from './image-script.ts';
+import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import type { BootDecision } from './permission.ts';
@@ -82,9 +83,11 @@ export class BootScripts {
   /** Resolves when runners can dial the agent. */
   readonly ready: Promise<void>;
   #agentPort: number | undefined;
+  readonly #trouble: LineBudget;
 
   constructor(options: BootScriptsOptions) {
     this.#options = options;
+    this.#trouble = troubleBudget(options.clock);
     const { agentPort } = options.runner;
     if (typeof agentPort === 'number') this.#agentPort = agentPort;
     this.ready = Promise.resolve(agentPort).then((port) => {
@@ -120,11 +123,11 @@ export class BootScripts {
     decision: BootDecision & { kind: 'runner' | 'discovery' },
     form: ScriptForm,
   ): ScriptAnswer {
-    const { clock, log, bootOf } = this.#options;
+    const { clock, bootOf } = this.#options;
+    const about = { mac, operation: decision.operationId };
     const boot = bootOf(mac);
     if (typeof boot === 'string') {
-      log.error({ mac, operation: decision.operationId }, `no boot script: ${boot}`);
-      return { kind: 'fault' };
+      return this.#fault(about, new Error(boot));
     }
     const runner = { ...this.#options.runner, kernelArguments: boot.kernelArguments };
     const fileUrl = (name: string): string => urls.hostFile(mac, name);
@@ -134,9 +137,7 @@ export class BootScripts {
       this.#options.meter?.runnerServed(decision.operationId);
       return script(text);
     } catch (error) {
-      const { operationId } = decision;
-      log.error({ mac, operation: operationId }, 'no boot script', error);
-      return { kind: 'fault' };
+      return this.#fault(about, error);
     }
   }
 
@@ -146,7 +147,7 @@ export class BootScripts {
     { hostUid, hostName }: BootDecision & { kind: 'image' },
     form: ScriptForm,
   ): ScriptAnswer {
-    const { deploys, log } = this.#options;
+    const { deploys } = this.#options;
     const words = 'nothing is deployed here';
     const boot = deploys?.netboot(hostUid) ?? ({ kind: 'waiting', words } as const);
     if (boot.kind === 'waiting') {
@@ -156,9 +157,16 @@ export class BootScripts {
       return script(form.image({ mac, hostName, urls, boot }));
     } catch (error) {
       // A word of the image that the loader cannot be told.
-      log.error({ mac, host: hostUid }, 'no boot script', error);
-      return { kind: 'fault' };
+      return this.#fault({ mac, host: hostUid }, error);
     }
+  }
+
+  /** Any machine may ask for the script of a MAC that it knows, as often as it likes. */
+  #fault(about: object, error: unknown): ScriptAnswer {
+    this.#trouble.spend((suppressed) => {
+      this.#options.log.error({ ...about, suppressed }, 'no boot script', error);
+    });
+    return { kind: 'fault' };
   }
 }
 

@@ -33,7 +33,7 @@ import { Deadlines } from './deadlines.ts';
 import type { FindImageBlob, ServedFile } from './files.ts';
 import { grubStartScript } from './grub-script.ts';
 import type { KeptFiles } from './kept-files.ts';
-import { LineBudget } from './line-budget.ts';
+import { type LineBudget, troubleBudget } from './line-budget.ts';
 import type { BootMeter } from './meter.ts';
 import type { Gate } from './observation.ts';
 import { mayStartRunner } from './permission.ts';
@@ -96,7 +96,6 @@ export interface TftpShell {
   close(): void;
 }
 
-const troubleLinesPerMinuteMax = 30;
 /** Sockets of one port, and of one transfer. */
 const addressesMax = 8;
 /** How late a transfer may notice that its client is silent. */
@@ -180,7 +179,7 @@ class TftpServer {
 
   constructor(options: TftpShellOptions) {
     this.#options = options;
-    this.#trouble = new LineBudget(options.clock, troubleLinesPerMinuteMax, 60_000);
+    this.#trouble = troubleBudget(options.clock);
     this.#deadlines = new Deadlines(options.clock, tickMs);
     this.#usedPorts = options.transferPorts === 'single' ? new UsedPorts() : undefined;
   }
@@ -308,7 +307,8 @@ class TftpServer {
       case 'nothing':
         return noSuchFile;
       case 'fault':
-        return { kind: 'refused', code: tftpError.notDefined, message: 'no boot script' };
+        // U-Boot asks again for ever after a code that says less (`netretry`).
+        return { kind: 'refused', code: tftpError.fileNotFound, message: 'no boot script' };
     }
   }
 

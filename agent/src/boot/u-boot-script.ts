@@ -4,8 +4,8 @@
  *
  * U-Boot finds its first script under a name that is the same for every host. That one fetches the
  * host's own configuration, by the MAC that U-Boot has booted with, and boots what it names. It
- * does so again and again until there is no configuration: a runner's ends with its grant, and that
- * of an image never does.
+ * does so again and again until it gets no configuration: a runner's ends with its grant. A host
+ * that waits for its image goes on to its disk when the agent does not answer.
  *
  * U1 A value of the configuration reaches to the end of its line, and nothing can be quoted. A word
  *    with a control character is refused.

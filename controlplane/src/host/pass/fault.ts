@@ -40,8 +40,11 @@ export function setFault(
   return fault;
 }
 
-export function clearFault(pass: Pass, type: HostFault): void {
-  const { faults } = pass.status;
-  const standing = faultOfType(faults, type);
-  pass.status.faults = faults.filter((fault) => fault !== standing);
+/** The part of a pass that clearing a fault needs. */
+interface FaultsOf {
+  readonly status: Pick<Pass['status'], 'faults'>;
+}
+
+export function clearFault({ status }: FaultsOf, type: HostFault): void {
+  status.faults = status.faults.filter((fault) => faultOfType([fault], type) === undefined);
 }

@@ -44,6 +44,11 @@ test('a hold for unknown work whose text was worded otherwise stays as it is', (
   expect(hello()).toEqual([]);
 });
 
+test('an operation that a Hello lists twice has one hold', () => {
+  const { hello } = storedWith({ kind: HoldKind.UNKNOWN_WORK, reason: 'unknownWork: older' });
+  expect(hello(first, first)).toMatchObject([{ operationId: first }]);
+});
+
 test('a hold for unknown work without its operation holds until the next Hello replaces it', () => {
   const reason = `unknownWork: the agent has ${first}`;
   const stored = { kind: HoldKind.UNKNOWN_WORK, reason };

@@ -63,7 +63,8 @@ export function keepSystemHolds(
   causes: readonly HoldCause[],
 ): boolean {
   const { status } = pass;
-  const wanted = causes.map((cause) => systemHold(kind, cause, now(pass)));
+  const byId = new Map(causes.map((cause) => [cause.operationId ?? '', cause]));
+  const wanted = [...byId.values()].map((cause) => systemHold(kind, cause, now(pass)));
   const wantedIds = new Set(wanted.map(({ operationId }) => operationId));
   status.holds = status.holds.filter(
     (hold) => !isSystemHold(hold, kind) || wantedIds.has(hold.operationId),
