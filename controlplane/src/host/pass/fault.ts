@@ -9,6 +9,7 @@ import {
   FaultSeverity,
   faultOfType,
   type HostFault,
+  hasFault,
 } from '@rackwright/messages';
 import { now, type Pass } from './pass.ts';
 import { cut, messageMax } from './step-failure.ts';
@@ -46,5 +47,5 @@ interface FaultsOf {
 }
 
 export function clearFault({ status }: FaultsOf, type: HostFault): void {
-  status.faults = status.faults.filter((fault) => faultOfType([fault], type) === undefined);
+  status.faults = status.faults.filter((fault) => !hasFault([fault], type));
 }
