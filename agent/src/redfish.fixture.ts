@@ -107,7 +107,7 @@ export function startExecutor(
     credential: async (name, version) => ({ name, version, username: 'u', password: 'secret' }),
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
-    frozen: () => '',
+    brake: () => undefined,
     remainingMs: () => Number.POSITIVE_INFINITY,
     openGrant: async ({ macs, expiresAtMs }) => {
       onGrant('grant');

@@ -83,7 +83,7 @@ async function deploy(
   const context: OperationContext = {
     ...{ signal: new AbortController().signal, begin: async () => {}, continuing },
     credential: () => Promise.reject(new Error('no credential is needed')),
-    ...{ leaseValid: () => true, leaseLeftMs: () => 9_000, frozen: () => '' },
+    ...{ leaseValid: () => true, leaseLeftMs: () => 9_000, brake: () => undefined },
     ...{ remainingMs: () => 60_000, closeGrants: async () => {} },
     openGrant: () => Promise.reject(new Error('no grant is opened')),
   };

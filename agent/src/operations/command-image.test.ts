@@ -32,7 +32,7 @@ function setUp(fetch: Fetch, remainingMs = 60_000) {
     },
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
-    frozen: () => '',
+    brake: () => undefined,
     remainingMs: () => remainingMs,
     openGrant: () => Promise.reject(new Error('no grant')),
     closeGrants: async () => {},

@@ -70,7 +70,7 @@ function fetching(
     credential: () => Promise.reject(new Error('none is needed')),
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
-    frozen: () => '',
+    brake: () => undefined,
     remainingMs: () => 60_000 - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no boot is opened')),
     closeGrants: async () => {},

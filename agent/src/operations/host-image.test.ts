@@ -47,7 +47,7 @@ function setUp(
     },
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
-    frozen: () => '',
+    brake: () => undefined,
     remainingMs: () => 60_000 - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no boot is opened')),
     closeGrants: async () => {},

@@ -71,7 +71,7 @@ function setUp(changes: Partial<ImitatedBmc> = {}, hostFirmware: Firmware = 'bio
     credential: async (name, version) => ({ name, version, username: 'u', password: 'imitated' }),
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
-    frozen: () => '',
+    brake: () => undefined,
     remainingMs: () => Number.POSITIVE_INFINITY,
     openGrant: async ({ macs, expiresAtMs, rescue }) => {
       calls.push(`open ${macs.join()} ${expiresAtMs} ${bmc.power}${rescue ? ' rescue' : ''}`);

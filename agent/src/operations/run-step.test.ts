@@ -45,7 +45,7 @@ function setUp() {
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
-    frozen: () => '',
+    brake: () => undefined,
     remainingMs: () => Infinity,
     openGrant: () => Promise.reject(new Error('no grant is opened')),
     closeGrants: async () => {},

@@ -60,7 +60,7 @@ function setUp({ context: changed, link: its, isAway = false, broken }: Change =
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => true,
     leaseLeftMs: () => 9_000,
-    frozen: () => '',
+    brake: () => undefined,
     remainingMs: () => Infinity,
     openGrant: () => Promise.reject(new Error('no grant is opened')),
     closeGrants: async () => {},

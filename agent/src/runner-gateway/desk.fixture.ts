@@ -4,7 +4,7 @@ import { VirtualClock } from '@rackwright/bmc/conformance';
 import { agent, type OperationId } from '@rackwright/messages';
 import type { FinalResult, Result } from '@rackwright/results';
 import { resultToWire } from '@rackwright/results';
-import type { OperationContext, Progress } from '../session/index.ts';
+import type { Brake, OperationContext, Progress } from '../session/index.ts';
 import { defaultDeskLimits, RunnerDesk } from './desk.ts';
 import { noHandOffs } from './hand-offs.ts';
 import type { RunnerLink, RunnerOrder, ToRunner } from './link.ts';
@@ -41,7 +41,7 @@ export function setUp() {
   let state: 'unknown' | 'received' | 'begun' | 'ended' = 'begun';
   const session = {
     lease: true,
-    frozen: '',
+    brake: undefined as Brake | undefined,
     begun: 0,
     dueAtMs: Infinity,
     heard: [] as Progress[],
@@ -64,7 +64,7 @@ export function setUp() {
     credential: () => Promise.reject(new Error('no credential is needed')),
     leaseValid: () => session.lease,
     leaseLeftMs: () => (session.lease ? 9_000 : 0),
-    frozen: () => session.frozen,
+    brake: () => session.brake,
     remainingMs: () => session.dueAtMs - clock.suspendAwareMs(),
     openGrant: () => Promise.reject(new Error('no grant is opened')),
     closeGrants: async () => {},

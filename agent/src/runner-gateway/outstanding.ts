@@ -3,7 +3,7 @@ import { agent, type OperationId } from '@rackwright/messages';
 import type { Cancel, Clock } from '@rackwright/platform';
 import type { Continuing, Failed, FinalResult } from '@rackwright/results';
 import { operationTrace, traceparentOf } from '@rackwright/trace';
-import type { OperationContext } from '../session/index.ts';
+import type { Brake, OperationContext } from '../session/index.ts';
 import type { ImageOfOrder, MayBegin, RunnerLink, RunnerOrder } from './link.ts';
 
 export interface OutstandingParts {
@@ -74,8 +74,8 @@ export class Outstanding {
   /** The order has gone to a runner, which may be at work on it. */
   #offered = false;
   #cancelling = false;
-  /** Why it ends as a conflict once the runner says that it has not got it; empty: it fails. */
-  #frozen = '';
+  /** It ends as a conflict once the runner says that it has not got it; undefined: it fails. */
+  #brake: Brake | undefined = undefined;
   /** Times in a row that a runner was connected under a freeze and reported nothing about it. */
   #unheard = 0;
   #toldWaiting = false;
@@ -132,10 +132,10 @@ export class Outstanding {
    */
   #offerLater(): void {
     const { clock, limits, context } = this.#parts;
-    const why = context.frozen();
-    if (why !== '' && !this.#offered) {
-      this.#frozen = why;
-      if (!this.#parts.resumed) return this.end(this.#frozenOut());
+    const brake = context.brake();
+    if (brake !== undefined && !this.#offered) {
+      this.#brake = brake;
+      if (!this.#parts.resumed) return this.end(this.#frozenOut(brake));
       this.#unheard += 1;
       if (this.#unheard > unheardMax) return this.#askToStop();
     } else this.#unheard = 0;
@@ -143,9 +143,9 @@ export class Outstanding {
     this.#cancelOffer = clock.after(limits.leaseRetryMs, () => this.offer());
   }
 
-  #frozenOut(): FinalResult {
+  #frozenOut({ text: message }: Brake): FinalResult {
     const delayMs = this.#parts.limits.leaseRetryMs;
-    return { kind: 'retryAfter', reason: 'frozen', message: this.#frozen, delayMs };
+    return { kind: 'retryAfter', reason: 'frozen', message, delayMs };
   }
 
   /** Whether the runner, which has the order, may begin to destroy at this moment (R11). */
@@ -155,12 +155,12 @@ export class Outstanding {
     if (context.remainingMs() <= 0) return { case: 'over', value: 'its time is over' };
     const forMs = context.leaseLeftMs();
     if (forMs > 0) return { case: 'granted', value: true, forMs };
-    return { case: 'wait', value: context.frozen() || waitsForLease };
+    return { case: 'wait', value: context.brake()?.text ?? waitsForLease };
   }
 
   heard(progress: Continuing): void {
     this.#known = true;
-    this.#frozen = '';
+    this.#brake = undefined;
     const percent = progress.percent === undefined ? '' : ` ${progress.percent} %`;
     this.lastHeard = `last heard: ${progress.step}${percent} ${progress.text}`.trim();
     const { step, text, percent: part, hintMs } = progress;
@@ -197,7 +197,7 @@ export class Outstanding {
   cancelOver(): void {
     this.#cancelOffer();
     this.#cancelOffer = this.#parts.clock.after(stragglerMs, () => {
-      if (this.#frozen !== '') return this.end(this.#frozenOut());
+      if (this.#brake !== undefined) return this.end(this.#frozenOut(this.#brake));
       const message = 'cancelled; the runner was not at work on it';
       const result: Failed = { kind: 'failed', type: 'cancelled', message };
       // No runner ever reported it; a runner that has begun keeps its end until it is received.

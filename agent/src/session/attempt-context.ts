@@ -4,7 +4,8 @@
  * C1 Nothing has begun before OperationBegun is durable (R4).
  * C2 A destructive step begins only while the work lease is valid, checked after everything that
  *    takes time (R11).
- * C3 A step that is frozen when it would begin ends without having begun: it is ordered anew later.
+ * C3 A step that a brake stops when it would begin ends without having begun. It is ordered anew
+ *    later.
  */
 import type { Clock, CrashPoint, Log } from '@rackwright/platform';
 import type { Journal } from '../journal/index.ts';
@@ -58,7 +59,7 @@ export function makeContext(attempt: Attempt, deps: ContextDependencies): Operat
     },
     leaseValid: () => lease.valid(),
     leaseLeftMs: () => lease.leftMs(),
-    frozen: () => lease.frozen(),
+    brake: () => lease.brake(),
     remainingMs: () => attempt.remainingMs(),
     openGrant: (grant) => durably(attempt, deps, () => grants.open(attempt.operation, grant)),
     closeGrants: () => durably(attempt, deps, () => grants.closeHost(attempt.hostUid)),
@@ -94,18 +95,18 @@ async function mayDestroy(
   deps: ContextDependencies,
 ): Promise<void> {
   const { lease, clock } = deps;
-  let frozenAtMs: number | undefined;
+  let brakedAtMs: number | undefined;
   while (!lease.valid() && !attempt.signal.aborted) {
-    const why = lease.frozen();
+    const brake = lease.brake();
     const nowMs = clock.suspendAwareMs();
-    frozenAtMs = why === '' ? undefined : (frozenAtMs ?? nowMs);
-    if (frozenAtMs !== undefined && nowMs - frozenAtMs >= thawWaitMs) {
-      throw new AttemptEnd(frozen(why));
+    brakedAtMs = brake === undefined ? undefined : (brakedAtMs ?? nowMs);
+    if (brake !== undefined && nowMs - (brakedAtMs ?? nowMs) >= thawWaitMs) {
+      throw new AttemptEnd(frozen(brake));
     }
     const remainingMs = attempt.remainingMs();
     if (remainingMs <= 0) throw new AttemptEnd(noLease());
-    tellWaiting(attempt, step, why === '' ? waitsForLease : why, deps);
-    const waitMs = why === '' ? leaseLookMs : thawWaitMs;
+    tellWaiting(attempt, step, brake?.text ?? waitsForLease, deps);
+    const waitMs = brake === undefined ? leaseLookMs : thawWaitMs;
     await lease.whenValid(Math.min(remainingMs, waitMs), attempt.signal);
   }
 }

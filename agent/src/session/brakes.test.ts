@@ -1,5 +1,5 @@
 /** What a lease does not permit: a store that lost something, and a freeze (DESIGN §5, §10). */
-import { asRevision } from '@rackwright/messages';
+import { agent, asRevision } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { World } from './testing/world.ts';
 
@@ -120,6 +120,22 @@ describe('a freeze', () => {
       reason: 'frozen',
       message: why,
     });
+  });
+
+  test.each([
+    ['a kind without a text', agent.BrakeKind.FREEZE, ''],
+    ['a kind that is not known here', 99, ''],
+    ['the text of an older control plane, without a kind', agent.BrakeKind.UNSPECIFIED, why],
+  ])('withholds destructive work by %s', async (_what, brake, text) => {
+    const world = await connected();
+    Object.assign(world.controlPlane, { brake, frozen: text });
+    await world.run(3000);
+    await world.issue(world.erase('h/1/1/1'), 60_000);
+    await world.run(20_000);
+    expect(world.touched).toEqual([]);
+    const outcome = world.controlPlane.outcome('h/1/1/1');
+    expect(outcome).toMatchObject({ kind: 'retryAfter', reason: 'frozen' });
+    expect(outcome).not.toMatchObject({ message: '' });
   });
 
   test('a freeze that is over when it is heard of again is only waited out', async () => {

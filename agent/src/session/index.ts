@@ -1,5 +1,7 @@
 /** The agent's side of the protocol (DESIGN §3). */
+
 export type { BootState } from './boot-snapshot.ts';
+export type { Brake } from './brake.ts';
 export type {
   BmcReadEars,
   ConsoleEars,

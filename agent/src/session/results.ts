@@ -3,6 +3,7 @@ import { agent, type OperationId, RerunClass } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
 import type { Failed, FinalResult, RetryAfter } from '@rackwright/results';
 import type { Attempt } from './attempt.ts';
+import type { Brake } from './brake.ts';
 
 /** The delay after a locked host or a missing lease or credential. */
 const retryDelayMs = 10_000;
@@ -113,9 +114,8 @@ export function noLease(): RetryAfter {
   return retry('invalidState', 'The work lease did not come until the deadline.');
 }
 
-/** `why`: who has frozen what, and the reason. */
-export function frozen(why: string): RetryAfter {
-  return retry('frozen', why);
+export function frozen({ text }: Brake): RetryAfter {
+  return retry('frozen', text);
 }
 
 export function noCredential(name: string, version: bigint): RetryAfter {

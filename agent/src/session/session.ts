@@ -16,6 +16,7 @@ import type { RecordSpan } from '@rackwright/trace';
 import type { Journal } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
 import { BootSnapshots, type BootState, makeBootMemory } from './boot-snapshot.ts';
+import { brakeOf } from './brake.ts';
 import { Credentials } from './credentials.ts';
 import { type Ears, type TrustKeeper, tellEars } from './ears.ts';
 import type { BootGrantState, Credential, Executor, PowerLooks } from './executor.ts';
@@ -358,10 +359,11 @@ export class AgentSession {
     }
   }
 
-  #renewed({ heartbeatSequence, durationMs, revision, frozen }: agent.LeaseRenewal): void {
+  #renewed(renewal: agent.LeaseRenewal): void {
+    const { heartbeatSequence, durationMs, revision } = renewal;
     this.#credentials.heard();
     if (revision > 0n) this.#noteStore({ incarnation: this.#incarnation, revision });
-    this.#lease.renew(heartbeatSequence, durationMs, frozen);
+    this.#lease.renew(heartbeatSequence, durationMs, brakeOf(renewal));
   }
 
   /**

@@ -5,11 +5,12 @@
  *    time, never from the moment the answer came.
  * L2 It belongs to one session: a Welcome ends the lease of the session before.
  * L3 A control plane whose store this agent refuses gives no lease.
- * L4 While a person has frozen the rack or the fleet, a lease permits nothing. What the last
- *    renewal said holds for as long as that lease runs; a freeze is thus in force everywhere
- *    within one lease period.
+ * L4 While a brake is in force, as a freeze of the rack or the fleet, a lease permits nothing. What
+ *    the last renewal said holds for as long as that lease runs; a freeze is thus in force
+ *    everywhere within one lease period.
  */
 import type { Clock, Log } from '@rackwright/platform';
+import type { Brake } from './brake.ts';
 
 /** Heartbeats that may be unanswered at once; older ones renew nothing any more. */
 const heartbeatsKept = 64;
@@ -26,8 +27,8 @@ export class WorkLease {
   #renewedBy = 0n;
   #endMs = Number.NEGATIVE_INFINITY;
   #withheld = false;
-  /** The freeze in the last renewal; empty: nothing is frozen. */
-  #frozen = '';
+  /** The brake in the last renewal. */
+  #brake: Brake | undefined = undefined;
 
   constructor(clock: Clock, log: Log, longestMs: number) {
     this.#clock = clock;
@@ -51,7 +52,7 @@ export class WorkLease {
   }
 
   /** The control plane has answered a heartbeat. A shorter lease than before is obeyed too. */
-  renew(sequence: bigint, durationMs: number, frozen = ''): void {
+  renew(sequence: bigint, durationMs: number, brake?: Brake): void {
     const sentAtMs = this.#sentAtMs.get(sequence);
     if (sentAtMs === undefined || sequence <= this.#renewedBy || this.#withheld) {
       this.#log.debug({ heartbeat: String(sequence) }, 'a renewal that renews nothing');
@@ -60,13 +61,13 @@ export class WorkLease {
     this.#renewedBy = sequence;
     for (const sent of this.#sentAtMs.keys()) if (sent <= sequence) this.#sentAtMs.delete(sent);
     this.#endMs = sentAtMs + Math.min(durationMs, this.#longestMs);
-    this.#frozen = frozen;
+    this.#brake = brake;
     if (this.#runs()) for (const wake of [...this.#waiting]) wake();
   }
 
   /** Whether something destructive may begin now. */
   valid(): boolean {
-    return this.#frozen === '' && this.#runs();
+    return this.#brake === undefined && this.#runs();
   }
 
   /** How long it still permits, milliseconds; 0 when it permits nothing now. */
@@ -74,9 +75,9 @@ export class WorkLease {
     return this.valid() ? this.#endMs - this.#clock.suspendAwareMs() : 0;
   }
 
-  /** Who has frozen what, and why; empty while nothing is frozen or the lease does not run. */
-  frozen(): string {
-    return this.#runs() ? this.#frozen : '';
+  /** The brake in force; undefined while there is none or the lease does not run. */
+  brake(): Brake | undefined {
+    return this.#runs() ? this.#brake : undefined;
   }
 
   #runs(): boolean {

@@ -47,10 +47,12 @@ export { engineSteps, switchesOn } from './pass/step-names.ts';
 export { defaultTiming, type EngineTiming } from './pass/timing.ts';
 export type {
   AnswerVerdict,
+  Brake,
   CallOutput,
   CallResult,
   HostContext,
   HostRequest,
+  LeaseBrakeKind,
   Refusal,
   RequestedStep,
   Requester,
@@ -66,5 +68,5 @@ export { agentAway, awayFromMs } from './shell/agent-away.ts';
 export type { HostsDependencies } from './shell/dependencies.ts';
 export { Hosts } from './shell/reconcile.ts';
 export { createSessionRegistry, type LiveSession, type SessionRegistry } from './shell/sessions.ts';
-export { credentialVersions, whyNothingDestructive } from './shell/surroundings.ts';
+export { credentialVersions, destructionBrake } from './shell/surroundings.ts';
 export { settleMs } from './shell/wake.ts';

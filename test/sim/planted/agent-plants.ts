@@ -104,7 +104,7 @@ export const agentPlants: readonly Plant[] = [
     name: 'freezeIgnoredByTheAgent',
     breaks: 'R11: a frozen rack begins nothing destructive within one lease period',
     file: 'agent/src/session/work-lease.ts',
-    find: "return this.#frozen === '' && this.#runs();",
+    find: 'return this.#brake === undefined && this.#runs();',
     replace: 'return this.#runs();',
     caughtBy: test('agent/src/session/brakes.test.ts', 'ends as frozen'),
   },

@@ -337,8 +337,8 @@ export const controlPlants: readonly Plant[] = [
     name: 'freezeNotTold',
     breaks: 'R11: a freeze stands in the next renewal of every lease',
     file: 'controlplane/src/agents/hello/renewal.ts',
-    find: 'frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),',
-    replace: "frozen: '',",
+    find: 'const brake = destructionBrake(rack?.record, fleet?.record);',
+    replace: 'const brake = destructionBrake(undefined, undefined);',
     caughtBy: test('controlplane/src/host/shell/brakes.test.ts', 'next renewal of the lease'),
   },
   {

@@ -44,6 +44,8 @@ export class ControlPlane {
   leaseMs = 5000;
   /** Said with each renewal; empty: nothing is frozen. */
   frozen = '';
+  /** Said with each renewal. */
+  brake = agent.BrakeKind.UNSPECIFIED;
   incarnation = 'incarnation-1';
   revision = asRevision(10);
   answers = true;
@@ -148,8 +150,8 @@ export class ControlPlane {
         return this.#welcome(stream, message.value);
       case 'heartbeat': {
         const { sequence: heartbeatSequence } = message.value;
-        const { leaseMs: durationMs, revision, frozen } = this;
-        const value = { heartbeatSequence, durationMs, revision, frozen };
+        const { leaseMs: durationMs, revision, frozen, brake } = this;
+        const value = { heartbeatSequence, durationMs, revision, frozen, brake };
         if (this.leaseMs > 0) this.#deliver(stream, { case: 'leaseRenewal', value });
         return;
       }

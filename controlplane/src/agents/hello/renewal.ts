@@ -2,12 +2,12 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, asRevision, type RackId, store as wire } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
-import { fleetKey, whyNothingDestructive } from '../../host/index.ts';
+import { destructionBrake, fleetKey, type LeaseBrakeKind } from '../../host/index.ts';
 import { type Kept, readShared } from '../../records/index.ts';
 import type { SessionTiming } from '../base/timing.ts';
 import { lostSoFar } from './store-guard.ts';
 
-/** Longest reason of a freeze in a renewal, in characters. */
+/** Longest text of a brake in a renewal, in characters. */
 const frozenCharsMax = 500;
 
 /** The records at one heartbeat. */
@@ -16,6 +16,12 @@ export interface AsOfHeartbeat {
   readonly fleet: Kept<wire.FleetRecord> | undefined;
   readonly revision: number;
 }
+
+const brakeKinds: Readonly<Record<LeaseBrakeKind, agent.BrakeKind>> = {
+  freeze: agent.BrakeKind.FREEZE,
+  restoredStore: agent.BrakeKind.RESTORED_STORE,
+  restoredStoreAccepted: agent.BrakeKind.RESTORED_STORE_ACCEPTED,
+};
 
 /** Read again for each renewal, so that it includes every earlier freeze (R11). */
 export async function readForRenewal(store: StateStore, rackId: RackId): Promise<AsOfHeartbeat> {
@@ -43,11 +49,14 @@ export function renewalOf(
   { rack, fleet, revision }: AsOfHeartbeat,
   { leaseDurationMs }: SessionTiming,
 ): agent.SessionResponse['message'][] {
+  const brake = destructionBrake(rack?.record, fleet?.record);
   const value = create(agent.LeaseRenewalSchema, {
     heartbeatSequence: sequence,
     durationMs: leaseDurationMs,
     revision: asRevision(revision),
-    frozen: whyNothingDestructive(rack?.record, fleet?.record).slice(0, frozenCharsMax),
+    // An agent that does not know the kind withholds the work by the text.
+    frozen: brake?.text.slice(0, frozenCharsMax) ?? '',
+    brake: brake === undefined ? agent.BrakeKind.UNSPECIFIED : brakeKinds[brake.kind],
   });
   const renewal = { case: 'leaseRenewal', value } as const;
   const { acceptedStore } = rack?.record ?? {};

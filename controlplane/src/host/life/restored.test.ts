@@ -118,7 +118,8 @@ describe('an agent that has seen more than the store has', () => {
       { operationId: 'u1/8/4/1', action: CONTINUE },
     ]);
     expect(kinds(again)).toEqual([]);
-    expect(again.of('leaseRenewal').every(({ frozen }) => frozen !== '')).toBe(true);
+    const { RESTORED_STORE } = agent.BrakeKind;
+    expect(again.of('leaseRenewal').every(({ brake }) => brake === RESTORED_STORE)).toBe(true);
   });
 
   test('is held back also when revisions have caught up, and over a restart', async () => {

@@ -241,6 +241,18 @@ export interface SessionContext {
 }
 
 /** A freeze that applies to the host, and its owner: "racks/r1" or "the fleet". */
+/** The kinds of brakes that an agent enforces by its lease. */
+export type LeaseBrakeKind = 'freeze' | 'restoredStore' | 'restoredStoreAccepted';
+
+/** What keeps work in a rack from beginning. */
+export interface Brake<Kind extends string = LeaseBrakeKind | 'agentAway'> {
+  readonly kind: Kind;
+  /** For people. */
+  readonly text: string;
+  /** Tells it apart from a later one of its kind. */
+  readonly sinceMs: number | undefined;
+}
+
 export type FreezeInForce = Readonly<Omit<Freeze, '$typeName' | '$unknown'>> & {
   readonly of: string;
 };

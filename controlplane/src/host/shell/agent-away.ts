@@ -7,6 +7,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { store as wire } from '@rackwright/messages';
 import { defaultTiming } from '../pass/timing.ts';
+import type { Brake } from '../pass/types.ts';
 
 /** A hint that its holder has not renewed for this long does not count. */
 export const sessionHintMs = 150_000;
@@ -21,13 +22,14 @@ export function awayFromMs(rack: wire.RackRecord): number | undefined {
   return seenMs + (rack.sessionReplica === '' ? defaultTiming.contactDeadlineMs : sessionHintMs);
 }
 
-/** Why the missing agent blocks all work in the rack; empty: it is connected. */
-export function agentAway(rack: wire.RackRecord, nowMs: number): string {
+/** The missing agent, which blocks all work in the rack; undefined: it is connected. */
+export function agentAway(rack: wire.RackRecord, nowMs: number): Brake | undefined {
   const fromMs = awayFromMs(rack);
   const seenMs = lastSeenMs(rack);
-  if (fromMs === undefined || seenMs === undefined || nowMs < fromMs) return '';
+  if (fromMs === undefined || seenMs === undefined || nowMs < fromMs) return undefined;
   const since = toJson(TimestampSchema, timestampFromMs(seenMs));
-  return `the agent of ${rack.rack?.name} is away since ${since}`;
+  const text = `the agent of ${rack.rack?.name} is away since ${since}`;
+  return { kind: 'agentAway', text, sinceMs: seenMs };
 }
 
 function lastSeenMs({ rack, sessionReplica, sessionTime }: wire.RackRecord): number | undefined {

@@ -100,10 +100,13 @@ describe('a freeze', () => {
     await plain.heartbeat();
     changeFleet(rig, {});
     await plain.heartbeat();
-    expect(plain.of('leaseRenewal').map(({ frozen }) => frozen)).toEqual([
-      '',
-      expect.stringMatching(/^the fleet is frozen by user:ann since .*: a drill$/),
-      '',
+    const renewals = plain.of('leaseRenewal').map(({ frozen, brake }) => ({ frozen, brake }));
+    const { FREEZE, UNSPECIFIED } = agent.BrakeKind;
+    const frozen = expect.stringMatching(/^the fleet is frozen by user:ann since .*: a drill$/);
+    expect(renewals).toEqual([
+      { frozen: '', brake: UNSPECIFIED },
+      { frozen, brake: FREEZE },
+      { frozen: '', brake: UNSPECIFIED },
     ]);
   });
 

@@ -31,7 +31,14 @@ import {
 import { isSameLife } from '../operation/lineage.ts';
 import { freezeText } from '../pass/brake.ts';
 import { activeRun } from '../pass/pass.ts';
-import type { FreezeInForce, HostContext, HostEvent, SessionContext } from '../pass/types.ts';
+import type {
+  Brake,
+  FreezeInForce,
+  HostContext,
+  HostEvent,
+  LeaseBrakeKind,
+  SessionContext,
+} from '../pass/types.ts';
 import { sessionHintMs } from './agent-away.ts';
 import type { HostsDependencies } from './dependencies.ts';
 import { quotaViews } from './places.ts';
@@ -124,7 +131,7 @@ function ofRack(rack: wire.RackRecord | undefined) {
     agentSteps: rack?.journal === undefined ? undefined : rack.agentSteps,
     tombstones: tombstones.length,
     powerMismatch: rack?.rack?.spec?.powerMismatch ?? PowerMismatchPolicy.UNSPECIFIED,
-    restored: restoredText(rack),
+    restored: restoredBrake(rack)?.text,
     restoredAccepted: rack?.acceptedStore !== undefined,
     lostRevisions: asRevision(lostBefore + lostRevisions),
   };
@@ -198,23 +205,29 @@ function freezeInForce(
   );
 }
 
-/** Why agents of the rack begin nothing destructive now; empty: they may. */
-export function whyNothingDestructive(
+/** What keeps agents of the rack from beginning something destructive now; undefined: nothing. */
+export function destructionBrake(
   rack: wire.RackRecord | undefined,
   fleet: wire.FleetRecord | undefined,
-): string {
+): Brake<LeaseBrakeKind> | undefined {
   const freeze = freezeInForce(rack, fleet);
-  return freeze === undefined ? (restoredText(rack) ?? '') : freezeText(freeze);
+  if (freeze === undefined) return restoredBrake(rack);
+  const sinceMs = freeze.at === undefined ? undefined : timestampMs(freeze.at);
+  return { kind: 'freeze', text: freezeText(freeze), sinceMs };
 }
 
 /** Until the acceptance has reached the agent, it gets no orders. */
-function restoredText(rack: wire.RackRecord | undefined): string | undefined {
+function restoredBrake(rack: wire.RackRecord | undefined): Brake<LeaseBrakeKind> | undefined {
   const name = rack?.rack?.name ?? '';
+  const restored = rack?.rack?.status?.restoredStore;
+  const sinceMs = restored?.since === undefined ? undefined : timestampMs(restored.since);
   if (rack?.acceptedStore !== undefined) {
-    return `the restored store was accepted; the agent of ${name} has not heard of it yet`;
+    const text = `the restored store was accepted; the agent of ${name} has not heard of it yet`;
+    return { kind: 'restoredStoreAccepted', text, sinceMs };
   }
-  if (rack?.rack?.status?.restoredStore === undefined) return undefined;
-  return `the store was restored, and may have lost what the agent of ${name} has done since`;
+  if (restored === undefined) return undefined;
+  const text = `the store was restored, and may have lost what the agent of ${name} has done since`;
+  return { kind: 'restoredStore', text, sinceMs };
 }
 
 /**

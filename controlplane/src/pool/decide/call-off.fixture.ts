@@ -15,6 +15,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { expect } from 'vitest';
+import type { Brake } from '../../host/index.ts';
 import {
   type Bench,
   bench,
@@ -124,7 +125,7 @@ export async function look(
   kept: wire.PoolRecord,
   nowMs = host.nowMs,
   more: readonly SeenHost[] = [],
-  brake = '',
+  brake?: Brake,
 ) {
   const seen = seenHost(host.record, brake);
   const run = runOf(host);

@@ -101,7 +101,7 @@ function whyNotNow(
   const { name } = host;
   const held = heldOf(surveyed, { isPinned: isPinned(record, name) });
   if (held !== undefined && !isBroken(host)) return held.text;
-  if (host.brake !== undefined) return host.brake;
+  if (host.brake !== undefined) return host.brake.text;
   // R27: a person may want to save the data on its disk.
   if (!isSelected(record.pool?.spec?.hosts, host)) return 'it has left the pool';
   const wanted = wantedBy(record, name);

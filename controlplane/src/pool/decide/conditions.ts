@@ -208,7 +208,9 @@ function degraded(
   if (failed.length > 0) return yes('HostFailed', whose);
   const kept = surveyedHosts
     .filter(isKept)
-    .map((each) => (each.slot === undefined ? each : { ...each, why: each.host.brake ?? '' }));
+    .map((each) =>
+      each.slot === undefined ? each : { ...each, why: each.host.brake?.text ?? '' },
+    );
   if (kept.length > 0) return yes('HostKept', namedWhy(kept));
   const failures = `${counted(failedCount, 'host')} failed`;
   // R13: a failure before the host is touched does not count, and is retried.

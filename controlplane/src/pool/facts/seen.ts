@@ -28,6 +28,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import {
+  type Brake,
   bmcFaults,
   bmcUnreachable,
   engineSteps,
@@ -68,8 +69,8 @@ export interface SeenHost {
   readonly isComingBack: boolean;
   /** Why it cannot be written now, for any caller; undefined: it can. */
   readonly keptBy: string | undefined;
-  /** Why nothing is begun in its rack now; undefined: it may be. */
-  readonly brake: string | undefined;
+  /** What keeps work in its rack from beginning; undefined: nothing. */
+  readonly brake: Brake | undefined;
   /** A person saves the data on its disks, until that person says that it is over. */
   readonly isInRescue: boolean;
   /** The person who has switched it off since its pool holds it, while it is still off. */
@@ -95,7 +96,7 @@ export interface SeenHost {
 /**
  * The host from a pool's view; undefined when the record has none. `brake`: what stops its rack.
  */
-export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefined {
+export function seenHost(record: wire.HostRecord, brake?: Brake): SeenHost | undefined {
   const { host, runCount, operation } = record;
   if (host?.status === undefined) return undefined;
   const { status } = host;
@@ -114,7 +115,7 @@ export function seenHost(record: wire.HostRecord, brake = ''): SeenHost | undefi
     service: serviceOf(record, host),
     isComingBack: powerBack(record) === 'owed',
     keptBy: keptBy(host, brake) ?? comesFirst(record),
-    brake: brake === '' ? undefined : brake,
+    brake,
     isInRescue: status.inRescue,
     switchedOffBy: switchedOffBy(status),
     spec: host.spec,
@@ -272,7 +273,7 @@ export function rescueText(host: HostName): string {
   return `it is in rescue; when all is saved: rackwright host retry ${idOf(host)}`;
 }
 
-function keptBy({ name, status }: Host, brake: string): string | undefined {
+function keptBy({ name, status }: Host, brake: Brake | undefined): string | undefined {
   if (status === undefined) return undefined;
   if (status.deletion !== undefined) return `${status.deletion.by} asked for its deletion`;
   const hold = status.holds.find(({ scope }) => holdsOfPools.has(scope));
@@ -286,7 +287,7 @@ function keptBy({ name, status }: Host, brake: string): string | undefined {
   if (by !== undefined) {
     return `${by} has switched it off; when that is over: rackwright host power on ${idOf(name)}`;
   }
-  if (brake !== '') return brake;
+  if (brake !== undefined) return brake.text;
   const isOfBmc = ({ type, severity }: Fault) =>
     bmcFaults.has(type) && severity !== FaultSeverity.WARNING;
   const fault = status.faults.find(isOfBmc);

@@ -12,6 +12,7 @@ import { Pools } from './loop.ts';
 import { snapshotOf } from './snapshot.fixture.ts';
 
 const away = 'the agent of racks/r2 is away since 2026-11-22T11:00:00Z';
+const brake = { kind: 'agentAway', text: away, sinceMs: 0 } as const;
 const oneAtOnce = { maxUnavailable: { amount: { case: 'count', value: 1 } } } as const;
 const minuteMs = 60_000;
 
@@ -53,7 +54,7 @@ test.each([
 
 test('the only slot goes to a host that can be worked on; people are told of the others', () => {
   const pool = new Rollout(4, { rollout: oneAtOnce }).push('A');
-  for (const n of [1, 3]) pool.set(n, { keptBy: away, brake: away });
+  for (const n of [1, 3]) pool.set(n, { keptBy: away, brake });
   pool.push('B').finish();
   expect(pool.countOn('B')).toBe(2);
   expect(pool.condition('Degraded')).toBe('HostKept');
@@ -63,10 +64,10 @@ test('the only slot goes to a host that can be worked on; people are told of the
 test('a host that was let through before its agent went gives its slot back at once', async () => {
   const host = fetching();
   const kept = poolOf(host);
-  const first = await look(host, kept, host.nowMs, [], away);
+  const first = await look(host, kept, host.nowMs, [], brake);
   expect(first.asked).toEqual(['abort']);
   expect(runOf(host)?.abort).toMatchObject({ by: 'pools/p', reason: away });
-  const second = await look(host, first.record, host.nowMs, [], away);
+  const second = await look(host, first.record, host.nowMs, [], brake);
   expect(second.record.pool?.status?.slots).toEqual([]);
   expect(second.record.failures).toEqual([]);
 });
@@ -75,7 +76,7 @@ test('a host that is being written keeps its slot, and people are told', async (
   const host = fetching();
   const kept = poolOf(host);
   write(host);
-  const { record, asked } = await look(host, kept, host.nowMs, [], away);
+  const { record, asked } = await look(host, kept, host.nowMs, [], brake);
   expect(asked).toEqual([]);
   expect(record.pool?.status?.slots).toHaveLength(1);
   const degraded = poolCondition(record.pool?.status, 'Degraded');

@@ -25,8 +25,9 @@ import type { Follower, Following } from '../../following/index.ts';
 import {
   agentAway,
   awayFromMs,
+  type Brake,
   type CallWebhook,
-  whyNothingDestructive,
+  destructionBrake,
 } from '../../host/index.ts';
 import type { ResolveImage } from '../../images/index.ts';
 import { Alarms, Controller, type Passes } from '../../loop/index.ts';
@@ -95,8 +96,8 @@ export class Pools {
   readonly #known = new Map<PoolId, wire.PoolRecord>();
   /** By rack: the time from which its agent counts as away. */
   readonly #absences: Alarms;
-  /** By rack: why nothing is begun there; empty: work may begin. */
-  readonly #stopped = new Map<RackId, string>();
+  /** By rack: what keeps work there from beginning; a key without a value: nothing. */
+  readonly #brakes = new Map<RackId, Brake | undefined>();
   readonly #written = new Set<string>();
 
   get passes(): Passes {
@@ -143,7 +144,7 @@ export class Pools {
       listed: ({ entries }) => entries.forEach((entry) => this.#rackChanged(entry)),
       changed: (change) => {
         if (change.kind === 'put') return this.#rackChanged(change);
-        this.#stopped.delete(idOfKey(change.key));
+        this.#brakes.delete(idOfKey(change.key));
         this.#absences.clear(idOfKey(change.key));
       },
     };
@@ -313,10 +314,11 @@ export class Pools {
     const rackId = idOfKey(entry.key);
     const record = sharedRecordOf(store, wire.RackRecordSchema, entry);
     const nowMs = clock.nowMs();
-    const stops = whyNothingDestructive(record, undefined) || agentAway(record, nowMs);
-    const before = this.#stopped.get(rackId);
-    this.#stopped.set(rackId, stops);
-    if (before !== undefined && before !== stops) this.#wakeAll();
+    const brake = destructionBrake(record, undefined) ?? agentAway(record, nowMs);
+    const isKnown = this.#brakes.has(rackId);
+    const before = this.#brakes.get(rackId);
+    this.#brakes.set(rackId, brake);
+    if (isKnown && !isSameBrake(before, brake)) this.#wakeAll();
     const fromMs = awayFromMs(record);
     const isAhead = fromMs !== undefined && fromMs > nowMs;
     this.#absences.set(rackId, isAhead ? fromMs : undefined, () => this.#rackChanged(entry));
@@ -344,4 +346,8 @@ function selectsOthers(
   if (old === undefined || now === undefined) return true;
   if (before?.deletion === undefined && after?.deletion !== undefined) return true;
   return !equals(PoolSpecSchema, old, now);
+}
+
+function isSameBrake(before: Brake | undefined, now: Brake | undefined): boolean {
+  return before?.kind === now?.kind && before?.sinceMs === now?.sinceMs;
 }

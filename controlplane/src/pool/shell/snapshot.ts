@@ -16,7 +16,7 @@ import {
 } from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
-import { agentAway, fleetKey, whyNothingDestructive } from '../../host/index.ts';
+import { agentAway, type Brake, destructionBrake, fleetKey } from '../../host/index.ts';
 import { answered, idOf, readShared, sharedRecordOf } from '../../records/index.ts';
 import type { Policy } from '../../steps/index.ts';
 import type { OtherPool } from '../facts/members.ts';
@@ -129,18 +129,18 @@ function isOf({ pool }: wire.PoolRecord, held: ReadonlySet<HostId>, host: SeenHo
   return isSelected(pool?.spec?.hosts, host);
 }
 
-/** Why nothing destructive begins in a rack now, by its name; empty: it may. */
+/** What keeps work in a rack from beginning now, by the rack's name. */
 function brakesOf(
   store: StateStore,
   fleet: wire.FleetRecord | undefined,
   nowMs: number,
-): (rack: RackName) => Promise<string> {
-  const known = new Map<RackName, Promise<string>>();
+): (rack: RackName) => Promise<Brake | undefined> {
+  const known = new Map<RackName, Promise<Brake | undefined>>();
   const read = async (rack: RackName) => {
     const key = storeKey('racks', idOf(rack));
     const found = rack === '' ? undefined : await readShared(store, wire.RackRecordSchema, key);
-    const stops = whyNothingDestructive(found?.record, fleet);
-    return stops || (found === undefined ? '' : agentAway(found.record, nowMs));
+    const brake = destructionBrake(found?.record, fleet);
+    return brake ?? (found === undefined ? undefined : agentAway(found.record, nowMs));
   };
   return (rack) => {
     const brake = known.get(rack) ?? read(rack);
