@@ -219,36 +219,50 @@ export async function startedOrTakenBack(
     const looked = await lookedAt(deps, id);
     if (refusedRun(looked.record, number) === undefined) return looked;
     // Another look may be sending the order right now: its result counts.
-    const message = await deps.workflows.oneAtATime(id, () =>
+    const result = await deps.workflows.oneAtATime(id, () =>
       takeBack(deps, id, { number, requestId, isNew }),
     );
-    if (message === undefined) return undefined;
-    throw hostRefused('notNow', message, `hosts/${id.hostId}`);
+    switch (result.kind) {
+      case 'advanced':
+      case 'conflict':
+        return undefined;
+      case 'takenBack':
+        throw hostRefused('notNow', result.message, `hosts/${id.hostId}`);
+    }
   });
 }
 
-interface TakenBack {
+interface AcceptedRun {
   readonly number: bigint | undefined;
   readonly requestId: RequestId | undefined;
   readonly isNew: boolean;
 }
 
-/** Why the removed run was refused; undefined: it has advanced, and stays. */
+/** What became of a run that was to be removed again. */
+type TakeBack =
+  /** Its host has accepted it meanwhile, or it is over: it stays. */
+  | { readonly kind: 'advanced' }
+  /** Another writer was first: the run may still be refused. */
+  | { readonly kind: 'conflict' }
+  /** It is removed; `message`: why its host refused it. */
+  | { readonly kind: 'takenBack'; readonly message: string };
+
 async function takeBack(
   deps: RequestDependencies,
   id: WorkflowId,
-  { number, requestId, isNew }: TakenBack,
-): Promise<string | undefined> {
+  { number, requestId, isNew }: AcceptedRun,
+): Promise<TakeBack> {
   const { record, revision, host } = await existingWorkflow(deps, id);
   const run = refusedRun(record, number);
-  if (run === undefined || carrierOf(run, host, []) !== undefined) return undefined;
+  if (run === undefined || carrierOf(run, host, []) !== undefined) return { kind: 'advanced' };
   const key = workflowKey(id);
   const next = dropRuns(record, new Set([run.number]));
   next.requestIds = next.requestIds.filter((each) => each !== requestId);
   const written = isNew
     ? await deleteRecord(deps, key, revision)
     : await writeRecord(deps, schema, key, next, revision);
-  return written.kind === 'conflict' ? undefined : (run.waiting?.message ?? '');
+  if (written.kind === 'conflict') return { kind: 'conflict' };
+  return { kind: 'takenBack', message: run.waiting?.message ?? '' };
 }
 
 /** The latest run, when it is this one and the host does not accept it now. */
