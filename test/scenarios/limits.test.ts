@@ -69,7 +69,7 @@ test('metal3-5: an available host that is to have an image and no place waits', 
   if (status === undefined) throw new Error('the host has no status');
   Object.assign(status, { state: HostState.AVAILABLE, dirty: false });
   const quotaViews = [
-    { name: 'runner', quota: { kind: 'atOnce', hosts: 1 }, own: [], nextPlaceMs: undefined },
+    { name: 'runner', quota: { kind: 'atOnce', hosts: 1 }, own: [], nextSlotMs: undefined },
   ] as const;
   host.context = { ...host.context, quotaViews };
   host.request({ kind: 'provision', image: `registry.example/linux@sha256:${'1'.repeat(64)}` });

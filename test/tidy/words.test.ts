@@ -23,11 +23,13 @@ test('no type has a name with a word that the glossary replaces', () => {
 test('the check finds a replaced word in a type, and not in values, texts and tests', () => {
   const inFile = (path: string) => {
     const text =
-      'export interface FairTurns {\n}\nconst turn = 1; // type Turn = 1\ntype Return = 1;';
+      'export interface FairTurns {\n}\nconst turn = 1; // type Turn = 1\n' +
+      'type Return = 1;\ntype LastPlace = 1;';
     return findReplacedWords({ path, text }).map(({ line, message }) => `${line} ${message}`);
   };
   expect(inFile('packages/bmc/src/fair.ts')).toEqual([
     '1 "FairTurns" says "turn"; the glossary\'s term is "slot"',
+    '5 "LastPlace" says "place"; say what it holds',
   ]);
   expect(inFile('packages/bmc/src/fair.test.ts')).toEqual([]);
 });
@@ -43,6 +45,8 @@ test('a replaced word in the name of a file or folder is found, as a whole word 
     'agent/src/outstanding.ts',
     'test/e2e/data-returned.test.ts',
     'agent/src/told.ts',
+    'agent/src/disk-places.ts',
+    'agent/src/lookup.ts',
     'test/sim/world.ts',
     'test/lab/world.ts',
   ].flatMap((path) => findReplacedFileNames([path]));
@@ -52,6 +56,7 @@ test('a replaced word in the name of a file or folder is found, as a whole word 
     'packages/rpc/src/door/crowd.ts: ' +
       'the file\'s name says "door"; the glossary\'s term is "listener"',
     'agent/src/told.ts: the file\'s name says "told"; say what it holds',
+    'agent/src/disk-places.ts: the file\'s name says "place"; say what it holds',
     'test/lab/world.ts: the file\'s name says "world"; the glossary\'s term is "snapshot"',
   ]);
 });

@@ -19,7 +19,7 @@ import {
 } from '@rackwright/messages';
 import { abandon, markHandled } from '@rackwright/platform';
 import type { StateStore } from '@rackwright/store';
-import type { HostPlaces } from './host-places.ts';
+import type { HostLocations } from './host-locations.ts';
 import { isUnscoped, type Principal } from './principal.ts';
 import { askedFor, checkBatch, checkReach, checkRepeated } from './reach.ts';
 import { Redaction } from './redact.ts';
@@ -46,7 +46,7 @@ export type Factory = (seat: Seat) => BoundService;
 export interface GateOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
-  readonly places: HostPlaces;
+  readonly places: HostLocations;
   /** Runs between the gate and the handler of a permitted call. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
   /** The trace parent for work that a call starts; unset: calls have none. */

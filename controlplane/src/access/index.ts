@@ -3,7 +3,7 @@ export { auditInSight } from './audit-sight.ts';
 export { beginningCookie, beginningSeconds, callbackPath } from './browser-sign-in.ts';
 export type { Browsers } from './browsers.ts';
 export { actorOf, type Factory, type GateOptions, gated, type Seat } from './gate.ts';
-export { HostPlaces } from './host-places.ts';
+export { HostLocations } from './host-locations.ts';
 export { type OidcConfig, readOidc } from './oidc-config.ts';
 export { type Access, type AccessOptions, openAccess } from './open.ts';
 export {

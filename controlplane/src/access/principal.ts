@@ -56,19 +56,19 @@ export function isUnscoped({ racks, pools }: Scope): boolean {
 }
 
 /** Where a host is or would be. */
-export interface Place {
+export interface HostLocation {
   /** "racks/RACK" */
   readonly rack: RackName;
   readonly pool: string;
 }
 
 /** Where a host is, by its spec and labels. */
-export function placeOf(host: Pick<Host, 'spec' | 'labels'> | undefined): Place {
+export function locationOf(host: Pick<Host, 'spec' | 'labels'> | undefined): HostLocation {
   return { rack: host?.spec?.rack ?? '', pool: host?.labels[poolLabel] ?? '' };
 }
 
-/** Whether a host at this place is in the scope. */
-export function includes({ racks, pools }: Scope, { rack, pool }: Place): boolean {
+/** Whether a host at this location is in the scope. */
+export function includes({ racks, pools }: Scope, { rack, pool }: HostLocation): boolean {
   return (
     (racks.length === 0 || racks.includes(rack)) && (pools.length === 0 || pools.includes(pool))
   );

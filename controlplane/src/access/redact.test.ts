@@ -2,7 +2,7 @@ import { ApiFailure, alreadyExists, failedPrecondition, Role } from '@rackwright
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { HostPlaces } from './host-places.ts';
+import { HostLocations } from './host-locations.ts';
 import { systemPrincipal } from './principal.ts';
 import { askedFor } from './reach.ts';
 import { Redaction } from './redact.ts';
@@ -13,7 +13,7 @@ const caller = {
   role: Role.OPERATOR,
   scope: { racks: ['racks/aa'], pools: [] },
 };
-const places = new HostPlaces({ rows: () => [] as never });
+const places = new HostLocations({ rows: () => [] as never });
 let store: StateStore;
 
 beforeEach(async () => {

@@ -11,7 +11,7 @@
  */
 import { ApiFailure, type FieldViolation } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
-import type { HostPlaces } from './host-places.ts';
+import type { HostLocations } from './host-locations.ts';
 import { isUnscoped, type Principal } from './principal.ts';
 import { notInScope } from './refusals.ts';
 import { getOrNone, type HostsInSight, hostsInSight, isInSight } from './sight.ts';
@@ -38,7 +38,7 @@ export class Redaction {
     principal: Principal,
     store: StateStore,
     asked: readonly string[],
-    places: HostPlaces,
+    places: HostLocations,
   ) {
     this.#principal = principal;
     this.#store = store;

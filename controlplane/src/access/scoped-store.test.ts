@@ -5,12 +5,12 @@ import { quietLog as log } from '@rackwright/platform/testing';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FleetView } from '../fleet-view/index.ts';
-import { HostPlaces } from './host-places.ts';
+import { HostLocations } from './host-locations.ts';
 import { scopedStore, watchCollections } from './scoped-store.ts';
 
 const scope = { racks: ['racks/aa'], pools: [] };
 /** For tests without credentials or racks. */
-const places = new HostPlaces({ rows: () => [] as never });
+const places = new HostLocations({ rows: () => [] as never });
 let inner: StateStore;
 let reads: string[];
 let stop: AbortController;
@@ -110,7 +110,7 @@ test('a host that leaves the scope is reported as deleted, whatever was seen bef
 
 test('credentials and racks are judged by the rows of the fleet, without a list', async () => {
   const fleetView = new FleetView({ store: inner, clock: nodeClock(), log, retryDelayMs: 10 });
-  const places = new HostPlaces(fleetView);
+  const places = new HostLocations(fleetView);
   await put('hosts.h', hostBytes('aa', 'credentials/mine'));
   await put('hosts.there', hostBytes('zz', 'credentials/theirs'));
   await fleetView.start();

@@ -18,7 +18,7 @@ import type {
   StateStore,
   WatchEvent,
 } from '@rackwright/store';
-import type { HostPlaces } from './host-places.ts';
+import type { HostLocations } from './host-locations.ts';
 import type { Scope } from './principal.ts';
 import { type HostsInSight, hostsInSight, isInSight } from './sight.ts';
 
@@ -39,7 +39,7 @@ export function scopedStore(
 /** How far a scope shows. */
 export interface Sight {
   readonly collections?: readonly string[];
-  readonly places: HostPlaces;
+  readonly places: HostLocations;
 }
 
 /**
@@ -69,13 +69,13 @@ class ScopedStore implements StateStore {
   readonly #inner: StateStore;
   readonly #scope: Scope;
   readonly #only: readonly string[] | undefined;
-  readonly #places: HostPlaces;
+  readonly #places: HostLocations;
 
   constructor(
     inner: StateStore,
     scope: Scope,
     only: readonly string[] | undefined,
-    places: HostPlaces,
+    places: HostLocations,
   ) {
     this.#inner = inner;
     this.#scope = scope;

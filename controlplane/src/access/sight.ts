@@ -12,8 +12,8 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type Host, type HostId, store as wire } from '@rackwright/messages';
 import { type Entry, type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered, idOf } from '../records/index.ts';
-import type { HostPlaces, PlaceField } from './host-places.ts';
-import { includes, includesRack, placeOf, type Scope } from './principal.ts';
+import type { HostLocations, LocationField } from './host-locations.ts';
+import { includes, includesRack, locationOf, type Scope } from './principal.ts';
 
 /** A record, as a rule reads it. */
 export type JudgedRecord = Pick<Entry, 'key' | 'value'>;
@@ -23,7 +23,7 @@ export interface HostsInSight {
   /** The host of this id, by its own record; undefined: it is out of sight or does not exist. */
   get(hostId: HostId): Promise<Pick<Host, 'uid'> | undefined>;
   /** Whether any of them has this: "racks/RACK" or "credentials/CREDENTIAL". */
-  some(field: PlaceField, name: string): boolean;
+  some(field: LocationField, name: string): boolean;
 }
 
 type Rule = (scope: Scope, looked: JudgedRecord, hosts: HostsInSight) => boolean | Promise<boolean>;
@@ -98,7 +98,7 @@ export async function isInSight(
 }
 
 /** The hosts of the store that are in the scope; `places` knows where all hosts are. */
-export function hostsInSight(store: StateStore, scope: Scope, places: HostPlaces): HostsInSight {
+export function hostsInSight(store: StateStore, scope: Scope, places: HostLocations): HostsInSight {
   const known = new Map<HostId, Promise<Host | undefined>>();
   return {
     get: (hostId) => {
@@ -127,7 +127,7 @@ export async function hostInScope(
       : (await answered(store.history(key))).findLast(({ kind }) => kind === 'put');
   if (last === undefined || !('value' in last)) return undefined;
   const record = hostOf(last.value);
-  return includes(scope, placeOf(record.host)) ? record : undefined;
+  return includes(scope, locationOf(record.host)) ? record : undefined;
 }
 
 async function loadHost(
@@ -143,7 +143,7 @@ async function loadHost(
 function hostWithin(scope: Scope, value: Uint8Array): Host | undefined {
   try {
     const { host } = hostOf(value);
-    return includes(scope, placeOf(host)) ? host : undefined;
+    return includes(scope, locationOf(host)) ? host : undefined;
   } catch {
     // The host stays hidden. The fleet view reports the record.
     return undefined;

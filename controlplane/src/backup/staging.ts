@@ -17,7 +17,7 @@ export interface StagingParts {
   readonly files: LargeFiles;
 }
 
-type Places = Pick<ControlPlaneConfig, 'dataFolder' | 'store'>;
+type StagingConfig = Pick<ControlPlaneConfig, 'dataFolder' | 'store'>;
 
 const folderMode = 0o700;
 const emptyFolderOnly = 'a backup is taken into an empty folder only';
@@ -33,7 +33,7 @@ export interface Staging {
 }
 
 /** Where files are staged for this configuration. */
-export function stagingOf({ dataFolder, store }: Places): Staging {
+export function stagingOf({ dataFolder, store }: StagingConfig): Staging {
   const folder = `${dataFolder}/restoring`;
   const identity = `${folder}/identity`;
   switch (store.driver) {
@@ -48,7 +48,7 @@ export function stagingOf({ dataFolder, store }: Places): Staging {
 }
 
 /** Creates the staging folders. Throws `BackupError` when the destination is not empty. */
-export async function openStage(config: Places, parts: StagingParts): Promise<Staging> {
+export async function openStage(config: StagingConfig, parts: StagingParts): Promise<Staging> {
   const staging = stagingOf(config);
   await mustBeEmpty(config, staging, parts);
   await parts.disk.makeFolder(staging.folder, folderMode);
@@ -58,7 +58,7 @@ export async function openStage(config: Places, parts: StagingParts): Promise<St
 }
 
 async function mustBeEmpty(
-  { dataFolder }: Places,
+  { dataFolder }: StagingConfig,
   { store }: Staging,
   { disk, files }: StagingParts,
 ): Promise<void> {
@@ -76,7 +76,7 @@ async function mustBeEmpty(
 export type Leftover = 'nothing' | 'unfinished' | 'finished';
 
 /** How far an earlier restore got. */
-export async function leftoverOf(config: Places, disk: Disk): Promise<Leftover> {
+export async function leftoverOf(config: StagingConfig, disk: Disk): Promise<Leftover> {
   const { folder, identity } = stagingOf(config);
   if ((await disk.stat(folder)) === undefined) return 'nothing';
   const isStaged = (await disk.stat(identity)) !== undefined;
@@ -89,7 +89,7 @@ export async function leftoverOf(config: Places, disk: Disk): Promise<Leftover> 
  * interrupted anywhere and repeated.
  */
 export async function clearStage(
-  config: Places,
+  config: StagingConfig,
   { disk, files }: StagingParts,
   crashPoint: (name: string) => void = () => undefined,
 ): Promise<void> {
@@ -111,7 +111,7 @@ export async function clearStage(
  * For the start of a control plane: throws when a restore died before its end, and cleans up when
  * it died after its end.
  */
-export async function settleRestoration(config: Places, parts: StagingParts): Promise<void> {
+export async function settleRestoration(config: StagingConfig, parts: StagingParts): Promise<void> {
   const leftover = await leftoverOf(config, parts.disk);
   if (leftover === 'finished') return clearStage(config, parts);
   if (leftover === 'nothing') return;
@@ -123,7 +123,7 @@ export async function settleRestoration(config: Places, parts: StagingParts): Pr
 
 /** Moves the staged files to their places. */
 export async function placeAll(
-  { dataFolder }: Places,
+  { dataFolder }: StagingConfig,
   { identity, store }: Staging,
   { files }: StagingParts,
   crashPoint: (name: string) => void,

@@ -21,7 +21,7 @@ const pathsMax = 64;
 const keyShape = /^(?:`([^`]+)`|([^`]+))$/;
 
 /** A field to replace, or one entry of a map. */
-interface Place {
+interface FieldPath {
   readonly steps: readonly string[];
   readonly key?: string;
 }
@@ -45,7 +45,7 @@ export function maskPaths<D extends DescMessage>(
     violations.add('update_mask', '"*" stands for all fields; it cannot be combined with others');
   }
   const isAllowed = (path: string) =>
-    allowed.includes(path) || allowed.includes(placeOf(schema, path)?.steps.join('.') ?? path);
+    allowed.includes(path) || allowed.includes(fieldPathOf(schema, path)?.steps.join('.') ?? path);
   for (const path of paths) {
     if (path === '*' || isAllowed(path)) continue;
     const choice = `it can be "*" or one of ${allowed.join(', ')}`;
@@ -65,13 +65,13 @@ export function applyMask<D extends DescMessage>(
   paths: readonly string[],
 ): void {
   for (const path of paths) {
-    const { steps, key } = placeOf(schema, path) ?? { steps: path.split('.') };
+    const { steps, key } = fieldPathOf(schema, path) ?? { steps: path.split('.') };
     replaceAt(reflect(schema, target), reflect(schema, source), steps, key);
   }
 }
 
 /** The field or map entry of a path; undefined: it is neither. */
-function placeOf(schema: DescMessage, path: string): Place | undefined {
+function fieldPathOf(schema: DescMessage, path: string): FieldPath | undefined {
   const parts = path.split('.');
   let desc: DescMessage | undefined = schema;
   for (const [index, name] of parts.entries()) {

@@ -44,14 +44,14 @@ export interface Sorted<R, T> {
   readonly read: (row: R) => Promise<{ readonly item: T; readonly bytes: number } | undefined>;
 }
 
-interface Place {
+interface SortPosition {
   readonly key: SortKey;
   readonly name: string;
 }
 
 /**
  * One page of the rows in their order. It keeps at most as many rows in memory as the page and
- * `skip` need. It begins after the place where the previous page ended, also when rows have changed
+ * `skip` need. It begins after the position where the previous page ended, also when rows changed
  * since. `filter` as in `listPage`.
  */
 export async function sortedPage<R, T>(
@@ -62,15 +62,15 @@ export async function sortedPage<R, T>(
 ): Promise<Page<T>> {
   const size = pageSizeOf(request.pageSize);
   const { skip = 0 } = request;
-  const compare = (a: Place, b: Place) =>
+  const compare = (a: SortPosition, b: SortPosition) =>
     order.compare(a.key, b.key) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
-  const after = placeOf(parsePageToken(store, filter, request.pageToken), order.length);
-  const sorted: (Place & { readonly row: R })[] = [];
+  const after = positionOf(parsePageToken(store, filter, request.pageToken), order.length);
+  const sorted: (SortPosition & { readonly row: R })[] = [];
   for await (const slice of rows) {
     for (const row of slice) {
-      const place = { key: order.keyOf(row), name: nameOf(row), row };
-      if (after !== undefined && compare(place, after) <= 0) continue;
-      insert(sorted, place, compare, skip + size + 1);
+      const position = { key: order.keyOf(row), name: nameOf(row), row };
+      if (after !== undefined && compare(position, after) <= 0) continue;
+      insert(sorted, position, compare, skip + size + 1);
     }
   }
   const first = sorted.slice(skip);
@@ -85,8 +85,8 @@ export async function sortedPage<R, T>(
   }
   const last = first[at - 1];
   if (last === undefined || at === first.length) return { items, nextPageToken: '' };
-  const place = JSON.stringify([...last.key, last.name]);
-  return { items, nextPageToken: formatPageToken(store, filter, place) };
+  const position = JSON.stringify([...last.key, last.name]);
+  return { items, nextPageToken: formatPageToken(store, filter, position) };
 }
 
 /** A request for a list whose items are in memory, such as the runs of one host. */
@@ -124,26 +124,26 @@ export async function pageOfItems<T>(
 }
 
 /** Inserts into a sorted list, of which only the first `most` are kept. */
-function insert<P extends Place>(
+function insert<P extends SortPosition>(
   sorted: P[],
-  place: P,
-  compare: (a: Place, b: Place) => number,
+  position: P,
+  compare: (a: SortPosition, b: SortPosition) => number,
   most: number,
 ): void {
   const last = sorted.at(-1);
-  if (sorted.length >= most && last !== undefined && compare(place, last) >= 0) return;
+  if (sorted.length >= most && last !== undefined && compare(position, last) >= 0) return;
   let [low, high] = [0, sorted.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (compare(sorted[middle] as P, place) < 0) low = middle + 1;
+    if (compare(sorted[middle] as P, position) < 0) low = middle + 1;
     else high = middle;
   }
-  sorted.splice(low, 0, place);
+  sorted.splice(low, 0, position);
   if (sorted.length > most) sorted.pop();
 }
 
-/** Decodes the place at which a page ends. Throws `invalidArgument` for any other text. */
-function placeOf(text: string, length: number): Place | undefined {
+/** Decodes the position at which a page ends. Throws `invalidArgument` for any other text. */
+function positionOf(text: string, length: number): SortPosition | undefined {
   if (text === '') return undefined;
   const key = parsedList(text);
   const name = key.pop();

@@ -42,7 +42,7 @@ import { isAgentGone } from './life/stuck.ts';
 import { callAgain } from './operation/calls.ts';
 import { askToForget, repeatCancel } from './operation/operation.ts';
 import { withdrawHandOffs } from './operation/settled.ts';
-import { leavePlaces } from './pass/brake.ts';
+import { leaveSlots } from './pass/brake.ts';
 import { activeRun, beginPass, causedBy, goal, type Pass, runName } from './pass/pass.ts';
 import { move } from './pass/transitions.ts';
 import type {
@@ -81,7 +81,7 @@ export function step(
   raiseFaults(pass);
   noteNetbootAccess(pass);
   const run = activeRun(pass.status);
-  leavePlaces(pass, run !== undefined && isAgentGone(pass, run));
+  leaveSlots(pass, run !== undefined && isAgentGone(pass, run));
   if (pass.removed) return { kind: 'removed', record: pass.record, effects: pass.effects };
   notePowerMismatch(pass);
   keepDisplaced(pass, record);

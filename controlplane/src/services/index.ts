@@ -29,7 +29,7 @@ import {
   actorOf,
   changesSomething,
   gated,
-  HostPlaces,
+  HostLocations,
   openServices,
   type Seat,
   type SignIn,
@@ -134,7 +134,7 @@ export function createOperatorServices(
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;
-  const places = new HostPlaces(deps.fleetView);
+  const places = new HostLocations(deps.fleetView);
   const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
   const calls = audit && auditCalls(audit, changesSomething);
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };

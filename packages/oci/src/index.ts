@@ -35,7 +35,7 @@ export {
   writeHostManifest,
 } from './disk/write.ts';
 export { isOciError, OciError, type OciFailureKind, ociFailures } from './failure.ts';
-export { type LayerPlace, layerPlace, pathParts } from './layer/path.ts';
+export { type LayerTarget, layerTarget, pathParts } from './layer/path.ts';
 export { defaultTarLimits, readTar, type TarEntry, type TarLimits } from './layer/tar.ts';
 export {
   type Architecture,

@@ -39,7 +39,7 @@ export {
   type Filesystem,
   filesystems,
   type MachineFiles,
-  type PartitionPlace,
+  type NumberedPartition,
 } from './machine/files.ts';
 export type { Machine, MachineHardware } from './machine/machine.ts';
 export {
@@ -69,9 +69,9 @@ export {
   type SessionEvent,
 } from './session/machine.ts';
 export { type FinishedOperation, type RunnerRecord } from './session/record.ts';
-export { type CommandPlace, runCommand } from './steps/command.ts';
+export { type CommandParts, runCommand } from './steps/command.ts';
 export { runFile } from './steps/file.ts';
-export { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
+export { interpreters, runScript, type ScriptParts } from './steps/script.ts';
 export type { DeviceStage, Step, StepContext, StepEnd } from './steps/step.ts';
 export { devicesWithout, type LabCheck, labChecks, stepWithout } from './steps/without-checks.ts';
 export { runnerVersion } from './version.ts';

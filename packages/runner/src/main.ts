@@ -25,7 +25,7 @@ import { linuxCommandRoots } from './linux/command-roots.ts';
 import { linuxDevices } from './linux/devices.ts';
 import { fileDisks } from './linux/file-disks.ts';
 import { fileMachine } from './linux/file-machine.ts';
-import { linuxImagePlace, softwareImagePlace } from './linux/image-place.ts';
+import { linuxImageTools, softwareImageTools } from './linux/image-tools.ts';
 import { linuxMachine } from './linux/linux-machine.ts';
 import { folderFiles, linuxFiles } from './linux/machine-files.ts';
 import { ownArchitecture } from './linux/own-architecture.ts';
@@ -40,9 +40,9 @@ import type { Programs } from './program/program.ts';
 import { runRunner } from './runner.ts';
 import { grpcDialer } from './session/dialer.ts';
 import { stepsOfCleans } from './steps/clean-steps.ts';
-import { type CommandPlace, runCommand } from './steps/command.ts';
+import { type CommandParts, runCommand } from './steps/command.ts';
 import { runFile } from './steps/file.ts';
-import { interpreters, type ProgramPlace, runScript } from './steps/script.ts';
+import { interpreters, runScript, type ScriptParts } from './steps/script.ts';
 import type { Step } from './steps/step.ts';
 import { devicesWithout, stepWithout } from './steps/without-checks.ts';
 import { runnerVersion } from './version.ts';
@@ -155,7 +155,7 @@ async function makeSteps(
     ...(software === undefined ? { controlGroup: stepControlGroup } : {}),
   });
   const scratch = software === undefined ? undefined : folder('scratch');
-  const place: ProgramPlace = {
+  const scriptParts: ScriptParts = {
     programs,
     disk,
     privateFolder: folder('step'),
@@ -168,24 +168,24 @@ async function makeSteps(
     scratch === undefined
       ? await linuxFiles(nodeExec(undefined, 'ours'), realRoots, join(stateFolder, 'mount'))
       : folderFiles(scratch);
-  const command = runCommand(commandPlace(software, programs, join(stateFolder, 'command')));
+  const command = runCommand(commandParts(software, programs, join(stateFolder, 'command')));
   const web = nodeWebClient();
   const imagePlace =
     software === undefined
-      ? linuxImagePlace(nodeExec(undefined, 'ours'), web, clock, nodeHashes())
-      : softwareImagePlace(web, clock, nodeHashes());
+      ? linuxImageTools(nodeExec(undefined, 'ours'), web, clock, nodeHashes())
+      : softwareImageTools(web, clock, nodeHashes());
   return [
     ...[...stepsOfCleans, verifyErased, writeImage(imagePlace)],
-    ...[runScript(place), runFile(files), command],
+    ...[runScript(scriptParts), runFile(files), command],
   ];
 }
 
-/** The place where commands run, or why they do not. */
-function commandPlace(
+/** What commands need of this machine, or why they cannot run. */
+function commandParts(
   software: RunnerConfig['software'],
   programs: Programs,
   folder: string,
-): CommandPlace | string {
+): CommandParts | string {
   if (software !== undefined) {
     return 'a machine made of software runs no images: they would run on the machine around it';
   }

@@ -47,7 +47,7 @@ import { type TextCheck, type TextTemplate } from './text.ts';
 import type { Action, ParsedArgument } from './types.ts';
 
 /** The place of an action in the source. */
-export interface ActionPlace {
+export interface ActionSource {
   readonly reading: ParseContext;
   readonly around: Surroundings;
   /** The action's own field. */
@@ -69,7 +69,7 @@ export interface ActionKind {
   readonly beside: readonly string[];
   /** How it continues after an interruption; undefined: the step says whether it is idempotent. */
   readonly rerunClass: RerunClass | undefined;
-  readonly read: (place: ActionPlace) => ReadAction | undefined;
+  readonly read: (place: ActionSource) => ReadAction | undefined;
 }
 
 const anyText = upTo(sourceBytesMax);
@@ -276,7 +276,7 @@ const environment: Names = {
 
 /** The fields of an action that is a map; required ones that are missing are reported. */
 function mapWith(
-  { reading, field }: ActionPlace,
+  { reading, field }: ActionSource,
   known: readonly string[],
   ...required: readonly string[]
 ): Fields {
@@ -290,7 +290,7 @@ function mapWith(
 }
 
 function text(
-  { reading, around }: ActionPlace,
+  { reading, around }: ActionSource,
   name: string,
   field: Field | undefined,
   check: TextCheck,
@@ -306,7 +306,7 @@ function text(
 }
 
 function list(
-  { reading, around }: ActionPlace,
+  { reading, around }: ActionSource,
   name: string,
   field: Field | undefined,
   max: number,
@@ -322,7 +322,7 @@ function list(
 }
 
 function texts(
-  place: ActionPlace,
+  place: ActionSource,
   name: string,
   field: Field | undefined,
   names: Names,
@@ -334,7 +334,7 @@ function texts(
 
 /** The values that name credentials, as one argument of JSON: names, and no secret. */
 function secretsOf(
-  { reading }: ActionPlace,
+  { reading }: ActionSource,
   field: Field,
   { secrets }: Names,
 ): readonly ParsedArgument[] {
@@ -355,7 +355,7 @@ function secretsOf(
 }
 
 function named(
-  { reading, around }: ActionPlace,
+  { reading, around }: ActionSource,
   field: Field | undefined,
   { max, pattern, wanted, check = anyText, secrets }: Names,
 ): readonly (readonly [string, TextTemplate])[] {

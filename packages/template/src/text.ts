@@ -33,7 +33,7 @@ type Piece =
       readonly at: (offset: number) => number;
     };
 
-export interface TextPlace {
+export interface TextSource {
   readonly source: string;
   readonly scalar: ScalarNode;
   readonly path: string;
@@ -42,7 +42,7 @@ export interface TextPlace {
 }
 
 /** Reads and checks; a constant text also as a whole. */
-export function textTemplate(place: TextPlace, check: TextCheck): TextTemplate {
+export function textTemplate(place: TextSource, check: TextCheck): TextTemplate {
   const { scalar, path, problems } = place;
   const pieces: Piece[] = [];
   const { text } = scalar;
@@ -89,7 +89,7 @@ function closing(text: string, from: number): number | undefined {
   return plain < 0 ? undefined : plain;
 }
 
-function expressionPiece(place: TextPlace, from: number, to: number): Piece | undefined {
+function expressionPiece(place: TextSource, from: number, to: number): Piece | undefined {
   const { source, scalar, path, around, problems } = place;
   const at = (offset: number) => sourceOffset(source, scalar, from + offset);
   const parsed = parseExpression(scalar.text.slice(from, to));

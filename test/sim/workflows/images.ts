@@ -4,7 +4,7 @@
  */
 import { type BlobSource, OciError } from '@rackwright/oci';
 import { writeImage } from '@rackwright/oci/testing';
-import type { CommandPlace, Programs } from '@rackwright/runner';
+import type { CommandParts, Programs } from '@rackwright/runner';
 import type { SimProcess } from '@rackwright/sim';
 import type { PartView } from '../part-view.ts';
 
@@ -29,11 +29,11 @@ export function simImages({ chance, count }: PartView, process: SimProcess) {
 }
 
 /** Where commands run in the simulated ramdisk. */
-export function commandPlace(
+export function commandParts(
   { chance }: PartView,
   process: SimProcess,
   programs: Programs,
-): CommandPlace {
+): CommandParts {
   const source: BlobSource = {
     open: async (digest, from) => {
       // Now and then longer than a work lease: what has been permitted may be over by then.

@@ -14,7 +14,7 @@ import {
 } from '@rackwright/runner';
 import type { SimPlatters, SimProcess } from '@rackwright/sim';
 import type { PartView } from '../part-view.ts';
-import { commandPlace } from './images.ts';
+import { commandParts } from './images.ts';
 import { ownTemplate } from './own-steps.ts';
 import { type Mark, probeFailure, probeTitle, readMark } from './recipes.ts';
 
@@ -60,7 +60,7 @@ export function templateSteps(place: WorkPlace): Step[] {
   const interpreters = new Map([['/bin/sh', '/bin/sh']]);
   const programs = programsOf(place);
   const ofScripts = runScript({ ...shared, interpreters, programs });
-  const ofCommands = runCommand(commandPlace(place.view, place.process, programs));
+  const ofCommands = runCommand(commandParts(place.view, place.process, programs));
   const { description } = runFile(filesOf(place, ''));
   const ofFiles: Step = {
     description,

@@ -174,7 +174,7 @@ test.each(['before it', 'while its image is fetched'])(
 
 const wipes = (...own: OwnSlot[]): QuotaView[] => {
   const quota = { kind: 'inStretch', hosts: 1, stretchMs: 3_600_000 } as const;
-  return [{ name: 'rackWipes', quota, own, nextPlaceMs: undefined }];
+  return [{ name: 'rackWipes', quota, own, nextSlotMs: undefined }];
 };
 
 const changes = (effects: readonly HostEffect[]) =>
@@ -230,7 +230,7 @@ test.each(['power.off', 'runner.await', 'deploy.write_image'])(
 test('a host that fetches an image takes no place in the runner, and then waits for one', () => {
   const host = ready();
   const quota = { kind: 'atOnce', hosts: 1 } as const;
-  const full = { name: 'runner', quota, own: [], nextPlaceMs: undefined } as const;
+  const full = { name: 'runner', quota, own: [], nextSlotMs: undefined } as const;
   host.context = { ...host.context, quotaViews: [full] };
   const asked = host.request({ kind: 'provision', image: first });
   expect(asked.filter(({ kind }) => kind === 'quota')).toEqual([]);

@@ -210,7 +210,7 @@ describe('the time of the whole run', () => {
     const host = bench();
     host.apply({ kind: 'tick' });
     const quota = { kind: 'atOnce', hosts: 1 } as const;
-    const full = { name: 'runner', quota, own: [], nextPlaceMs: undefined } as const;
+    const full = { name: 'runner', quota, own: [], nextSlotMs: undefined } as const;
     host.context = { ...host.context, quotaViews: [full] };
     host.report(verified());
     const before = leftMs(host);

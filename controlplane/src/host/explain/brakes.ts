@@ -41,12 +41,12 @@ export function tellQueue(
   blocker: string,
 ): ToldOfBrake {
   const rack = idOf(rackOf(record));
-  const queued = quotaViews.flatMap(({ name, own, nextPlaceMs, quota }) =>
+  const queued = quotaViews.flatMap(({ name, own, nextSlotMs, quota }) =>
     own
       .filter((slot) => slot.kind === 'queued' && slot.run === run.number)
-      .map(({ position = 1 }) => ({ name, position, nextPlaceMs, hosts: quota?.hosts })),
+      .map(({ position = 1 }) => ({ name, position, nextSlotMs, hosts: quota?.hosts })),
   )[0];
-  const nextMs = queued?.position === 1 ? queued.nextPlaceMs : undefined;
+  const nextMs = queued?.position === 1 ? queued.nextSlotMs : undefined;
   const since = run.waiting?.since;
   const text = run.waiting?.message ?? '';
   const place = queued === undefined ? '' : ` (place ${queued.position} in the queue)`;

@@ -80,8 +80,8 @@ function later(host: Bench): readonly HostEffect[] {
 function queued(name: QuotaView['name'], at: () => Bench, quota: QuotaView['quota']): Bench {
   const host = at();
   const slot: OwnSlot = { run: runOf(host).number, kind: 'queued', position: 1 };
-  const nextPlaceMs = host.nowMs + 60_000;
-  host.context = { ...host.context, quotaViews: [{ name, quota, own: [slot], nextPlaceMs }] };
+  const nextSlotMs = host.nowMs + 60_000;
+  host.context = { ...host.context, quotaViews: [{ name, quota, own: [slot], nextSlotMs }] };
   tick(host);
   return host;
 }
@@ -258,7 +258,7 @@ const cases: { readonly [W in HostWait]: Case } = {
       const quota = { kind: 'atOnce', hosts: 1 } as const;
       host.context = {
         ...host.context,
-        quotaViews: [{ name: 'runner', quota, own, nextPlaceMs: undefined }],
+        quotaViews: [{ name: 'runner', quota, own, nextSlotMs: undefined }],
       };
       host.request({ kind: 'inspect' });
       return host;

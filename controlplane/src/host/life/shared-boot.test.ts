@@ -259,7 +259,7 @@ test('the clean takes the place in the runner before the inspection leaves it', 
   const host = atInspection();
   const quota = { kind: 'atOnce', hosts: 1 } as const;
   const own = [{ run: asRunNumber(2), kind: 'open' }] as const;
-  change(host, { quotaViews: [{ name: 'runner', quota, own, nextPlaceMs: undefined }] });
+  change(host, { quotaViews: [{ name: 'runner', quota, own, nextSlotMs: undefined }] });
   const effects = host.report(inspected());
   const changes = effects.flatMap((effect) => (effect.kind === 'quota' ? [effect.change] : []));
   expect(changes).toMatchObject([

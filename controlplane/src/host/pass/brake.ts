@@ -35,11 +35,11 @@ export function firstOnHost(steps: readonly StepView[]): number {
  * Whether a run may go on to its host: a run that boots the runner needs a slot where the rack has
  * a limit.
  */
-export function hasRunnerPlace(pass: Pass, run: Run): boolean {
+export function hasRunnerSlot(pass: Pass, run: Run): boolean {
   const view = quotaViewIn(pass, 'runner');
   const { quota } = view ?? {};
   const first = firstOnHost(run.steps);
-  const free = view === undefined || quota === undefined || hasPlace(view, run);
+  const free = view === undefined || quota === undefined || hasSlot(view, run);
   if (free || run.currentStep < first || !run.steps.some(({ name }) => isBootStep(name))) {
     if (hostWaitOf(run.waiting) === 'capacity') stopWaiting(pass, run);
     return true;
@@ -67,7 +67,7 @@ export function isBraked(pass: Pass, run: Run, operation: agent.Operation): bool
     waitFor(pass, run, 'freeze', freezeText(freeze));
     return true;
   }
-  return !hasWipePlaces(pass, run);
+  return !hasWipeSlots(pass, run);
 }
 
 /**
@@ -89,14 +89,14 @@ export function freezeText({ of, by, reason, at }: FreezeInForce): string {
  * A host whose wipe has begun in this run is not stopped half-way. Steps without an attempt come
  * from a failed run that this one resumes: that run's slot no longer counts.
  */
-function hasWipePlaces(pass: Pass, run: Run): boolean {
+function hasWipeSlots(pass: Pass, run: Run): boolean {
   const underWay = run.steps.some(({ destructive, state, attempt }) => {
     return destructive && state === StepState.SUCCEEDED && attempt > 0;
   });
   if (underWay) return true;
   for (const name of ['rackWipes', 'fleetWipes'] as const) {
     const view = quotaViewIn(pass, name);
-    if (view?.quota === undefined || hasPlace(view, run)) continue;
+    if (view?.quota === undefined || hasSlot(view, run)) continue;
     ask(pass, name, { kind: 'take', who: whose(pass, run) });
     waitFor(pass, run, 'wipeBudget', budgetText(pass, view));
     return false;
@@ -122,7 +122,7 @@ export function noteBegun(pass: Pass, run: RunView): void {
   const operation = pass.record.operation?.operation;
   if (operation === undefined || !destroys(operation)) return;
   for (const view of pass.context.quotaViews) {
-    if (view.name === 'runner' || !hasPlace(view, run)) continue;
+    if (view.name === 'runner' || !hasSlot(view, run)) continue;
     ask(pass, view.name, { kind: 'leave', who: whose(pass, run) });
   }
 }
@@ -131,7 +131,7 @@ export function noteBegun(pass: Pass, run: RunView): void {
  * Releases the slots that the host's present run does not need (any more), whichever run took them.
  * `isAgentGone`: an unsent operation cannot begin now; the slot is requested again when it can.
  */
-export function leavePlaces(pass: Pass, isAgentGone: boolean): void {
+export function leaveSlots(pass: Pass, isAgentGone: boolean): void {
   const run = pass.removed ? undefined : activeRun(pass.status);
   const { operation, sentTo } = pass.record.operation ?? {};
   const isWipe = operation !== undefined && destroys(operation);
@@ -158,7 +158,7 @@ function quotaViewIn({ context }: PassView, name: QuotaName): QuotaView | undefi
   return context.quotaViews.find((view) => view.name === name);
 }
 
-function hasPlace({ own }: QuotaView, run: RunView): boolean {
+function hasSlot({ own }: QuotaView, run: RunView): boolean {
   return own.some((slot) => slot.run === run.number && slot.kind === 'open');
 }
 

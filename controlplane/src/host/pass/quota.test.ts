@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   changedSlots,
-  hasPlaceForNext,
-  nextPlaceMs,
+  hasSlotForNext,
+  nextSlotMs,
   placesMax,
   type Quota,
   quotaViewOf,
@@ -64,8 +64,8 @@ describe('hosts at once', () => {
   test('a raised limit lets the next ones in; without a limit nobody waits', () => {
     const slots = after(two, [0, take('a')], [1, take('b')], [2, take('c')]);
     const three: Quota = { kind: 'atOnce', hosts: 3 };
-    expect(hasPlaceForNext(slots, two, 5)).toBe(false);
-    expect(hasPlaceForNext(slots, three, 5)).toBe(true);
+    expect(hasSlotForNext(slots, two, 5)).toBe(false);
+    expect(hasSlotForNext(slots, three, 5)).toBe(true);
     expect(uids(changedSlots(slots, { kind: 'promote' }, three, 5))).toEqual([['a', 'b', 'c'], []]);
     expect(uids(changedSlots(slots, { kind: 'promote' }, undefined, 5))[1]).toEqual([]);
   });
@@ -76,8 +76,8 @@ describe('a wipe budget', () => {
     const slots = after(twoInTen, [0, take('a')], [0, take('b')], [1, take('c')]);
     expect(uids(changedSlots(slots, { kind: 'promote' }, twoInTen, 99_000))[1]).toEqual(['c']);
     const begun = changedSlots(slots, leave('a'), twoInTen, 99_000);
-    expect(nextPlaceMs(begun, twoInTen)).toBe(109_000);
-    expect(hasPlaceForNext(begun, twoInTen, 108_999)).toBe(false);
+    expect(nextSlotMs(begun, twoInTen)).toBe(109_000);
+    expect(hasSlotForNext(begun, twoInTen, 108_999)).toBe(false);
     const next = changedSlots(begun, { kind: 'promote' }, twoInTen, 109_000);
     expect(uids(next)).toEqual([['b', 'c'], []]);
   });
@@ -85,7 +85,7 @@ describe('a wipe budget', () => {
   test('a wipe that is tried again while it counts keeps its place, and counts from then', () => {
     const slots = after(twoInTen, [0, take('a')], [1, leave('a')], [9_000, take('a')]);
     expect(slots.taken).toMatchObject([{ hostUid: 'a', open: true }]);
-    expect(hasPlaceForNext({ ...slots, queued: [] }, twoInTen, 50_000)).toBe(false);
+    expect(hasSlotForNext({ ...slots, queued: [] }, twoInTen, 50_000)).toBe(false);
     expect(quotaViewOf('rackWipes', slots, twoInTen, 'a').own).toEqual([{ run: 1n, kind: 'open' }]);
   });
 
@@ -93,13 +93,13 @@ describe('a wipe budget', () => {
     const zero: Quota = { kind: 'inStretch', hosts: 0, stretchMs: 1_000 };
     const slots = after(zero, [0, take('a')]);
     expect(uids(slots)).toEqual([[], ['a']]);
-    expect(nextPlaceMs(slots, zero)).toBeUndefined();
+    expect(nextSlotMs(slots, zero)).toBeUndefined();
   });
 
   test('a budget that was lowered waits for its surplus to be over first', () => {
     const slots = after(twoInTen, [0, take('a')], [0, take('b')], [1, leave('a')], [5, leave('b')]);
     const one: Quota = { ...twoInTen, hosts: 1 };
-    expect(nextPlaceMs(changedSlots(slots, take('c'), one, 6), one)).toBe(10_005);
+    expect(nextSlotMs(changedSlots(slots, take('c'), one, 6), one)).toBe(10_005);
   });
 
   test('never has more wipes begin in any stretch than it allows, whatever is asked', () => {

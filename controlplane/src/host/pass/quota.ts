@@ -69,14 +69,14 @@ export function changedSlots(
 }
 
 /** Whether `promote` would give a slot to a waiting request now. */
-export function hasPlaceForNext(slots: Slots, quota: Quota | undefined, nowMs: number): boolean {
+export function hasSlotForNext(slots: Slots, quota: Quota | undefined, nowMs: number): boolean {
   return (
     slots.queued.length > 0 && changedSlots(slots, { kind: 'promote' }, quota, nowMs) !== slots
   );
 }
 
 /** When the next slot becomes free by time, wall time; undefined: only an event frees one. */
-export function nextPlaceMs({ taken }: Slots, quota: Quota | undefined): number | undefined {
+export function nextSlotMs({ taken }: Slots, quota: Quota | undefined): number | undefined {
   if (quota?.kind !== 'inStretch') return undefined;
   const ends = taken.flatMap(({ open, time }) =>
     open || time === undefined ? [] : [timestampMs(time) + quota.stretchMs],
@@ -168,7 +168,7 @@ export interface QuotaView {
   /** The host's own slots; its run may have one, and earlier runs may have left one. */
   readonly own: readonly OwnSlot[];
   /** When the next slot becomes free by time, wall time. */
-  readonly nextPlaceMs: number | undefined;
+  readonly nextSlotMs: number | undefined;
 }
 
 export interface OwnSlot {
@@ -189,7 +189,7 @@ export function quotaViewOf(
 ): QuotaView {
   const own = slots.taken.length + slots.queued.length === 0 ? noSlots : ownSlots(slots, hostUid);
   const waits = own.some(({ kind }) => kind === 'queued');
-  return { name, quota, own, nextPlaceMs: waits ? nextPlaceMs(slots, quota) : undefined };
+  return { name, quota, own, nextSlotMs: waits ? nextSlotMs(slots, quota) : undefined };
 }
 
 function ownSlots(slots: Slots, hostUid: HostUid): OwnSlot[] {

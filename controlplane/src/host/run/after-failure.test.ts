@@ -169,7 +169,7 @@ test('a resumed clean begins to wipe only with a place of its own in the budget'
   host.report({ case: 'complete', value: create(agent.CompleteSchema, { evidence }) });
   host.report(failed('ioError'));
   const quota = { kind: 'inStretch', hosts: 1, stretchMs: 600_000 } as const;
-  const quotaViews = [{ name: 'rackWipes', quota, own: [], nextPlaceMs: undefined }] as const;
+  const quotaViews = [{ name: 'rackWipes', quota, own: [], nextSlotMs: undefined }] as const;
   host.context = { ...host.context, quotaViews };
   const effects = host.request(resume);
   expect(runOf(host)).toMatchObject({

@@ -36,7 +36,7 @@ import {
   putOperation,
 } from '../operation/operation.ts';
 import { shutdownOfRun } from '../operation/shutdown.ts';
-import { hasRunnerPlace } from '../pass/brake.ts';
+import { hasRunnerSlot } from '../pass/brake.ts';
 import {
   currentStep,
   isStepOver,
@@ -198,7 +198,7 @@ export function driveRun(pass: Pass, run: Run): void {
       return;
     }
     if (isStepOver(step)) run.currentStep += 1;
-    else if (!hasRunnerPlace(pass, run)) return;
+    else if (!hasRunnerSlot(pass, run)) return;
     else if (step.state === StepState.PENDING) {
       if (!skipUnneeded(run) && !skipProof(pass, run, step)) beginStep(pass, run, step);
     } else if (!driveStep(pass, run, step) && !giveUpWaiting(pass, run, step)) return;

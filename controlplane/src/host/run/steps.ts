@@ -14,7 +14,7 @@ import {
 import { pauseEndsMs } from '../pass/pause.ts';
 import { type EngineStep, engineSteps } from '../pass/step-names.ts';
 import { runnerStep, verifyErased, writeImage } from './steps/in-runner.ts';
-import { inspect, inspectAgain } from './steps/look.ts';
+import { inspect, inspectAgain } from './steps/inspect.ts';
 import { awaitImage, deployStepOfAgent, outOfBandStep, volumesStep } from './steps/of-agent.ts';
 import {
   awaitRunner,

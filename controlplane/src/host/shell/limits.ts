@@ -1,6 +1,6 @@
 /**
  * Settings of racks and the fleet for their hosts: follows them, wakes the affected hosts, and
- * manages the slots of limits (`places.ts`).
+ * manages the slots of limits (`limit-slots.ts`).
  */
 import { equals } from '@bufbuild/protobuf';
 import {
@@ -19,7 +19,7 @@ import { FleetFollower, type FollowedListener } from '../fleet/followed.ts';
 import { type HostIndex, rackIdOf } from '../fleet/host-index.ts';
 import type { HostEffect } from '../pass/types.ts';
 import type { HostsDependencies } from './dependencies.ts';
-import { type HeldPlace, Places, queuePosition, wokenBy } from './places.ts';
+import { type HeldSlot, LimitSlots, queuePosition, wokenBy } from './limit-slots.ts';
 import { holdForNewIncarnation } from './restored-racks.ts';
 
 export class Limits {
@@ -27,7 +27,7 @@ export class Limits {
   readonly #index: HostIndex;
   readonly #wake: (hostId: HostId, lane?: Lane) => void;
   readonly #followed: FleetFollower;
-  readonly #places: Places;
+  readonly #slots: LimitSlots;
 
   constructor(
     deps: HostsDependencies,
@@ -42,7 +42,7 @@ export class Limits {
       rack: (rackId, before, after) => this.#rackChanged(rackId, before, after),
     };
     this.#followed = new FleetFollower(deps, listener);
-    this.#places = new Places(deps, this.#followed);
+    this.#slots = new LimitSlots(deps, this.#followed);
   }
 
   /** Afterwards every rack and the fleet are known; racks of a restored store are marked. */
@@ -53,7 +53,7 @@ export class Limits {
 
   stop(): void {
     this.#followed.stop();
-    this.#places.stop();
+    this.#slots.stop();
   }
 
   get fleet(): wire.FleetRecord | undefined {
@@ -61,21 +61,21 @@ export class Limits {
   }
 
   change(record: wire.HostRecord, { name, change }: Extract<HostEffect, { kind: 'quota' }>): void {
-    this.#places.change(rackIdOf(record), name, change);
+    this.#slots.change(rackIdOf(record), name, change);
   }
 
   /** The slots that are held now: read before all hosts are listed, for `afterListing`. */
-  held(): readonly HeldPlace[] {
-    return this.#places.held();
+  held(): readonly HeldSlot[] {
+    return this.#slots.held();
   }
 
   /** A host that held a slot before the indexed listing, and is missing in it, is gone forever. */
-  afterListing(held: readonly HeldPlace[]): void {
-    const gone = ({ hostUid, rackId, name }: HeldPlace) =>
+  afterListing(held: readonly HeldSlot[]): void {
+    const gone = ({ hostUid, rackId, name }: HeldSlot) =>
       name === 'fleetWipes'
         ? this.#index.hostIdOf(hostUid) === undefined
         : this.#index.hostIdOfUid(hostUid, rackId) === undefined;
-    this.#places.sweep(held.filter(gone));
+    this.#slots.sweep(held.filter(gone));
   }
 
   /** The position of the host's run in its queue, from 1. */
@@ -94,7 +94,7 @@ export class Limits {
       // All hosts: one with a more specific reason was already woken with priority.
       for (const hostId of this.#index.hostIds()) this.#wake(hostId, 'later');
     } else this.#wakeAll(wokenBy(before, after));
-    this.#places.look(undefined, after);
+    this.#slots.look(undefined, after);
   }
 
   #rackChanged(
@@ -105,7 +105,7 @@ export class Limits {
     if (before !== undefined && after !== undefined && concernsHosts(before, after)) {
       for (const hostId of this.#index.hostIdsOfRack(rackId)) this.#wake(hostId);
     } else this.#wakeAll(wokenBy(before, after));
-    this.#places.look(rackId, after);
+    this.#slots.look(rackId, after);
   }
 
   #wakeAll(uids: readonly string[]): void {

@@ -41,7 +41,7 @@ import type {
 } from '../pass/types.ts';
 import { sessionHintMs } from './agent-away.ts';
 import type { HostsDependencies } from './dependencies.ts';
-import { quotaViews } from './places.ts';
+import { quotaViews } from './limit-slots.ts';
 import type { LiveSession } from './sessions.ts';
 
 const nothing: ReadonlySet<string> = new Set();

@@ -15,7 +15,7 @@ import { isAlias, isMap, isScalar, isSeq, type Node, type YAMLMap } from 'yaml';
 import { fullName, type Kind, kindNamed, kindNames, kinds, nameShape } from './kinds.ts';
 import { enumWord, messageFrom, type Plain, type PlainObject, plainOf } from './plain.ts';
 import { readShort } from './short-values.ts';
-import { listed, type Place, type Problem, writtenAs, YamlText } from './yaml.ts';
+import { listed, type Problem, type TextPosition, writtenAs, YamlText } from './yaml.ts';
 
 /** Largest file, in bytes. */
 export const fileBytesMax = 16 * 1024 * 1024;
@@ -27,7 +27,7 @@ export type PasswordSource =
   | { readonly kind: 'env'; readonly variable: string };
 
 /** One object of a file. */
-export interface FileObject extends Place {
+export interface FileObject extends TextPosition {
   readonly kind: Kind;
   readonly name: string;
   readonly value: PlainObject;
@@ -35,7 +35,7 @@ export interface FileObject extends Place {
   /** Fields that are left out (invariant 2). */
   readonly ignored: readonly string[];
   /** The position of each field, by names as in the file: "spec.windows[0].cron". */
-  readonly places: ReadonlyMap<string, Place>;
+  readonly places: ReadonlyMap<string, TextPosition>;
 }
 
 export type ReadFile =
@@ -54,7 +54,7 @@ export function readObjects(text: string): ReadFile {
  * The position of the field of a violation, "pool.spec.windows[0].time_zone"; of a field that the
  * file leaves out, the nearest position around it.
  */
-export function placeOfField({ places, line, column }: FileObject, field: string): Place {
+export function placeOfField({ places, line, column }: FileObject, field: string): TextPosition {
   const path = field.replaceAll('"', '').replace(/_([a-z])/g, (_, c: string) => c.toUpperCase());
   for (let rest of [path, path.slice(path.indexOf('.') + 1)]) {
     while (rest !== '') {
@@ -71,7 +71,7 @@ const madeByServer = ['uid', 'etag', 'createTime', 'updateTime', 'status'];
 class Reader {
   readonly yaml: YamlText;
   /** The positions of the object that is being read. */
-  #places = new Map<string, Place>();
+  #places = new Map<string, TextPosition>();
   /** Fields beside its spec. */
   #topFields: readonly string[] = [];
 

@@ -23,12 +23,12 @@ const problemsMax = 50;
 /** The nesting depth of maps and lists; no object needs half of it. */
 const depthMax = 32;
 
-export interface Place {
+export interface TextPosition {
   readonly line: number;
   readonly column: number;
 }
 
-export interface Problem extends Place {
+export interface Problem extends TextPosition {
   readonly message: string;
 }
 
@@ -102,11 +102,11 @@ export class YamlText {
     return undefined;
   }
 
-  tellAt({ line, column }: Place, message: string): void {
+  tellAt({ line, column }: TextPosition, message: string): void {
     if (this.#problems.length < problemsMax) this.#problems.push({ line, column, message });
   }
 
-  placeOf(node: Node): Place {
+  placeOf(node: Node): TextPosition {
     return this.#placeAt(node.range?.[0] ?? 0);
   }
 
@@ -114,7 +114,7 @@ export class YamlText {
     this.tellAt(this.#placeAt(offset), message);
   }
 
-  #placeAt(offset: number): Place {
+  #placeAt(offset: number): TextPosition {
     const { line, col } = this.#lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   }

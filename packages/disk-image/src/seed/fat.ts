@@ -162,14 +162,14 @@ class FatWriter {
     }
     for (const [name, content] of folder.files) {
       count += 1;
-      const place = { cluster: this.#store(content), sizeBytes: content.length };
-      entries.push(...namedEntries(name, count, attributes.file, place));
+      const extent = { cluster: this.#store(content), sizeBytes: content.length };
+      entries.push(...namedEntries(name, count, attributes.file, extent));
     }
     return entries;
   }
 
   /** A folder's size is not known before its content, so it gets its cluster first. */
-  #folder(folder: Folder, parentCluster: number): Place {
+  #folder(folder: Folder, parentCluster: number): Extent {
     const cluster = this.#take(1);
     const entries = [
       shortEntry('.'.padEnd(11), attributes.folder, cluster, 0),
@@ -231,17 +231,22 @@ class FatWriter {
   }
 }
 
-interface Place {
+interface Extent {
   readonly cluster: number;
   readonly sizeBytes: number;
 }
 
 /** The pieces of the long name, the last one first, and the short entry. */
-function namedEntries(name: string, count: number, attribute: number, place: Place): Uint8Array[] {
+function namedEntries(
+  name: string,
+  count: number,
+  attribute: number,
+  extent: Extent,
+): Uint8Array[] {
   // Unique in its folder; it is never read.
   const extension = attribute === attributes.folder ? '' : 'DAT';
   const short = `RW${String(count).padStart(6, '0')}${extension}`;
-  const entry = shortEntry(short.padEnd(11), attribute, place.cluster, place.sizeBytes);
+  const entry = shortEntry(short.padEnd(11), attribute, extent.cluster, extent.sizeBytes);
   const checksum = entry
     .subarray(0, 11)
     .reduce((sum, byte) => ((((sum & 1) << 7) | (sum >> 1)) + byte) & 0xff, 0);

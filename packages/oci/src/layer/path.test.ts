@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { OciError } from '../failure.ts';
-import { layerPlace, pathParts } from './path.ts';
+import { layerTarget, pathParts } from './path.ts';
 
 test.each([
   ['./', { kind: 'root' }],
@@ -14,7 +14,7 @@ test.each([
   ['.wh..wh..opq', { kind: 'opaque', folder: [] }],
   ['.wh..wh.plnk', { kind: 'ignored' }],
 ])('the name %s leads to its place in the layer', (name, place) => {
-  expect(layerPlace(name)).toEqual(place);
+  expect(layerTarget(name)).toEqual(place);
 });
 
 test.each([
@@ -31,7 +31,7 @@ test.each([
   ['a'.repeat(256), 'too long'],
   ['a/'.repeat(2_100), 'too long'],
 ])('the name %s leads nowhere', (name, why) => {
-  expect(() => layerPlace(name)).toThrow(why);
+  expect(() => layerTarget(name)).toThrow(why);
 });
 
 test('no name leads out', () => {

@@ -6,7 +6,7 @@
  */
 import { OciError } from '../failure.ts';
 
-export type LayerPlace =
+export type LayerTarget =
   /** The root itself. */
   | { readonly kind: 'root' }
   | { readonly kind: 'entry'; readonly folder: readonly string[]; readonly name: string }
@@ -24,7 +24,7 @@ const opaqueName = '.wh..wh..opq';
 const encoder = new TextEncoder();
 
 /** Throws `malformed`. */
-export function layerPlace(name: string): LayerPlace {
+export function layerTarget(name: string): LayerTarget {
   const parts = pathParts(name);
   const last = parts.at(-1);
   if (last === undefined) return { kind: 'root' };

@@ -10,9 +10,9 @@ import { OciError } from '../failure.ts';
 import { endsWithin, Pieces } from './pieces.ts';
 import { blockBytes, decode, parseHeader, parsePax, sparse, type TarHeader } from './tar-header.ts';
 
-export type TarEntry = TarPlace & TarKind;
+export type TarEntry = TarAttributes & TarKind;
 
-interface TarPlace {
+interface TarAttributes {
   /** The name as written: its target was not checked. */
   readonly name: string;
   readonly mode: number;

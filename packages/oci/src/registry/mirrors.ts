@@ -25,7 +25,7 @@ export interface Mirror extends RegistryAccess {
 export const mirrorsMax = 8;
 const messageCharactersMax = 1_000;
 
-interface Place {
+interface RegistrySource {
   readonly name: string;
   readonly client: RegistryClient;
   readonly prefix: string;
@@ -35,7 +35,7 @@ interface Place {
 export class MirroredRegistry implements Pulling {
   readonly #origin: RegistryClient;
   /** The registry itself is the last. */
-  readonly #places: readonly Place[];
+  readonly #places: readonly RegistrySource[];
   /** Names of mirrors. */
   readonly #away = new Set<string>();
 
@@ -58,7 +58,7 @@ export class MirroredRegistry implements Pulling {
   }
 
   async manifest(repository: string, digest: Digest, signal?: AbortSignal): Promise<Uint8Array> {
-    const ask = ({ client, prefix }: Place): Promise<Uint8Array> =>
+    const ask = ({ client, prefix }: RegistrySource): Promise<Uint8Array> =>
       client.manifest(at(prefix, repository), digest, signal);
     return (await firstThatHas(this.#places, 0, this.#away, signal, ask)).value;
   }

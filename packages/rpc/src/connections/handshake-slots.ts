@@ -88,7 +88,7 @@ interface Network {
   /** Connections that have authenticated. */
   vouched: number;
   /** The waiting connections, the oldest first; removed when they leave. */
-  readonly waiting: Set<Place>;
+  readonly waiting: Set<Handshake>;
   /** The line in which it waits for a slot; undefined: it may have none now. */
   line: Set<Network> | undefined;
   /** It has had so many slots lately that it has to wait. */
@@ -106,7 +106,7 @@ export class HandshakeSlots {
   readonly #reputations: Reputations;
   readonly #beginnings: Bucket;
   readonly #rates: Buckets;
-  readonly #pace: StrangersPace<Place>;
+  readonly #pace: StrangersPace<Handshake>;
   readonly #shares = new SlotShares();
   readonly #networks = new Map<string, Network>();
   /** Networks that may have a slot, by their reputation: the one served longest ago first. */
@@ -116,9 +116,9 @@ export class HandshakeSlots {
     suspect: new Set(),
   };
   /** Connections that have not begun. */
-  readonly #idle = new Crowd<Place>();
+  readonly #idle = new Crowd<Handshake>();
   /** Connections that are in and have not authenticated. */
-  readonly #strangers = new Crowd<Place>();
+  readonly #strangers = new Crowd<Handshake>();
   /** When all, or strangers, may go on. */
   #isArmed = false;
   #isPaced = false;
@@ -167,20 +167,20 @@ export class HandshakeSlots {
     }
     const network = this.#networks.get(from) ?? {
       ...{ name: from, connections: 0, handshakes: 0, vouched: 0 },
-      ...{ waiting: new Set<Place>(), line: undefined, isParked: false },
+      ...{ waiting: new Set<Handshake>(), line: undefined, isParked: false },
     };
     this.#networks.set(from, network);
     this.#connections += 1;
     network.connections += 1;
-    const place = new Place(network, visit);
-    this.#idle.add(from, place);
+    const handshake = new Handshake(network, visit);
+    this.#idle.add(from, handshake);
     return {
-      ready: () => this.#ready(place),
-      slotOver: () => this.#slotOver(place),
-      failed: () => this.#failed(place),
-      entered: () => this.#entered(place),
-      vouched: () => this.#vouched(place),
-      left: () => this.#left(place),
+      ready: () => this.#ready(handshake),
+      slotOver: () => this.#slotOver(handshake),
+      failed: () => this.#failed(handshake),
+      entered: () => this.#entered(handshake),
+      vouched: () => this.#vouched(handshake),
+      left: () => this.#left(handshake),
     };
   }
 
@@ -217,47 +217,47 @@ export class HandshakeSlots {
     return vouched > 0 ? 'known' : this.#reputations.of(name);
   }
 
-  #ready(place: Place): void {
-    if (place.stage !== 'quiet') return;
-    place.stage = 'waiting';
+  #ready(handshake: Handshake): void {
+    if (handshake.stage !== 'quiet') return;
+    handshake.stage = 'waiting';
     this.#waiting += 1;
-    place.network.waiting.add(place);
-    this.#line(place.network);
+    handshake.network.waiting.add(handshake);
+    this.#line(handshake.network);
     this.#next();
   }
 
-  #slotOver(place: Place): void {
-    if (place.stage !== 'slot' && place.stage !== 'failed') return;
-    const isSuspect = place.slotOf === 'suspect';
-    if (place.stage === 'slot') this.#giveBack(place);
-    place.stage = 'after';
-    place.network.handshakes -= 1;
+  #slotOver(handshake: Handshake): void {
+    if (handshake.stage !== 'slot' && handshake.stage !== 'failed') return;
+    const isSuspect = handshake.slotOf === 'suspect';
+    if (handshake.stage === 'slot') this.#giveBack(handshake);
+    handshake.stage = 'after';
+    handshake.network.handshakes -= 1;
     if (isSuspect) this.#suspectHandshakes -= 1;
-    this.#line(place.network);
+    this.#line(handshake.network);
     this.#next();
   }
 
-  #giveBack(place: Place): void {
+  #giveBack(handshake: Handshake): void {
     this.#handshakes -= 1;
-    if (place.slotOf !== 'known') this.#unknownHandshakes -= 1;
+    if (handshake.slotOf !== 'known') this.#unknownHandshakes -= 1;
   }
 
-  #failed(place: Place): void {
-    this.#pace.cameToNothing(place, this.#clock.nowMs());
-    this.#reputations.suspect(place.network.name);
-    this.#line(place.network);
-    if (place.stage !== 'slot') return;
+  #failed(handshake: Handshake): void {
+    this.#pace.cameToNothing(handshake, this.#clock.nowMs());
+    this.#reputations.suspect(handshake.network.name);
+    this.#line(handshake.network);
+    if (handshake.stage !== 'slot') return;
     // Other networks may use its slot from here on; its own network, and suspects if it is one, may
     // not.
-    this.#giveBack(place);
-    place.stage = 'failed';
+    this.#giveBack(handshake);
+    handshake.stage = 'failed';
     this.#next();
   }
 
-  #entered(place: Place): void {
-    this.#slotOver(place);
-    if (place.stage !== 'after' || place.isVouched) return;
-    this.#strangers.add(place.network.name, place);
+  #entered(handshake: Handshake): void {
+    this.#slotOver(handshake);
+    if (handshake.stage !== 'after' || handshake.isVouched) return;
+    this.#strangers.add(handshake.network.name, handshake);
     if (this.#strangers.size <= this.#limits.strangersMax) return;
     const [oldest] = this.#strangers.firstOfGreediest();
     if (oldest === undefined) return;
@@ -267,28 +267,28 @@ export class HandshakeSlots {
     oldest.visit.end();
   }
 
-  #vouched(place: Place): void {
-    const { network } = place;
-    if (place.isVouched || place.stage === 'left') return;
-    place.isVouched = true;
+  #vouched(handshake: Handshake): void {
+    const { network } = handshake;
+    if (handshake.isVouched || handshake.stage === 'left') return;
+    handshake.isVouched = true;
     network.vouched += 1;
     this.#vouchedNow += 1;
-    this.#strangers.delete(network.name, place);
-    if (place.slotOf === 'stranger') this.#pace.cameToSomething(place, this.#clock.nowMs());
+    this.#strangers.delete(network.name, handshake);
+    if (handshake.slotOf === 'stranger') this.#pace.cameToSomething(handshake, this.#clock.nowMs());
     this.#line(network);
     this.#next();
   }
 
-  #left(place: Place): void {
-    const { network, stage } = place;
+  #left(handshake: Handshake): void {
+    const { network, stage } = handshake;
     if (stage === 'left') return;
-    if (stage === 'waiting') this.#stopWaiting(place);
-    this.#idle.delete(network.name, place);
-    this.#pace.cameToNothing(place, this.#clock.nowMs());
-    this.#slotOver(place);
-    this.#strangers.delete(network.name, place);
-    place.stage = 'left';
-    if (place.isVouched) {
+    if (stage === 'waiting') this.#stopWaiting(handshake);
+    this.#idle.delete(network.name, handshake);
+    this.#pace.cameToNothing(handshake, this.#clock.nowMs());
+    this.#slotOver(handshake);
+    this.#strangers.delete(network.name, handshake);
+    handshake.stage = 'left';
+    if (handshake.isVouched) {
       network.vouched -= 1;
       this.#vouchedNow -= 1;
       this.#reputations.vouch(network.name);
@@ -358,26 +358,26 @@ export class HandshakeSlots {
   }
 
   #begin(network: Network, reputation: Reputation): void {
-    const [place] = network.waiting;
-    if (place === undefined) return;
+    const [handshake] = network.waiting;
+    if (handshake === undefined) return;
     const nowMs = this.#clock.nowMs();
-    this.#stopWaiting(place);
-    this.#idle.delete(network.name, place);
+    this.#stopWaiting(handshake);
+    this.#idle.delete(network.name, handshake);
     this.#rates.of(network.name, nowMs).take(1, nowMs);
     this.#handshakes += 1;
     network.handshakes += 1;
-    place.stage = 'slot';
-    place.slotOf = reputation;
+    handshake.stage = 'slot';
+    handshake.slotOf = reputation;
     if (reputation !== 'known') {
       this.#unknownHandshakes += 1;
-      this.#pace.began(place, reputation === 'stranger', nowMs);
+      this.#pace.began(handshake, reputation === 'stranger', nowMs);
     }
     if (reputation === 'suspect') this.#suspectHandshakes += 1;
     // The network goes to the end of its line.
     network.line?.delete(network);
     network.line = undefined;
     this.#line(network);
-    place.visit.begin();
+    handshake.visit.begin();
   }
 
   /** True: it has had so many slots lately that it waits. */
@@ -407,15 +407,15 @@ export class HandshakeSlots {
     return false;
   }
 
-  #stopWaiting(place: Place): void {
-    if (!place.network.waiting.delete(place)) return;
+  #stopWaiting(handshake: Handshake): void {
+    if (!handshake.network.waiting.delete(handshake)) return;
     this.#waiting -= 1;
-    this.#line(place.network);
+    this.#line(handshake.network);
   }
 }
 
 /** Of a connection. */
-class Place {
+class Handshake {
   readonly network: Network;
   readonly visit: Visit;
   stage: 'quiet' | 'waiting' | 'slot' | 'failed' | 'after' | 'left' = 'quiet';

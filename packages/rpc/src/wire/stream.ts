@@ -128,15 +128,15 @@ export async function* untilAborted<T>(
 }
 
 /** The place of a message in its stream; the first has bounds of its own. */
-interface MessagePlace {
+interface MessagePosition {
   readonly isFirst: boolean;
 }
 
 /** The reader of a stream's messages; `isFirst`: no handler knows of the call so far. */
 export interface MessageReader<T> {
   /** The cost of decoding it; throws when it is more than is taken. */
-  weigh(bytes: Buffer, place: MessagePlace): number;
-  decode(bytes: Buffer, place: MessagePlace): T;
+  weigh(bytes: Buffer, place: MessagePosition): number;
+  decode(bytes: Buffer, place: MessagePosition): T;
 }
 
 /** What `source` yields, decoded; ends early when `signal` aborts, with what `onAbort` makes. */

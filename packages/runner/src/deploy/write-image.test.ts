@@ -13,7 +13,7 @@ import { callersHashes, nodeClock, nodeWebClient } from '@rackwright/platform/no
 import { boundResult, resultToWire } from '@rackwright/results';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fileDisks } from '../linux/file-disks.ts';
-import { softwareImagePlace } from '../linux/image-place.ts';
+import { softwareImageTools } from '../linux/image-tools.ts';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { StepContext, StepEnd } from '../steps/step.ts';
 import { guid, runStep } from '../steps/steps.fixture.ts';
@@ -28,7 +28,7 @@ import {
   serveImages,
   sha256,
 } from './deploy.fixture.ts';
-import type { ImagePlace } from './place.ts';
+import type { ImageTools } from './image-tools.ts';
 import { writeImage } from './write-image.ts';
 
 const image = diskImage();
@@ -63,7 +63,7 @@ interface Change {
   readonly deployment?: MessageInitShape<typeof agent.DeploymentSchema>;
   readonly order?: { [Name in keyof agent.RunStep]?: agent.RunStep[Name] | undefined };
   readonly context?: Partial<StepContext>;
-  readonly place?: Partial<ImagePlace>;
+  readonly place?: Partial<ImageTools>;
 }
 
 function fileOf(bytes: Uint8Array): MessageInitShape<typeof runner.ImageFileSchema> {
@@ -71,8 +71,8 @@ function fileOf(bytes: Uint8Array): MessageInitShape<typeof runner.ImageFileSche
 }
 
 function write(change: Change = {}): Promise<StepEnd> {
-  const usual = softwareImagePlace(nodeWebClient(), nodeClock(), callersHashes);
-  const place: ImagePlace = { ...usual, architecture: 'amd64', ...change.place };
+  const usual = softwareImageTools(nodeWebClient(), nodeClock(), callersHashes);
+  const place: ImageTools = { ...usual, architecture: 'amd64', ...change.place };
   const file = fileOf(image);
   const deployment = create(agent.DeploymentSchema, {
     ...{ id: deploymentIdOf('u', asRunNumber(7)), hostName: 'h1' },
@@ -304,11 +304,11 @@ test('each failure is sent in the form that the control plane’s tests use', as
  * On a disk with room for the large image. Breaks off in the middle, and then is away so often;
  * `gone`: it has the image no more.
  */
-function leaving(awayMax: number, gone = false): Partial<ImagePlace> & { readonly away: number } {
-  const usual = softwareImagePlace(nodeWebClient(), nodeClock(), callersHashes);
+function leaving(awayMax: number, gone = false): Partial<ImageTools> & { readonly away: number } {
+  const usual = softwareImageTools(nodeWebClient(), nodeClock(), callersHashes);
   addDisk('sda', sda, folder, 32 * mib);
   const state = { away: 0 };
-  const sourceAt: ImagePlace['sourceAt'] = (at) => ({
+  const sourceAt: ImageTools['sourceAt'] = (at) => ({
     open: async (from, signal) => {
       if (from > 0 && gone) images.blobs.clear();
       else if (from > 0 && state.away < awayMax) {
@@ -369,11 +369,11 @@ test('UEFI tries the image first; the step also succeeds if that cannot be set',
   images.blobs.set(sha256(efi), efi);
   const file = { digest: `sha256:${sha256(efi)}` };
   const entries: unknown[] = [];
-  const bootFirst: ImagePlace['bootFirst'] = async (entry) => {
+  const bootFirst: ImageTools['bootFirst'] = async (entry) => {
     entries.push(entry);
     return 'Boot0003';
   };
-  const uefi: Partial<ImagePlace> = { firmware: async () => 'uefi' };
+  const uefi: Partial<ImageTools> = { firmware: async () => 'uefi' };
   const good = await write({ file, place: { ...uefi, bootFirst } });
   expect(writtenIn(good)).toMatchObject({ firmware: 'uefi', bootEntry: 'Boot0003' });
   expect(entries).toMatchObject([{ blockBytes: 512, partition: { number: 1, type: 'ef' } }]);

@@ -40,7 +40,7 @@ import { bad, type Read, value } from '../steps/arguments.ts';
 import { guardIdentity } from '../steps/guard.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { firstBootOf } from './first-boot.ts';
-import type { ImagePlace } from './place.ts';
+import type { ImageTools } from './image-tools.ts';
 import { writtenImage } from './written.ts';
 
 /** The name in the menu of UEFI firmware; it identifies our entries. */
@@ -82,13 +82,13 @@ interface Wanted {
 /** All that is known before the disk is opened. */
 interface Work extends Wanted {
   readonly context: StepContext;
-  readonly place: ImagePlace;
+  readonly place: ImageTools;
   readonly device: DeviceFacts;
   readonly firmware: Firmware | undefined;
 }
 
 /** Writes the image that the order brings onto the root disk. */
-export function writeImage(place: ImagePlace): Step {
+export function writeImage(place: ImageTools): Step {
   return {
     description: {
       name: writeImageStep,
@@ -103,7 +103,7 @@ export function writeImage(place: ImagePlace): Step {
   };
 }
 
-async function run(context: StepContext, place: ImagePlace): Promise<StepEnd> {
+async function run(context: StepContext, place: ImageTools): Promise<StepEnd> {
   const wanted = readWanted(context);
   if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
   const { deployment, file } = wanted.value;

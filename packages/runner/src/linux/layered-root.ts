@@ -27,7 +27,7 @@ import {
 import { join } from 'node:path';
 import {
   defaultTarLimits,
-  layerPlace,
+  layerTarget,
   OciError,
   pathParts,
   readTar,
@@ -95,7 +95,7 @@ export class LayeredRoot {
   }
 
   async #put(entry: TarEntry, made: Set<string>): Promise<void> {
-    const place = layerPlace(entry.name);
+    const place = layerTarget(entry.name);
     switch (place.kind) {
       case 'ignored':
         return;

@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import type { DeviceFacts } from '@rackwright/erasure';
 import { nodeExec } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { FileError, type Filesystem, type PartitionPlace } from '../machine/files.ts';
+import { FileError, type Filesystem, type NumberedPartition } from '../machine/files.ts';
 import { linuxFiles } from './machine-files.ts';
 import { realRoots } from './sys-roots.ts';
 
@@ -55,7 +55,7 @@ function makeDisk(filesystem: Filesystem): string | undefined {
 
 const roots = () => ({ ...realRoots, sys: join(folder, 'sys') });
 
-function placeOf(partition: number, filesystem: Filesystem): PartitionPlace {
+function placeOf(partition: number, filesystem: Filesystem): NumberedPartition {
   const name = 'loop';
   const region = { name, sizeBytes: 64 * 1024 * 1024, logicalBlockBytes: 512 };
   const device: DeviceFacts = {

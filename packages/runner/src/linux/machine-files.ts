@@ -14,7 +14,7 @@ import {
   FileError,
   type Filesystem,
   type MachineFiles,
-  type PartitionPlace,
+  type NumberedPartition,
 } from '../machine/files.ts';
 import { readConfined, writeConfined } from './confined-file.ts';
 import { namesIn, readText } from './sys-files.ts';
@@ -75,7 +75,7 @@ async function writeAndRead(root: string, path: string, file: FileContent): Prom
 /** The kernel's name of a partition, by its number. */
 async function partitionName(
   roots: SysRoots,
-  { device, partition }: PartitionPlace,
+  { device, partition }: NumberedPartition,
 ): Promise<string> {
   const found: string[] = [];
   for (const region of device.regions) {

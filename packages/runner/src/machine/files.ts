@@ -20,7 +20,7 @@ export const filesystems = ['ext4', 'xfs', 'vfat'] as const;
 export type Filesystem = (typeof filesystems)[number];
 
 /** A partition of a disk, by its number. */
-export interface PartitionPlace {
+export interface NumberedPartition {
   readonly device: DeviceFacts;
   readonly partition: number;
   readonly filesystem: Filesystem;
@@ -33,5 +33,5 @@ export interface MachineFiles {
    * Writes into the partition, unmounts it, mounts it anew, and returns the content that is read
    * back. Absent on a machine whose disks hold no file systems.
    */
-  writeOnDisk?(place: PartitionPlace, path: string, file: FileContent): Promise<FileContent>;
+  writeOnDisk?(place: NumberedPartition, path: string, file: FileContent): Promise<FileContent>;
 }

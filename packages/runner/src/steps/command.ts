@@ -41,8 +41,8 @@ import { guardIdentity } from './guard.ts';
 import { environmentOf, secretEnvironmentText } from './script.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 
-/** The place where commands run on this machine. */
-export interface CommandPlace {
+/** What a command needs of this machine. */
+export interface CommandParts {
   readonly programs: Programs;
   readonly roots: CommandRoots;
   readonly architecture: Architecture;
@@ -75,8 +75,8 @@ interface Command {
   readonly directory: string;
 }
 
-/** `place`: where it runs, or why nothing can run here. */
-export function runCommand(place: CommandPlace | string): Step {
+/** `parts`: what it needs of this machine, or why nothing can run here. */
+export function runCommand(parts: CommandParts | string): Step {
   return {
     description: {
       name: commandStep,
@@ -93,17 +93,17 @@ export function runCommand(place: CommandPlace | string): Step {
         { name: 'directory', description: 'where it works, an absolute path in the image' },
       ],
     },
-    check: (context) => check(context, place),
-    run: (context) => run(context, place),
+    check: (context) => check(context, parts),
+    run: (context) => run(context, parts),
   };
 }
 
 /** Why it cannot run at all; nothing has been done then. */
 async function check(
   context: StepContext,
-  place: CommandPlace | string,
+  parts: CommandParts | string,
 ): Promise<StepEnd | undefined> {
-  if (typeof place === 'string') return failed('unsupported', place);
+  if (typeof parts === 'string') return failed('unsupported', parts);
   const command = readCommand(context);
   if (command.kind === 'bad') return failed('invalidArgument', command.problem);
   if (context.imageEndpoint === '') {
@@ -114,15 +114,15 @@ async function check(
   return guard.kind === 'failed' ? guard.end : undefined;
 }
 
-async function run(context: StepContext, place: CommandPlace | string): Promise<StepEnd> {
-  const refused = await check(context, place);
+async function run(context: StepContext, parts: CommandParts | string): Promise<StepEnd> {
+  const refused = await check(context, parts);
   if (refused !== undefined) return refused;
   const command = readCommand(context);
-  if (command.kind === 'bad' || typeof place === 'string') {
+  if (command.kind === 'bad' || typeof parts === 'string') {
     return failed('invalidArgument', 'the order cannot be read');
   }
   try {
-    return await runImage(context, place, command.value);
+    return await runImage(context, parts, command.value);
   } catch (error) {
     if (context.signal.aborted) {
       return failed('cancelled', notStarted);
@@ -158,16 +158,16 @@ function endOf(error: unknown, { rerunClass }: agent.RunStep): StepEnd {
 
 async function runImage(
   context: StepContext,
-  place: CommandPlace,
+  parts: CommandParts,
   command: Command,
 ): Promise<StepEnd> {
   const { operationId, signal } = context;
-  const source = place.blobsAt(context.imageEndpoint);
+  const source = parts.blobsAt(context.imageEndpoint);
   context.progress(0, 'reads the image');
-  const { config, layers } = await readImage(source, command.digest, place.architecture, signal);
+  const { config, layers } = await readImage(source, command.digest, parts.architecture, signal);
   const problem = configProblem(config);
   if (problem !== undefined) return failed('imageUnusable', problem);
-  const root = await place.roots.make(defaultUnpackLimits);
+  const root = await parts.roots.make(defaultUnpackLimits);
   try {
     for (const [index, layer] of layers.entries()) {
       context.progress(0, `unpacks layer ${index + 1} of ${layers.length}`);
@@ -189,7 +189,7 @@ async function runImage(
     const kept = await whatKeepsIt(context);
     if (kept !== undefined) return kept;
     context.progress(0, 'runs');
-    const programs = withoutSecrets(place.programs, command.secrets);
+    const programs = withoutSecrets(parts.programs, command.secrets);
     return await runProgram(context, saying(programs, leftOutWords(root)), request);
   } finally {
     await root.remove();

@@ -10,7 +10,7 @@ import {
   type FileContent,
   FileError,
   type MachineFiles,
-  type PartitionPlace,
+  type NumberedPartition,
 } from '../machine/files.ts';
 import { runFile } from './file.ts';
 import type { StepContext } from './step.ts';
@@ -53,7 +53,7 @@ function withDisks(
   devices: readonly DeviceFacts[],
   readBack: (file: FileContent) => FileContent = (file) => file,
 ) {
-  const written: { place: PartitionPlace; path: string }[] = [];
+  const written: { place: NumberedPartition; path: string }[] = [];
   const files: MachineFiles = {
     ...folderFiles(folder),
     writeOnDisk: async (place, path, file) => {

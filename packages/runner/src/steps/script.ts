@@ -25,8 +25,8 @@ import {
 import { guardIdentity } from './guard.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 
-/** The place where programs of steps run on this machine. */
-export interface ProgramPlace {
+/** What a program of a step needs of this machine. */
+export interface ScriptParts {
   readonly programs: Programs;
   readonly disk: Disk;
   /** A private folder for files that a step needs while it runs; exists. */
@@ -56,7 +56,7 @@ interface Script {
   readonly secrets: Readonly<Record<string, string>>;
 }
 
-export function runScript(place: ProgramPlace): Step {
+export function runScript(parts: ScriptParts): Step {
   return {
     description: {
       name: scriptStep,
@@ -79,7 +79,7 @@ export function runScript(place: ProgramPlace): Step {
       ],
     },
     check: (context) => check(context),
-    run: (context) => run(context, place),
+    run: (context) => run(context, parts),
   };
 }
 
@@ -92,24 +92,24 @@ async function check(context: StepContext): Promise<StepEnd | undefined> {
   return guard.kind === 'failed' ? guard.end : undefined;
 }
 
-async function run(context: StepContext, place: ProgramPlace): Promise<StepEnd> {
+async function run(context: StepContext, parts: ScriptParts): Promise<StepEnd> {
   const refused = await check(context);
   if (refused !== undefined) return refused;
   const script = readScript(context);
   if (script.kind === 'bad') return failed('invalidArgument', script.problem);
   const { text, interpreter, environment, secrets } = script.value;
-  const path = `${place.privateFolder}/script`;
-  await place.disk.writeAtomic(path, new TextEncoder().encode(text), scriptMode);
+  const path = `${parts.privateFolder}/script`;
+  await parts.disk.writeAtomic(path, new TextEncoder().encode(text), scriptMode);
   try {
-    return await runProgram(context, withoutSecrets(place.programs, secrets), {
+    return await runProgram(context, withoutSecrets(parts.programs, secrets), {
       operationId: context.operationId,
-      file: place.interpreters.get(interpreter) ?? interpreter,
+      file: parts.interpreters.get(interpreter) ?? interpreter,
       args: [path],
-      environment: { ...environmentOf(context, place.path), ...environment, ...secrets },
-      folder: place.workingFolder,
+      environment: { ...environmentOf(context, parts.path), ...environment, ...secrets },
+      folder: parts.workingFolder,
     });
   } finally {
-    await place.disk.remove(path);
+    await parts.disk.remove(path);
   }
 }
 

@@ -7,7 +7,7 @@ import { linuxPrograms } from '../linux/programs.ts';
 import type { BlockDevices } from '../machine/block-devices.ts';
 import type { Machine } from '../machine/machine.ts';
 import { silentLog } from '../session/test-agent.ts';
-import type { ProgramPlace } from './script.ts';
+import type { ScriptParts } from './script.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 
 export const guid = Buffer.from('00112233445566778899aabbccddeeff', 'hex');
@@ -30,7 +30,7 @@ export const machine: Machine = {
 };
 
 /** The working folder of the test's programs. */
-export async function placeIn(folder: string): Promise<ProgramPlace> {
+export async function placeIn(folder: string): Promise<ScriptParts> {
   const disk = nodeDisk();
   const programs = await linuxPrograms({
     disk,

@@ -2,7 +2,7 @@
 import { access } from 'node:fs/promises';
 import { bootEntryWrites } from '@rackwright/disk-image';
 import type { Clock, Exec, Hashes, WebClient } from '@rackwright/platform';
-import type { ImagePlace } from '../deploy/place.ts';
+import type { ImageTools } from '../deploy/image-tools.ts';
 import { patientLimits, webSource } from '../provision/web-source.ts';
 import {
   mountEfiVariables,
@@ -18,14 +18,14 @@ import { unxz } from './xz-filter.ts';
 /** There when the kernel was started by UEFI. */
 const efiFolder = '/sys/firmware/efi';
 
-export function linuxImagePlace(
+export function linuxImageTools(
   exec: Exec,
   web: WebClient,
   clock: Clock,
   hashes: Hashes,
-): ImagePlace {
+): ImageTools {
   return {
-    ...softwareImagePlace(web, clock, hashes),
+    ...softwareImageTools(web, clock, hashes),
     firmware: async () => ((await isThere(efiFolder)) ? 'uefi' : 'bios'),
     settle: (device) => rereadPartitions(exec, device),
     bootFirst: async (entry) => {
@@ -37,7 +37,7 @@ export function linuxImagePlace(
 }
 
 /** Nothing boots from its disks, so images are not checked for booting. */
-export function softwareImagePlace(web: WebClient, clock: Clock, hashes: Hashes): ImagePlace {
+export function softwareImageTools(web: WebClient, clock: Clock, hashes: Hashes): ImageTools {
   return {
     architecture: ownArchitecture,
     unxz,

@@ -9,10 +9,10 @@ import type { FleetView } from '../fleet-view/index.ts';
 import { includes, poolLabel, type Scope } from './principal.ts';
 
 /** A field of a host by which another resource belongs to it. */
-export type PlaceField = 'rack' | 'credential';
+export type LocationField = 'rack' | 'credential';
 
 /** See the header. */
-export class HostPlaces {
+export class HostLocations {
   readonly #view: Pick<FleetView, 'rows'>;
 
   constructor(view: Pick<FleetView, 'rows'>) {
@@ -20,11 +20,12 @@ export class HostPlaces {
   }
 
   /** Whether any host of the scope has this: "racks/RACK" or "credentials/CREDENTIAL". */
-  some(scope: Scope, field: PlaceField, name: string): boolean {
+  some(scope: Scope, field: LocationField, name: string): boolean {
     const wanted = new Map([[field as string, name]]);
     // A host of the scope has one of these; the view looks at the value with the fewest hosts.
-    const places = placesOf(scope);
-    const havings = places.length === 0 ? [wanted] : places.map((one) => new Map([one, ...wanted]));
+    const locations = locationsOf(scope);
+    const havings =
+      locations.length === 0 ? [wanted] : locations.map((one) => new Map([one, ...wanted]));
     for (const having of havings) {
       for (const row of this.#view.rows('', having)) {
         if (row.kind !== 'host' || row[field] !== name) continue;
@@ -36,7 +37,7 @@ export class HostPlaces {
   }
 }
 
-function placesOf({ racks, pools }: Scope): readonly (readonly [string, string])[] {
+function locationsOf({ racks, pools }: Scope): readonly (readonly [string, string])[] {
   if (racks.length > 0) return racks.map((rack) => ['rack', rack] as const);
   return pools.map((pool) => ['label', `${poolLabel}=${pool}`] as const);
 }

@@ -10,7 +10,7 @@ import type { DeviceFacts } from '@rackwright/erasure';
 import type { Architecture } from '@rackwright/oci';
 import type { Hashes } from '@rackwright/platform';
 
-export interface ImagePlace {
+export interface ImageTools {
   readonly architecture: Architecture;
   readonly unxz: Filter;
   readonly hashes: Hashes;

@@ -16,8 +16,8 @@ import { changeRecord } from '../../records/index.ts';
 import { type FleetFollower, fleetKey } from '../fleet/followed.ts';
 import {
   changedSlots,
-  hasPlaceForNext,
-  nextPlaceMs,
+  hasSlotForNext,
+  nextSlotMs,
   placesMax,
   type Quota,
   type QuotaName,
@@ -100,14 +100,14 @@ interface Wanted {
 }
 
 /** A rack's id; undefined stands for the fleet. */
-type Where = string | undefined;
+type RackOrFleet = RackId | undefined;
 
-export class Places {
+export class LimitSlots {
   readonly #deps: HostsDependencies;
   readonly #followed: FleetFollower;
-  readonly #wanted = new Map<Where, Wanted[]>();
-  readonly #busy = new Set<Where>();
-  readonly #timers = new Map<Where, Cancel>();
+  readonly #wanted = new Map<RackOrFleet, Wanted[]>();
+  readonly #busy = new Set<RackOrFleet>();
+  readonly #timers = new Map<RackOrFleet, Cancel>();
   #stopped = false;
 
   constructor(deps: HostsDependencies, followed: FleetFollower) {
@@ -131,7 +131,7 @@ export class Places {
   /**
    * A record has changed: its free slots are given to waiting hosts, now or when their time comes.
    */
-  look(where: Where, record: Limited | undefined): void {
+  look(where: RackOrFleet, record: Limited | undefined): void {
     this.#timers.get(where)?.();
     this.#timers.delete(where);
     if (record === undefined || this.#stopped) return;
@@ -141,11 +141,11 @@ export class Places {
       const slots = slotsOf(record, name);
       if (slots.queued.length === 0) continue;
       const quota = quotaIn(record, name);
-      if (hasPlaceForNext(slots, quota, nowMs)) {
+      if (hasSlotForNext(slots, quota, nowMs)) {
         this.change(where ?? '', name, { kind: 'promote' });
         continue;
       }
-      const atMs = nextPlaceMs(slots, quota);
+      const atMs = nextSlotMs(slots, quota);
       if (atMs !== undefined) nextMs = Math.min(nextMs ?? atMs, atMs);
     }
     if (nextMs === undefined) return;
@@ -155,15 +155,15 @@ export class Places {
   }
 
   /** Releases the slots of removed hosts. */
-  sweep(gone: readonly HeldPlace[]): void {
+  sweep(gone: readonly HeldSlot[]): void {
     for (const { rackId, name, hostUid, run } of gone) {
       this.change(rackId, name, { kind: 'leave', who: { hostUid, run } });
     }
   }
 
   /** Every held slot and waiting request, as last seen. */
-  held(): HeldPlace[] {
-    const all: HeldPlace[] = [];
+  held(): HeldSlot[] {
+    const all: HeldSlot[] = [];
     const add = (rackId: RackId, name: QuotaName, record: Limited) => {
       const { taken, queued } = slotsOf(record, name);
       const open = taken.filter((slot) => slot.open);
@@ -177,11 +177,11 @@ export class Places {
     return all;
   }
 
-  #record(where: Where): Limited | undefined {
+  #record(where: RackOrFleet): Limited | undefined {
     return where === undefined ? this.#followed.fleet : this.#followed.rack(where);
   }
 
-  async #work(where: Where): Promise<void> {
+  async #work(where: RackOrFleet): Promise<void> {
     if (this.#busy.has(where)) return;
     this.#busy.add(where);
     try {
@@ -196,13 +196,13 @@ export class Places {
     }
   }
 
-  async #write(where: Where, wanted: readonly Wanted[]): Promise<void> {
+  async #write(where: RackOrFleet, wanted: readonly Wanted[]): Promise<void> {
     const { log, clock, timing } = this.#deps;
     try {
       if (where === undefined) await this.#writeFleet(wanted);
       else await this.#writeRack(where, wanted);
     } catch (error) {
-      log.warn({ rack: where ?? 'fleet' }, 'places could not be written yet', error);
+      log.warn({ rack: where ?? 'fleet' }, 'slots could not be written yet', error);
       clock.after(timing.retryDelayMs, () => {
         this.#wanted.set(where, [...wanted, ...(this.#wanted.get(where) ?? [])]);
         void this.#work(where);
@@ -239,14 +239,14 @@ export class Places {
   }
 }
 
-export interface HeldPlace {
+export interface HeldSlot {
   readonly rackId: RackId;
   readonly name: QuotaName;
   readonly hostUid: HostUid;
   readonly run: RunNumber;
 }
 
-function namesOf(where: Where): readonly QuotaName[] {
+function namesOf(where: RackOrFleet): readonly QuotaName[] {
   return where === undefined ? ['fleetWipes'] : ['runner', 'rackWipes'];
 }
 

@@ -7,7 +7,7 @@ import { store as wire } from '@rackwright/messages';
 import type { Secrets } from './secrets.ts';
 
 /** Records under one prefix of the store. */
-export interface SealedPlace {
+export interface SealedRecords {
   readonly prefix: string;
   /** Ids of the keys that the record needs; empty when nothing in it is sealed. */
   keyIdsOf(value: Uint8Array): readonly string[];
@@ -18,7 +18,7 @@ export interface SealedPlace {
   resealed(value: Uint8Array, secrets: Secrets): Uint8Array | undefined;
 }
 
-const credentials: SealedPlace = {
+const credentials: SealedRecords = {
   prefix: 'credentials',
   keyIdsOf: (value) => {
     const record = fromBinary(wire.CredentialRecordSchema, value);
@@ -43,7 +43,7 @@ const credentials: SealedPlace = {
 };
 
 /** The keys of certificate authorities, all in one record. */
-const authorities: SealedPlace = {
+const authorities: SealedRecords = {
   prefix: 'trust.authorities',
   keyIdsOf: (value) => {
     const record = fromBinary(wire.TrustRecordSchema, value);
@@ -63,4 +63,4 @@ const authorities: SealedPlace = {
 };
 
 /** All of them. */
-export const sealedPlaces: readonly SealedPlace[] = [credentials, authorities];
+export const sealedRecords: readonly SealedRecords[] = [credentials, authorities];
