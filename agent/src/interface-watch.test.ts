@@ -62,7 +62,7 @@ test('an interface that comes again is told as a new one; one that stays is not'
   expect(come).toEqual(['eth1']);
 });
 
-test('nothing is told after the end', async () => {
+test('the watch reports no interface after its end', async () => {
   const { there, come, cancel, later } = await setUp({ eth1: 2 });
   there.set('eth2', 3);
   await later();

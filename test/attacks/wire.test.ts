@@ -111,7 +111,7 @@ function privateKeys(): Record<string, Uint8Array> {
   return keys;
 }
 
-test('nothing that the boot path says or gives holds a secret but the token of the boot', {
+test('no answer of the boot path holds a secret except the token of the boot', {
   timeout,
 }, async () => {
   const script = `/boot/${machine.mac}/script.ipxe`;

@@ -117,7 +117,7 @@ test('a manifest whose BMC is that of another machine makes a host that nothing 
   expect(orders, 'the other machine was not switched').toEqual([]);
 });
 
-test('what is found while the control plane is away is told when it is back, once', {
+test('a machine found while the control plane is away is reported once when it is back', {
   timeout,
 }, async () => {
   rack = await Rack.start({ machines: [], strangers: [plan(1)] });

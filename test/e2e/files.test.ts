@@ -120,7 +120,7 @@ test('a file of every kind is made in the order of its needs, then changes nothi
   expect(again.out).toContain('0 to create, 0 to change, 7 unchanged');
 });
 
-test('what is printed of all is accepted again and changes nothing, in every form', async () => {
+test('the printed fleet is accepted again and changes nothing, in every form', async () => {
   for (const form of ['yaml', 'json']) {
     const printed = await rackwright(`get all -o ${form}`);
     expect(printed).toMatchObject({ code: 0, err: '' });
@@ -131,7 +131,7 @@ test('what is printed of all is accepted again and changes nothing, in every for
   }
 });
 
-test('what is printed of one object is accepted again, for every kind', async () => {
+test('a printed object is accepted again, for every kind', async () => {
   let all = '';
   for (const one of [
     'rack r1',
@@ -150,7 +150,7 @@ test('what is printed of one object is accepted again, for every kind', async ()
   expect(applied.out).toContain('0 to create, 0 to change, 7 unchanged');
 });
 
-test('what other commands print as JSON is accepted, and a wrong kind is told', async () => {
+test('the JSON of other commands is accepted, and a wrong kind is reported', async () => {
   const json = await rackwright('host get h1 -o json');
   const applied = await rackwright('apply -f - --dry-run', `{"kind": "Host", ${json.out.slice(1)}`);
   expect(applied.out).toContain('0 to create, 0 to change, 1 unchanged');
@@ -299,7 +299,7 @@ test('one request is made of all hosts with a label, and each answers for itself
   expect((await rackwright('host each retry --selector role=none --yes')).code).toBe(2);
 });
 
-test('what was done is read back: history, as of a time, difference, audit', async () => {
+test('past changes are read back: history, as of a time, difference, audit', async () => {
   const history = await rackwright('host history h1 -o json --limit 1000');
   const { revisions } = JSON.parse(history.out) as { revisions: { time: string; cause: string }[] };
   expect(revisions.at(-1)?.cause).toBe('created');

@@ -84,7 +84,7 @@ test('a token that is about to end is renewed, and the new one is let in', async
   expect(asked).toEqual(['refresh_token']);
 });
 
-test('what is kept is for its owner alone, and gone after a logout', async () => {
+test('the kept sign-in is readable by its owner alone, and deleted by a logout', async () => {
   await login();
   const file = join(controlPlane.folder, 'home/rackwright/sessions/default.json');
   expect((await stat(file)).mode & 0o777).toBe(0o600);

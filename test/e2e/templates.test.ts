@@ -88,7 +88,7 @@ test('the source of a built-in template can be made one’s own', async () => {
   );
 });
 
-test('what cannot be read is said before anything is sent', async () => {
+test('an unreadable template is reported before any request is sent', async () => {
   expect(await rackwright('template check /nowhere.yaml')).toMatchObject({
     code: 2,
     err: 'rackwright: there is no file /nowhere.yaml\n',

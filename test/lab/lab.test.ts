@@ -73,7 +73,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-test('what a killed lab left behind is removed by the next one', async (context) => {
+test('the remains of a killed lab are removed by the next one', async (context) => {
   needsLab(context);
   const { child, folder, namespace } = await startFixture();
   child.kill('SIGKILL');

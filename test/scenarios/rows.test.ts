@@ -49,7 +49,7 @@ test('tests and README name no scenario that does not exist, and none twice in o
   }
 });
 
-test('what has a test is not called missing, and what is shown in part has one', () => {
+test('a scenario with a test is not listed as missing; one that is partly shown has a test', () => {
   expect(notYet.filter((id) => tested.includes(id))).toEqual([]);
   expect(partly.filter((id) => !tested.includes(id))).toEqual([]);
 });

@@ -171,7 +171,7 @@ function isWorkflowStep({ kind }: agent.Operation): boolean {
   return kind.case === 'runStep';
 }
 
-test('what is written late for a host that is gone goes with the next passes', async () => {
+test('a record that is written late for a removed host is deleted by the next passes', async () => {
   const office = await Office.open();
   await office.template('clear', bmcTemplate('clear'));
   await office.create('h1', 'clear');

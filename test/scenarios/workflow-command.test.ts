@@ -45,7 +45,7 @@ test('a workflow lives and goes by commands', async () => {
 
 const cancelledResult = failedWith('cancelled', 'told to stop');
 
-test('what a step wrote is printed with its exit, and does no harm to a terminal', async () => {
+test('the output of a step is printed with its exit, and does no harm to a terminal', async () => {
   const office = await Office.open();
   await office.template('hello', scriptTemplate('echo hello'));
   await office.create('h1', 'hello');

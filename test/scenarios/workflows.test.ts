@@ -116,7 +116,7 @@ test('tinkerbell-L5: a BMC that cannot be reached is tried again, and fails noth
   expect(await office.run('h1', 'clear')).toMatchObject({ state: SUCCEEDED });
 });
 
-test('what a BMC refuses for good ends the run at once, with its words', async () => {
+test('a final refusal by a BMC ends the run at once, with its message', async () => {
   const office = await running('clear');
   await office.report('h1', failedWith('notApplied', 'the BMC keeps its log'));
   const run = await office.run('h1', 'clear');
@@ -199,7 +199,7 @@ test('tinkerbell-L11: a run has succeeded once its host is where it was', async 
   expect(office.site.record('h1')?.host?.status?.poweredOn).not.toBe(true);
 });
 
-test('what is reported after a run has succeeded changes nothing', async () => {
+test('a report after a run has succeeded changes nothing', async () => {
   const office = await running('clear');
   const operation = office.last('h1');
   await office.report('h1', done);

@@ -115,7 +115,7 @@ describe('by HTTP', () => {
     }
   });
 
-  test('what is there comes for its name', async () => {
+  test('a listed file is served by its name', async () => {
     expect(await get('/files/kernel')).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\na kernel$/);
     expect(await get(`${granted}/kernel?x=../`)).toContain('a kernel');
     for (const root of [
@@ -184,14 +184,14 @@ describe('by TFTP', () => {
     mailbox.close();
   });
 
-  test('nothing is written', async () => {
+  test('no file is written', async () => {
     const mailbox = await openMailbox();
     const packet = await firstAnswer(mailbox, request(writeOpcode, 'loader.efi'));
     expect(packet?.kind).toBe('error');
     mailbox.close();
   });
 
-  test('what is there comes for its name by TFTP', async () => {
+  test('a listed file is served by its name over TFTP', async () => {
     const mailbox = await openMailbox();
     const packet = await firstAnswer(mailbox, request(readOpcode, `${mac}/loader.efi`));
     if (packet?.kind !== 'data') throw new Error(`expected a block, got ${packet?.kind}`);

@@ -108,7 +108,7 @@ test('a waiter hears of a proof at once, and of one that came before as well', a
   expect(await proofs.whenProved(deploymentIdOf(uid, asRunNumber(4)), 0, signal)).toBe(true);
 });
 
-test('nobody is believed whose proof the disk does not take', async () => {
+test('a proof that cannot be written to disk does not count', async () => {
   const { call, platters, proofs } = await setUp();
   platters.failing = true;
   expect(await call(3)).toBe('notDurable');

@@ -111,7 +111,7 @@ test('the first key owns a grant, and a boot ends once', () => {
   expect(rewritten(state).grants).toEqual(state.grants);
 });
 
-test('what is said of a grant that is not open changes nothing', () => {
+test('a record about a grant that is not open changes nothing', () => {
   expect(after(bound(1), handedOff('s1')).grants.size).toBe(0);
   const closed: RecordInit = { case: 'grantClosed', value: { operationId: 'o1' } };
   expect(after(opened, closed, bound(1)).grants.size).toBe(0);

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { boot, complete, orderOf, settled, setUp } from './desk.fixture.ts';
 import { defaultDeskLimits } from './desk.ts';
 
-test('what a runner has reported to nobody can be ordered of it all the same', async () => {
+test('an operation that a runner reported without an order can still be ordered', async () => {
   const { context, desk, link, says, setState, told } = setUp();
   setState('unknown');
   const runner = link(['op']);

@@ -121,7 +121,7 @@ test('the runner may act only once the control plane has answered', async () => 
   expect(rig.session.left).toEqual(['uid']);
 });
 
-test('what the control plane does not apply never acts', async () => {
+test('a hand-off that the control plane does not apply never acts', async () => {
   const rig = setUp();
   await reported(rig);
   rig.session.state = 'none';
@@ -157,7 +157,7 @@ test('after a restart of the agent nothing acts before the answer, and then it d
   expect(rig.told).toEqual(['act op']);
 });
 
-test('nothing acts for an operation that nobody knows any more', () => {
+test('the hand-off of an operation that is no longer known never acts', () => {
   const rig = setUp();
   rig.session.operation = 'unknown';
   const runner = rig.link(['op']);
@@ -252,7 +252,7 @@ test('once the runner says that it acts, nothing waits for it', async () => {
   expect(rig.desk.handOffUnderWay('uid')).toBeUndefined();
 });
 
-test('what took time to prepare destroys only under a lease of then, and in time', async () => {
+test('a hand-off that took time to prepare destroys only under a current lease', async () => {
   const rig = setUp();
   const runner = await reported(rig);
   rig.session.boot = handOff;

@@ -43,7 +43,7 @@ describe('killed at a boundary', () => {
     expect(world.passed).toEqual(Object.keys(kills));
   });
 
-  test('what had begun is never unknown while the next life starts', async () => {
+  test('an operation that had begun is never unknown while the next life starts', async () => {
     const world = new World();
     await world.bootAndConnect();
     world.crashAt = { name: 'agent.begun', occurrence: 1 };

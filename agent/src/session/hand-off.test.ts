@@ -97,7 +97,7 @@ test('a hand-off never acts if its permission cannot be written to disk', async 
   expect([state(), world.handOffs]).toEqual(['released', [`${step} acts`]]);
 });
 
-test('nothing else acts on the host while its runner is still to be told', async () => {
+test('no other operation acts on the host until its runner is told to act', async () => {
   await world.issue(handOff());
   world.handOffUnderWay = step;
   await world.issue(world.power('h/1/3/1'));

@@ -156,7 +156,7 @@ describe('R7: every answer lets the agent drop the report', () => {
     expect(told.slice(2)).toEqual(['quick/1/1/1', 'slow/1/1/1']);
   });
 
-  test('what is settled beyond an unanswered report does not settle it', async () => {
+  test('an answer to a later report does not settle an unanswered one', async () => {
     const world = await connected();
     const { controlPlane } = world;
     controlPlane.answers = false;

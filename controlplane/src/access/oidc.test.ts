@@ -159,7 +159,7 @@ test('a token of the provider is let in, with the role that its claims carry', a
   });
 });
 
-test('nobody has a role by default, nor a name that cannot be told from another', async () => {
+test('no caller has a role by default, or a name that looks like another one', async () => {
   expect(await failure(await signed({ claims: { roles: ['other'] } }))).toMatchObject({
     kind: 'permissionDenied',
     reason: 'NO_ROLE',
@@ -192,7 +192,7 @@ test('time, audience and issuer are checked, each with words of its own', async 
   expect(await reason(endless)).toBe('TOKEN_WRONG');
 });
 
-test('what is not signed by a private key of the provider is no token', async () => {
+test('a token that no private key of the provider has signed is refused', async () => {
   const token = await signed();
   const [header = '', body = '', signature = ''] = token.split('.');
   const none = (alg: string) => `${part({ alg, kid: 'k1' })}.${body}.`;

@@ -52,7 +52,7 @@ test('a guess that stands somewhere in the request is not confirmed', async () =
   expect((await shown(error, 'HostService/UpdateHost', own)).message).toContain('hosts/db-7');
 });
 
-test('what a handler does not find is named only when it was asked for', async () => {
+test('a missing resource is named only if the request named it', async () => {
   const error = new ApiFailure({
     kind: 'notFound',
     reason: 'RESOURCE_NOT_FOUND',

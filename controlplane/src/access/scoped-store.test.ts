@@ -129,7 +129,7 @@ test('credentials and racks are judged by the rows of the fleet, without a list'
   fleetView.stop();
 });
 
-test('what belongs to one host is judged by that host’s own record', async () => {
+test('the records of a host are in scope if the host’s own record is', async () => {
   await put('hosts.h', hostBytes('aa'));
   await put('hosts.there', hostBytes('zz'));
   for (const id of ['h', 'there']) await put(`workflows.${id}.w`, Uint8Array.of());

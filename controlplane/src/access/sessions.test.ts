@@ -90,7 +90,7 @@ async function untilTrue(what: () => boolean | Promise<boolean>): Promise<void> 
 
 const recordsIn = async (store: StateStore) => (await store.list('browserSessions')).entries;
 
-test('what one replica has opened counts at the other, and after a restart', async () => {
+test('a session that one replica has opened counts at the other, and after a restart', async () => {
   const [here, there] = [await replica(), await replica()];
   const { name, expireMs } = await here.sessions.open(byProvider);
   const { proofSha256: _, ...carried } = { ...ann, expireMs };
@@ -100,7 +100,7 @@ test('what one replica has opened counts at the other, and after a restart', asy
   expect(await restarted.sessions.principalOf(callWith(name))).toMatchObject(carried);
 });
 
-test('what ends at one replica is refused at the other with the next call', async () => {
+test('a session that ends at one replica is refused at the other with the next call', async () => {
   const [here, there] = [await replica(), await replica()];
   const { name } = await here.sessions.open(byToken);
   const principal = await there.sessions.principalOf(callWith(name));

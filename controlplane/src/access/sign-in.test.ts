@@ -158,12 +158,12 @@ test('a caller with many spellings of a token, or served by many, is one caller'
   expect(await named(here, `Bearer ${first}`)).not.toBe(name);
 });
 
-test('nobody is known who has not been let in by the guard', async () => {
+test('a caller is known only once the guard has let the call in', async () => {
   const { signIn } = await replica();
   expect(() => signIn.principalOf(callWith(`Bearer ${first}`))).toThrow('No token was sent');
 });
 
-test('what one replica revokes the others refuse at once, and end what is open', async () => {
+test('a token that one replica revokes is refused by the others, and its streams end', async () => {
   const [here, there] = [await replica(), await replica()];
   const text = `Bearer ${await putToken('shared')}`;
   const principal = await signInAs(here, text);
@@ -289,7 +289,7 @@ test('a first token that was revoked stays so, whatever first tokens come after 
   expect(await reasonOf(signInAs(here, `Bearer ${first}`))).toBe('TOKEN_REVOKED');
 });
 
-test('what is over is swept once nobody needs to be told of it, and nothing else', async () => {
+test('ended tokens are deleted once no caller needs a reason, and no other tokens', async () => {
   const here = await replica();
   await putToken('lives', { token: { name: 'tokens/lives', expireTime: timestampFromMs(9e15) } });
   await putToken('expired');

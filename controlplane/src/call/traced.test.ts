@@ -64,7 +64,7 @@ test('a call that is refused is a span with the kind of its error, and no text',
   expect(JSON.stringify(spans)).not.toContain('secret');
 });
 
-test('what a call starts is of its caller’s trace, also where nobody records', () => {
+test('work that a call starts has its caller’s trace, also if no span is recorded', () => {
   const { traceOf } = traceCalls({ clock, random: seededRandom(1) });
   const parent = `00-${traceId}-${callerSpan}-01`;
   expect(traceOf(contextWith(parent))).toBe(parent);

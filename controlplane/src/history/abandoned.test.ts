@@ -48,7 +48,7 @@ async function removed(): Promise<string> {
   return uid;
 }
 
-test('what a forced removal left is read, listed, and resolved with a reason', async () => {
+test('the tombstone of a forced removal is read, listed, and resolved with a reason', async () => {
   const { abandoned, racks } = fixture;
   const uid = await removed();
   const name = `abandonedResources/${uid}`;

@@ -101,7 +101,7 @@ test('a watch tells what leaves the scope as gone, and nothing of the rest', asy
   expect(revisions.length).toBeGreaterThan(0);
 });
 
-test('nothing is moved out of a scope, nor into one, by whoever has only one side', async () => {
+test('a caller with only one side in scope moves no host out of it or into it', async () => {
   const updateMask = { paths: ['labels'] };
   const out = ofPool.hosts.updateHost({
     host: { name: aa.host, labels: { pool: 'x' } },

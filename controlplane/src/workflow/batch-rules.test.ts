@@ -99,7 +99,7 @@ test.each([
   expect(states(over)).toEqual([host]);
 });
 
-test('what failed is counted, and stops the batch at its limit', () => {
+test('failed runs are counted, and stop the batch at its limit', () => {
   const begun = foldBatch(batch(3, 1, 1), new Map(), () => false, 0);
   const stopped = foldBatch(begun, new Map([[0, slotOf(FAILED)]]), () => false, 1);
   expect(states(stopped)).toEqual([FAILED, PENDING, PENDING]);

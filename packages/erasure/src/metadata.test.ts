@@ -28,7 +28,7 @@ test('both ends of each partition of the same region are metadata, too', () => {
   ]);
 });
 
-test('what is not on the bounds of blocks is widened to them, within the disk', () => {
+test('a span that does not begin and end at blocks is widened to them, within the disk', () => {
   const sizeBytes = 100 * most + 512;
   const spans = metadataSpans(region(sizeBytes), [part(10 * most + 512, 5_000)]);
   expect(spans).toContainEqual({ offset: 10 * most, length: 8_192 });

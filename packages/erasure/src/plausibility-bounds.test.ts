@@ -97,7 +97,7 @@ test('parts take no longer than the whole, but for a second', () => {
   });
 });
 
-test('nothing takes longer than its order is old, but for a minute and one per cent', () => {
+test('no part takes longer than its order is old, but for a minute and one per cent', () => {
   const aged = (orderAgeMs: number) =>
     plausibilityProblems(outcome({ methodMs: 2_000_000 }), ordered, orderAgeMs);
   const leastMs = (2_001_000 - 60_000) / 1.01;

@@ -99,7 +99,7 @@ test('a path begins with the first field of the document', () => {
   expect(refusal(shape, [], '')).toBe('an object, not a list');
 });
 
-test('what comes out has the order of its shape, and a map that of its keys', () => {
+test('the output has the field order of its shape, and a map that of its keys', () => {
   const shape = object({ b: boolean, a: textMap(9, 9) });
   const read = shape({ a: { z: '1', y: '2', x: '3' }, b: true }, '');
   expect(JSON.stringify(read)).toBe('{"b":true,"a":{"x":"3","y":"2","z":"1"}}');
@@ -117,7 +117,7 @@ test('a union is told by the kinds that it has, not by what every object has', (
 
 const bytesOf = (written: string) => new TextEncoder().encode(written);
 
-test('what is no JSON, or no UTF-8, is refused as such', () => {
+test('a text that is no JSON, or no UTF-8, is refused as such', () => {
   const parse = (bytes: Uint8Array) => () => parseJson(bytes, boolean);
   expect(parseJson(bytesOf('true'), boolean)).toBe(true);
   expect(parse(bytesOf('tru'))).toThrow(new ShapeError('', 'no JSON text'));

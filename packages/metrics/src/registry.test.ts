@@ -17,7 +17,7 @@ test('values that a label has no room for are counted together as "other"', () =
   expect(registry.linesMax).toBe(1 + 4);
 });
 
-test('what is read at a scrape is bounded too, and a rack that goes makes room', () => {
+test('series that are read at a scrape are bounded too; a rack that goes makes room', () => {
   const registry = new Registry();
   let racks = ['a', 'b', 'c'];
   registry.gauge('racks', 'Racks.', { rack: { valuesMax: 2 } }, () =>

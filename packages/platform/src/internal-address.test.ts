@@ -48,7 +48,7 @@ test.each([
   expect(mayBeReached(text, 443, [])).toBe(true);
 });
 
-test('what is no address is not reached', () => {
+test('a text that is no address is not reached', () => {
   for (const text of ['', 'localhost', '2130706433', '0x7f.1', '127.1']) {
     expect(mayBeReached(text, 443, ['127.0.0.0/8']), text).toBe(false);
   }

@@ -280,7 +280,7 @@ test('the server finds hosts by what the filter makes of words and choices', asy
   expect(page.url()).toContain('state=provisioned&fault=none&power=true');
 });
 
-test('what is typed while the list takes in what was typed before is not lost', async (context) => {
+test('text that is typed while the list applies earlier text is not lost', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   await go('#/hosts');
   const filter = page.getByRole('searchbox');
@@ -387,7 +387,7 @@ test('the page says that the control plane is away, and notices its return', asy
   await page.getByText('seen live again', { exact: false }).first().waitFor();
 });
 
-test('nothing was asked of anybody else, and nothing complained', (context) => {
+test('the console asked no other server, and logged no error', (context) => {
   if (problem !== undefined) return context.skip(problem);
   const own = [`https://${site.operatorsAddress}/`, 'blob:', 'data:'];
   expect(opened.asked.filter((url) => !own.some((each) => url.startsWith(each)))).toEqual([]);

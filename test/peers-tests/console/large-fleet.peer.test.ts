@@ -128,7 +128,7 @@ test('a filter that is typed and one that is chosen are the server’s to find',
   await page.getByText('100,000 hosts').waitFor();
 });
 
-test('what a host wrote last is shown beside a boot that stands still', async (context) => {
+test('the last screen of a host is shown beside a boot that stands still', async (context) => {
   if (problem !== undefined) return context.skip(problem);
   const { page } = opened;
   for (const hash of ['#/hosts/h000001', '#/hosts/h000001?tab=boots']) {

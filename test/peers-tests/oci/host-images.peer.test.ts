@@ -97,7 +97,7 @@ const wanted = (digest: Digest, changes: Partial<FromRegistry> = {}) => ({
   ...({ architecture: 'amd64', needs: 'disk' } as const),
 });
 
-test('what is pushed is there as skopeo sees it, and no blob is sent twice', async (context) => {
+test('a pushed image is complete as skopeo sees it, and no blob is sent twice', async (context) => {
   if (reason !== undefined || skopeo.kind === 'missing') return context.skip(reason ?? '');
   const { code, output } = await runPeer(skopeo.path, [
     ...['inspect', '--raw', '--tls-verify=false', '--creds', 'robot:sesame'],
@@ -158,7 +158,7 @@ test('many hosts get one fetch, in turns, and all of it is right', async (contex
   expect(served).toHaveLength(1);
 });
 
-test('what is here is given while the registry is away, and nothing else is', async (context) => {
+test('only images that are here are served while the registry is away', async (context) => {
   if (reason !== undefined || registryProgram.kind === 'missing') return context.skip(reason ?? '');
   const { images } = await open('many');
   // Nobody listens there.
@@ -195,7 +195,7 @@ test('a mirror that has altered the disk is passed over', async (context) => {
   }
 });
 
-test('what is for another architecture, or has no kernel, is refused in words', async (context) => {
+test('an image of another architecture, or without a kernel, is refused', async (context) => {
   if (reason !== undefined) return context.skip(reason);
   const { images } = await open('refused');
   const arm = { ...wanted(first), architecture: 'arm64' } as const;

@@ -74,7 +74,7 @@ test('the run that got the number keeps its template, too', () => {
   expect(found).toEqual([expect.stringContaining('has another template now')]);
 });
 
-test('what neither of the two says is not done', () => {
+test('an act that fits neither the lost run nor the new one is reported', () => {
   const { judge, found, work } = seen();
   goBack(judge);
   judge.changed(carrying(second));
@@ -83,7 +83,7 @@ test('what neither of the two says is not done', () => {
   expect(found).toEqual([expect.stringContaining('of version 99 is done')]);
 });
 
-test('what began soon after the store went back may be done again after later steps', () => {
+test('a step that began soon after the restore may be repeated after later steps', () => {
   const { judge, found, work } = seen();
   judge.restored(1_000);
   const [one, two] = first.steps.filter(({ does }) => does === 'script');

@@ -113,7 +113,7 @@ test('too small a role is told which one is needed, and who gives it', async () 
   expect(refused.message).toContain('Ask an administrator');
 });
 
-test('what gives up the proof of erasure needs an administrator', async () => {
+test('a request that gives up the proof of erasure needs an administrator', async () => {
   const operator = as(await tokenFor(fixture, 'hand', Role.OPERATOR));
   const name = 'hosts/h1';
   const force = await failureOf(operator.hosts.deleteHost({ name, mode: 2, reason: 'now' }));
@@ -202,7 +202,7 @@ test('a stream ends when its token expires', async () => {
   }
 });
 
-test('what cannot be a token is refused whole, field by field', async () => {
+test('a wrong token is refused with all its wrong fields', async () => {
   const token = {
     role: 9 as Role,
     expireTime: inMs(401 * dayMs),

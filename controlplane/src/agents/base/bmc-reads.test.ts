@@ -77,7 +77,7 @@ test('the secret goes before the question, on record; only the asked rack answer
   expect(timers).toEqual([]);
 });
 
-test('nobody is asked who is not there, or cannot; no secret goes where it may not', async () => {
+test('an agent that is away, or cannot read, is not asked; no secret goes astray', async () => {
   const { reads, registry, session, sent, question } = await setUp(['192.0.2.0/24']);
   expect(await reads.ask('r1', question, forever)).toEqual({ kind: 'noAgent' });
   registry.open(session([]));

@@ -114,7 +114,7 @@ test('small pieces are bounded by their number, words by their length', async ()
   expect(await another.next(forever)).toEqual({ ...failure, message: message.slice(0, 1_024) });
 });
 
-test('nobody is asked who is not there, or cannot; no secret goes where it may not', async () => {
+test('an agent that is away, or has no consoles, is not asked; no secret goes astray', async () => {
   const { consoles, registry, session, sent, question } = await setUp(['192.0.2.0/24']);
   expect(await consoles.open('r1', question)).toEqual({ kind: 'noAgent' });
   registry.open(session(false));

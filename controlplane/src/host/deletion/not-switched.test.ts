@@ -23,7 +23,7 @@ test.each<[string, (host: Bench) => void]>([
     },
   ],
   ['its BMC was never verified', (host) => void delete statusOf(host).bmcIdentity],
-])('nobody is asked to switch a deleted host off where %s', (why, change) => {
+])('no request is made to switch a deleted host off where %s', (why, change) => {
   const host = on();
   change(host);
   host.request(remove);

@@ -238,7 +238,7 @@ describe('an agent that has seen more than the store has', () => {
     expect(holds(rig)).toHaveLength(1);
   });
 
-  test('what was accepted is told until the agent counts what is lost as well', async () => {
+  test('an acceptance is sent until the agent counts the loss as well', async () => {
     const { rig, replica, plain } = await started();
     await plain.cut();
     const again = await comesWithMore(rig, replica, [], BigInt(rig.lastRevision() + 5));
@@ -267,7 +267,7 @@ describe('an agent that has seen more than the store has', () => {
     expect(rig.record().certified).toEqual([]);
   });
 
-  test('nothing that was erased before is read again, or counts as erased', async () => {
+  test('no disk that was erased before is read again, or counts as erased', async () => {
     const { rig, replica, plain } = await started();
     await toErase(rig, plain, [virtioDisk], stepsThatReadAgain);
     const evidence = plain.evidence([erased(virtioDisk)]);

@@ -110,7 +110,7 @@ test('the last boot is kept, and the last other one whose runner did not come', 
   expect(kept.map(({ missing }) => missing)).toEqual([Kind.UNSPECIFIED, Kind.KERNEL]);
 });
 
-test('what an agent says is bounded, and a boot of nobody or of later is none', () => {
+test('a trace is bounded; one of an unknown or a later boot is dropped', () => {
   const host = waiting();
   const wrongTime = { seconds: -1n, nanos: 2_000_000_000 };
   const steps = Array.from({ length: 500 }, () =>

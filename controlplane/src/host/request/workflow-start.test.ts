@@ -38,7 +38,7 @@ test('a second start is refused with the name of the run that holds the host', (
   expect(text).toContain('busy: workflow 2 holds the host (at power.off)');
 });
 
-test('what the host or the fleet does not allow is refused by the name of the step', () => {
+test('a step that the host or the fleet does not allow is refused by its name', () => {
   const host = workable();
   const refusal = (...steps: Parameters<typeof startOn>[1]) =>
     refusalOf(host, {
@@ -150,7 +150,7 @@ test('a host that is handed over is available no more, whatever the step says of
   });
 });
 
-test('what a template may write voids earlier certificates, and is erased before removal', () => {
+test('a template that may write voids certificates; the host is erased before removal', () => {
   const host = workable();
   const { status } = host.record.host ?? {};
   if (status !== undefined) status.dirty = false;

@@ -223,7 +223,7 @@ test('a resumed clean whose runner is away after all boots the host again', () =
   expect(runOf(host).steps[runOf(host).currentStep]?.name).toBe('power.off');
 });
 
-test('nothing is resumed once the old disk was booted, or another clean has ended well', () => {
+test('no clean is resumed once the old disk was booted, or another clean succeeded', () => {
   const host = atErase();
   host.report(failed('ioError'));
   host.request({ kind: 'powerReset', bootOldDiskReason: 'read its logs' });

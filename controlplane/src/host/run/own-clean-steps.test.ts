@@ -330,7 +330,7 @@ test('a list that boots between a program and the erasure boots no second time',
   expect(boots).toHaveLength(2);
 });
 
-test('nobody but the fleet offers a step under such a name', () => {
+test('only the fleet offers a step under the name of a program', () => {
   const host = cleaning({});
   const stranger = create(agent.StepDescriptionSchema, { name: 'own.check', priority: 500 });
   const { context } = host;

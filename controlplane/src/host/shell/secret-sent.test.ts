@@ -73,7 +73,7 @@ test('the credential of an operation is on record by name and version', async ()
   expect(JSON.stringify(events)).not.toContain('sesame');
 });
 
-test('nothing goes to an agent that has come back as another one meanwhile', async () => {
+test('no message goes to an agent that has come back as another one meanwhile', async () => {
   const { events, send, sent } = await sending();
   await send(verify, 'r1', create(agent.JournalSchema, { id: 'j1', generation: 0n }));
   expect([events, sent]).toEqual([[], []]);

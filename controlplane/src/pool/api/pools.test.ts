@@ -309,7 +309,7 @@ test('a pool that is deleted gives its hosts back, and what they are stays', asy
   expect((await hosts.getHost({ name: out })).status?.claim).toBeUndefined();
 });
 
-test('how a pool deploys is checked as that of a host, and changed field by field', async () => {
+test('the deployment of a pool is checked as that of a host, and changed by field', async () => {
   const { pools } = fixture;
   const spec = { hosts: { labels: { pool: 'deployed' } }, image };
   const wrong = { firstBoot: { metaData: { 'a b': 'x' }, userData: '#cloud-config\n{' } };

@@ -50,7 +50,7 @@ test('an approval of another digest, or of a host that does not wait, approves n
   expect(approvers(rollout)).toEqual(['', '']);
 });
 
-test('nobody approves where nobody waits, or where the gate asks no person', () => {
+test('an approval is refused if no host waits, or if the gate asks no person', () => {
   const idle = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A');
   const asked = { hosts: [], digest: digest('A'), by: 'user:ann' };
   expect(approve(idle.record, asked)).toBe('no host waits for an approval');

@@ -282,7 +282,7 @@ function explained({ record, hosts, nowMs }: Rollout) {
   return explainPool(record, hosts, new Map(), nowMs);
 }
 
-test('what is advised at the gate is accepted: of an image by URL, and of a pin beside it', () => {
+test('the advised approval at a gate is accepted, for an image by URL and for a pin', () => {
   const gate = { approval: true };
   const pins = { 'hosts/h1': byUrl };
   const rollout = new Rollout(3, {

@@ -119,7 +119,7 @@ test('a host that returns when another image is wanted is deployed with the firs
   expect(pool.record.failures).toEqual([]);
 });
 
-test('nothing is told of the image before of a host that was written again meanwhile', () => {
+test('a host that was written again meanwhile reports nothing of the image before', () => {
   const { pool, pass } = unproved();
   pass(20);
   if (pool.spec.rollout !== undefined) pool.spec.rollout.paused = true;

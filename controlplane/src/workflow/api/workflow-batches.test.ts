@@ -155,7 +155,7 @@ test('pending runs go with the batch that owns them, running ones go on', async 
   expect(going.status?.run?.state).toBe(WorkflowRunState.RUNNING);
 });
 
-test('what a batch cannot be is shown with its fields', async () => {
+test('a wrong batch is refused with its wrong fields', async () => {
   const create = (given: object) =>
     fixture.workflowBatches.createWorkflowBatch({
       workflowBatchId: 'b1',

@@ -68,7 +68,7 @@ test('the numbers of a workflow go on after those that its host still carries', 
   expect(made.status?.runCount).toBe(4n);
 });
 
-test('what a host carries of a workflow that is gone is ended', async () => {
+test('a run that a host carries of a deleted workflow is ended', async () => {
   const { hosts } = fixture;
   const record = preparedHost(1, { state: HostState.MANAGEABLE, kind: RunKind.WORKFLOW });
   const { run } = record.host?.status ?? {};

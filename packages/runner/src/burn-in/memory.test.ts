@@ -72,7 +72,7 @@ test.each([
   [{ corrected: 7, uncorrected: 0 }, {}, '4 errors that ECC corrected; at most 0 are allowed'],
   [{ corrected: 7, uncorrected: 0 }, { corrected_max: '4' }, ''],
   [{ corrected: 3, uncorrected: 1 }, {}, '1 error that ECC could not correct'],
-])('what ECC counts meanwhile is judged: %o', async (after, given, problem) => {
+])('errors that ECC counts meanwhile are judged: %o', async (after, given, problem) => {
   const counts = [{ corrected: 3, uncorrected: 0 }, after];
   const end = await burn({ memoryErrors: async () => counts.shift() }, given);
   expect(keptOf(end)?.problem).toBe(problem);

@@ -103,7 +103,7 @@ describe('sampled', () => {
   const places = 96;
   const confidence = 0.99;
   const blocks = 1_024;
-  test('what is left of a certified disk is less than is found with 99 %', async () => {
+  test('the data left on a certified disk is less than is found with 99 %', async () => {
     const missed: string[] = [];
     let certified = 0;
     for (let seed = 1; seed <= 24; seed += 1) {

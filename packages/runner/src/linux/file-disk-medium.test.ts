@@ -117,7 +117,7 @@ test('the disk has what was discarded again after its time, in a later process t
   expect(readAll(mediumWith(lie))).toBe('PPPPPPPP');
 });
 
-test('what comes back comes back while the power is off, too', () => {
+test('data that comes back does so also while the power is off', () => {
   wipe(mediumWith({ kind: 'comesBack', operation: 'write', afterMs: 1 }));
   switchOffFileDisks(folder, Number.POSITIVE_INFINITY);
   expect(onMedium()).toBe('PPPPPPPP');

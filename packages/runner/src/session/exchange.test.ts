@@ -62,7 +62,7 @@ test.each<[string, (came: Buffer) => Said[]]>([
   expect(await exchange(agent(answer))).toEqual({ kind: 'broken', reason });
 });
 
-test('what the agent refuses, and a call that fails, leave no sender behind', async () => {
+test('a refused exchange, and a call that fails, leave no sender behind', async () => {
   const refusing: OpenExchange = async function* () {
     const message = { case: 'refused', value: 'no' } as const;
     yield create(runner.ExchangeResponseSchema, { message });

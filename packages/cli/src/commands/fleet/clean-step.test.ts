@@ -37,7 +37,7 @@ test('a time and a pair that cannot be read are told', () => {
   expect(() => saidOf({ environment: ['A'] })).toThrow('--environment');
 });
 
-test('what follows a failure is shown in few words', () => {
+test('the behaviour after a failure is shown in few words', () => {
   expect(rulesText(other)).toBe('fail');
   expect(rulesText(before)).toBe('continue, timed out: fail');
   const same = { retries: 2, onFailure: 'hold', onTimeout: 'hold' };
