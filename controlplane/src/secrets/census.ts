@@ -18,10 +18,10 @@ const namesMax = 5;
 /** Counts every record with sealed data, by key. */
 export async function countByKey(store: StateStore): Promise<ReadonlyMap<string, KeyUse>> {
   const uses = new Map<string, KeyUse>();
-  for (const records of sealedRecords) {
-    const { entries } = await answered(store.list(records.prefix));
+  for (const sealed of sealedRecords) {
+    const { entries } = await answered(store.list(sealed.prefix));
     for (const { key, value } of entries) {
-      for (const keyId of new Set(records.keyIdsOf(value))) {
+      for (const keyId of new Set(sealed.keyIdsOf(value))) {
         const { records, names } = uses.get(keyId) ?? { records: 0, names: [] };
         const named = names.length < namesMax ? [...names, nameOf(key)] : names;
         uses.set(keyId, { records: records + 1, names: named });
@@ -54,11 +54,11 @@ export async function resealAll(
   let changed = 0;
   let left = 0;
   const problems: string[] = [];
-  for (const records of sealedRecords) {
-    const { entries } = await answered(store.list(records.prefix));
+  for (const sealed of sealedRecords) {
+    const { entries } = await answered(store.list(sealed.prefix));
     for (const { key, value, revision } of entries) {
       try {
-        const next = records.resealed(value, secrets);
+        const next = sealed.resealed(value, secrets);
         if (next === undefined) continue;
         const written = await store.put(key, next, revision, randomId(random));
         if (written.kind === 'ok') changed += 1;
