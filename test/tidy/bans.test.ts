@@ -79,6 +79,15 @@ describe('decisions by texts for people', () => {
   });
 });
 
+test.each([
+  ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', 'run/step-parts.ts'],
+  ["if (backoff.givenUpReason === '') retry();", 'isGivenUp()', 'life/goal.ts'],
+])('%s stands only in one place', (line, predicate, place) => {
+  const host = 'controlplane/src/host';
+  expect(bansIn(line, `${host}/run/engine.ts`)).toEqual([expect.stringContaining(predicate)]);
+  expect(bansIn(line, `${host}/${place}`)).toEqual([]);
+});
+
 describe('decisions by a text in a variable', () => {
   const decider = 'controlplane/src/host/explain/explain.ts';
   const planted = [

@@ -126,6 +126,16 @@ const textBans: readonly Ban[] = [
 ];
 const decidesAboutHosts = /^(controlplane|agent)\/src\//;
 
+/** An empty text that stands for none is read in one place, whose name says what it means. */
+const emptyTextBans: readonly Ban[] = [
+  {
+    pattern: /\bskippedBecause\)? (===|!==) ''/,
+    message: 'reads an empty text; take isPlannedToSkip()',
+  },
+  { pattern: /\bgivenUpReason\)? (===|!==) ''/, message: 'reads an empty text; take isGivenUp()' },
+];
+const readersOfEmptyTexts = /^controlplane\/src\/host\/(run\/step-parts|life\/goal)\.ts$/;
+
 /** Where such a text has no other form, because a person or another program wrote it. */
 export const parsersOfInput: readonly { readonly place: RegExp; readonly reason: string }[] = [
   { place: /^controlplane\/src\/access\/sign-in\.ts$/, reason: 'the token that a caller shows' },
@@ -225,6 +235,7 @@ export function findBans(file: SourceFile): Finding[] {
     ...match(file, file.text, exportBans),
     ...(mayRead ? [] : match(file, file.text, messageBans)),
     ...(mayDecideByText(file.path) ? [] : match(file, file.text, textBans)),
+    ...(mayReadEmptyTexts(file.path) ? [] : match(file, file.text, emptyTextBans)),
     ...(mayCompareWords(file.path) ? [] : match(file, file.text, wordListBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, logBans)),
     ...(mayMakeText(file.path) ? [] : match(file, file.text, caughtBans)),
@@ -237,6 +248,10 @@ export function findBans(file: SourceFile): Finding[] {
 function mayDecideByText(path: string): boolean {
   if (!decidesAboutHosts.test(path) || isTestCode(path)) return true;
   return parsersOfInput.some(({ place }) => place.test(path));
+}
+
+function mayReadEmptyTexts(path: string): boolean {
+  return !decidesAboutHosts.test(path) || isTestCode(path) || readersOfEmptyTexts.test(path);
 }
 
 function mayCompareWords(path: string): boolean {

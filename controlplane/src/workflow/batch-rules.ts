@@ -56,13 +56,13 @@ export function foldBatch(
     if (host?.state === RUNNING) foldSlot(host, slot);
   }
   const reason = whyStopped(draft, batch);
-  status.stoppedReason = reason;
+  status.stoppedReason = reason ?? '';
   if (draft.cancelled !== undefined) {
     for (const host of status.hosts) if (host.state === PENDING) host.state = CANCELLED;
   }
-  if (reason === '') giveSlots(batch, isHeld);
+  if (reason === undefined) giveSlots(batch, isHeld);
   const isMoving = status.hosts.some(({ state }) => state === RUNNING);
-  const isWaiting = reason === '' && status.hosts.some(({ state }) => state === PENDING);
+  const isWaiting = reason === undefined && status.hosts.some(({ state }) => state === PENDING);
   if (!isMoving && !isWaiting) status.endTime = timestampFromMs(nowMs);
   return draft;
 }
@@ -123,7 +123,11 @@ function foldRun(host: WorkflowBatchHost, run: WorkflowRun): void {
   }
 }
 
-function whyStopped({ cancelled }: wire.WorkflowBatchRecord, { spec, status }: WorkflowBatch) {
+/** Why the batch gives no further slot; undefined: it gives them. */
+function whyStopped(
+  { cancelled }: wire.WorkflowBatchRecord,
+  { spec, status }: WorkflowBatch,
+): string | undefined {
   if (cancelled !== undefined) {
     const why = cancelled.reason === '' ? '' : `: ${cancelled.reason}`;
     return `cancelled by ${cancelled.by}${why}`;
@@ -132,7 +136,7 @@ function whyStopped({ cancelled }: wire.WorkflowBatchRecord, { spec, status }: W
   const failed = (status?.hosts ?? []).filter(
     ({ state }) => state === FAILED || state === TIMED_OUT,
   );
-  if (failuresMax === 0 || failed.length < failuresMax) return '';
+  if (failuresMax === 0 || failed.length < failuresMax) return undefined;
   const named = failed.slice(0, hostsNamedMax).map(({ host }) => host);
   const more = failed.length > named.length ? ', …' : '';
   return `${failed.length} of at most ${failuresMax} failed: ${named.join(', ')}${more}`;

@@ -174,7 +174,7 @@ export const workflowPlants: readonly Plant[] = [
     name: 'turnsAfterTheStop',
     breaks: 'B4: nobody gets a turn once a batch has failed as often as it may',
     file: 'controlplane/src/workflow/batch-rules.ts',
-    find: "if (reason === '') giveSlots(batch, isHeld);",
+    find: 'if (reason === undefined) giveSlots(batch, isHeld);',
     replace: 'giveSlots(batch, isHeld);',
     caughtBy: { ...byBatches, from: 11 },
   },

@@ -28,6 +28,7 @@ import {
 import { idOf } from '../../records/index.ts';
 import { diskKnownElsewhere, disksElsewhere, isSameDisk } from '../erasure/elsewhere.ts';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
+import { isGivenUp } from '../life/goal.ts';
 import { operationParts } from '../operation/operation.ts';
 import { displayOf } from '../pass/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../pass/pass.ts';
@@ -311,7 +312,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): ExplanationDr
     status?.deletion === undefined ? (tellLookFirst(record) ?? tellUse(record)) : undefined;
   if (left !== undefined) return left;
   if (status === undefined || backoff === undefined) return tellNothingFailed(record, context);
-  const givenUp = backoff.givenUpReason !== '';
+  const givenUp = isGivenUp(backoff);
   // A stopped inspection is no error, but the goal is still given up.
   const stopped = givenUp ? 'cancelled' : undefined;
   const key = lastError === undefined ? stopped : failureNameOf(lastError.failure?.type ?? 0);

@@ -25,6 +25,7 @@ import {
 } from '@rackwright/messages';
 import type { PassView } from '../pass/pass.ts';
 import type { StepView } from '../pass/read-only.ts';
+import { isPlannedToSkip } from '../run/step-parts.ts';
 import { isLeftAlone } from './fate.ts';
 import type { Foresight } from './foresee.ts';
 
@@ -88,7 +89,7 @@ function plannedStep(step: StepView) {
     arguments: step.arguments,
     destructive,
     rerunClass,
-    condition: skippedBecause === '' ? only : `skipped: ${skippedBecause}`,
+    condition: isPlannedToSkip(step) ? `skipped: ${skippedBecause}` : only,
     ...(step.timeout === undefined ? {} : { timeout: step.timeout }),
   });
 }

@@ -8,6 +8,7 @@ import type { PassView } from '../pass/pass.ts';
 import type { HostRequest } from '../pass/types.ts';
 import { knownSteps } from '../run/known-steps.ts';
 import { newStep } from '../run/render.ts';
+import { isPlannedToSkip } from '../run/step-parts.ts';
 import { workflowSteps } from '../run/template-run.ts';
 
 /** A person or a program with a token; not a pool, a policy, or the system itself. */
@@ -32,8 +33,8 @@ export function endsUse(pass: PassView, request: HostRequest): boolean {
       return request.steps.some((wanted) => newStep(known, wanted).destructive);
     }
     case 'workflow':
-      return workflowSteps(pass, request).some(({ destructive, handOff, skippedBecause }) => {
-        return skippedBecause === '' && (destructive || handOff);
+      return workflowSteps(pass, request).some((step) => {
+        return !isPlannedToSkip(step) && (step.destructive || step.handOff);
       });
     default:
       return true;

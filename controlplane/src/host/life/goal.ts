@@ -9,6 +9,7 @@ import {
   counted,
   FailureType,
   failureWord,
+  type GoalBackoff,
   GoalBackoffSchema,
   type HostFault,
   HostGoal,
@@ -127,6 +128,11 @@ export function wantsAvailable(spec: HostSpec | undefined): boolean {
   return spec?.goal !== HostGoal.MANAGEABLE && spec?.retired !== true;
 }
 
+/** Whether the goal waits for a person. */
+export function isGivenUp({ givenUpReason }: Pick<GoalBackoff, 'givenUpReason'>): boolean {
+  return givenUpReason !== '';
+}
+
 /**
  * A failed goal waits for its next attempt, and a given-up goal for a person; a changed credential
  * permits another attempt at once.
@@ -135,7 +141,7 @@ export function mayTryAgain(pass: PassView): boolean {
   const backoff = pass.status.backoff;
   if (backoff === undefined) return true;
   if (pass.context.credentialVersion !== pass.record.failedCredentialVersion) return true;
-  if (backoff.givenUpReason !== '') return false;
+  if (isGivenUp(backoff)) return false;
   return isDue(pass);
 }
 

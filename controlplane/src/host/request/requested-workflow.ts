@@ -13,6 +13,7 @@ import type { Refusal, WorkflowRequest, WorkflowStep } from '../pass/types.ts';
 import { refusalOfOldDisk } from '../power/pending-power.ts';
 import { knownSteps } from '../run/known-steps.ts';
 import { describe } from '../run/render.ts';
+import { isPlannedToSkip } from '../run/step-parts.ts';
 import { workflowSteps } from '../run/template-run.ts';
 
 /** The largest run in a host's record before it begins, in bytes on the wire. */
@@ -20,7 +21,7 @@ const runBytesMax = 96 * 1024;
 
 /** Why the run of a workflow cannot be started here, or undefined. */
 export function refusalOfWorkflow(pass: PassView, request: WorkflowRequest): Refusal | undefined {
-  const steps = request.steps.filter(({ skippedBecause }) => skippedBecause === '');
+  const steps = request.steps.filter((step) => !isPlannedToSkip(step));
   for (const step of steps) {
     const problem = problemOf(pass, step);
     if (problem !== undefined) return refused(pass, 'notAllowed', `step ${step.title}: ${problem}`);

@@ -61,7 +61,7 @@ import { refusalOfUnwritten } from './old-disk.ts';
 import { addProofAtEnd, skipProof, withProof } from './proof-steps.ts';
 import { newStep } from './render.ts';
 import { stepsOfRun } from './skeletons.ts';
-import { calledStep, partOf } from './step-parts.ts';
+import { calledStep, isPlannedToSkip, partOf } from './step-parts.ts';
 import { skipUnneeded } from './step-start.ts';
 import { refusalOfImage } from './steps/image-of-step.ts';
 import { beginUse } from './steps/power.ts';
@@ -162,8 +162,9 @@ function leavesAvailable({ kind, steps }: RunView): boolean {
       // Only once its image may be written, or booted: until then its certificates apply.
       return false;
     case RunKind.WORKFLOW:
-      return steps.some(({ destructive, handOff, name, skippedBecause }) => {
-        return skippedBecause === '' && (destructive || handOff || name === engineSteps.on);
+      return steps.some((step) => {
+        const { destructive, handOff, name } = step;
+        return !isPlannedToSkip(step) && (destructive || handOff || name === engineSteps.on);
       });
     default:
       return steps.some((step) => step.destructive);

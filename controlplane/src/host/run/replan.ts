@@ -24,7 +24,7 @@ import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import { knownSteps, offered, templateOnly } from './known-steps.ts';
 import { automaticSteps, newStep, renderBody } from './render.ts';
-import { calledStep } from './step-parts.ts';
+import { calledStep, isPlannedToSkip } from './step-parts.ts';
 import { isEngineStep } from './steps.ts';
 
 /** Plans the rest of a run for this runner; returns why it cannot continue, or undefined. */
@@ -67,8 +67,9 @@ export function replan(pass: Pass, run: Run, ready: agent.RunnerReady): RunFailu
 function lackOf(run: Run, ready: agent.RunnerReady): RunFailure | undefined {
   run.runnerVersion = ready.runnerVersion;
   const names = new Set(ready.steps.map(({ name }) => name));
-  const step = run.steps.slice(run.currentStep).find(({ name, state, skippedBecause }) => {
-    const comes = state === StepState.PENDING && skippedBecause === '';
+  const step = run.steps.slice(run.currentStep).find((step) => {
+    const { name, state } = step;
+    const comes = state === StepState.PENDING && !isPlannedToSkip(step);
     return comes && name.startsWith(templateOnly) && !names.has(name);
   });
   return step === undefined ? undefined : lacks(ready, step.name);

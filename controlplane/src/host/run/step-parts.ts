@@ -41,6 +41,11 @@ export function calledStep({ title, name }: StepView): string {
   return title === '' ? name : title;
 }
 
+/** Whether it was known when the run was planned that the step is skipped. */
+export function isPlannedToSkip({ skippedBecause }: Pick<StepView, 'skippedBecause'>): boolean {
+  return skippedBecause !== '';
+}
+
 /** The position of a run, in words. */
 export function placeOf({ steps, currentStep }: RunView): string {
   const step = steps[currentStep];

@@ -10,7 +10,7 @@
  */
 import { type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { conditionHolds, type StepOutcome } from '@rackwright/template';
-import { isBootPart, isRunnerUp, type Part, partOf } from './step-parts.ts';
+import { isBootPart, isPlannedToSkip, isRunnerUp, type Part, partOf } from './step-parts.ts';
 
 /** Skips the present step if it does not run; returns whether it did. */
 export function skipUnneeded(run: Run): boolean {
@@ -48,7 +48,7 @@ function whyNot(run: Run, part: Part): string | undefined {
 }
 
 function whyNotTitled(run: Run, step: RunStep, index: number): string | undefined {
-  if (step.skippedBecause !== '') return step.skippedBecause;
+  if (isPlannedToSkip(step)) return step.skippedBecause;
   if (step.handler && run.error === undefined) return 'no step has called it';
   if (step.condition !== '' && !conditionHolds(step.condition, outcomesBefore(run, index))) {
     return `its condition does not hold: ${step.condition}`;

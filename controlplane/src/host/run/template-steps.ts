@@ -18,6 +18,7 @@ import { engineSteps, intoRunner, isBootStep } from '../pass/step-names.ts';
 import type { WorkflowStep } from '../pass/types.ts';
 import { oldDiskArgument } from './old-disk.ts';
 import { describe } from './render.ts';
+import { isPlannedToSkip } from './step-parts.ts';
 import { isEngineStep } from './steps.ts';
 
 /** Further inputs of the list. */
@@ -65,13 +66,13 @@ export function stepsOfWorkflow(
 }
 
 /** Whether it runs in the runner: a step that is known to be skipped does not. */
-function isInRunner({ step, skippedBecause }: WorkflowStep): boolean {
-  return skippedBecause === '' && step.startsWith('run.');
+function isInRunner(each: WorkflowStep): boolean {
+  return !isPlannedToSkip(each) && each.step.startsWith('run.');
 }
 
 function afterwards(each: WorkflowStep, before: RunnerIs): RunnerIs {
-  const { step, condition, skippedBecause, handOff, onFailure, onTimeout } = each;
-  if (skippedBecause !== '') return before;
+  const { step, condition, handOff, onFailure, onTimeout } = each;
+  if (isPlannedToSkip(each)) return before;
   const after = ((): RunnerIs => {
     switch (step) {
       case 'powerOff':
@@ -108,7 +109,7 @@ function frame(names: readonly string[]): RunStep[] {
 /** One step of a template; several engine steps share its title and its policies. */
 function stepsOf(surroundings: WorkflowSurroundings, each: WorkflowStep): RunStep[] {
   const names = powerSteps[each.step] ?? [each.step];
-  const needed = each.skippedBecause === '' ? names : names.slice(0, 1);
+  const needed = isPlannedToSkip(each) ? names.slice(0, 1) : names;
   return needed.map((name) => stepOf(surroundings, name, each));
 }
 
