@@ -81,6 +81,7 @@ describe('decisions by texts for people', () => {
 
 test.each([
   ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', 'run/step-parts.ts'],
+  ["if (step.title === '') fail();", 'isOfTemplate()', 'pass/step-names.ts'],
   ["if (backoff.givenUpReason === '') retry();", 'isGivenUp()', 'life/goal.ts'],
 ])('%s stands only in one place', (line, predicate, place) => {
   const host = 'controlplane/src/host';

@@ -132,9 +132,11 @@ const emptyTextBans: readonly Ban[] = [
     pattern: /\bskippedBecause\)? (===|!==) ''/,
     message: 'reads an empty text; take isPlannedToSkip()',
   },
+  { pattern: /\btitle\)? (===|!==) ''/, message: 'reads an empty text; take isOfTemplate()' },
   { pattern: /\bgivenUpReason\)? (===|!==) ''/, message: 'reads an empty text; take isGivenUp()' },
 ];
-const readersOfEmptyTexts = /^controlplane\/src\/host\/(run\/step-parts|life\/goal)\.ts$/;
+const readersOfEmptyTexts =
+  /^controlplane\/src\/host\/(pass\/step-names|run\/step-parts|life\/goal)\.ts$/;
 
 /** Where such a text has no other form, because a person or another program wrote it. */
 export const parsersOfInput: readonly { readonly place: RegExp; readonly reason: string }[] = [

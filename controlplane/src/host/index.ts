@@ -43,7 +43,7 @@ export { shutdownSeconds } from './operation/shutdown.ts';
 export { displayOf } from './pass/display.ts';
 export type { PassResult, RequestOutcome } from './pass/pass-result.ts';
 export { placesMax } from './pass/quota.ts';
-export { engineSteps, switchesOn } from './pass/step-names.ts';
+export { engineSteps, isOfTemplate, switchesOn } from './pass/step-names.ts';
 export { defaultTiming, type EngineTiming } from './pass/timing.ts';
 export type {
   AnswerVerdict,

@@ -28,7 +28,7 @@ import {
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
-import { engineSteps } from '../pass/step-names.ts';
+import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { endRun, failStep } from '../run/engine.ts';
 import { isForcedRemoval } from '../run/forced.ts';
 import { calledStep } from '../run/step-parts.ts';
@@ -89,7 +89,7 @@ function stepIsOver(pass: PassView, step: RunStep): boolean {
 
 function endAttempt(pass: Pass, run: Run, step: RunStep, failure: RunFailure): void {
   step.error = failure.message;
-  if (run.kind !== RunKind.WORKFLOW && step.title === '') {
+  if (run.kind !== RunKind.WORKFLOW && !isOfTemplate(step)) {
     endRun(pass, run, RunOutcome.TIMED_OUT, failure);
     return;
   }

@@ -61,7 +61,7 @@ import {
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { cut, stepFailure } from '../pass/step-failure.ts';
-import { isBootStep, switchesOnImage } from '../pass/step-names.ts';
+import { isBootStep, isOfTemplate, switchesOnImage } from '../pass/step-names.ts';
 import { holdBySystem } from '../pass/system-holds.ts';
 import type { AnswerVerdict } from '../pass/types.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
@@ -323,7 +323,7 @@ function foldTransient(pass: Pass, { run, step }: Attempt, result: agent.Transie
   }
   if (
     result.cause === TransientCause.REGISTRY &&
-    (step.title === '' || run.kind !== RunKind.WORKFLOW) &&
+    (!isOfTemplate(step) || run.kind !== RunKind.WORKFLOW) &&
     lastedMs > timing.registryBudgetMs
   ) {
     failStep(pass, run, step, stepFailure('registryUnreachable', result.message));

@@ -34,7 +34,7 @@ import {
   system,
 } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
-import { engineSteps } from '../pass/step-names.ts';
+import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import {
   type Kind,
   type Landing,
@@ -123,8 +123,9 @@ function hasRun(
   if (status.state === HostState.PROVISIONED) return true;
   if (kind === RunKind.PROVISION) return disk !== 'untouched';
   if (kind !== RunKind.WORKFLOW) return false;
-  return steps.some(({ attempt, destructive, handOff, title, name }) => {
-    const boots = handOff || (title !== '' && name === engineSteps.on);
+  return steps.some((step) => {
+    const { attempt, destructive, handOff, name } = step;
+    const boots = handOff || (isOfTemplate(step) && name === engineSteps.on);
     return attempt > 0 && (destructive || boots);
   });
 }

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/messages';
 import { type DiskAfter, switchedOnMs } from '../deployment/deployment.ts';
 import { type Pass, system } from '../pass/pass.ts';
-import { engineSteps, isBootStep } from '../pass/step-names.ts';
+import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import { movesRunner } from '../run/step-parts.ts';
 
 /**
@@ -53,7 +53,7 @@ function hasBooted({ steps }: Run): boolean {
  * Where the template itself has switched the power last, or handed the host over, the power stays.
  */
 function powerAfterWorkflow({ steps }: Run): string[] {
-  const wasOn = steps.some(({ title, name }) => title === '' && name === engineSteps.on);
+  const wasOn = steps.some((step) => !isOfTemplate(step) && step.name === engineSteps.on);
   const last = steps.findLast((step) => step.attempt > 0 && movesRunner(step));
   const power = last?.arguments['power'];
   const isTheirs = last?.handOff === true || power === 'powerOff' || power === 'bootDisk';

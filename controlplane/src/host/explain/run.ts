@@ -17,6 +17,7 @@ import {
 } from '@rackwright/messages';
 import { noUsualTimes, type UsualTimes } from '../fleet/usual.ts';
 import { activeRun, runName } from '../pass/pass.ts';
+import { isOfTemplate } from '../pass/step-names.ts';
 import { adviceFor } from './advice.ts';
 import { hostId } from './explanation-draft.ts';
 
@@ -76,8 +77,9 @@ function tookText({ startTime, endTime }: Run): string {
 }
 
 /** Its own title and its step: "look (hold)". */
-export function nameOf({ title, name }: RunStep): string {
-  return title === '' || title === name ? name : `${title} (${name})`;
+export function nameOf(step: RunStep): string {
+  const { title, name } = step;
+  return !isOfTemplate(step) || title === name ? name : `${title} (${name})`;
 }
 
 function skipText(step: RunStep): string {

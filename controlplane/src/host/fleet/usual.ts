@@ -18,7 +18,7 @@ import type { Clock } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { answered } from '../../records/index.ts';
 import { runKindName } from '../pass/pass.ts';
-import { engineSteps, isBootStep } from '../pass/step-names.ts';
+import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import type { HostIndex } from './host-index.ts';
 
 /** The most successes for one median. */
@@ -130,8 +130,9 @@ function keyOfRun(run: RunLike): string {
 }
 
 /** A step of a template is identified by its own title, any other by its name. */
-function keyOfStep(run: RunLike, { name, title }: StepLike): string {
-  return title === '' ? `/${name}` : `${templateOf(run)}/${title}/${name}`;
+function keyOfStep(run: RunLike, step: StepLike): string {
+  const { name, title } = step;
+  return isOfTemplate(step) ? `${templateOf(run)}/${title}/${name}` : `/${name}`;
 }
 
 /** The duration of a pause is in its arguments. */

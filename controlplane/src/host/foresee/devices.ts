@@ -38,6 +38,7 @@ import {
 } from '../erasure/speeds.ts';
 import type { PassView } from '../pass/pass.ts';
 import type { StepView } from '../pass/read-only.ts';
+import { isOfTemplate } from '../pass/step-names.ts';
 import { fateOf, foreseeRoot } from './deployment.ts';
 import { erasedBy, type Fate, isWrittenOver, lossBy } from './fate.ts';
 
@@ -210,8 +211,8 @@ function mayDestroy({ destructive, name, state }: StepView): boolean {
   return destructive && state !== StepState.SKIPPED && !isErasure(name);
 }
 
-function stepTitle({ title, name }: StepView): string {
-  return title === '' ? name : `${title} (${name})`;
+function stepTitle(step: StepView): string {
+  return isOfTemplate(step) ? `${step.title} (${step.name})` : step.name;
 }
 
 /** The lost data, one line each. */

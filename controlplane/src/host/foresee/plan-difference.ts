@@ -20,6 +20,7 @@ import {
   type store,
 } from '@rackwright/messages';
 import { stateName } from '../pass/display.ts';
+import { isOfTemplate } from '../pass/step-names.ts';
 import { deviceText } from './devices.ts';
 import type { DraftPlan } from './plan-basis.ts';
 
@@ -202,7 +203,11 @@ function wholeStep({ step, title, arguments: given, condition }: PlannedStep): s
 /** "deploy.erase_devices", "check (run.command, image=…)" */
 function stepText({ step, title, arguments: given, condition }: PlannedStep): string {
   const pairs = shownArguments(given, valueMax).map(([name, value]) => `${name}=${value}`);
-  const parts = [...(title === '' ? [] : [step]), ...pairs, ...(condition ? [condition] : [])];
+  const parts = [
+    ...(isOfTemplate({ title }) ? [step] : []),
+    ...pairs,
+    ...(condition ? [condition] : []),
+  ];
   const name = title || step;
   return parts.length === 0 ? name : `${name} (${parts.join(', ')})`;
 }

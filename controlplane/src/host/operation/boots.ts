@@ -21,7 +21,7 @@ import {
 } from '@rackwright/messages';
 import { isStepOver, type Pass, type PassView } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import { engineSteps, isBootStep } from '../pass/step-names.ts';
+import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import { operationId } from './operation.ts';
 
 /**
@@ -90,7 +90,7 @@ function rewind(pass: Pass, run: Run, index: number): void {
       pass.record.unproved = [];
     }
     step.state = StepState.PENDING;
-    if (step.title === '') step.skippedBecause = '';
+    if (!isOfTemplate(step)) step.skippedBecause = '';
     delete step.deadline;
     delete step.endTime;
   }

@@ -58,3 +58,8 @@ export function switchesOn(name: string): boolean {
 export function isDeployStepOfAgent(name: string): boolean {
   return ofAgent.some((each) => each === name);
 }
+
+/** Whether a step is of a template, which gives it a title. */
+export function isOfTemplate({ title }: { readonly title: string }): boolean {
+  return title !== '';
+}

@@ -19,7 +19,7 @@ import {
   stopWaiting,
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import { engineSteps } from '../pass/step-names.ts';
+import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import type { HostRequest, Refusal, Requester } from '../pass/types.ts';
 import { completeStep, restartStep } from '../run/engine.ts';
 import { calledStep, partOf } from '../run/step-parts.ts';
@@ -70,7 +70,7 @@ function skipStep(pass: PassView, run: Run, step: RunStep, reason: string, by: R
   step.state = StepState.SKIPPED;
   step.endTime = now(pass);
   step.skip = create(SkipSchema, { by: by.actor, reason, at: now(pass) });
-  const { to } = step.title === '' ? { to: run.currentStep } : partOf(run.steps, run.currentStep);
+  const { to } = isOfTemplate(step) ? partOf(run.steps, run.currentStep) : { to: run.currentStep };
   skipSteps(run.steps.slice(run.currentStep + 1, to + 1), `${calledStep(step)} was skipped`);
   run.currentStep = to + 1;
 }

@@ -50,7 +50,7 @@ import {
 } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
-import { engineSteps, isBootStep } from '../pass/step-names.ts';
+import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import { move } from '../pass/transitions.ts';
 import type { RequestedStep } from '../pass/types.ts';
 import { beginClean } from './after-failure.ts';
@@ -252,7 +252,7 @@ export function retryStep(
  */
 export function restartStep(pass: Pass, run: Run, step: RunStep, postponement: Postponement): void {
   const { from, to } = partOf(run.steps, run.currentStep);
-  const isSeveral = step.title !== '' && from < run.currentStep;
+  const isSeveral = isOfTemplate(step) && from < run.currentStep;
   if (isSeveral) {
     for (const each of run.steps.slice(from, to + 1)) each.failures = step.failures;
   }
@@ -448,8 +448,8 @@ export function failStep(
   else endRun(pass, run, outcomeOf(run, step, failure), failure);
 }
 
-function outcomeOf({ kind }: RunView, { title }: StepView, { type }: RunFailure): RunOutcome {
-  const hasOwn = kind === RunKind.WORKFLOW || title !== '';
+function outcomeOf({ kind }: RunView, step: StepView, { type }: RunFailure): RunOutcome {
+  const hasOwn = kind === RunKind.WORKFLOW || isOfTemplate(step);
   const isLate = hasOwn && type === FailureType.DEADLINE;
   return isLate ? RunOutcome.TIMED_OUT : RunOutcome.FAILED;
 }

@@ -17,7 +17,7 @@ import type { Postponement } from '../operation/operation.ts';
 import { later, now, type Pass, type PassView, stopWaiting, waitFor } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { cut } from '../pass/step-failure.ts';
-import { engineSteps } from '../pass/step-names.ts';
+import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { calledStep, partOf } from './step-parts.ts';
 import { afterAttempt } from './step-policy.ts';
 import { skipSteps } from './step-start.ts';
@@ -26,9 +26,10 @@ import { skipSteps } from './step-start.ts';
 const errorCharactersMax = 256;
 
 /** Whether a failed step waits for a person: it does not go on automatically. */
-export function isHeldAfter({ phase, waiting }: RunView, { name, title }: StepView): boolean {
+export function isHeldAfter({ phase, waiting }: RunView, step: StepView): boolean {
+  const { name } = step;
   return (
-    title !== '' &&
+    isOfTemplate(step) &&
     name !== engineSteps.hold &&
     phase === RunPhase.WAITING &&
     hostWaitOf(waiting) === 'hold'
@@ -106,7 +107,7 @@ function giveUp(pass: PassView, run: Run, step: RunStep): void {
 /** All other steps that have not begun are skipped; the handler goes next. */
 function callHandler(run: Run, failed: StepView, index: number): void {
   const { steps } = run;
-  const at = steps.findIndex(({ title }, place) => place >= index && title !== '');
+  const at = steps.findIndex((step, place) => place >= index && isOfTemplate(step));
   const { to } = partOf(steps, at);
   const others = steps.filter((_, place) => place < index || place > to);
   skipSteps(others, `${calledStep(failed)} failed, and ${steps[at]?.title} was called`);

@@ -21,7 +21,7 @@ import {
 import { causedBy, isStepOver, type Pass, type PassView, runName } from '../pass/pass.ts';
 import type { RunView, StepView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
-import { engineSteps } from '../pass/step-names.ts';
+import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { knownSteps, offered, templateOnly } from './known-steps.ts';
 import { automaticSteps, newStep, renderBody } from './render.ts';
 import { calledStep, isPlannedToSkip } from './step-parts.ts';
@@ -95,8 +95,9 @@ function withRunner(pass: Pass, { steps, runnerVersion }: agent.RunnerReady): Pa
 /**
  * The command behind one of the site's own programs is checked above; the run has the rest of it.
  */
-function isMissing({ context }: Pick<PassView, 'context'>, { name, title }: StepView): boolean {
-  if (isEngineStep(name) || title !== '') return false;
+function isMissing({ context }: Pick<PassView, 'context'>, step: StepView): boolean {
+  const { name } = step;
+  if (isEngineStep(name) || isOfTemplate(step)) return false;
   return !knownSteps(context).some(({ description }) => description.name === name);
 }
 
@@ -104,7 +105,7 @@ function isMissing({ context }: Pick<PassView, 'context'>, { name, title }: Step
 function describedAnew({ context }: PassView, pending: readonly RunStep[]): RunStep[] {
   const known = knownSteps(context);
   return pending.map((step) => {
-    if (isStepOver(step) || step.title !== '' || isMissing({ context }, step)) return step;
+    if (isStepOver(step) || isOfTemplate(step) || isMissing({ context }, step)) return step;
     const { attempt, startTime, error } = step;
     const anew = newStep(known, { step: step.name, arguments: step.arguments });
     return { ...anew, attempt, error, ...(startTime === undefined ? {} : { startTime }) };

@@ -17,6 +17,7 @@ import {
 } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
 import { cut } from '../pass/step-failure.ts';
+import { isOfTemplate } from '../pass/step-names.ts';
 
 /** The most output that is kept of one attempt. */
 export const outputBytesMax = 64 * 1024;
@@ -42,7 +43,7 @@ export function takeOutput(
   output: Output | undefined,
 ): void {
   delete step.exit;
-  if (output === undefined || step.title === '') return;
+  if (output === undefined || !isOfTemplate(step)) return;
   const { exit } = output;
   const tail = lastOf(output.tail, outputBytesMax);
   const said = new TextEncoder().encode(exit?.lastOutput ?? '');

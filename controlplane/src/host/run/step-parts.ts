@@ -5,7 +5,7 @@
  */
 import { type Run, StepState } from '@rackwright/messages';
 import type { RunView, StepView } from '../pass/read-only.ts';
-import { engineSteps, isBootStep } from '../pass/step-names.ts';
+import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 
 /** Positions in a list, both inclusive. */
 export interface Part {
@@ -17,7 +17,8 @@ export interface Part {
 export function partOf(steps: readonly StepView[], index: number): Part {
   const title = steps[index]?.title ?? '';
   const isStart = (at: number) =>
-    steps[at - 1]?.title !== title || (title === '' && steps[at]?.name === engineSteps.off);
+    steps[at - 1]?.title !== title ||
+    (!isOfTemplate({ title }) && steps[at]?.name === engineSteps.off);
   let from = index;
   while (!isStart(from)) from -= 1;
   let to = index;
@@ -37,8 +38,8 @@ export function movesRunner({ name, handOff }: StepView): boolean {
 }
 
 /** The name of a step for people: its own title, where it has one. */
-export function calledStep({ title, name }: StepView): string {
-  return title === '' ? name : title;
+export function calledStep(step: StepView): string {
+  return isOfTemplate(step) ? step.title : step.name;
 }
 
 /** Whether it was known when the run was planned that the step is skipped. */
@@ -54,7 +55,7 @@ export function placeOf({ steps, currentStep }: RunView): string {
 
 /** Whether a part boots the runner for the step after it. */
 export function isBootPart(steps: readonly StepView[], { from, to }: Part): boolean {
-  return (
-    steps[from]?.title === '' && steps.slice(from, to + 1).some(({ name }) => isBootStep(name))
-  );
+  const first = steps[from];
+  if (first === undefined || isOfTemplate(first)) return false;
+  return steps.slice(from, to + 1).some(({ name }) => isBootStep(name));
 }

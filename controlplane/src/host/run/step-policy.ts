@@ -17,7 +17,7 @@ import {
   type RunFailure,
   type RunStep,
 } from '@rackwright/messages';
-import { engineSteps } from '../pass/step-names.ts';
+import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import { partOf } from './step-parts.ts';
 
 export type NextStep =
@@ -41,7 +41,7 @@ export function afterAttempt(
   { type }: Pick<RunFailure, 'type'>,
   isKnown: boolean,
 ): NextStep {
-  if (step.title === '' || endsTheRun.has(type)) return fail;
+  if (!isOfTemplate(step) || endsTheRun.has(type)) return fail;
   if (step.failures < step.retries && mayTryAgain(step, isKnown)) return { kind: 'retry' };
   const policy = type === FailureType.DEADLINE ? step.onTimeout : step.onFailure;
   switch (policy) {
@@ -70,11 +70,8 @@ function callOf({ steps }: Run, { handler }: RunStep, title: string): NextStep {
 /** A boot directly before the step belongs to it. */
 function beginOf(steps: readonly RunStep[], at: number): number {
   const { from } = partOf(steps, at);
-  if (
-    from === 0 ||
-    steps[from - 1]?.name !== engineSteps.awaitRunner ||
-    steps[from - 1]?.title !== ''
-  ) {
+  const before = steps[from - 1];
+  if (before === undefined || before.name !== engineSteps.awaitRunner || isOfTemplate(before)) {
     return from;
   }
   return partOf(steps, from - 1).from;

@@ -10,6 +10,7 @@
  */
 import { type Run, RunKind, type RunStep, StepState } from '@rackwright/messages';
 import { conditionHolds, type StepOutcome } from '@rackwright/template';
+import { isOfTemplate } from '../pass/step-names.ts';
 import { isBootPart, isPlannedToSkip, isRunnerUp, type Part, partOf } from './step-parts.ts';
 
 /** Skips the present step if it does not run; returns whether it did. */
@@ -37,7 +38,7 @@ function whyNot(run: Run, part: Part): string | undefined {
   const { steps } = run;
   const step = steps[part.from];
   if (step === undefined) return undefined;
-  if (step.title !== '') return whyNotTitled(run, step, part.from);
+  if (isOfTemplate(step)) return whyNotTitled(run, step, part.from);
   const up = isRunnerUp(run, part.from);
   if (!isBootPart(steps, part)) return up ? undefined : 'the runner is not up';
   const next = steps[part.to + 1];
@@ -61,7 +62,7 @@ function whyNotTitled(run: Run, step: RunStep, index: number): string | undefine
 export function outcomesBefore({ steps }: Run, index: number): ReadonlyMap<string, StepOutcome> {
   const outcomes = new Map<string, StepOutcome>();
   for (const step of steps.slice(0, index)) {
-    if (step.title === '') continue;
+    if (!isOfTemplate(step)) continue;
     const failed = outcomes.get(step.title)?.state === StepState.FAILED;
     outcomes.set(step.title, {
       state: failed ? StepState.FAILED : step.state,

@@ -11,6 +11,7 @@ import {
   StepState,
 } from '@rackwright/messages';
 import { agentWordMs } from '../operation/operation.ts';
+import { isOfTemplate } from '../pass/step-names.ts';
 import type { WorkflowStep } from '../pass/types.ts';
 import { type Bench, bench, done, verified } from './bench.ts';
 import { statusOf } from './deleting.ts';
@@ -113,7 +114,7 @@ export function bootNow(host: Bench): void {
 /** The results of the template's steps: "a succeeded". */
 export function told(host: Bench): string[] {
   return runOf(host)
-    .steps.filter(({ title }) => title !== '')
+    .steps.filter(isOfTemplate)
     .map(({ title, state }) => `${title} ${words[state] ?? state}`);
 }
 

@@ -33,6 +33,7 @@ import {
   bmcUnreachable,
   engineSteps,
   heldBy,
+  isOfTemplate,
   isPerson,
   isStillIn,
   lookFirstReason,
@@ -246,8 +247,7 @@ function switchedOffBy({ state, run, claim, poweredOn }: HostStatus): string | u
 /** Work in the runner ends with a power on for a host that was on, and leaves others off. */
 function wasFoundOff({ kind, steps }: Run): boolean {
   if (kind !== RunKind.SERVICE && kind !== RunKind.WORKFLOW) return false;
-  // Steps of a template have a title.
-  const own = steps.filter(({ title }) => title === '').map(({ name }) => name);
+  const own = steps.filter((step) => !isOfTemplate(step)).map(({ name }) => name);
   return own.includes(engineSteps.off) && !own.includes(engineSteps.on);
 }
 

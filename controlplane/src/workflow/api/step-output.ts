@@ -27,6 +27,7 @@ import {
 import { storeKey } from '@rackwright/store';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { quote } from '../../call/violations.ts';
+import { isOfTemplate } from '../../host/index.ts';
 import { idOf, readRecord } from '../../records/index.ts';
 import { existingWorkflow, keptRuns, parseWorkflowRunName, presentRunOf } from '../index.ts';
 
@@ -113,7 +114,7 @@ async function findAttempt(
   const index = indexOf(run, request.step);
   const step = index === undefined ? undefined : run.steps[index];
   if (step === undefined) {
-    const titles = run.steps.map(({ title }) => title).filter((title) => title !== '');
+    const titles = run.steps.filter(isOfTemplate).map(({ title }) => title);
     const description = `is ${quote(request.step)}; the run has ${titles.join(', ')}`;
     throw invalidArgument([{ field: 'step', description }]);
   }
@@ -140,13 +141,13 @@ function isRunning({ state }: RunStep): boolean {
 }
 
 /** The named step, or the present one, or the last that ran. */
-function indexOf({ steps, currentStep }: Run, title: string): number | undefined {
-  if (title !== '') {
-    const found = steps.findIndex((step) => step.title === title);
+function indexOf({ steps, currentStep }: Run, named: string): number | undefined {
+  if (named !== '') {
+    const found = steps.findIndex((step) => step.title === named);
     return found < 0 ? undefined : found;
   }
   const ran = (step: RunStep | undefined): boolean => {
-    return step !== undefined && step.attempt > 0 && step.title !== '';
+    return step !== undefined && step.attempt > 0 && isOfTemplate(step);
   };
   if (ran(steps[currentStep])) return currentStep;
   const last = steps.findLastIndex(ran);
