@@ -127,7 +127,7 @@ export class BootScripts {
     const about = { mac, operation: decision.operationId };
     const boot = bootOf(mac);
     if (typeof boot === 'string') {
-      return this.#fault(about, new Error(boot));
+      return this.#fault(about, `no boot script: ${boot}`);
     }
     const runner = { ...this.#options.runner, kernelArguments: boot.kernelArguments };
     const fileUrl = (name: string): string => urls.hostFile(mac, name);
@@ -137,7 +137,7 @@ export class BootScripts {
       this.#options.meter?.runnerServed(decision.operationId);
       return script(text);
     } catch (error) {
-      return this.#fault(about, error);
+      return this.#fault(about, 'no boot script', error);
     }
   }
 
@@ -157,14 +157,14 @@ export class BootScripts {
       return script(form.image({ mac, hostName, urls, boot }));
     } catch (error) {
       // A word of the image that the loader cannot be told.
-      return this.#fault({ mac, host: hostUid }, error);
+      return this.#fault({ mac, host: hostUid }, 'no boot script', error);
     }
   }
 
   /** Any machine may ask for the script of a MAC that it knows, as often as it likes. */
-  #fault(about: object, error: unknown): ScriptAnswer {
+  #fault(about: object, message: string, error?: unknown): ScriptAnswer {
     this.#trouble.spend((suppressed) => {
-      this.#options.log.error({ ...about, suppressed }, 'no boot script', error);
+      this.#options.log.error({ ...about, suppressed }, message, error);
     });
     return { kind: 'fault' };
   }
