@@ -255,10 +255,10 @@ function releaseHold(
   return undefined;
 }
 
-/** A changed BMC is verified as soon as no run holds the host: that is the goal's first run. */
 /**
- * Without a BMC nothing proves that the present switch is the one with which the run began: a
- * report about one, or an order for it, would count for another.
+ * A changed BMC is verified as soon as no run holds the host: that is the goal's first run. The
+ * switch of a host without a BMC does not change while it has a run: nothing proves that it is the
+ * one with which the run began, and a report about one would count for another.
  */
 function update(
   pass: Pass,

@@ -32,23 +32,25 @@ export interface Ended {
 export function endOf({ clock, signal }: StepContext, ended: Ended): StepEnd {
   const { kind, startMs, parts, heat, problems } = ended;
   const tooHot = heat.problem === undefined ? [] : [`the machine was too hot: ${heat.problem}`];
-  const problem = [...problems, ...tooHot].join('; ');
-  if (problem === '' && signal.aborted) {
+  const found = [...problems, ...tooHot];
+  const passed = found.length === 0;
+  if (passed && signal.aborted) {
     return failedEnd('cancelled', 'cancelled; no error was found until then');
   }
+  const message = found.join('; ');
   const burnIn = {
     kind,
-    passed: problem === '',
+    passed,
     startTime: timestampFromMs(startMs),
     endTime: timestampFromMs(clock.nowMs()),
     parts: [...parts].sort(worstFirst).slice(0, partsMax).map(bounded),
     ...(heat.max === undefined ? {} : { celsiusMax: heat.max }),
-    problem: boundText(problem, problemBytesMax),
+    problem: boundText(message, problemBytesMax),
   };
   const observations = create(agent.ObservationsSchema, { burnIn });
-  if (problem === '') return { result: { kind: 'complete', observations } };
+  if (passed) return { result: { kind: 'complete', observations } };
   const type = ended.type ?? 'hardwareDefect';
-  return { result: { kind: 'failed', type, message: problem, observations } };
+  return { result: { kind: 'failed', type, message, observations } };
 }
 
 export function failedEnd(type: Failed['type'], message: string): StepEnd {
