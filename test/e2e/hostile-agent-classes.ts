@@ -184,6 +184,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
   // What a machine is made of: devices are told apart within their host only.
   'rackwright.v1.ShownCertificate': { sha256: 'free' },
   'rackwright.v1.OtherHost': { name: 'hostName' },
+  'rackwright.v1.DiskElsewhere': { device: 'serial', host: 'hostName' },
   'rackwright.v1.DisabledStep': { '*': 'free' },
   'rackwright.v1.BootStalled': { '*': 'free' },
   'rackwright.v1.BootTrace': {
