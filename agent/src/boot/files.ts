@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { makeBootMedium } from '@rackwright/disk-image';
 import type { Disk, FileSlice } from '@rackwright/platform';
-import { type BootConfig, loaderBytesMaxDefault } from './config.ts';
+import { type BootConfig, loaderBytesMaxDefault, type NamedFile } from './config.ts';
 import { mediumName } from './medium-name.ts';
 import { RaspberryPiFiles } from './raspberry-pi.ts';
 
@@ -47,18 +47,13 @@ export interface ServedFiles {
 
 /** Throws an Error that names the file when one is missing or the loaders are too large. */
 export async function openFiles(disk: Disk, config: BootConfig): Promise<ServedFiles> {
-  const bytesMax = config.loaderBytesMax ?? loaderBytesMaxDefault;
   const loaders = new Map<string, Uint8Array>();
   const all = new Map<string, ServedFile>();
-  let bytesUsed = 0;
-  for (const { name, path } of config.loaderFiles) {
+  const read = boundedReader(disk, 'boot loaders', config.loaderBytesMax);
+  for (const file of config.loaderFiles) {
+    const { name, path } = file;
     const version = (await disk.stat(path))?.version;
-    const bytes = await disk.read(path);
-    if (bytes === undefined) throw missing(name, path);
-    bytesUsed += bytes.length;
-    if (bytesUsed > bytesMax) {
-      throw new Error(`boot loaders up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`);
-    }
+    const bytes = await read(file);
     loaders.set(name, bytes);
     all.set(name, { kind: 'memory', bytes, ...(version === undefined ? {} : { version }) });
   }
@@ -78,21 +73,22 @@ async function raspberryPiFiles(
   { raspberryPi }: BootConfig,
 ): Promise<RaspberryPiFiles | undefined> {
   if (raspberryPi === undefined) return undefined;
-  const bytesMax = raspberryPi.fileBytesMax ?? loaderBytesMaxDefault;
+  const read = boundedReader(disk, 'files for a Raspberry Pi', raspberryPi.fileBytesMax);
   const files = new Map<string, Uint8Array>();
+  for (const file of raspberryPi.files) files.set(file.name, await read(file));
+  return new RaspberryPiFiles(files);
+}
+
+/** Reads files into memory; throws when one is missing, or when they are too large together. */
+function boundedReader(disk: Disk, what: string, bytesMax = loaderBytesMaxDefault) {
   let bytesUsed = 0;
-  for (const { name, path } of raspberryPi.files) {
+  return async ({ name, path }: NamedFile): Promise<Uint8Array> => {
     const bytes = await disk.read(path);
     if (bytes === undefined) throw missing(name, path);
     bytesUsed += bytes.length;
-    if (bytesUsed > bytesMax) {
-      throw new Error(
-        `files for a Raspberry Pi up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`,
-      );
-    }
-    files.set(name, bytes);
-  }
-  return new RaspberryPiFiles(files);
+    if (bytesUsed <= bytesMax) return bytes;
+    throw new Error(`${what} up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`);
+  };
 }
 
 /**
