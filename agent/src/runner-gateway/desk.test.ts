@@ -122,7 +122,7 @@ describe('an order to a runner', () => {
     expect(left).toEqual([9_000n]);
     session.lease = false;
     expect(ask('op')).toEqual({ case: 'wait', value: 'waits for the work lease' });
-    session.brake = { kind: 'freeze', text: 'racks/r1 is frozen' };
+    session.brake = { text: 'racks/r1 is frozen' };
     expect(ask('op')).toEqual({ case: 'wait', value: 'racks/r1 is frozen' });
     session.lease = true;
     session.dueAtMs = 0;
@@ -306,7 +306,7 @@ describe('after a restart of the agent', () => {
   test('a freeze ends what the runner never had, and leaves what it is at work on', async () => {
     for (const works of [false, true]) {
       const { clock, context, desk, link, says, session, told } = setUp();
-      const brake = { kind: 'freeze', text: 'the rack is frozen' };
+      const brake = { text: 'the rack is frozen' };
       Object.assign(session, { lease: false, brake });
       const live = link();
       desk.attach(live);

@@ -8,7 +8,6 @@
 import { agent } from '@rackwright/messages';
 
 export interface Brake {
-  readonly kind: 'freeze' | 'restoredStore' | 'restoredStoreAccepted' | 'other';
   /** For people. */
   readonly text: string;
 }
@@ -19,18 +18,5 @@ export function brakeOf({
   frozen,
 }: Pick<agent.LeaseRenewal, 'brake' | 'frozen'>): Brake | undefined {
   if (brake === agent.BrakeKind.UNSPECIFIED && frozen === '') return undefined;
-  return { kind: kindOf(brake), text: frozen === '' ? 'the control plane permits none' : frozen };
-}
-
-function kindOf(brake: agent.BrakeKind): Brake['kind'] {
-  switch (brake) {
-    case agent.BrakeKind.FREEZE:
-      return 'freeze';
-    case agent.BrakeKind.RESTORED_STORE:
-      return 'restoredStore';
-    case agent.BrakeKind.RESTORED_STORE_ACCEPTED:
-      return 'restoredStoreAccepted';
-    default:
-      return 'other';
-  }
+  return { text: frozen === '' ? 'the control plane permits none' : frozen };
 }
