@@ -1,5 +1,5 @@
 /** The part of the configuration that names an identity provider. */
-import { Role } from '@rackwright/messages';
+import { isChosenId, Role } from '@rackwright/messages';
 import { ConfigError, type ConfigReader } from '@rackwright/platform';
 import type { Scope } from './principal.ts';
 
@@ -43,7 +43,6 @@ const roleNames = ['viewer', 'operator', 'admin'] as const;
 const rolesOf = { viewer: Role.VIEWER, operator: Role.OPERATOR, admin: Role.ADMIN } as const;
 const skewSecondsMax = 300;
 const rolesMax = 256;
-const rackId = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Reads the section `oidc`. Throws `ConfigError`. */
 export function readOidc(reader: ConfigReader): OidcConfig {
@@ -89,7 +88,7 @@ function readRole(reader: ConfigReader): ClaimedRole {
   const value = reader.text('value');
   const name = reader.oneOf('role', roleNames);
   const racks = reader.texts('racks', []);
-  const wrong = racks.find((each) => !rackId.test(each));
+  const wrong = racks.find((each) => !isChosenId(each));
   if (wrong !== undefined) {
     throw new ConfigError(`oidc.roles: ${JSON.stringify(wrong)} is no id of a rack, as in "r1"`);
   }

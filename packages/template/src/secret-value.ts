@@ -1,4 +1,5 @@
 /** A value that names a credential: `{credential: hooks, part: password, prefix: "Bearer "}`. */
+import { isChosenId } from '@rackwright/messages';
 import { choice, type Field, fieldsOf, type ParseContext, plainText, upTo } from './fields.ts';
 
 /** The value in a step's arguments in place of the secret, as JSON under the variable's name. */
@@ -12,7 +13,6 @@ export interface SecretValue {
 
 const parts = ['password', 'username'] as const;
 const prefixCharactersMax = 64;
-const credentialId = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** The value of a map; undefined when it is invalid, which is reported as a problem. */
 export function secretValue(
@@ -28,7 +28,7 @@ export function secretValue(
     return undefined;
   }
   const id = plainText(reading, named, (text) => {
-    return credentialId.test(text) ? undefined : 'must be the id of a credential, as "hooks"';
+    return isChosenId(text) ? undefined : 'must be the id of a credential, as "hooks"';
   });
   const partField = fields.get('part');
   const part = partField === undefined ? 'password' : choice(reading, partField, parts);
