@@ -54,15 +54,15 @@ export function architectureOf(firmware: LabFirmware): Architecture {
   return firmware === 'uefi-arm64' || firmware === 'u-boot' ? 'arm64' : 'amd64';
 }
 
-/** A board by its name for QEMU, and the two images of its firmware, as Debian packages them. */
+/** QEMU arguments for a board, and the two images of its firmware, as Debian packages them. */
 interface UefiBoard {
-  readonly name: string;
+  readonly args: readonly string[];
   readonly code: string;
   readonly variables: string;
 }
 
 const usualBoard: UefiBoard = {
-  name: 'q35',
+  args: ['-M', 'q35'],
   code: '/usr/share/OVMF/OVMF_CODE_4M.fd',
   variables: '/usr/share/OVMF/OVMF_VARS_4M.fd',
 };
@@ -70,12 +70,12 @@ const usualBoard: UefiBoard = {
 const secureBoards: Readonly<Record<Architecture, UefiBoard>> = {
   amd64: {
     // Only code in system management mode may write the variables that say whom to trust.
-    name: 'q35,smm=on',
+    args: ['-M', 'q35,smm=on', '-global', 'driver=cfi.pflash01,property=secure,value=on'],
     code: '/usr/share/OVMF/OVMF_CODE_4M.secboot.fd',
     variables: '/usr/share/OVMF/OVMF_VARS_4M.ms.fd',
   },
   arm64: {
-    name: 'virt',
+    args: ['-M', 'virt'],
     code: '/usr/share/AAVMF/AAVMF_CODE.fd',
     variables: '/usr/share/AAVMF/AAVMF_VARS.ms.fd',
   },
@@ -90,11 +90,13 @@ const UEFI_LOADER_PATH = `/usr/lib/ipxe/${UEFI_LOADER}`;
 const MEDIUM_LOADER = 'ipxe.efi';
 const MEDIUM_LOADER_PATH = `/usr/lib/ipxe/${MEDIUM_LOADER}`;
 
+/** What brings the firmware and the loaders of an architecture. */
+const peersCommands = { amd64: 'npm run peers', arm64: 'npm run peers -- --arm64' } as const;
+
 /** Debian's signed loaders, in the folders of unpacked packages. */
 const signedLoaders = {
   amd64: {
     folder: UNPACKED,
-    command: 'npm run peers',
     shim: 'usr/lib/shim/shimx64.efi.signed',
     /** Looks for its configuration on the disk that it came from. */
     grub: 'usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed',
@@ -103,7 +105,6 @@ const signedLoaders = {
   },
   arm64: {
     folder: UNPACKED_ARM64,
-    command: 'npm run peers -- --arm64',
     shim: 'usr/lib/shim/shimaa64.efi.signed',
     grub: 'usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed',
     grubNetwork: 'usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed',
@@ -115,10 +116,14 @@ export function signedLoader(
   name: 'shim' | 'grub' | 'grubNetwork',
   architecture: Architecture = 'amd64',
 ): string {
-  const { folder, command, ...paths } = signedLoaders[architecture];
-  const path = join(folder, paths[name]);
-  if (!existsSync(path)) throw new Error(`${path} is missing; run "${command}"`);
-  return path;
+  const { folder, ...paths } = signedLoaders[architecture];
+  return present(join(folder, paths[name]), architecture);
+}
+
+/** The path of a file that `npm run peers` brings; throws when it is not there. */
+function present(path: string, architecture: Architecture): string {
+  if (existsSync(path)) return path;
+  throw new Error(`${path} is missing; run "${peersCommands[architecture]}"`);
 }
 
 /** The virtual drive by the name under which QEMU is asked about it. */
@@ -171,29 +176,18 @@ export function siteWords(firmware: LabFirmware): SiteWords {
  */
 export function boardArgs(firmware: LabFirmware, folder: string): string[] {
   if (firmware === 'bios') return ['-M', 'pc,graphics=off'];
-  if (firmware === 'u-boot') {
-    if (!existsSync(U_BOOT)) {
-      throw new Error(`${U_BOOT} is missing; run "${signedLoaders.arm64.command}"`);
-    }
-    return ['-M', 'virt', '-bios', U_BOOT];
-  }
+  if (firmware === 'u-boot') return ['-M', 'virt', '-bios', present(U_BOOT, 'arm64')];
   const secure = isSecure(firmware);
   const architecture = architectureOf(firmware);
   const board = secure ? secureBoards[architecture] : usualBoard;
-  if (!existsSync(board.code)) {
-    throw new Error(`${board.code} is missing; run "${signedLoaders[architecture].command}"`);
-  }
   const variables = join(folder, 'uefi-variables.fd');
-  copyFileSync(board.variables, variables);
+  copyFileSync(present(board.variables, architecture), variables);
   // IPv6 first would cost half a minute; without IPv4 PXE the first boot option is HTTPv4.
   const hasPxe = firmware === 'uefi' || isSecure(firmware);
   const off = hasPxe ? ['IPv6PXESupport'] : ['IPv4PXESupport', 'IPv6PXESupport'];
   return [
-    ...['-M', board.name],
-    ...(board.name.includes('smm=on')
-      ? ['-global', 'driver=cfi.pflash01,property=secure,value=on']
-      : []),
-    ...['-drive', `if=pflash,format=raw,readonly=on,file=${board.code}`],
+    ...board.args,
+    ...['-drive', `if=pflash,format=raw,readonly=on,file=${present(board.code, architecture)}`],
     ...['-drive', `if=pflash,format=raw,file=${variables}`],
     ...['-device', 'virtio-rng-pci'], // without entropy its network stack does not start
     ...off.flatMap((name) => ['-fw_cfg', `name=opt/org.tianocore/${name},string=n`]),
