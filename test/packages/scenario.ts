@@ -14,6 +14,7 @@ import { tryProgram, until } from '../lab/processes.ts';
 import { usualDisks } from '../lab/qemu-disks.ts';
 import { checkCertificates, checkDisks } from '../lab/scenarios/check.ts';
 import { createHost, powerOff, RUN_LIMIT_MS, type Scenario, type Site } from '../lab/site.ts';
+import { limitWrites, limitWritesOnceOn } from '../lab/slow-disks.ts';
 import { commandLine, kernelArguments, type Program, RACK, type Stack } from '../lab/stack.ts';
 import { type Container, missingForContainers, startContainer } from './container.ts';
 import { checkConfigurations, checkPauses } from './failed-starts.ts';
@@ -47,6 +48,8 @@ const NEWER = '0.1.0~lab2';
 const PACKAGES = ['agent', 'controlplane', 'cli', 'ramdisk'].map((name) => `rackwright-${name}`);
 /** Twice the watchdog's time. */
 const WATCHDOG_WAIT_MS = 90_000;
+/** A disk of 64 MiB takes nine minutes. */
+const SLOW_BYTES_PER_S = 128 * 1024;
 
 /** What the steps share. */
 interface Installed {
@@ -268,6 +271,8 @@ async function checkUpgrade(
   const cleaning = await watch.waitFor('h1', 'h1 is being cleaned', RUN_LIMIT_MS, ({ status }) => {
     return status.run?.kind === 'RUN_KIND_CLEAN' && status.run.phase !== 'RUN_PHASE_ENDED';
   });
+  // However long the upgrade takes here, the clean takes longer.
+  await limitWritesOnceOn(bmc.machine, SLOW_BYTES_PER_S, RUN_LIMIT_MS);
   await container.run(['dpkg', '-i', ...newer]);
   await backUp(site, container);
   const upgraded = watch.latest('h1')?.status.run;
@@ -276,6 +281,7 @@ async function checkUpgrade(
     upgraded?.kind === 'RUN_KIND_CLEAN' && upgraded.phase !== 'RUN_PHASE_ENDED',
     JSON.stringify(upgraded),
   );
+  await limitWrites(bmc.machine, 0);
   const isCleaned = ({ status }: { readonly status: { readonly state: string } }): boolean =>
     status.state === 'HOST_STATE_AVAILABLE';
   const after = await watch.waitFor('h1', 'h1 is available', RUN_LIMIT_MS, isCleaned);
