@@ -1,6 +1,7 @@
 /** Disks of a machine that is on made slow, and quick again. */
 import { until } from './processes.ts';
 import type { LabMachine } from './qemu.ts';
+import type { LabDisk } from './qemu-disks.ts';
 import { tellQemu } from './qmp-command.ts';
 
 /** What a socket answers when no QEMU listens on it. */
@@ -12,10 +13,15 @@ const OFF = new Set(['ENOENT', 'ECONNREFUSED']);
  */
 export async function limitWrites(machine: LabMachine, bytesPerSecond: number): Promise<void> {
   const limits = { bps: 0, bps_rd: 0, bps_wr: bytesPerSecond, iops: 0, iops_rd: 0, iops_wr: 0 };
-  const commands = machine.disks.map(({ name }) => {
-    return { execute: 'block_set_io_throttle', arguments: { id: `${name}-device`, ...limits } };
+  const commands = machine.disks.map((disk) => {
+    return { execute: 'block_set_io_throttle', arguments: { id: ownerOfNode(disk), ...limits } };
   });
   await tellQemu(machine, commands);
+}
+
+/** The device that holds the disk's node: a virtio disk is a part of its PCI device. */
+function ownerOfNode({ name, bus }: LabDisk): string {
+  return bus === 'virtio' ? `/machine/peripheral/${name}-device/virtio-backend` : `${name}-device`;
 }
 
 /** Waits for the machine to be on, and limits it then. */
