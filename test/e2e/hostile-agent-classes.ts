@@ -45,6 +45,7 @@ export const classes: Readonly<Record<string, Readonly<Record<string, NameClass>
     incarnation: 'incarnation',
     revision: 'sequence',
     store_refused: 'free',
+    store_refusal: 'free',
     lost_revisions: 'sequence',
     trusted_ca_sha256: 'caSha256',
     replaces_session_id: 'sessionId',

@@ -5,4 +5,5 @@ export {
   type JournalledOperation,
   type JournalState,
   type RecordInit,
+  storeSeen,
 } from './state.ts';

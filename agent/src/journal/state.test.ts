@@ -39,13 +39,19 @@ test('the highest revision of one store counts, and another store has its own', 
   expect(after(seen(5n), seen(7n)).store?.revision).toBe(7n);
   const other = after(seen(7n), seen(2n, { incarnation: 'i2' })).store;
   expect(other).toMatchObject({ incarnation: 'i2', revision: 2n });
-  expect(other).not.toHaveProperty('refused');
+  expect(other).not.toHaveProperty('refusal');
 });
 
-test('a refused store stays refused whatever is seen, until a person accepts one', () => {
-  const refused = seen(7n, { refused: 'it was restored' });
+test.each([
+  ['a kind and a text', agent.StoreRefusalKind.BEHIND, 'it was restored'],
+  ['a kind without a text', agent.StoreRefusalKind.OTHER_INCARNATION, ''],
+  ['a kind that is not known here', 99, ''],
+  ['the text of an older agent, without a kind', agent.StoreRefusalKind.UNSPECIFIED, 'it is'],
+])('a store refused by %s stays refused until a person accepts one', (_what, kind, text) => {
+  const refused = seen(7n, { refusal: kind, refused: text });
   const state = after(refused, seen(9n), seen(3n, { incarnation: 'i2' }));
-  expect(state.store).toMatchObject({ revision: 7n, refused: 'it was restored' });
+  expect(state.store).toMatchObject({ revision: 7n, refusal: { kind } });
+  expect(rewritten(state).store).toEqual(state.store);
   const accepted = after(refused, seen(2n, { accepted: true, lostRevisions: 5n }));
   expect(accepted.store).toEqual({ incarnation: 'i1', revision: 2n, lostRevisions: 5n });
 });

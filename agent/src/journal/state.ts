@@ -7,7 +7,13 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { agent, noRevision, type Revision } from '@rackwright/messages';
+import {
+  agent,
+  noRevision,
+  type Revision,
+  type StoreRefusal,
+  storeRefusalOf,
+} from '@rackwright/messages';
 
 /** An operation that the journal knows. */
 export type JournalledOperation =
@@ -51,7 +57,7 @@ export interface JournalState {
     /** Revisions that were lost, by the acceptances so far. */
     readonly lostRevisions: Revision;
     /** Why nothing destructive is done for the store met last, until a person accepts it. */
-    readonly refused?: string;
+    readonly refusal?: StoreRefusal;
   };
   /** Highest sequence of a final report, ever. */
   readonly lastSequence: bigint;
@@ -112,14 +118,15 @@ function storeChange(
   { store: known }: JournalState,
   seen: Extract<RecordBody, { case: 'storeSeen' }>['value'],
 ): Partial<JournalState> {
-  const { incarnation, revision, accepted, refused } = seen;
+  const { incarnation, revision, accepted } = seen;
   const lostRevisions = larger(known?.lostRevisions ?? noRevision, seen.lostRevisions);
   if (accepted) return { store: { incarnation, revision, lostRevisions } };
   // Only an acceptance lifts a refusal: what the agent sees of the store meanwhile has no effect.
-  if (known?.refused !== undefined) return {};
+  if (known?.refusal !== undefined) return {};
   const latest = known?.incarnation === incarnation ? known.revision : noRevision;
   const store = { incarnation, revision: larger(latest, revision), lostRevisions };
-  return { store: { ...store, ...(refused === '' ? {} : { refused }) } };
+  const refusal = storeRefusalOf(seen.refusal, seen.refused);
+  return { store: refusal === undefined ? store : { ...store, refusal } };
 }
 
 function changeBy(state: JournalState, own: Own, body: RecordBody): Partial<JournalState> {
@@ -264,8 +271,19 @@ export function recordsOf(state: JournalState): agent.JournalRecord[] {
     ...[...state.grants.values()].flatMap(grantBodies),
     ...[...state.proved.values()].map((value) => ({ case: 'hostProved', value }) as const),
   ];
-  if (store !== undefined) bodies.push({ case: 'storeSeen', value: store });
+  if (store !== undefined) bodies.push(storeSeen(store, store.refusal));
   return bodies.map((body) => makeRecord(state.latestTimeMs, body));
+}
+
+/** The record of a store's position, and of the refusal of the store met after it. */
+export function storeSeen(
+  { incarnation, revision, lostRevisions }: NonNullable<JournalState['store']>,
+  refusal: StoreRefusal | undefined,
+): RecordInit {
+  const value = { incarnation, revision, lostRevisions };
+  if (refusal === undefined) return { case: 'storeSeen', value };
+  const { kind, text } = refusal;
+  return { case: 'storeSeen', value: { ...value, refusal: kind, refused: text } };
 }
 
 function operationBodies(known: JournalledOperation): RecordInit[] {

@@ -23,7 +23,8 @@ test('DESIGN §10: what a lease told of the store is not gone at the next sessio
   await world.restart();
   await world.run(10_000);
   expect(world.touched).toEqual([]);
-  expect(world.controlPlane.hellos.at(-1)?.storeRefused).toContain('behind');
+  const refusal = { storeRefusal: agent.StoreRefusalKind.BEHIND };
+  expect(world.controlPlane.hellos.at(-1)).toMatchObject(refusal);
 });
 
 test('DESIGN §10: a list of hosts that is in force tells how far the store had come', async () => {
@@ -40,6 +41,8 @@ test('DESIGN §10: a list of hosts that is in force tells how far the store had 
 });
 
 describe('the work lease', () => {
+  const none = { storeRefusal: agent.StoreRefusalKind.UNSPECIFIED, storeRefused: '' };
+
   test('is not given by a control plane whose store has lost what the agent saw', async () => {
     const world = await connected();
     world.controlPlane.revision = asRevision(5);
@@ -52,7 +55,7 @@ describe('the work lease', () => {
     accept(world);
     await world.run(5000);
     expect(world.touched).toEqual(['g/1/1/1', 'h/1/1/1']);
-    expect(world.controlPlane.hellos.at(-1)?.storeRefused).toBe('');
+    expect(world.controlPlane.hellos.at(-1)).toMatchObject(none);
   });
 
   test('is not given by a control plane with another store until that is accepted', async () => {
@@ -62,13 +65,16 @@ describe('the work lease', () => {
     await world.restart();
     await world.issue(world.erase('h/1/1/1'), 10_000);
     expect(world.touched).toEqual([]);
+    const { OTHER_INCARNATION: storeRefusal } = agent.StoreRefusalKind;
+    await world.restart();
+    expect(world.controlPlane.hellos.at(-1)).toMatchObject({ storeRefusal });
     accept(world);
     await world.run(5000);
     expect(world.touched).toEqual(['h/1/1/1']);
     await world.restart();
     await world.run(5000);
     expect(world.session?.leaseValid()).toBe(true);
-    expect(world.controlPlane.hellos.at(-1)?.storeRefused).toBe('');
+    expect(world.controlPlane.hellos.at(-1)).toMatchObject(none);
   });
 });
 

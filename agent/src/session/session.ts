@@ -10,10 +10,10 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { agent, type HostUid, noRevision, type OperationId } from '@rackwright/messages';
+import { agent, type HostUid, type OperationId, type StoreRefusal } from '@rackwright/messages';
 import type { Clock, CrashPoint, Disk, Log, Random } from '@rackwright/platform';
 import type { RecordSpan } from '@rackwright/trace';
-import type { Journal } from '../journal/index.ts';
+import { type Journal, storeSeen } from '../journal/index.ts';
 import { Attempts } from './attempts.ts';
 import { BootSnapshots, type BootState, makeBootMemory } from './boot-snapshot.ts';
 import { brakeOf } from './brake.ts';
@@ -26,7 +26,7 @@ import { type HandOffState, handOffOf } from './hand-off.ts';
 import { defaultSessionLimits, type SessionLimits } from './limits.ts';
 import { Link, type LinkStatus } from './link.ts';
 import type { SessionObserver } from './observer.ts';
-import { refusalOf, type StorePosition } from './store-refusal.ts';
+import { refusalOf, type StorePosition, storeInHello } from './store-refusal.ts';
 import type { Transport } from './transport.ts';
 import { WorkLease } from './work-lease.ts';
 
@@ -77,8 +77,8 @@ export class AgentSession {
   readonly #forgetting = new Map<string, Promise<void>>();
   /** The incarnation of the store behind the present session. */
   #incarnation = '';
-  /** Why nothing destructive is done for the store; empty: it is. */
-  #refused = '';
+  /** Why nothing destructive is done for the store; undefined: it is. */
+  #refusal: StoreRefusal | undefined;
   #running: Running | undefined;
 
   constructor(options: SessionOptions) {
@@ -265,7 +265,6 @@ export class AgentSession {
     const { journal, agentVersion } = this.#options;
     const { id, generation, life, earlierLives, store } = journal.state;
     const { attempts, executor } = this.#started();
-    const seen = this.#seen();
     return {
       journal: { id, generation, life, earlierLives: [...earlierLives] },
       agentVersion,
@@ -273,12 +272,9 @@ export class AgentSession {
       steps: [...(executor.steps ?? [])],
       operations: [...attempts.list()],
       runners: [...this.#facts.runners()],
-      incarnation: seen?.incarnation ?? '',
-      revision: seen?.revision ?? noRevision,
-      lostRevisions: seen?.lostRevisions ?? noRevision,
       bmcReads: [...(this.#options.reads?.kinds ?? [])],
       watchesConsoles: this.#options.consoles !== undefined,
-      storeRefused: this.#refused || (store?.refused ?? ''),
+      ...storeInHello(this.#seen(), this.#refusal ?? store?.refusal),
       trustedCaSha256: [...(this.#options.trust?.trusted() ?? [])],
       grants: this.grants.standing().map((grant) => ({
         operationId: grant.operationId,
@@ -299,7 +295,7 @@ export class AgentSession {
     looks?.sessionOpened();
     this.#credentials.heard();
     this.#refuseOrNot(welcome);
-    this.#lease.reset(this.#refused !== '');
+    this.#lease.reset(this.#refusal !== undefined);
     if (this.#incarnation !== welcome.incarnation) this.#credentials.startOver();
     this.#incarnation = welcome.incarnation;
     this.#noteStore(welcome);
@@ -374,18 +370,19 @@ export class AgentSession {
     const { journal, log } = this.#options;
     const { store } = journal.state;
     const seen = this.#seen();
-    const why = store?.refused ?? refusalOf(welcome, seen);
-    if (why === this.#refused) return;
-    this.#refused = why;
-    if (why === '' || seen === undefined) return;
-    log.error({ incarnation: welcome.incarnation }, `${why}: nothing destructive will begin`);
-    this.#noted(journal.append({ case: 'storeSeen', value: { ...seen, refused: why } }));
+    const refusal = store?.refusal ?? refusalOf(welcome, seen);
+    const isKnown = refusal?.kind === this.#refusal?.kind;
+    this.#refusal = refusal;
+    if (isKnown || refusal === undefined || seen === undefined) return;
+    const { incarnation } = welcome;
+    log.error({ incarnation }, `${refusal.text}: nothing destructive will begin`);
+    this.#noted(journal.append(storeSeen(seen, refusal)));
   }
 
   /** The list of hosts in force is of the store as well, perhaps a later one than was noted. */
   #seen(): StorePosition | undefined {
     const { store } = this.#options.journal.state;
-    if (store === undefined || store.refused !== undefined) return store;
+    if (store === undefined || store.refusal !== undefined) return store;
     const { incarnation, revision } = this.#snapshots.position;
     const isLater = incarnation === store.incarnation && revision > store.revision;
     return isLater ? { ...store, revision } : store;
@@ -401,7 +398,7 @@ export class AgentSession {
     this.#credentials.startOver();
     const value = { incarnation, revision, lostRevisions, accepted: true };
     await journal.append({ case: 'storeSeen', value });
-    this.#refused = '';
+    this.#refusal = undefined;
     log.info({ incarnation, by }, 'the store was accepted');
     this.#link.redial('the store was accepted');
   }
@@ -409,7 +406,7 @@ export class AgentSession {
   #noteStore({ incarnation, revision }: Pick<agent.Welcome, 'incarnation' | 'revision'>): void {
     const { journal } = this.#options;
     const { store } = journal.state;
-    if (this.#refused !== '') return;
+    if (this.#refusal !== undefined) return;
     if (store?.incarnation === incarnation && revision <= store.revision) return;
     this.#noted(journal.append({ case: 'storeSeen', value: { incarnation, revision } }));
   }

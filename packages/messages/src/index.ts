@@ -178,6 +178,7 @@ export {
   writeImageStep,
 } from './step-names.ts';
 export * as store from './store.ts';
+export { type StoreRefusal, storeRefusalOf } from './store-refusal.ts';
 export {
   checkCertificateProof,
   proofNonceBytesMax,

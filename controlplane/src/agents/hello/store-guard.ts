@@ -21,6 +21,7 @@ import {
   type RackStatus,
   RestoredStoreSchema,
   type Revision,
+  storeRefusalOf,
   type store as wire,
 } from '@rackwright/messages';
 
@@ -45,7 +46,7 @@ export function hasSeenMore(
   store: StorePosition,
   record: wire.RackRecord,
 ): boolean {
-  if (hello.storeRefused !== '') return true;
+  if (storeRefusalOf(hello.storeRefusal, hello.storeRefused) !== undefined) return true;
   if (hello.incarnation === '') return false;
   if (hello.incarnation !== store.incarnation) return true;
   return seenBy(hello) > store.revision + lostSoFar(record);
