@@ -23,6 +23,7 @@ export {
 } from './base/limits.ts';
 export { type Prefetched, PrefetchProgress } from './base/prefetch-progress.ts';
 export { Quotas } from './base/quota.ts';
+export type { SessionRefusal } from './base/session-refusal.ts';
 export type { SessionSink } from './base/sink.ts';
 export { type OutputPiece, StepLogs } from './base/step-logs.ts';
 export { defaultSessionTiming, type SessionTiming } from './base/timing.ts';

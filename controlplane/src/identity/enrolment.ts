@@ -61,9 +61,9 @@ export type EnrolmentDecision =
   { readonly kind: 'issue'; readonly next: store.RackRecord } | Refused;
 
 /** Why a key gets no certificate, or is no longer an agent's. */
-export interface Refused {
+export interface Refused<Reason extends EnrolmentRefusal = EnrolmentRefusal> {
   readonly kind: 'refused';
-  readonly reason: EnrolmentRefusal;
+  readonly reason: Reason;
   readonly message: string;
 }
 
@@ -73,6 +73,10 @@ export type EnrolmentRefusal =
   | 'TOKEN_USED'
   | 'TOKEN_OF_OTHER_RACK'
   | 'AGENT_REGISTERED'
+  | KeyRefusal;
+
+/** Why the holder of a key is not the rack's agent. */
+export type KeyRefusal =
   | 'AGENT_KEY_REVOKED'
   | 'AGENT_KEY_REPLACED'
   | 'KEY_UNKNOWN'
@@ -204,7 +208,7 @@ export function whyNotAgent(
   rackId: RackId,
   record: store.RackRecord | undefined,
   keySha256: Uint8Array,
-): Refused | undefined {
+): Refused<KeyRefusal> | undefined {
   if (record === undefined) return unknownRack(rackId);
   if (isJoined(record) && same(sha256(record.agentPublicKey), keySha256)) return undefined;
   const revoked = revocationOf(record, keySha256);
@@ -290,7 +294,10 @@ function revocationOf(
 }
 
 /** The refusal of a key that was revoked or replaced (invariant 4). */
-export function refusedForever(rackId: RackId, revoked: store.RevokedKeyRecord): Refused {
+export function refusedForever(
+  rackId: RackId,
+  revoked: store.RevokedKeyRecord,
+): Refused<KeyRefusal> {
   const { by, reason, replaced, time } = revoked;
   const when = time === undefined ? '' : ` at ${new Date(timestampMs(time)).toISOString()}`;
   const again =
@@ -322,7 +329,7 @@ function registered(record: store.RackRecord): Refused {
   );
 }
 
-function unknownRack(rackId: RackId): Refused {
+function unknownRack(rackId: RackId): Refused<KeyRefusal> {
   return refused(
     'RACK_UNKNOWN',
     `racks/${rackId} does not exist (any more). Stop this agent; or, if the rack shall be there, ` +
@@ -380,7 +387,7 @@ export function isJoined(record: store.RackRecord): boolean {
   return record.agentPublicKey.length > 0;
 }
 
-function refused(reason: EnrolmentRefusal, message: string): Refused {
+function refused<R extends EnrolmentRefusal>(reason: R, message: string): Refused<R> {
   return { kind: 'refused', reason, message };
 }
 

@@ -14,7 +14,7 @@ import type { Log } from '@rackwright/platform';
 import { type Entry, type StateStore, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { readRecord, sharedRecordOf } from '../records/index.ts';
-import { type Refused, whyNotAgent } from './enrolment.ts';
+import { type KeyRefusal, type Refused, whyNotAgent } from './enrolment.ts';
 import { KeyIndex } from './key-index.ts';
 import { type RackTrust, rackTrust } from './rotation.ts';
 
@@ -24,7 +24,7 @@ export interface Attended {
   /** SHA-256 of the key (SPKI), lower-case hex. */
   readonly keySha256: string;
   /** Called when the key is no longer the rack's. */
-  readonly end: (why: Refused) => void;
+  readonly end: (why: Refused<KeyRefusal>) => void;
 }
 
 /** Its dependencies. */

@@ -11,7 +11,7 @@ import {
   openIssuer,
   serverLifetimeMs,
 } from './authority.ts';
-import type { Refused } from './enrolment.ts';
+import type { KeyRefusal, Refused } from './enrolment.ts';
 import type { Attended } from './rack-keys.ts';
 import { type Believed, createSessionTrust } from './session-trust.ts';
 
@@ -85,7 +85,7 @@ async function attendOne() {
   return { trust, attended, ends, leave };
 }
 
-const refused = (reason: Refused['reason']): Refused => {
+const refused = (reason: KeyRefusal): Refused<KeyRefusal> => {
   return { kind: 'refused', reason, message: 'why' };
 };
 
@@ -94,7 +94,6 @@ test.each([
   ['AGENT_KEY_REPLACED', 'keyReplaced'],
   ['KEY_UNKNOWN', 'keyRevoked'],
   ['RACK_UNKNOWN', 'unknownRack'],
-  ['TOKEN_USED', 'TOKEN_USED'],
 ] as const)('a key that is refused with %s ends its session as %s', async (reason, word) => {
   const { attended, ends } = await attendOne();
   const [one] = attended;

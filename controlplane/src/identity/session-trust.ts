@@ -6,9 +6,9 @@ import { X509Certificate } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
 import { atWallTime, type Clock } from '@rackwright/platform';
-import type { SessionTrust } from '../agents/index.ts';
+import type { SessionRefusal, SessionTrust } from '../agents/index.ts';
 import type { Authorities, TrustNow } from './authorities.ts';
-import type { EnrolmentRefusal } from './enrolment.ts';
+import type { KeyRefusal } from './enrolment.ts';
 import type { RackKeys } from './rack-keys.ts';
 import type { TrustTiming } from './rotation.ts';
 
@@ -28,8 +28,8 @@ export interface SessionTrustParts {
 const renewWithinPart = 1 / 20;
 const renewWithinLongestMs = 3_600_000;
 
-/** The session's reasons for refusals of enrolment. */
-const sessionReasons: Partial<Record<EnrolmentRefusal, string>> = {
+/** The session's reasons for refusals of a key. */
+const sessionReasons: Readonly<Record<KeyRefusal, SessionRefusal>> = {
   AGENT_KEY_REVOKED: 'keyRevoked',
   AGENT_KEY_REPLACED: 'keyReplaced',
   KEY_UNKNOWN: 'keyRevoked',
@@ -61,7 +61,7 @@ export function createSessionTrust({
       const leave = rackKeys.attend({
         rackId,
         keySha256,
-        end: ({ reason, message }) => end(sessionReasons[reason] ?? reason, message),
+        end: ({ reason, message }) => end(sessionReasons[reason], message),
       });
       const endsMs = new X509Certificate(certificate.der).validToDate.getTime();
       const cancel = atWallTime(clock, endsMs, () =>

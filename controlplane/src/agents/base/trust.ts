@@ -1,5 +1,6 @@
 /** The part of a session about trust: it sends the authorities to trust, and ends with its key. */
 import type { agent, CallContext, RackId } from '@rackwright/messages';
+import type { SessionRefusal } from './session-refusal.ts';
 
 /** Knows keys and certificate authorities. */
 export interface SessionTrust {
@@ -16,7 +17,7 @@ export interface SessionTrust {
   attend(
     context: CallContext,
     rackId: RackId,
-    end: (reason: string, message: string) => void,
+    end: (reason: SessionRefusal, message: string) => void,
   ): () => void;
 }
 

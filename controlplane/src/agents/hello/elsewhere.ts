@@ -15,6 +15,13 @@ import type { SessionTiming } from '../base/timing.ts';
 /** How often a session renews its hint in the rack's record. */
 export const hintIntervalMs = 60_000;
 
+/** Another agent of the rack, whose session goes on. */
+export interface Rival {
+  readonly kind: 'rival';
+  /** For people. */
+  readonly text: string;
+}
+
 /** The replica that asks. */
 export interface Standpoint {
   readonly replicaId: ReplicaId;
@@ -30,42 +37,46 @@ function silenceMs({ idleHeartbeatIntervalMs, leaseDurationMs }: Standpoint['tim
   return idleHeartbeatIntervalMs + leaseDurationMs;
 }
 
-/** Why this agent must not replace the session of another replica, or undefined (1). */
+/** The rival whose session on another replica this agent must not replace, or undefined (1). */
 export function rivalElsewhere(
   { journal: standing, sessionReplica, sessionTime }: wire.RackRecord,
   journal: agent.Journal,
   { replicaId, clock, timing }: Standpoint,
-): string | undefined {
+): Rival | undefined {
   if (standing === undefined || sessionTime === undefined) return undefined;
   if (sessionReplica === '' || sessionReplica === replicaId) return undefined;
   // A hint that was not renewed for this long belongs to a replica that has stopped.
   const heldUntilMs = timestampMs(sessionTime) + hintIntervalMs + silenceMs(timing);
   if (heldUntilMs <= clock.nowMs()) return undefined;
   if (descends(journal, standing)) return undefined;
-  return (
-    `another agent of the rack is connected to replica ${sessionReplica} (journal ` +
-    `${standing.id}, generation ${standing.generation}); stop one of the two`
-  );
+  return {
+    kind: 'rival',
+    text:
+      `another agent of the rack is connected to replica ${sessionReplica} (journal ` +
+      `${standing.id}, generation ${standing.generation}); stop one of the two`,
+  };
 }
 
 /**
- * Why this agent must not replace the valid session on this replica, or undefined (R6). An agent
- * that opens its next session before it leaves this one names that session.
+ * The rival whose valid session on this replica this agent must not replace, or undefined (R6). An
+ * agent that opens its next session before it leaves this one names that session.
  */
 export function rivalHere(
   standing: LiveSession,
   { journal, replacesSessionId }: agent.Hello,
   { clock, timing }: Pick<Standpoint, 'clock' | 'timing'>,
-): string | undefined {
+): Rival | undefined {
   if (standing.lastMessageMs() + silenceMs(timing) <= clock.nowMs()) return undefined;
   if (journal !== undefined && descends(journal, standing.journal)) {
     if (!isSameLife(journal, standing.journal)) return undefined;
     if (replacesSessionId === standing.sessionId) return undefined;
   }
-  return (
-    `another agent of rack ${standing.rackId} is connected (journal ${standing.journal.id}, ` +
-    `generation ${standing.journal.generation}); stop one of the two`
-  );
+  return {
+    kind: 'rival',
+    text:
+      `another agent of rack ${standing.rackId} is connected (journal ${standing.journal.id}, ` +
+      `generation ${standing.journal.generation}); stop one of the two`,
+  };
 }
 
 /** The session's own knowledge; without a journal it is already replaced here. */
@@ -76,17 +87,28 @@ export interface OwnSession {
   readonly replicaId: ReplicaId;
 }
 
-/** Why the session gets no lease any more, or undefined (2). */
-export function whyOver(
+/** Whether the rack's record still names a session. */
+export type SessionValidity =
+  | { readonly kind: 'valid' }
+  /** `text` says why, for people. */
+  | { readonly kind: 'over'; readonly text: string };
+
+/** Whether the session still gets a lease (2). */
+export function validityOf(
   rack: wire.RackRecord | undefined,
   { journal, key, replicaId }: OwnSession,
-): string | undefined {
-  if (rack === undefined) return 'the rack is gone';
-  if (journal === undefined) return 'a newer session has taken its place';
-  if (!Buffer.from(rack.agentPublicKey).equals(key)) return 'the key of the rack is another one';
+): SessionValidity {
+  if (rack === undefined) return over('the rack is gone');
+  if (journal === undefined) return over('a newer session has taken its place');
+  const isOwnKey = Buffer.from(rack.agentPublicKey).equals(key);
+  if (!isOwnKey) return over('the key of the rack is another one');
   const { journal: standing, sessionReplica } = rack;
   const elsewhere = sessionReplica !== '' && sessionReplica !== replicaId;
-  if (elsewhere) return `replica ${sessionReplica} has a newer session`;
+  if (elsewhere) return over(`replica ${sessionReplica} has a newer session`);
   const own = standing !== undefined && isSameLife(journal, standing);
-  return own ? undefined : 'another agent has said Hello';
+  return own ? { kind: 'valid' } : over('another agent has said Hello');
+}
+
+function over(text: string): SessionValidity {
+  return { kind: 'over', text };
 }

@@ -11,7 +11,7 @@ import { agentStepsOf, lifeOf } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import { believedBy } from '../base/trust.ts';
 import { updateRack } from '../base/update-rack.ts';
-import { rivalElsewhere } from './elsewhere.ts';
+import { type Rival, rivalElsewhere } from './elsewhere.ts';
 import type { SessionHint } from './hint.ts';
 import { foldStoreGuard, isGuarded, lostSoFar } from './store-guard.ts';
 
@@ -30,28 +30,37 @@ export interface Recorded {
   readonly lostRevisions: Revision;
 }
 
-/**
- * Writes the Hello down. Returns undefined when the rack does not exist. Returns a text when the
- * session of another replica takes precedence (R6); then the record stays as it is.
- */
+/** What follows from a Hello. */
+export type HelloOutcome =
+  | { readonly kind: 'welcome'; readonly recorded: Recorded }
+  /** The session of another replica takes precedence (R6). */
+  | Rival
+  /** The rack does not exist. */
+  | { readonly kind: 'noRack' };
+
+const noRack: HelloOutcome = { kind: 'noRack' };
+
+/** Writes the Hello down. For a rival the record only shows that a duplicate agent came. */
 export async function recordHello(
   deps: SessionDependencies,
   rackId: RackId,
   hello: agent.Hello,
   journal: agent.Journal,
   hint: SessionHint,
-): Promise<Recorded | string | undefined> {
+): Promise<HelloOutcome> {
   const { store, hosts, clock, trust } = deps;
   const { incarnation } = store;
   const position = { incarnation, revision: asRevision(await store.latestRevision()) };
   const hostName = (uid: HostUid) => `hosts/${hosts.hostIdOfUid(uid, rackId) ?? uid}`;
   const believed = await believedBy(hello, trust);
-  let outcome: Recorded | string | undefined;
+  let outcome = noRack;
   const exists = await updateRack(deps, rackId, (record, status) => {
-    const elsewhere = rivalElsewhere(record, journal, deps);
-    status.duplicateAgent = elsewhere ?? '';
-    outcome = elsewhere;
-    if (elsewhere !== undefined) return;
+    const rival = rivalElsewhere(record, journal, deps);
+    status.duplicateAgent = rival?.text ?? '';
+    if (rival !== undefined) {
+      outcome = rival;
+      return;
+    }
     foldStoreGuard(record, status, hello, position, clock.nowMs(), hostName);
     record.journal = lifeOf(journal);
     status.agentVersion = hello.agentVersion.slice(0, agentVersionCharsMax);
@@ -59,12 +68,13 @@ export async function recordHello(
     status.lastSeenTime = timestampFromMs(clock.nowMs());
     record.trustedCaSha256 = believed;
     hint.put(record);
-    outcome = {
+    const recorded = {
       key: record.agentPublicKey,
       tombstones: [...record.tombstones],
       isGuarded: isGuarded(record),
       lostRevisions: lostSoFar(record),
     };
+    outcome = { kind: 'welcome', recorded };
   });
-  return exists ? outcome : undefined;
+  return exists ? outcome : noRack;
 }

@@ -19,10 +19,11 @@ import { randomId } from '@rackwright/platform';
 import { agentBackMs, type LiveSession, settleMs } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
 import type { SlotOver } from '../base/rack-slots.ts';
+import type { SessionRefusal } from '../base/session-refusal.ts';
 import type { SessionSink } from '../base/sink.ts';
 import { believedBy } from '../base/trust.ts';
 import { type RackChange, updateRack } from '../base/update-rack.ts';
-import { rivalHere, whyOver } from '../hello/elsewhere.ts';
+import { type Rival, rivalHere, validityOf } from '../hello/elsewhere.ts';
 import { foldHello } from '../hello/hello-folds.ts';
 import { helloProblem } from '../hello/hello-problem.ts';
 import { SessionHint } from '../hello/hint.ts';
@@ -226,7 +227,7 @@ export class RackSession {
     void this.#hint.withdraw(() => this.#lastMessageMs);
   }
 
-  #refuse(reason: string, message: string): void {
+  #refuse(reason: SessionRefusal, message: string): void {
     this.#deps.log.warn({ rack: this.#rackId, reason }, message);
     this.#sink.send({ case: 'refused', value: create(agent.RefusedSchema, { reason, message }) });
     this.#end();
@@ -247,12 +248,18 @@ export class RackSession {
     const { journal } = hello;
     if (journal === undefined) return;
     if (await this.#yields(hello)) return;
-    const recorded = await recordHello(this.#deps, this.#rackId, hello, journal, this.#hint);
-    if (recorded === undefined) {
-      this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
-      return;
+    const outcome = await recordHello(this.#deps, this.#rackId, hello, journal, this.#hint);
+    switch (outcome.kind) {
+      case 'noRack':
+        return this.#refuse('unknownRack', `the rack ${this.#rackId} does not exist`);
+      case 'rival':
+        return this.#refuse('duplicateAgent', outcome.text);
+      case 'welcome':
+        return this.#open(hello, journal, outcome.recorded);
     }
-    if (typeof recorded === 'string') return this.#refuse('duplicateAgent', recorded);
+  }
+
+  async #open(hello: agent.Hello, journal: agent.Journal, recorded: Recorded): Promise<void> {
     this.#key = recorded.key;
     const live = this.#liveSession(journal, hello);
     await this.#sendWelcome(hello, live, recorded);
@@ -275,9 +282,9 @@ export class RackSession {
     const rival = this.#rival(hello);
     if (rival === undefined) return false;
     await this.#updateRack((_record, status) => {
-      status.duplicateAgent = rival;
+      status.duplicateAgent = rival.text;
     });
-    this.#refuse('duplicateAgent', rival);
+    this.#refuse('duplicateAgent', rival.text);
     return true;
   }
 
@@ -289,12 +296,12 @@ export class RackSession {
   }
 
   /** Its key is no longer the rack's, or its certificate is no longer valid. */
-  dismiss(reason: string, message: string): void {
+  dismiss(reason: SessionRefusal, message: string): void {
     if (!this.#over) this.#refuse(reason, message);
   }
 
-  /** R6: why this agent must not replace the valid session on this replica, or undefined. */
-  #rival(hello: agent.Hello): string | undefined {
+  /** R6: the rival whose valid session on this replica this agent must not replace. */
+  #rival(hello: agent.Hello): Rival | undefined {
     const standing = this.#deps.registry.sessionOf(this.#rackId);
     return standing && rivalHere(standing, hello, this.#deps);
   }
@@ -354,9 +361,10 @@ export class RackSession {
     const asOf = await readForRenewal(store, this.#rackId);
     const { rack, fleet, revision } = asOf;
     const journal = this.#stands() ? this.#live?.journal : undefined;
-    const over = whyOver(rack?.record, { journal, key: this.#key, replicaId });
-    if (over !== undefined) {
-      this.#deps.log.warn({ rack: this.#rackId, reason: over }, 'the session is not the rack’s');
+    const validity = validityOf(rack?.record, { journal, key: this.#key, replicaId });
+    if (validity.kind === 'over') {
+      const { text: reason } = validity;
+      this.#deps.log.warn({ rack: this.#rackId, reason }, 'the session is not the rack’s');
       this.#end();
       return;
     }

@@ -28,7 +28,7 @@ const surroundings = {
 const rival = (journal: object, replacesSessionId = '', atMs = nowMs): string | undefined => {
   const hello = create(agent.HelloSchema, { journal: { id: 'j1', ...journal }, replacesSessionId });
   const clock = { ...surroundings.clock, nowMs: () => atMs };
-  return rivalHere(standing, hello, { ...surroundings, clock });
+  return rivalHere(standing, hello, { ...surroundings, clock })?.text;
 };
 
 test('the agent of a session may open its next one, by the id that only it knows', () => {
