@@ -79,14 +79,19 @@ describe('decisions by texts for people', () => {
   });
 });
 
+const host = 'controlplane/src/host';
+const messages = 'packages/messages/src';
+
 test.each([
-  ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', 'run/step-parts.ts'],
-  ["if (step.title === '') fail();", 'isOfTemplate()', 'pass/step-names.ts'],
-  ["if (backoff.givenUpReason === '') retry();", 'isGivenUp()', 'life/goal.ts'],
+  ["if (step.skippedBecause !== '') skip();", 'isPlannedToSkip()', `${host}/run/step-parts.ts`],
+  ["if (step.title === '') fail();", 'isOfTemplate()', `${host}/pass/step-names.ts`],
+  ["if (backoff.givenUpReason === '') retry();", 'isGivenUp()', `${host}/life/goal.ts`],
+  ["if (hello.storeRefused !== '') hold();", 'storeRefusalOf()', `${messages}/store-refusal.ts`],
+  ["if (duplicateAgent === '') go();", 'duplicateAgentOf()', `${messages}/duplicate-agent.ts`],
+  ["if ((duplicateAgent ?? '') !== '') go();", 'duplicateAgentOf()', `${messages}/a.ts`],
 ])('%s stands only in one place', (line, predicate, place) => {
-  const host = 'controlplane/src/host';
   expect(bansIn(line, `${host}/run/engine.ts`)).toEqual([expect.stringContaining(predicate)]);
-  expect(bansIn(line, `${host}/${place}`)).toEqual([]);
+  expect(bansIn(line, place)).toEqual([]);
 });
 
 describe('decisions by a text in a variable', () => {

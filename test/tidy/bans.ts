@@ -134,6 +134,14 @@ const emptyTextBans: readonly Ban[] = [
   },
   { pattern: /\btitle\)? (===|!==) ''/, message: 'reads an empty text; take isOfTemplate()' },
   { pattern: /\bgivenUpReason\)? (===|!==) ''/, message: 'reads an empty text; take isGivenUp()' },
+  {
+    pattern: /\bduplicateAgent( \?\? '')?\)? (===|!==) ''/,
+    message: 'reads an empty text; take duplicateAgentOf()',
+  },
+  {
+    pattern: /\bstoreRefused( \?\? '')?\)? (===|!==) ''/,
+    message: 'reads an empty text; take storeRefusalOf()',
+  },
 ];
 const readersOfEmptyTexts =
   /^controlplane\/src\/host\/(pass\/step-names|run\/step-parts|life\/goal)\.ts$/;

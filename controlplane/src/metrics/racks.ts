@@ -1,6 +1,11 @@
 /** Counts of racks, from a watch of their records. */
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type RackFaultType, type RackId, store as wire } from '@rackwright/messages';
+import {
+  duplicateAgentOf,
+  type RackFaultType,
+  type RackId,
+  store as wire,
+} from '@rackwright/messages';
 import type { Entry, StateStore } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { idOfKey, isDirectlyBelow, sharedRecordOf } from '../records/index.ts';
@@ -60,17 +65,12 @@ export class CountedRacks {
       return undefined;
     }
     if (record.agentPublicKey.length === 0) return undefined;
-    const {
-      certificateExpireTime: end,
-      freeze,
-      restoredStore,
-      duplicateAgent,
-      faults = [],
-    } = record.rack?.status ?? {};
+    const status = record.rack?.status;
+    const { certificateExpireTime: end, freeze, restoredStore, faults = [] } = status ?? {};
     const standing: Readonly<Record<RackStop, boolean>> = {
       frozen: freeze !== undefined,
       restored: restoredStore !== undefined,
-      duplicateAgent: (duplicateAgent ?? '') !== '',
+      duplicateAgent: duplicateAgentOf(status) !== undefined,
     };
     return {
       certificateEndSeconds: end === undefined ? undefined : timestampMs(end) / 1_000,

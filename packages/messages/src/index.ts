@@ -40,6 +40,7 @@ export {
 export { hostRefused } from './call/host-refused.ts';
 export type { PageRequest, PageResponse, Respond } from './call/page.ts';
 export { type CleanStepName, cleanSteps } from './clean-steps.ts';
+export { type DuplicateAgent, duplicateAgentOf } from './duplicate-agent.ts';
 export {
   bootStalled,
   disabledStep,

@@ -4,6 +4,8 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   CauseSchema,
   counted,
+  type DuplicateAgent,
+  duplicateAgentOf,
   type Explanation,
   ExplanationSchema,
   type HostStatus,
@@ -46,7 +48,7 @@ export function explainRack(
     causes: causes.map((cause) => create(CauseSchema, cause)),
     ...blockerOf(record, agentConnected),
     unblock: [
-      ...unblock(id, joined, agentConnected, status?.duplicateAgent ?? ''),
+      ...unblock(id, joined, agentConnected, duplicateAgentOf(status)),
       ...brakes.unblock,
       ...new Set(faults.flatMap((fault) => rackFaultAdvice(fault, name))),
     ],
@@ -73,8 +75,13 @@ function blockerOf(
   return freeze === undefined ? { blocker: '' } : said('the freeze', freeze.at);
 }
 
-function unblock(id: string, joined: boolean, connected: boolean, duplicate: string): string[] {
-  if (duplicate !== '') return ['stop one of the two agents that share this identity'];
+function unblock(
+  id: string,
+  joined: boolean,
+  connected: boolean,
+  duplicate: DuplicateAgent | undefined,
+): string[] {
+  if (duplicate !== undefined) return ['stop one of the two agents that share this identity'];
   if (connected) return [];
   if (!joined)
     return [
@@ -93,8 +100,8 @@ interface Cause {
 }
 
 function agentCauses(record: store.RackRecord, connected: boolean): Cause[] {
-  const duplicate = record.rack?.status?.duplicateAgent ?? '';
-  const causes: Cause[] = duplicate === '' ? [] : [{ text: duplicate }];
+  const duplicate = duplicateAgentOf(record.rack?.status);
+  const causes: Cause[] = duplicate === undefined ? [] : [{ text: duplicate.text }];
   causes.push(...revokedCauses(record));
   if (connected || record.agentPublicKey.length === 0) return causes;
   const since = record.rack?.status?.lastSeenTime;
