@@ -8,7 +8,7 @@
  * 3. Closing goes in the reverse order, and ends with the store.
  */
 import { signBytes } from '@rackwright/erasure';
-import { agent, asReplicaId, type BoundService, bind, type ReplicaId } from '@rackwright/messages';
+import { actors, agent, asReplicaId, type BoundService, bind } from '@rackwright/messages';
 import { type Disk, randomId } from '@rackwright/platform';
 import {
   createHealthBoard,
@@ -233,13 +233,13 @@ function makeDiscovery(
   return new Discovery({
     ...{ ...platform, ...shared, resyncIntervalMs },
     createHost: (request, from) =>
-      createHost({ ...platform, ...shared, actor: 'system' }, request, from),
+      createHost({ ...platform, ...shared, actor: actors.system }, request, from),
     reportHost: (hostId, report) => hosts.report(hostId, report),
   });
 }
 
 /** A store that one process owns always has the same single replica, also after a restart. */
-function replicaIdOf({ isShared }: StateStore, { random }: Platform): ReplicaId {
+function replicaIdOf({ isShared }: StateStore, { random }: Platform) {
   return asReplicaId(isShared ? randomId(random) : 'single');
 }
 

@@ -6,6 +6,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Fixture, startFixture } from '@rackwright/controlplane/testing';
 import {
+  actors,
   agent,
   type agent as agentMessages,
   HostGoal,
@@ -179,9 +180,9 @@ export class HostileSite {
       hostId: 'nobody',
       labels: {},
       spec: undefined,
-      by: '',
+      by: actors.unknown,
       requestId: '',
-      actor: '',
+      actor: actors.unknown,
     };
     await discovery.accept('nobody', nobody, true);
   }

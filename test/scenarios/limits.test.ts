@@ -7,12 +7,13 @@ import {
   RackSchema,
   RunKind,
   RunPhase,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
 
-const by = { actor: 'user:test' };
+const by = { actor: userActor('test') };
 
 function rack(site: Site): wire.RackRecord {
   const change = site.disk.changesOf('racks.r1').at(-1);

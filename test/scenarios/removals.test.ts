@@ -2,11 +2,17 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { reservedValues } from '@rackwright/controlplane';
 import { failed } from '@rackwright/controlplane/testing';
-import { DeletionMode, RackSpecSchema, RunPhase, store as wire } from '@rackwright/messages';
+import {
+  DeletionMode,
+  RackSpecSchema,
+  RunPhase,
+  userActor,
+  store as wire,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
 
-const by = { actor: 'user:test' };
+const by = { actor: userActor('test') };
 const normal = { kind: 'delete', reason: 'sold' } as const;
 const forced = { kind: 'delete', mode: DeletionMode.FORCE, reason: 'burnt down' } as const;
 

@@ -9,6 +9,7 @@ import {
   RunOutcome,
   RunPhase,
   store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { Replica, Site, verifiedAs } from './replica.ts';
@@ -93,7 +94,11 @@ test('ironic-45: a control plane gone for good is replaced by another at once', 
   first.kill();
   const second = await Replica.start(site, 'b');
   await second.hello();
-  const outcome = await second.hosts.request('h1', { kind: 'verify' }, { actor: 'user:test' });
+  const outcome = await second.hosts.request(
+    'h1',
+    { kind: 'verify' },
+    { actor: userActor('test') },
+  );
   expect(outcome.kind).toBe('accepted');
   await site.run(0);
   expect(second.operations().map(({ id }) => id)).toEqual(['u1/2/0/1']);
@@ -107,7 +112,7 @@ test('ironic-51: two deletes at once are accepted, and the host is removed once'
   const [operation] = replica.operations();
   if (operation === undefined) throw new Error('nothing was sent');
   const request = { kind: 'delete', reason: 'sold' } as const;
-  const by = { actor: 'user:test' };
+  const by = { actor: userActor('test') };
   const outcomes = await Promise.all([
     replica.hosts.request('h1', request, by),
     replica.hosts.request('h1', request, by),
@@ -138,7 +143,7 @@ test('metal3-71: the host is gone once the agent has forgotten it, not before', 
   await replica.hello();
   const [operation] = replica.operations();
   if (operation === undefined) throw new Error('nothing was sent');
-  await replica.hosts.request('h1', { kind: 'delete', reason: '' }, { actor: 'user:test' });
+  await replica.hosts.request('h1', { kind: 'delete', reason: '' }, { actor: userActor('test') });
   await replica.report(operation, failed('cancelled'));
   await site.run(1_000);
   const asked = () => replica.told.filter(({ case: kind }) => kind === 'forget').length;
@@ -157,7 +162,7 @@ test('metal3-71: the host is gone once the agent has forgotten it, not before', 
   const lonely = await Site.open({ hosts: 1, agentRegistered: false });
   const alone = await Replica.start(lonely, 'a');
   const request = { kind: 'delete', reason: '' } as const;
-  expect(await alone.hosts.request('h1', request, { actor: 'user:test' })).toEqual({
+  expect(await alone.hosts.request('h1', request, { actor: userActor('test') })).toEqual({
     kind: 'removed',
   });
 });

@@ -1,6 +1,12 @@
 /** Workflows: what ends by its time, and what is swept once nobody owns it. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { agent, FailureType, WorkflowRunState, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  FailureType,
+  userActor,
+  WorkflowRunState,
+  store as wire,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bmcTemplate, done, failedWith, Office, refusal } from './office.ts';
 import type { Site } from './replica.ts';
@@ -26,7 +32,11 @@ function isKept(site: Site, key: string): boolean {
 async function removeHost(office: Office): Promise<void> {
   const { site, replica } = office;
   const uid = site.record('h1')?.host?.uid ?? '';
-  await replica.hosts.request('h1', { kind: 'delete', reason: 'sold' }, { actor: 'user:test' });
+  await replica.hosts.request(
+    'h1',
+    { kind: 'delete', reason: 'sold' },
+    { actor: userActor('test') },
+  );
   for (let turn = 0; turn < 8 && site.record('h1') !== undefined; turn++) {
     await site.run(1_000);
     const record = site.record('h1');

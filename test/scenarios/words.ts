@@ -19,6 +19,7 @@ import {
   type RunStep,
   type TransientName,
   transientCauseOf,
+  userActor,
 } from '@rackwright/messages';
 
 type Effects = ReturnType<Bench['apply']>;
@@ -60,7 +61,7 @@ export function orderOf(operation: agent.Operation): agent.RunStep | undefined {
 /** The refusal of a request; fails when it is accepted or changes anything. */
 export function refusalOf(host: Bench, request: Request) {
   const before = host.record;
-  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
   if (outcome.kind !== 'refused') throw new Error(`${request.kind} was accepted`);
   if (host.record !== before) throw new Error(`${request.kind} was refused and changed the host`);
   return outcome.refusal;

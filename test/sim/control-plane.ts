@@ -23,6 +23,7 @@ import {
 } from '@rackwright/controlplane';
 import {
   ApiFailure,
+  actors,
   agent,
   asReplicaId,
   type CallContext,
@@ -161,7 +162,7 @@ export class ControlPlaneReplica {
       ? new Discovery({
           ...{ ...shared, fleetView, resyncIntervalMs: 60_000 },
           createHost: (request, from) =>
-            createHost({ ...shared, hosts, actor: 'system' }, request, from),
+            createHost({ ...shared, hosts, actor: actors.system }, request, from),
           reportHost: (hostId, report) => hosts.report(hostId, report),
         })
       : undefined;

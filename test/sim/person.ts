@@ -10,6 +10,7 @@ import {
   type Run,
   RunPhase,
   type store,
+  userActor,
 } from '@rackwright/messages';
 import type { Judge } from './judge.ts';
 import { counterOf } from './operators/counter.ts';
@@ -21,7 +22,7 @@ const roundMs = 30_000;
 
 /** Goes round until the simulation ends; asks for nothing new once the faults have stopped. */
 export function startPerson(view: WorldView, judge: Judge): void {
-  const by = { actor: 'user:person' };
+  const by = { actor: userActor('person') };
   const round = () => {
     view.heap.after(view.chance.around(roundMs), round);
     const [replica] = view.replicas();

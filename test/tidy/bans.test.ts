@@ -275,6 +275,33 @@ describe('assumptions about protocols and drivers', () => {
   });
 });
 
+describe('actors', () => {
+  const path = 'controlplane/src/host/life/claim.ts';
+
+  test.each([
+    "return actor.startsWith('pools/');",
+    "if (claim?.by.startsWith('pools/') === true) return;",
+    "run.requestedBy === 'deletion'",
+    'return /^user:/.test(run.requestedBy);',
+    'const isOwn = pendingPower?.by === actors.system;',
+    'const actor = `token:${tokenId}`;',
+    "const by = { actor: 'user:admin' };",
+  ])('finds %s', (line) => {
+    expect(bansIn(line, path)).toHaveLength(1);
+    expect(bansIn(line, 'packages/messages/src/actors.ts')).toEqual([]);
+  });
+
+  test('lets comparisons of two actors, their kinds and an empty text stand', () => {
+    const lines = [
+      'if (claim.by !== by.actor) return;',
+      "if (actorKind(actor) === 'goal') return;",
+      "if (approvedBy === '') return;",
+      "const address = 'host:port';",
+    ];
+    for (const line of lines) expect(bansIn(line, path)).toEqual([]);
+  });
+});
+
 describe('what no code may hold, tests included', () => {
   test.each([
     'export default function run() {}',

@@ -180,6 +180,31 @@ const wordListBans: readonly Ban[] = [
 ];
 const wordLists = /^packages\/messages\/src\/(waits|host-faults|pool-conditions)\.ts$/;
 
+/**
+ * T8 Who did it is an `Actor`: its module alone makes the text of one and looks at it, so that the
+ *    kinds are told apart by `actorKind()`. Two actors are compared with each other as they are.
+ */
+const actorTexts = "looks at an actor's text; take actorKind() or a function beside it";
+const actorBans: readonly Ban[] = [
+  {
+    pattern:
+      /\b(\w*[aA]ctor|by|\w+edBy)\)?\??\.(startsWith|endsWith|includes|slice|split|indexOf|match|replace)\(/,
+    message: actorTexts,
+  },
+  {
+    pattern:
+      /\b(\w*[aA]ctor|by|\w+edBy) (===|!==) ['"`](system|goal|deletion|policy|plan|agent|\w+[:/])/,
+    message: actorTexts,
+  },
+  { pattern: /\/[a-z]*\.(test|exec)\((\w+\??\.)*(\w*[aA]ctor|by|\w+edBy)\)/, message: actorTexts },
+  { pattern: /(===|!==) actors\.(?!unknown\b)/, message: actorTexts },
+  {
+    pattern: /['`](user|token|oidc|agent|system):(\$\{|[\w ]+['`])/,
+    message: 'makes an actor of a text; take its maker, as userActor()',
+  },
+];
+const moduleOfActors = 'packages/messages/src/actors.ts';
+
 /** T4 A log line keeps what was caught, with its stack and causes. */
 const logBans: readonly Ban[] = [
   {
@@ -247,6 +272,7 @@ export function findBans(file: SourceFile): Finding[] {
     ...(mayDecideByText(file.path) ? [] : match(file, file.text, textBans)),
     ...(mayReadEmptyTexts(file.path) ? [] : match(file, file.text, emptyTextBans)),
     ...(mayCompareWords(file.path) ? [] : match(file, file.text, wordListBans)),
+    ...(mayReadActors(file.path) ? [] : match(file, file.text, actorBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, logBans)),
     ...(mayMakeText(file.path) ? [] : match(file, file.text, caughtBans)),
     ...(isTestCode(file.path) ? [] : match(file, file.text, assumptionBans)),
@@ -266,6 +292,10 @@ function mayReadEmptyTexts(path: string): boolean {
 
 function mayCompareWords(path: string): boolean {
   return wordLists.test(path) || path.startsWith('test/tidy/');
+}
+
+function mayReadActors(path: string): boolean {
+  return path === moduleOfActors || isTestCode(path);
 }
 
 function mayMakeText(path: string): boolean {

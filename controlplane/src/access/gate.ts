@@ -12,7 +12,9 @@
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import {
+  type Actor,
   ApiFailure,
+  actors,
   type BoundService,
   type CallContext,
   permissionDenied,
@@ -34,7 +36,7 @@ type Fields = Readonly<Record<string, unknown>>;
 /** What services are made from, for one call. */
 export interface Seat {
   readonly store: StateStore;
-  readonly actor: string;
+  readonly actor: Actor;
   readonly principal: Principal;
   /** The trace parent of the call (W3C Trace Context), for work that it starts; unset: none. */
   readonly traceParent?: string;
@@ -48,7 +50,7 @@ export interface GateOptions {
   readonly signIn: SignIn;
   readonly places: HostLocations;
   /** Runs between the gate and the handler of a permitted call. */
-  letIn?(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
+  letIn?(method: DescMethod, handler: AnyHandler, actor: Actor): AnyHandler;
   /** The trace parent for work that a call starts; unset: calls have none. */
   traceOf?(context: CallContext): string | undefined;
 }
@@ -57,7 +59,7 @@ export interface GateOptions {
 export function gated(factories: readonly Factory[], options: GateOptions): BoundService[] {
   const { store } = options;
   return factories.map((make) => {
-    const { service } = make({ store, actor: '', principal: nobody });
+    const { service } = make({ store, actor: actors.unknown, principal: nobody });
     const handlers = service.methods.map((method) => {
       const streams = method.methodKind !== 'unary';
       const handler = streams ? streaming(make, method, options) : unary(make, method, options);
@@ -67,18 +69,18 @@ export function gated(factories: readonly Factory[], options: GateOptions): Boun
   });
 }
 
-/** The caller's name in records; '' for an unknown caller. */
-export function actorOf(signIn: SignIn, context: CallContext): string {
+/** The caller as records name it. */
+export function actorOf(signIn: SignIn, context: CallContext): Actor {
   try {
     return signIn.principalOf(context).actor;
   } catch (error) {
-    if (error instanceof ApiFailure) return '';
+    if (error instanceof ApiFailure) return actors.unknown;
     throw error;
   }
 }
 
 const nobody: Principal = {
-  actor: '',
+  actor: actors.unknown,
   role: 0,
   scope: { racks: [], pools: [] },
   token: '',
@@ -103,7 +105,7 @@ async function admit(
 ): Promise<Admitted> {
   const row = rowOf(method);
   if (row.reach.kind === 'open') {
-    const seat = { store, actor: '', principal: nobody };
+    const seat = { store, actor: actors.unknown, principal: nobody };
     return { handler: handlerOf(make(seat), method), principal: nobody };
   }
   const principal = signIn.principalOf(context);
@@ -184,7 +186,7 @@ function isRequest(input: unknown): boolean {
 }
 
 function callerOf(signIn: SignIn, context: CallContext): Principal {
-  return actorOf(signIn, context) === '' ? nobody : signIn.principalOf(context);
+  return actorOf(signIn, context) === actors.unknown ? nobody : signIn.principalOf(context);
 }
 
 /** Invariant 4. By then the handler has seen its own signal abort. */

@@ -9,7 +9,12 @@
  */
 import { createHash } from 'node:crypto';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type ApiFailure, permissionDenied, unauthenticated } from '@rackwright/messages';
+import {
+  type ApiFailure,
+  oidcActor,
+  permissionDenied,
+  unauthenticated,
+} from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { OidcConfig } from './oidc-config.ts';
@@ -158,12 +163,12 @@ function principalOf(config: OidcConfig, claims: JWTPayload, token: string): Pri
   if (found === undefined) {
     throw permissionDenied(
       'NO_ROLE',
-      `oidc:${name} has no role here: the claim "${rolesClaim}" of the token has none of the ` +
-        'values in oidc.roles. Ask whoever runs the identity provider for one of them.',
+      `${oidcActor(name)} has no role here: the claim "${rolesClaim}" of the token has none ` +
+        'of the values in oidc.roles. Ask whoever runs the identity provider for one of them.',
     );
   }
   return {
-    actor: `oidc:${name}`,
+    actor: oidcActor(name),
     role: found.role,
     scope: found.scope,
     token: '',

@@ -6,7 +6,7 @@
  * 2. A host is in a scope when its rack and its pool are. A whole rack is in a scope only when the
  *    scope names the rack and no pools: a change of a rack affects every pool in it.
  */
-import { type Host, type RackName, Role } from '@rackwright/messages';
+import { type Actor, type Host, type RackName, Role, userActor } from '@rackwright/messages';
 
 /** The host label that names its pool. */
 export const poolLabel = 'pool';
@@ -21,7 +21,7 @@ export interface Scope {
 /** An authenticated caller. */
 export interface Principal {
   /** "user:NAME", "token:NAME" or "oidc:SUBJECT". */
-  readonly actor: string;
+  readonly actor: Actor;
   readonly role: Role;
   readonly scope: Scope;
   /** "tokens/TOKEN"; empty: the identity provider authenticated the caller. */
@@ -41,7 +41,7 @@ export const everywhere: Scope = { racks: [], pools: [] };
 
 /** Everything, everywhere: for the process itself, and for tests without a server. */
 export const systemPrincipal: Principal = {
-  actor: 'user:admin',
+  actor: userActor('admin'),
   role: Role.ADMIN,
   scope: everywhere,
   token: '',

@@ -4,7 +4,12 @@
  * Must not: reveal whether something out of scope exists; both cases are refused in the same words.
  */
 import type { DescMethod } from '@bufbuild/protobuf';
-import { alreadyExists, type BoundService, type CallContext } from '@rackwright/messages';
+import {
+  type Actor,
+  alreadyExists,
+  type BoundService,
+  type CallContext,
+} from '@rackwright/messages';
 import { type StateStore, StoreError, storeKey } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { includes, includesRack, type Principal, poolLabel } from './principal.ts';
@@ -25,7 +30,7 @@ export interface JudgedCall {
   /** Makes the service with everything in sight, to compute the result of an update. */
   readonly make: (seat: {
     readonly store: StateStore;
-    readonly actor: string;
+    readonly actor: Actor;
     readonly principal: Principal;
   }) => BoundService;
   readonly method: DescMethod;

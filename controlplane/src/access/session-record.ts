@@ -1,7 +1,7 @@
 /** The record of a browser's session, and its owner. Pure. */
 import { create, type MessageShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { Role, store as wire } from '@rackwright/messages';
+import { Role, readActor, store as wire } from '@rackwright/messages';
 import type { Principal } from './principal.ts';
 
 export const sessionSchema = wire.BrowserSessionRecordSchema;
@@ -53,7 +53,7 @@ export function expireMsOf({ expireTime }: SessionRecord): number {
 }
 
 /** One name for all sessions of a person. */
-export function callerOf({ issuer, actor }: Pick<Principal, 'issuer' | 'actor'>): string {
+export function callerOf({ issuer, actor }: Pick<SessionRecord, 'issuer' | 'actor'>): string {
   return `${issuer} ${actor}`;
 }
 
@@ -68,7 +68,7 @@ export function granted(record: SessionRecord, configSha256: string): Principal 
     return undefined;
   }
   return {
-    actor: record.actor,
+    actor: readActor(record.actor),
     role,
     scope: { racks: scope?.racks ?? [], pools: scope?.pools ?? [] },
     token: '',

@@ -1,5 +1,5 @@
 /** Sessions of browsers over one store: at two replicas, across a restart, and at their bounds. */
-import { ApiFailure, type CallContext, Role } from '@rackwright/messages';
+import { ApiFailure, type CallContext, oidcActor, Role, readActor } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
@@ -56,11 +56,16 @@ async function replica(more: Partial<SessionsOptions> = {}) {
 }
 
 const ann: Principal = {
-  ...{ actor: 'oidc:ann', role: Role.OPERATOR, token: '', issuer: 'https://idp.example' },
+  ...{
+    actor: readActor('oidc:ann'),
+    role: Role.OPERATOR,
+    token: '',
+    issuer: 'https://idp.example',
+  },
   ...{ scope: { racks: ['racks/r1'], pools: ['gpu'] }, expireMs: 1, proofSha256: 'cc' },
 };
 const ofToken: Principal = {
-  ...{ actor: 'token:ci', role: Role.VIEWER, token: 'tokens/ci', issuer: '' },
+  ...{ actor: readActor('token:ci'), role: Role.VIEWER, token: 'tokens/ci', issuer: '' },
   ...{ scope: everywhere, expireMs: undefined, proofSha256: secret },
 };
 const byProvider = { kind: 'provider', principal: ann } as const;
@@ -136,7 +141,9 @@ test('a session by a token ends with it; its own end is no later', async () => {
   const short = { kind: 'token', principal: { ...ofToken, expireMs } } as const;
   expect((await sessions.open(short)).expireMs).toBe(expireMs);
   const { name } = await sessions.open(byToken);
-  expect(await sessions.principalOf(callWith(name))).toMatchObject({ actor: 'token:ci' });
+  expect(await sessions.principalOf(callWith(name))).toMatchObject({
+    actor: readActor('token:ci'),
+  });
   isRevoked = true;
   await expect(sessions.principalOf(callWith(name))).rejects.toThrow('revoked');
 });
@@ -190,15 +197,17 @@ test('all sessions of one caller are ended at once, at every replica, and no oth
   const seen = await there.sessions.principalOf(callWith(names[0] ?? ''));
   let isEnded = false;
   there.sessions.onEnd(seen?.session ?? '', () => (isEnded = true));
-  expect(await endSessionsOf(here.store, 'oidc:ann')).toBe(2);
+  expect(await endSessionsOf(here.store, oidcActor('ann'))).toBe(2);
   for (const { sessions } of [here, there]) {
     for (const name of names) {
       expect(await reasonOf(sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
     }
-    expect(await sessions.principalOf(callWith(other))).toMatchObject({ actor: 'token:ci' });
+    expect(await sessions.principalOf(callWith(other))).toMatchObject({
+      actor: readActor('token:ci'),
+    });
   }
   await untilTrue(() => isEnded);
-  expect(await endSessionsOf(there.store, 'oidc:ann')).toBe(0);
+  expect(await endSessionsOf(there.store, readActor('oidc:ann'))).toBe(0);
 });
 
 test('guessed names cost the store little, and keep out nobody who is signed in', async () => {
@@ -215,7 +224,9 @@ test('guessed names cost the store little, and keep out nobody who is signed in'
   );
   expect(new Set(await Promise.all(guesses))).toEqual(new Set(['SESSION_OVER', 'SIGN_IN_BUSY']));
   expect(reads).toBeLessThanOrEqual(150);
-  expect(await sessions.principalOf(callWith(name))).toMatchObject({ actor: 'oidc:ann' });
+  expect(await sessions.principalOf(callWith(name))).toMatchObject({
+    actor: readActor('oidc:ann'),
+  });
   expect(await reasonOf(sessions.principalOf(callWith('too-short')))).toBe('SESSION_OVER');
 });
 

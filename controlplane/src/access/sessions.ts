@@ -18,6 +18,7 @@
 import { createHash } from 'node:crypto';
 import { create, fromBinary } from '@bufbuild/protobuf';
 import {
+  type Actor,
   type ApiFailure,
   type CallContext,
   permissionDenied,
@@ -282,7 +283,7 @@ export class Sessions {
  * 5). Returns how many there were. A session that is opened at the same time may remain. Throws
  * `unavailable`.
  */
-export async function endSessionsOf(store: StateStore, actor: string): Promise<number> {
+export async function endSessionsOf(store: StateStore, actor: Actor): Promise<number> {
   const { entries } = await answered(store.list(collection));
   let ended = 0;
   for (const entry of entries) {

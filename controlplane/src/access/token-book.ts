@@ -12,7 +12,15 @@
  */
 import { clone, create, fromBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { asTokenId, Role, type TokenId, TokenSchema, store as wire } from '@rackwright/messages';
+import {
+  asTokenId,
+  Role,
+  type TokenId,
+  TokenSchema,
+  tokenActor,
+  userActor,
+  store as wire,
+} from '@rackwright/messages';
 import {
   atWallTime,
   Bucket,
@@ -134,7 +142,7 @@ export class TokenBook {
     this.#refuseOver(kept.record);
     this.#used(tokenId, kept);
     return {
-      actor: `token:${tokenId}`,
+      actor: tokenActor(tokenId),
       role: token?.role ?? Role.UNSPECIFIED,
       scope: { racks: token?.scope?.racks ?? [], pools: token?.scope?.pools ?? [] },
       token: `tokens/${tokenId}`,
@@ -151,7 +159,7 @@ export class TokenBook {
     if (gone !== undefined) this.#refuseOver(gone.record);
     if (this.#isUseDue(firstTokenId)) void this.#firstUsed();
     return {
-      actor: `user:${firstTokenId}`,
+      actor: userActor(firstTokenId),
       role: Role.ADMIN,
       scope: everywhere,
       token: `tokens/${firstTokenId}`,

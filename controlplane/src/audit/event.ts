@@ -2,9 +2,11 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Actor,
   ApiFailure,
   type AuditRecord,
   AuditRecordSchema,
+  actors,
   type OperationId,
   type RequestId,
   store as wire,
@@ -13,7 +15,7 @@ import {
 export interface AuditEvent {
   readonly kind: 'request' | 'signIn' | 'refusal' | 'secretSent' | 'enrolment' | 'acceptance';
   /** "user:NAME", "token:NAME", "agent:racks/RACK", "system"; empty: unknown. */
-  readonly actor: string;
+  readonly actor: Actor;
   /** The method, as "HostService.CleanHost"; for others a word. */
   readonly action: string;
   /** "hosts/HOST"; empty: no particular resource. */
@@ -41,7 +43,7 @@ export function credentialSent(
 ): AuditEvent {
   return {
     kind: 'secretSent',
-    actor: 'system',
+    actor: actors.system,
     action: 'sendCredential',
     resource: name,
     outcome: 'ok',

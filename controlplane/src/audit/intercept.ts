@@ -14,8 +14,11 @@
  */
 import type { DescMethod } from '@bufbuild/protobuf';
 import {
+  type Actor,
   ApiFailure,
+  actors,
   agent,
+  agentActor,
   type BoundService,
   type CallContext,
   type Guard,
@@ -26,12 +29,12 @@ import type { AuditTrail } from './trail.ts';
 
 type AnyHandler = BoundService['handlers'][string];
 /** The caller's name in records. */
-type ActorOf = (context: CallContext) => string;
+type ActorOf = (context: CallContext) => Actor;
 
 /** Records calls before and after the check of the caller's rights. */
 export interface CallAudit {
   /** The handler of a permitted call (invariant 2); `actor` is the caller. */
-  letIn(method: DescMethod, handler: AnyHandler, actor: string): AnyHandler;
+  letIn(method: DescMethod, handler: AnyHandler, actor: Actor): AnyHandler;
   /** The services, with every refused call recorded; `actorOf` names the caller. */
   atTheDoor(services: readonly BoundService[], actorOf: ActorOf): BoundService[];
 }
@@ -67,7 +70,7 @@ function recorded(
   method: DescMethod,
   handler: AnyHandler,
   trail: AuditTrail,
-  actor: string,
+  actor: Actor,
 ): AnyHandler {
   const action = `${method.parent.name}.${method.name}`;
   return async (input, context) => {
@@ -170,14 +173,14 @@ function enrolling(handler: AnyHandler, trail: AuditTrail): AnyHandler {
       const message = `agent certificate ${how}`;
       await trail.keep({
         ...event,
-        actor: `agent:${rack}`,
+        actor: agentActor(rack),
         resource: rack,
         outcome: 'ok',
         message,
       });
       return response;
     } catch (error) {
-      trail.noteStranger({ ...event, actor: '', ...failureOutcome(error) });
+      trail.noteStranger({ ...event, actor: actors.unknown, ...failureOutcome(error) });
       throw error;
     }
   };
@@ -199,7 +202,7 @@ export async function identified<T>(
   } catch (error) {
     trail.noteStranger({
       kind: 'signIn',
-      actor: '',
+      actor: actors.unknown,
       action: methodOf(context),
       peer: context.peerAddress,
       ...failureOutcome(error),

@@ -1,3 +1,4 @@
+import { actors, readActor } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, RETENTION_DEFAULT, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
@@ -6,7 +7,7 @@ import { entriesPerPageMax, searchAudit } from './search.ts';
 
 const startMs = Date.parse('2026-01-01T00:00:00Z');
 const minuteMs = 60_000;
-const any = { actor: '', resource: '', action: '', outcome: '', text: '' };
+const any = { actor: actors.unknown, resource: '', action: '', outcome: '', text: '' };
 const always = { ...any, startMs: 0, endMs: Number.MAX_SAFE_INTEGER };
 
 let nowMs: number;
@@ -29,7 +30,7 @@ beforeEach(async () => {
 
 async function fill(count: number): Promise<void> {
   for (let at = 0; at < count; at += 1) {
-    const event = { kind: 'request', actor: 'a', action: 'x', outcome: 'ok' } as const;
+    const event = { kind: 'request', actor: readActor('a'), action: 'x', outcome: 'ok' } as const;
     const record = recordOf({ ...event, message: `entry ${at}` }, nowMs);
     await store.log.append(`e${at}`, entryBytes(record));
     nowMs += minuteMs;
@@ -49,8 +50,9 @@ test('a search skips entries newer than its range, and stops at older ones', asy
 
 test('a search finds an actor by its whole name, or without its kind', async () => {
   const actors = ['user:admin', 'user:admin2', 'agent:racks/r1', 'system', 'user:system:a'];
+  const asked = { kind: 'request', action: 'x', outcome: 'ok' } as const;
   for (const [index, actor] of actors.entries()) {
-    const event = { kind: 'request', actor, action: 'x', outcome: 'ok' } as const;
+    const event = { ...asked, actor: readActor(actor) };
     await store.log.append(`a${index}`, entryBytes(recordOf({ ...event, message: '' }, nowMs)));
   }
   const found = async (actor: string) =>
@@ -77,7 +79,7 @@ test('a search reads a bounded number of entries at a time, then continues there
 
 test('a search does not show calls that are about to be carried out', async () => {
   await fill(1);
-  const event = { kind: 'request', actor: 'a', action: 'x', outcome: 'BEGUN' } as const;
+  const event = { kind: 'request', actor: readActor('a'), action: 'x', outcome: 'BEGUN' } as const;
   await store.log.append('e1-begun', entryBytes(recordOf(event, nowMs), { begun: true }));
   expect((await searchAudit(store.log, always, 10, undefined)).records).toHaveLength(1);
 });

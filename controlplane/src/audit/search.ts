@@ -9,7 +9,13 @@
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type AuditRecord, store as wire } from '@rackwright/messages';
+import {
+  type Actor,
+  type AuditRecord,
+  actorName,
+  readActor,
+  store as wire,
+} from '@rackwright/messages';
 import { type EntryLog, LOG_PAGE_MAX, type LogEntry } from '@rackwright/store';
 
 /** The search conditions; each that is set must match. */
@@ -102,7 +108,7 @@ function fits(record: AuditRecord, search: AuditSearch): boolean {
   return (
     atMs >= startMs &&
     atMs < endMs &&
-    (actor === '' || isActor(record.actor, actor)) &&
+    (actor === '' || isActor(readActor(record.actor), actor)) &&
     (resource === '' || isAtOrBelow(record.resource, resource)) &&
     (action === '' || isAction(record.action, action)) &&
     (outcome === '' || record.outcome.toLowerCase() === outcome.toLowerCase()) &&
@@ -111,8 +117,8 @@ function fits(record: AuditRecord, search: AuditSearch): boolean {
 }
 
 /** "user:admin" also matches "admin". */
-function isActor(actor: string, wanted: string): boolean {
-  return actor === wanted || actor.slice(actor.indexOf(':') + 1) === wanted;
+function isActor(actor: Actor, wanted: string): boolean {
+  return actor === wanted || actorName(actor) === wanted;
 }
 
 function isAtOrBelow(resource: string, wanted: string): boolean {

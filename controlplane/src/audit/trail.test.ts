@@ -1,5 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf';
-import { type AuditRecord, store as wire } from '@rackwright/messages';
+import {
+  type Actor,
+  type AuditRecord,
+  actors,
+  readActor,
+  userActor,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock, Log, LogFields } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as quiet } from '@rackwright/platform/testing';
@@ -42,7 +49,7 @@ beforeEach(async () => {
 
 const event = (message: string): AuditEvent => ({
   kind: 'request',
-  actor: 'user:admin',
+  actor: userActor('admin'),
   action: 'HostService.CleanHost',
   resource: 'hosts/h1',
   outcome: 'ok',
@@ -85,7 +92,12 @@ const messages = async () => (await records()).map(({ message }) => message);
 test('the entry of a call is stored before the call is answered', async () => {
   await trail.keep(event('one'));
   expect(await records()).toMatchObject([
-    { actor: 'user:admin', action: 'HostService.CleanHost', resource: 'hosts/h1', outcome: 'ok' },
+    {
+      actor: userActor('admin'),
+      action: 'HostService.CleanHost',
+      resource: 'hosts/h1',
+      outcome: 'ok',
+    },
   ]);
   expect(timers).toEqual([]);
 });
@@ -140,7 +152,7 @@ test('the number of entries that wait for the store is bounded', async () => {
 });
 
 test('a few refused strangers are recorded each minute, with the count of the others', async () => {
-  const stranger = { ...event('no token'), kind: 'signIn', actor: '' } as const;
+  const stranger = { ...event('no token'), kind: 'signIn', actor: actors.unknown } as const;
   for (let at = 0; at < 100; at += 1) trail.noteStranger(stranger);
   await pass(60_000);
   const found = await messages();
@@ -152,10 +164,10 @@ test('a few refused strangers are recorded each minute, with the count of the ot
 });
 
 test('refusals are counted for each caller apart, so that a flood hides no other', async () => {
-  const refused = (actor: string) =>
+  const refused = (actor: Actor) =>
     ({ ...event(actor), kind: 'refusal', actor, outcome: 'PERMISSION_DENIED' }) as const;
-  for (let at = 0; at < 100_000; at += 1) trail.noteRefusal(refused('token:loud'));
-  trail.noteRefusal(refused('token:quiet'));
+  for (let at = 0; at < 100_000; at += 1) trail.noteRefusal(refused(readActor('token:loud')));
+  trail.noteRefusal(refused(readActor('token:quiet')));
   await settle();
   expect((await messages())[0]).toBe('token:quiet');
   await trail.close();
@@ -220,7 +232,11 @@ describe('a call that is about to be carried out', () => {
     const [lost, kept, ...rest] = await shown();
     expect(rest).toEqual([]);
     expect(kept).toMatchObject({ message: 'another', outcome: 'ok' });
-    expect(lost).toMatchObject({ outcome: 'UNKNOWN', actor: 'user:admin', resource: 'hosts/h1' });
+    expect(lost).toMatchObject({
+      outcome: 'UNKNOWN',
+      actor: userActor('admin'),
+      resource: 'hosts/h1',
+    });
     expect(lost?.message).toContain('by hand; asked for at 1970-01-01T00:00:01.000Z; the control');
     nowMs += 3 * 24 * 3_600_000;
     await startAgain();

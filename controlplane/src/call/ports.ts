@@ -3,6 +3,7 @@
  * so that no service can start work or write a host's state itself.
  */
 import {
+  type Actor,
   type Explanation,
   type HostId,
   type Progress,
@@ -111,7 +112,7 @@ export interface RpcDependencies {
   /** Records calls; without it nothing is recorded. */
   readonly audit?: AuditTrail;
   /** The caller: "user:NAME", "token:NAME", "oidc:SUBJECT". */
-  readonly actor: string;
+  readonly actor: Actor;
   readonly principal: Principal;
   /** Callers without a token of ours may create tokens, too. */
   readonly otherAdmins?: boolean;

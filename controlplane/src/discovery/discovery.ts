@@ -16,6 +16,7 @@
  *    the reservations of its MACs decide.
  */
 import {
+  type Actor,
   ApiFailure,
   aborted,
   type agent,
@@ -166,7 +167,7 @@ export class Discovery {
     id: string,
     acceptance: Acceptance & {
       readonly requestId: RequestId;
-      readonly actor: string;
+      readonly actor: Actor;
       /** Revision of the listing that the person saw; undefined: any. */
       readonly lookedAt?: Revision | undefined;
       /** Rejects when the person may not create a host with this spec. */

@@ -1,6 +1,7 @@
 /** The CreateHost request for a discovered machine, and the validation of a finding. Pure. */
 import { clone, create } from '@bufbuild/protobuf';
 import {
+  type Actor,
   type agent,
   type CreateHostRequest,
   CreateHostRequestSchema,
@@ -9,6 +10,7 @@ import {
   HostSpecSchema,
   type RequestId,
   type SystemIdentity,
+  systemActor,
 } from '@rackwright/messages';
 import type { AuditEvent } from '../audit/index.ts';
 import { unicastMac } from '../fleet-view/index.ts';
@@ -19,7 +21,7 @@ import type { KeptMachine } from './kept.ts';
 import type { DiscoverySnapshot, KnownHost } from './snapshot.ts';
 
 /** The actor of acceptances without a person. */
-export const discoveryActor = 'system:discovery';
+export const discoveryActor = systemActor('discovery');
 
 /** The most boot MACs of one host. */
 const bootMacsMax = 16;
@@ -28,7 +30,7 @@ const idCharsMax = 64;
 
 /** The origin of an accepted host. */
 export interface AcceptedFrom {
-  readonly actor: string;
+  readonly actor: Actor;
   readonly cause: string;
   readonly identity: SystemIdentity | undefined;
   /** "racks/RACK rule NAME"; empty: no rule took it. */
@@ -65,7 +67,7 @@ export function problemOf({
 
 export function fromOf(
   { machine }: KeptMachine,
-  { actor, cause, rule = '' }: { actor: string; cause: string; rule?: string | undefined },
+  { actor, cause, rule = '' }: { actor: Actor; cause: string; rule?: string | undefined },
 ): AcceptedFrom {
   return { actor, cause, identity: machine.inventory?.system, rule };
 }

@@ -14,6 +14,7 @@ import {
   RunKind,
   RunPhase,
   RunSchema,
+  readActor,
   ShutdownMode,
   ShutdownPolicySchema,
   StepState,
@@ -178,7 +179,7 @@ function eventOf(host: Bench, happening: Act): HostEvent | undefined {
     case 'ask': {
       const request = requests[happening.request];
       const actor = people[happening.by] ?? 'user:ann';
-      return request && { kind: 'request', request, by: { actor } };
+      return request && { kind: 'request', request, by: { actor: readActor(actor) } };
     }
     case 'succeed':
       if (host.record.forgetting) return { kind: 'forgotten' };

@@ -10,6 +10,7 @@ import {
   RunPhase,
   store,
   TransientCause,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { requests, requestsDuringRun } from './life/machine-tables.ts';
@@ -248,7 +249,7 @@ test('a second start is refused, naming the run that holds the host', () => {
   const outcome = host.try({
     kind: 'request',
     request: { kind: 'clean', steps: [] },
-    by: { actor: 'user:test' },
+    by: { actor: userActor('test') },
   });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('verify 1');
   expect(host.record).toBe(before);
@@ -260,7 +261,7 @@ test('a delete is refused at once while a clean holds the host', () => {
   const outcome = host.try({
     kind: 'request',
     request: { kind: 'delete', reason: '' },
-    by: { actor: 'user:test' },
+    by: { actor: userActor('test') },
   });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('clean 3');
 });
@@ -320,7 +321,7 @@ test('a manual list with an unknown step is refused, naming the field and the kn
   const outcome = host.try({
     kind: 'request',
     request: { kind: 'clean', steps: [{ step: 'deploy.erase', arguments: {} }] },
-    by: { actor: 'user:test' },
+    by: { actor: userActor('test') },
   });
   const violations = outcome.kind === 'refused' ? outcome.refusal.fieldViolations : [];
   expect(violations?.[0]?.field).toBe('steps[0].step');
@@ -334,7 +335,7 @@ test('a repeated request id is applied once', () => {
   const event = {
     kind: 'request',
     request: { kind: 'inspect' },
-    by: { actor: 'user:test', requestId: 'q1' },
+    by: { actor: userActor('test'), requestId: 'q1' },
   } as const;
   host.apply(event);
   const { runCount } = host.record;
@@ -364,7 +365,7 @@ test('a power request during a clean is refused and orders nothing', () => {
   driveToErase(host);
   const before = host.record;
   const request = { kind: 'powerOff' } as const;
-  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('clean 3');
   expect(host.record).toBe(before);
 });
@@ -386,7 +387,7 @@ test('a dirty host boots its old disk only for a reason, which raises the use ep
   const host = bench({ goal: HostGoal.MANAGEABLE });
   host.apply({ kind: 'tick' });
   host.report(verified());
-  const by = { actor: 'user:test' };
+  const by = { actor: userActor('test') };
   const refused = host.try({
     kind: 'request',
     request: { kind: 'powerOn', bootOldDiskReason: '' },

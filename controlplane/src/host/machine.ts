@@ -11,7 +11,7 @@
  * H6 `available` is entered only by a clean whose every device is certified for this use epoch.
  */
 
-import { HoldScope, HostState, type Run, type store } from '@rackwright/messages';
+import { actors, HoldScope, HostState, type Run, type store } from '@rackwright/messages';
 import { hasApplied, sameMessage } from '../records/index.ts';
 import { raiseFaults } from './bmc/health.ts';
 import { driveDeletion, foldForce, leaveRemains } from './deletion/deletion.ts';
@@ -43,7 +43,7 @@ import { callAgain } from './operation/calls.ts';
 import { askToForget, repeatCancel } from './operation/operation.ts';
 import { withdrawHandOffs } from './operation/settled.ts';
 import { leaveSlots } from './pass/brake.ts';
-import { activeRun, beginPass, causedBy, goal, type Pass, runName } from './pass/pass.ts';
+import { activeRun, beginPass, causedBy, type Pass, runName } from './pass/pass.ts';
 import { move } from './pass/transitions.ts';
 import type {
   HostContext,
@@ -172,7 +172,7 @@ function leaveUnwanted(pass: Pass): void {
   const wasDue = isDue(pass);
   move(status, 'unwanted');
   if (wasDue) stayDue(pass);
-  causedBy(pass, 'system', 'no longer available: its goal is manageable');
+  causedBy(pass, actors.system, 'no longer available: its goal is manageable');
 }
 
 /**
@@ -185,7 +185,7 @@ function leaveChanged(pass: Pass): void {
   const fault = hardwareFaultOf(status);
   if (fault === undefined || status.state !== HostState.AVAILABLE) return;
   move(status, 'changed');
-  causedBy(pass, 'system', `no longer available: ${fault.message}`);
+  causedBy(pass, actors.system, `no longer available: ${fault.message}`);
 }
 
 /**
@@ -196,7 +196,7 @@ function leaveSwitchedOn(pass: Pass): boolean {
   const { status } = pass;
   if (status.state !== HostState.AVAILABLE || status.poweredOn !== true) return false;
   move(status, 'used');
-  causedBy(pass, 'system', 'no longer available: it is on, and nothing switches it off');
+  causedBy(pass, actors.system, 'no longer available: it is on, and nothing switches it off');
   return true;
 }
 
@@ -216,8 +216,8 @@ function startWanted(pass: Pass): boolean {
   if (waitsForLook(pass, kind)) return false;
   if (kind === undefined || !mayTryAgain(pass)) return endStay(pass) || enforcePower(pass);
   if (!hasWhatRunsNeed(pass) || !countGoalRun(pass)) return false;
-  startRun(pass, kind, goal);
+  startRun(pass, kind, actors.goal);
   takeOver(pass, status.run as Run);
-  causedBy(pass, 'system', `${runName(status.run as Run)} started towards the goal`);
+  causedBy(pass, actors.system, `${runName(status.run as Run)} started towards the goal`);
   return true;
 }

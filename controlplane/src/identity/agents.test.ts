@@ -14,6 +14,7 @@ import {
   publicKeySha256,
   type RackId,
   signCertificateProof,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -82,7 +83,7 @@ const rackRecord = async (id: string) =>
   (await readRecord(store, wire.RackRecordSchema, storeKey('racks', id)))?.record;
 
 async function tokenFor(rackId: RackId, replaceAgent = false): Promise<string> {
-  const { token } = await createJoinToken(trust, { rackId, replaceAgent, by: 'user:p' });
+  const { token } = await createJoinToken(trust, { rackId, replaceAgent, by: userActor('p') });
   return parseJoinToken(token)?.secretPart ?? '';
 }
 
@@ -245,7 +246,7 @@ describe('a registered key', () => {
     expect(await identifyAgent(store, contextOf(next, 'r1'))).toBe('r1');
     const { status } = (await rackRecord('r1'))?.rack ?? {};
     expect(status?.revokedKeys).toBe(1);
-    expect(status?.lastRevoked).toMatchObject({ replaced: true, by: 'user:p' });
+    expect(status?.lastRevoked).toMatchObject({ replaced: true, by: userActor('p') });
   });
 
   test('is replaced only by a token that was made for replacing that very key', async () => {
@@ -264,7 +265,7 @@ describe('a registered key', () => {
     tokens.push(first);
     await issueCertificate(trust, ask(newKey(), second));
     tokens.push(await tokenFor('r1', true));
-    await revokeAgent(trust, { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: '' });
+    await revokeAgent(trust, { rackId: 'r1', by: userActor('p'), reason: 'stolen', requestId: '' });
     for (const token of tokens) {
       const refused = await refusalOf(issueCertificate(trust, ask(newKey(), token)));
       expect(refused.reason).toBe('TOKEN_UNKNOWN');
@@ -276,7 +277,7 @@ describe('a registered key', () => {
     const key = newKey();
     await issueCertificate(trust, ask(key, await tokenFor('r1')));
     const stale = await tokenFor('r1', true);
-    const call = { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: 'q1' };
+    const call = { rackId: 'r1', by: userActor('p'), reason: 'stolen', requestId: 'q1' };
     await revokeAgent(trust, call);
     // A repeated request acts once.
     await revokeAgent(trust, call);
@@ -308,7 +309,7 @@ describe('a registered key', () => {
     await issueCertificate(trust, ask(newKey(), await tokenFor('r1', true)));
     const revoked = newKey();
     await issueCertificate(trust, ask(revoked, await tokenFor('r2')));
-    await revokeAgent(trust, { rackId: 'r2', by: 'user:p', reason: 'stolen', requestId: '' });
+    await revokeAgent(trust, { rackId: 'r2', by: userActor('p'), reason: 'stolen', requestId: '' });
     // A rack that is created again has no memory of its own.
     for (const id of ['r1', 'r2']) {
       const found = await store.get(storeKey('racks', id));
@@ -443,7 +444,7 @@ describe('a request for a certificate', () => {
   test('a request of a revoked key is not answered with what it got last', async () => {
     const key = newKey();
     await issueCertificate(trust, ask(key, await tokenFor('r1')));
-    await revokeAgent(trust, { rackId: 'r1', by: 'user:p', reason: 'stolen', requestId: '' });
+    await revokeAgent(trust, { rackId: 'r1', by: userActor('p'), reason: 'stolen', requestId: '' });
     expect((await refusalOf(issueCertificate(trust, ask(key)))).reason).toBe('AGENT_KEY_REVOKED');
   });
 

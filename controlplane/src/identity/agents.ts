@@ -11,6 +11,7 @@
 import { clone } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Actor,
   ApiFailure,
   type CallContext,
   checkCertificateProof,
@@ -94,7 +95,7 @@ export interface CertificateRequest {
 /** Who revokes the key of a rack's agent, and why. */
 export interface Revocation {
   readonly rackId: RackId;
-  readonly by: string;
+  readonly by: Actor;
   readonly reason: string;
   readonly requestId: RequestId;
 }
@@ -103,7 +104,7 @@ export interface Revocation {
 export interface JoinTokenCall {
   readonly rackId: RackId;
   readonly replaceAgent: boolean;
-  readonly by: string;
+  readonly by: Actor;
 }
 
 export interface IssuedCertificate {

@@ -4,7 +4,12 @@ import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { RackSchema, Authority_Stage as Stage, store as wire } from '@rackwright/messages';
+import {
+  RackSchema,
+  Authority_Stage as Stage,
+  userActor,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
 import { nodeClock, nodeDisk, nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, type StateStore, storeKey } from '@rackwright/store';
@@ -100,7 +105,7 @@ async function moreLooks(count: number): Promise<void> {
 function rotate({ own, authorities }: Replica) {
   return authorities.change(async (record) => {
     const making = { clock, random, sealer: own.secrets, caLifetimeMs: timing.caLifetimeMs };
-    record.authorities.push(await makeAuthority(making, Stage.NEXT, 'user:p', 'yearly'));
+    record.authorities.push(await makeAuthority(making, Stage.NEXT, userActor('p'), 'yearly'));
     record.generation += 1n;
     return record;
   });

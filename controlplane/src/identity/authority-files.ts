@@ -5,7 +5,7 @@
  *     ca.sealed   a copy of the authorities' record, keys sealed, in case the store is lost
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { Authority_Stage as Stage, store as wire } from '@rackwright/messages';
+import { Authority_Stage as Stage, systemActor, store as wire } from '@rackwright/messages';
 import { type AuthorityMaking, certificatesOf, makeAuthority } from './authority-record.ts';
 import {
   IdentityError,
@@ -19,7 +19,7 @@ import {
 
 const copyName = 'ca.sealed';
 const bundleName = 'ca.pem';
-const systemActor = 'system:control plane';
+const firstStart = systemActor('control plane');
 
 /** Creates the first authority of a new control plane, only in the folder. */
 export async function makeFirstAuthority(
@@ -32,7 +32,7 @@ export async function makeFirstAuthority(
 
 /** A record with one new authority, which signs. */
 export async function newAuthorities(making: AuthorityMaking): Promise<wire.TrustRecord> {
-  const first = await makeAuthority(making, Stage.ACTIVE, systemActor, 'the first start');
+  const first = await makeAuthority(making, Stage.ACTIVE, firstStart, 'the first start');
   return create(wire.TrustRecordSchema, { authorities: [first], generation: 1n });
 }
 

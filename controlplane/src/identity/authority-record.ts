@@ -2,7 +2,12 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { X509Certificate } from '@peculiar/x509';
-import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/messages';
+import {
+  type Actor,
+  Authority_Stage as Stage,
+  sha256Hex,
+  store as wire,
+} from '@rackwright/messages';
 import type { Clock, Random } from '@rackwright/platform';
 import { generatePrivateKeyPem, type Issuer, makeCaCertificate, openIssuer } from './authority.ts';
 
@@ -27,7 +32,7 @@ export interface AuthorityMaking {
 export async function makeAuthority(
   { clock, random, sealer, caLifetimeMs }: AuthorityMaking,
   stage: Stage,
-  by: string,
+  by: Actor,
   reason: string,
 ): Promise<wire.AuthorityRecord> {
   const keyPem = generatePrivateKeyPem();

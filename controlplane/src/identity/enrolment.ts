@@ -18,11 +18,13 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { clone, create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Actor,
   type RackId,
   RackSchema,
   type RackStatus,
   RackStatusSchema,
   RevokedAgentSchema,
+  readActor,
   store,
 } from '@rackwright/messages';
 import { idOf } from '../records/index.ts';
@@ -88,7 +90,7 @@ export interface NewToken {
   readonly expireTime: Timestamp;
   /** The token may replace the registered key. */
   readonly replaceAgent: boolean;
-  readonly by: string;
+  readonly by: Actor;
   /** The authority whose fingerprint it contains. */
   readonly caSha256: string;
 }
@@ -159,7 +161,7 @@ function joined(
   if (isRegistered(next, key)) return next;
   if (isJoined(next)) {
     const reason = 'another agent has joined with a token for replacing this one';
-    retireKey(next, { by: used.by, reason, replaced: true, nowMs });
+    retireKey(next, { by: readActor(used.by), reason, replaced: true, nowMs });
     next.joinTokens = next.joinTokens.filter(isUsed);
   }
   next.agentPublicKey = key.publicKeyDer;
@@ -230,7 +232,7 @@ export function whyNotAgent(
 /** The record without its registered key, which can never be registered again (invariant 4). */
 export function revoke(
   record: store.RackRecord,
-  by: string,
+  by: Actor,
   reason: string,
   nowMs: number,
 ): store.RackRecord {
@@ -246,7 +248,7 @@ export function revoke(
 }
 
 interface Retirement {
-  readonly by: string;
+  readonly by: Actor;
   readonly reason: string;
   readonly replaced: boolean;
   readonly nowMs: number;

@@ -1,5 +1,5 @@
 /** The control plane's own certificate over time, on a disk that may be full. */
-import { Authority_Stage as Stage } from '@rackwright/messages';
+import { Authority_Stage as Stage, userActor } from '@rackwright/messages';
 import type { Clock, Disk, Log } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { ForgetfulFiles, forgetfulDisk } from '@rackwright/platform/testing';
@@ -121,7 +121,7 @@ function rotate() {
   return authorities.change(async (record) => {
     const { caLifetimeMs } = timing;
     const making = { clock, random, sealer: own.secrets, caLifetimeMs };
-    record.authorities.push(await makeAuthority(making, Stage.NEXT, 'user:p', 'yearly'));
+    record.authorities.push(await makeAuthority(making, Stage.NEXT, userActor('p'), 'yearly'));
     record.generation += 1n;
     return record;
   });

@@ -1,6 +1,6 @@
 /** A key rotation that is interrupted at each of its writes, before and after it. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { asReplicaId, store as wire } from '@rackwright/messages';
+import { asReplicaId, userActor, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
@@ -127,7 +127,7 @@ test('the tests cut every write of a replica that changes the key', async () => 
   first.stop();
   const a = await started('a', [one], dying(Infinity, 'before', writes));
   writes.length = 0;
-  await a.keeper.rotate('user:admin', 'r1');
+  await a.keeper.rotate(userActor('admin'), 'r1');
   expect(writes).toEqual(itsWrites);
   expect(await openedBy(two)).toBe(names.length);
   a.stop();
@@ -161,7 +161,7 @@ describe.each(['the next to start', 'the one that is up'])('%s ends a change', (
         }),
       );
       waiting.isOn = true;
-      const outcome = await a.keeper.rotate('user:admin', 'r1').then(
+      const outcome = await a.keeper.rotate(userActor('admin'), 'r1').then(
         () => 'done',
         () => 'killed',
       );

@@ -1,6 +1,6 @@
 /** Replicas over one store in memory, on a clock that the test moves. */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { ApiFailure, asReplicaId, store as wire } from '@rackwright/messages';
+import { ApiFailure, asReplicaId, userActor, store as wire } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
 import { nodeRandom } from '@rackwright/platform/node';
 import { quietLog as log } from '@rackwright/platform/testing';
@@ -121,7 +121,7 @@ describe('the key that seals', () => {
     const a = await replica('a', [one]);
     for (const name of ['c1', 'c2', 'c3']) await add(a.secrets, name);
     a.keys = [two, one];
-    const after = await a.keeper.rotate('user:admin', 'r1');
+    const after = await a.keeper.rotate(userActor('admin'), 'r1');
     expect(after).toMatchObject({ keyId: id(two), nextKeyId: '', askedBy: 'user:admin' });
     expect(after.waitsFor).toBe('');
     expect(after.uses.map(({ keyId, records }) => [keyId, records])).toEqual([
@@ -140,9 +140,9 @@ describe('the key that seals', () => {
     const trust = create(wire.TrustRecordSchema, { authorities });
     await store.put('trust.authorities', toBinary(wire.TrustRecordSchema, trust), 'absent');
     a.keys = [two];
-    expect(await reasonOf(a.keeper.rotate('user:admin', ''))).toContain('trust/authorities');
+    expect(await reasonOf(a.keeper.rotate(userActor('admin'), ''))).toContain('trust/authorities');
     a.keys = [two, one];
-    expect((await a.keeper.rotate('user:admin', '')).waitsFor).toBe('');
+    expect((await a.keeper.rotate(userActor('admin'), '')).waitsFor).toBe('');
     const kept = await store.get('trust.authorities');
     if (kept.kind !== 'found') throw new Error('no record');
     const later = createSecrets([two], random);
@@ -154,20 +154,20 @@ describe('the key that seals', () => {
   test('does not change twice for one request, nor when the source has nothing new', async () => {
     const a = await replica('a', [one]);
     a.keys = [two, one];
-    await a.keeper.rotate('user:admin', 'r1');
+    await a.keeper.rotate(userActor('admin'), 'r1');
     const { reads } = a;
     a.keys = [three, two, one];
-    expect((await a.keeper.rotate('user:admin', 'r1')).keyId).toBe(id(two));
+    expect((await a.keeper.rotate(userActor('admin'), 'r1')).keyId).toBe(id(two));
     expect(a.reads).toBe(reads);
-    expect((await a.keeper.rotate('user:admin', 'r2')).keyId).toBe(id(three));
-    expect((await a.keeper.rotate('user:admin', 'r3')).keyId).toBe(id(three));
+    expect((await a.keeper.rotate(userActor('admin'), 'r2')).keyId).toBe(id(three));
+    expect((await a.keeper.rotate(userActor('admin'), 'r3')).keyId).toBe(id(three));
   });
 
   test('is not given up while records need it', async () => {
     const a = await replica('a', [one]);
     await add(a.secrets, 'c1');
     a.keys = [two];
-    const refusal = await reasonOf(a.keeper.rotate('user:admin', ''));
+    const refusal = await reasonOf(a.keeper.rotate(userActor('admin'), ''));
     expect(refusal).toContain(`SECRETS_KEY_NEEDED: the file of a no longer holds`);
     expect(refusal).toContain(id(one));
     expect(await opened(a.secrets, 'c1')).toBe('secret of c1');
@@ -176,7 +176,7 @@ describe('the key that seals', () => {
   test('stays when the source cannot be read, whose words are told', async () => {
     const a = await replica('a', [one]);
     a.keys = [];
-    const refusal = await reasonOf(a.keeper.rotate('user:admin', ''));
+    const refusal = await reasonOf(a.keeper.rotate(userActor('admin'), ''));
     expect(refusal).toBe('SECRETS_KEY_UNREADABLE: the file of a is missing');
     expect(a.secrets.keyId).toBe(id(one));
   });
@@ -188,7 +188,7 @@ describe('with several replicas', () => {
     const b = await replica('b', [one]);
     await add(b.secrets, 'c1');
     a.keys = [two, one];
-    const waiting = await a.keeper.rotate('user:admin', '');
+    const waiting = await a.keeper.rotate(userActor('admin'), '');
     expect(waiting).toMatchObject({ keyId: id(one), nextKeyId: id(two) });
     expect(waiting.waitsFor).toContain('replica b');
     expect(a.secrets.keyId).toBe(id(one));
@@ -197,7 +197,7 @@ describe('with several replicas', () => {
     expect((await a.keeper.look()).keyId).toBe(id(one));
 
     b.keys = [two, one];
-    await b.keeper.rotate('user:admin', '');
+    await b.keeper.rotate(userActor('admin'), '');
     await settled();
     await passTime(2_000);
     expect(await a.keeper.look()).toMatchObject({ keyId: id(two), nextKeyId: '', waitsFor: '' });
@@ -211,7 +211,7 @@ describe('with several replicas', () => {
     await add(a.secrets, 'c1');
     a.keys = [two, one];
     b.keys = [two, one];
-    await a.keeper.rotate('user:admin', '');
+    await a.keeper.rotate(userActor('admin'), '');
     await settled();
     await passTime(2_000);
     expect((await a.keeper.look()).keyId).toBe(id(two));
@@ -225,7 +225,7 @@ describe('with several replicas', () => {
     await add(b.secrets, 'c1');
     a.keys = [two, one];
     b.keys = [];
-    await a.keeper.rotate('user:admin', '');
+    await a.keeper.rotate(userActor('admin'), '');
     await settled();
     for (const keys of [[], [one], [one]]) {
       b.keys = keys;
@@ -246,7 +246,7 @@ describe('with several replicas', () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [one]);
     a.keys = [two, one];
-    await a.keeper.rotate('user:admin', '');
+    await a.keeper.rotate(userActor('admin'), '');
     await settled();
     for (let turn = 0; turn < 150; turn += 1) await passTime(2_000);
     expect(b.reads).toBeGreaterThan(5);
@@ -282,7 +282,7 @@ describe('with several replicas', () => {
     const b = await replica('b', [one]);
     b.keeper.stop();
     a.keys = [two, one];
-    await a.keeper.rotate('user:admin', '');
+    await a.keeper.rotate(userActor('admin'), '');
     expect((await a.keeper.look()).waitsFor).toContain('replica b');
     await passTime(201_000);
     await passTime(2_000);
@@ -295,7 +295,7 @@ describe('with several replicas', () => {
     const b = await replica('b', [one]);
     a.keys = [two, one];
     b.keys = [];
-    await a.keeper.rotate('user:admin', '');
+    await a.keeper.rotate(userActor('admin'), '');
     await settled();
     expect((await a.keeper.look()).waitsFor).toContain('the file of b is missing');
   });
@@ -323,7 +323,7 @@ describe('a change that was cut short', () => {
     const a = await replica('a', [one]);
     await add(a.secrets, 'c1');
     a.keys = [two, one];
-    const shown = await a.keeper.rotate('user:admin', '');
+    const shown = await a.keeper.rotate(userActor('admin'), '');
     expect(shown.keyId).toBe(id(two));
     expect(shown.waitsFor).toContain(`under key ${id(three)}, which no replica has`);
     expect(shown.waitsFor).toContain('credentials/c9');
@@ -333,7 +333,7 @@ describe('a change that was cut short', () => {
   test('takes a late secret along that a replica sealed with the old key', async () => {
     const a = await replica('a', [one]);
     a.keys = [two, one];
-    await a.keeper.rotate('user:admin', '');
+    await a.keeper.rotate(userActor('admin'), '');
     await add(createSecrets([one], random), 'late');
     expect((await a.keeper.look()).waitsFor).toContain('1 record is still under');
     await passTime(60_000);

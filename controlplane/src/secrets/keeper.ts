@@ -17,6 +17,7 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Actor,
   failedPrecondition,
   type ReplicaId,
   type RequestId,
@@ -157,14 +158,14 @@ export class SecretsKeeper {
   }
 
   /** Reads the keys again and requests the first of them; continues an interrupted request. */
-  async rotate(actor: string, requestId: RequestId): Promise<SecretsKey> {
+  async rotate(actor: Actor, requestId: RequestId): Promise<SecretsKey> {
     const { record } = await this.#record();
     if (!hasApplied(record, requestId)) await this.#ask(actor, requestId);
     await this.#round();
     return this.look();
   }
 
-  async #ask(actor: string, requestId: RequestId): Promise<void> {
+  async #ask(actor: Actor, requestId: RequestId): Promise<void> {
     const { secrets, source, log } = this.#parts;
     const keys = await source.read().catch((error: unknown) => {
       if (!(error instanceof SecretError)) throw error;

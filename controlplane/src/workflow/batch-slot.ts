@@ -11,6 +11,7 @@ import {
   type HostUid,
   pendingWaitOf,
   type RequestId,
+  readActor,
   type WorkflowRun,
   WorkflowRunState,
   WorkflowSpecSchema,
@@ -100,7 +101,7 @@ async function slotOf(
   }
   const shown = await presentRunOf(deps.store, run, host);
   if (!isOpen(shown)) return { kind: 'run', run: shown };
-  const by = { actor: batch.createdBy };
+  const by = { actor: readActor(batch.createdBy) };
   if (batch.cancelled !== undefined) {
     await cancelWorkflow(deps, id, batch.cancelled.reason, by, run.number);
     return { kind: 'run', run: shown };
@@ -144,8 +145,8 @@ function hasEnded(run: WorkflowRun, host: wire.HostRecord): boolean {
 function orderOf(record: wire.WorkflowBatchRecord): Omit<RunOrder, 'use'> {
   const { workflowBatch: batch, createdBy } = record;
   return {
-    requestedBy: batch?.name ?? '',
-    actor: createdBy,
+    requestedBy: readActor(batch?.name ?? ''),
+    actor: readActor(createdBy),
     ownerUid: batch?.uid ?? '',
     variables: variablesOf(record),
     requestId: requestIdOf(record),

@@ -9,8 +9,10 @@ import { equals } from '@bufbuild/protobuf';
 import {
   ApiFailure,
   type BatchId,
+  batchOfActor,
   type HostName,
   RunKind,
+  readActor,
   store as wire,
 } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
@@ -22,7 +24,7 @@ import { idOf, readShared, sharedRecordOf, writeShared } from '../records/index.
 import { foldBatch, hostsWithSlot, isOver, type SlotState } from './batch-rules.ts';
 import { takeSlot } from './batch-slot.ts';
 import type { WorkflowSnapshot, Workflows } from './loop.ts';
-import { batchKey, batchOfKey, parseBatchName } from './names.ts';
+import { batchKey, batchOfKey } from './names.ts';
 import type { RequestDependencies } from './read.ts';
 import { keptRuns } from './record.ts';
 
@@ -72,7 +74,7 @@ export class Batches {
   async start(): Promise<void> {
     this.#deps.workflows.onLook((record) => {
       for (const { requestedBy } of keptRuns(record)) {
-        const batchId = parseBatchName(requestedBy);
+        const batchId = batchOfActor(readActor(requestedBy));
         if (batchId !== undefined && this.#open.has(batchId)) this.wake(batchId);
       }
     });

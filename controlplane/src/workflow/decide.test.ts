@@ -10,6 +10,7 @@ import {
   RunOutcome,
   RunPhase,
   RunSchema,
+  userActor,
   WorkflowRunState,
   store as wire,
 } from '@rackwright/messages';
@@ -36,7 +37,7 @@ function workflow(disabled = false): wire.WorkflowRecord {
   const made = create(wire.WorkflowRecordSchema, {
     workflow: { name, uid: 'w1', spec: { disabled }, status: { hostUid: 'u1' } },
   });
-  const by = { requestedBy: 'user:a', actor: 'user:a', ownerUid: '', variables: {} };
+  const by = { requestedBy: userActor('a'), actor: userActor('a'), ownerUid: '', variables: {} };
   return acceptRun(
     made,
     id,
@@ -146,7 +147,12 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
       let record = workflow(given.disabled);
       for (let number = 0; number < earlier; number++) {
         const ended = endedBy(record, WorkflowRunState.SUCCEEDED, undefined, nowMs);
-        const by = { requestedBy: 'user:a', actor: 'user:a', ownerUid: '', variables: {} };
+        const by = {
+          requestedBy: userActor('a'),
+          actor: userActor('a'),
+          ownerUid: '',
+          variables: {},
+        };
         record = acceptRun(
           ended,
           id,

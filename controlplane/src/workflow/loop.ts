@@ -13,8 +13,10 @@
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actors,
   RunKind,
   RunPhase,
+  readActor,
   type TemplateId,
   WorkflowRunState,
   store as wire,
@@ -186,7 +188,7 @@ export class Workflows {
     if (parseWorkflowRunName(present.workflowRun)?.templateId !== id.templateId) return;
     if ((await readShared(store, wire.WorkflowRecordSchema, workflowKey(id))) !== undefined) return;
     const abort = { kind: 'abort', reason: `${workflowName(id)} is gone` } as const;
-    await hosts.request(id.hostId, abort, { actor: 'system' }, host.revision);
+    await hosts.request(id.hostId, abort, { actor: actors.system }, host.revision);
     this.#log(id, 'a run whose workflow is gone is ended');
   }
 
@@ -226,7 +228,7 @@ export class Workflows {
         return;
       case 'abort': {
         const { reason } = action;
-        const by = { actor: 'system' };
+        const by = { actor: actors.system };
         await this.#deps.hosts.request(id.hostId, { kind: 'abort', reason }, by, hostRevision);
         return;
       }
@@ -244,7 +246,7 @@ export class Workflows {
   ): Promise<wire.WorkflowRecord> {
     const nowMs = this.#deps.clock.nowMs();
     const requestId = startId(record);
-    const by = { actor: record.actor, requestId };
+    const by = { actor: readActor(record.actor), requestId };
     const outcome = await this.#deps.hosts.request(
       id.hostId,
       { ...order, use: record.ownerUse },
@@ -262,7 +264,7 @@ export class Workflows {
   async #tell(id: WorkflowId, record: wire.WorkflowRecord, number: bigint): Promise<void> {
     const uid = record.workflow?.uid ?? '';
     const text = `${workflowName(id)}/runs/${number} timed out before it started`;
-    const by = { actor: 'system', requestId: `workflow:${uid}/${number}/timedOut` };
+    const by = { actor: actors.system, requestId: `workflow:${uid}/${number}/timedOut` };
     await this.#deps.hosts.request(id.hostId, { kind: 'note', text }, by);
   }
 
@@ -270,7 +272,7 @@ export class Workflows {
     const uid = record.workflow?.uid ?? '';
     const run = `${workflowName(id)}/runs/${number}`;
     const text = `${run} went before it started: the host has changed hands since`;
-    const by = { actor: 'system', requestId: `workflow:${uid}/${number}/orphan` };
+    const by = { actor: actors.system, requestId: `workflow:${uid}/${number}/orphan` };
     await this.#deps.hosts.request(id.hostId, { kind: 'note', text }, by);
     this.#log(id, 'a pending run went with its tenant');
   }

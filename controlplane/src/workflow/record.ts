@@ -10,6 +10,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Actor,
   asWorkflowRunNumber,
   type FailureName,
   failureTypeOf,
@@ -77,9 +78,9 @@ export function draftOf(record: wire.WorkflowRecord): {
 /** The request for a run. */
 export interface RunOrder {
   /** "user:NAME" or "workflowBatches/BATCH" */
-  readonly requestedBy: string;
+  readonly requestedBy: Actor;
   /** "user:NAME" */
-  readonly actor: string;
+  readonly actor: Actor;
   /** The uid of the batch that owns it; empty: none. */
   readonly ownerUid: string;
   readonly variables: Readonly<Record<string, string>>;

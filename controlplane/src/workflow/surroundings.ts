@@ -1,12 +1,18 @@
 /** Reads the inputs of a decision about one workflow. */
 import { fromBinary } from '@bufbuild/protobuf';
-import { type HostUid, type Run, store as wire } from '@rackwright/messages';
+import {
+  batchOfActor,
+  type HostUid,
+  type Run,
+  readActor,
+  store as wire,
+} from '@rackwright/messages';
 import { type StateStore, storeKey } from '@rackwright/store';
 import { readPlan } from '../plan/index.ts';
 import { answered, readShared } from '../records/index.ts';
 import { hasSlot } from './batch-rules.ts';
 import { type DecisionContext, presentRun } from './decide.ts';
-import { batchKey, parseBatchName, type WorkflowId } from './names.ts';
+import { batchKey, type WorkflowId } from './names.ts';
 import { isOpen, latestRun } from './record.ts';
 import { type Rendering, renderRun } from './rendering.ts';
 import { readTemplate } from './templates/index.ts';
@@ -67,7 +73,7 @@ function planOf(
 }
 
 async function isOwnerGone(store: StateStore, record: wire.WorkflowRecord): Promise<boolean> {
-  const batchId = parseBatchName(latestRun(record)?.requestedBy ?? '');
+  const batchId = batchOfActor(readActor(latestRun(record)?.requestedBy ?? ''));
   if (batchId === undefined || !isOpen(latestRun(record))) return false;
   const kept = await readShared(store, wire.WorkflowBatchRecordSchema, batchKey(batchId));
   if (kept?.record.workflowBatch?.uid !== record.ownerUid) return true;

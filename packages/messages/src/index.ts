@@ -1,5 +1,23 @@
 /** Messages of rackwright.v1 by their own names; of the inner packages in a namespace each. */
 
+export {
+  type Actor,
+  type ActorKind,
+  actorKind,
+  actorName,
+  actors,
+  agentActor,
+  batchOfActor,
+  isPerson,
+  isPool,
+  isSystem,
+  oidcActor,
+  poolActor,
+  readActor,
+  systemActor,
+  tokenActor,
+  userActor,
+} from './actors.ts';
 export * as agent from './agent.ts';
 export {
   type BmcProtocolId,

@@ -11,6 +11,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   AccessService,
   type ApiFailure,
+  actorName,
   alreadyExists,
   type BoundService,
   bind,
@@ -18,9 +19,11 @@ import {
   type DeleteTokenRequest,
   type EndSessionsRequest,
   failedPrecondition,
+  isPerson,
   type ListTokensRequest,
   notFound,
   Role,
+  readActor,
   type Token,
   type TokenId,
   TokenSchema,
@@ -59,7 +62,7 @@ import { checkToken, requireTokenName } from './token-spec.ts';
 
 const schema = wire.TokenRecordSchema;
 /** The form of actors from tokens and from the identity provider. */
-const actorShape = /^(oidc|token|user):[^\s\p{Cc}]{1,128}$/u;
+const actorNameShape = /^[^\s\p{Cc}]{1,128}$/u;
 /** The most tokens that are kept at once, including those that have ended. */
 const tokensMax = 2_000;
 
@@ -242,13 +245,14 @@ async function deleteToken(
 
 async function endSessions(deps: RpcDependencies, { actor, reason }: EndSessionsRequest) {
   const violations = new Violations();
-  if (!actorShape.test(actor)) {
+  const asked = readActor(actor);
+  if (!isPerson(asked) || !actorNameShape.test(actorName(asked))) {
     const right = 'it must name somebody as `audit list` does, as "oidc:ann" or "token:ci"';
     violations.add('actor', actor === '' ? `is missing; ${right}` : `is ${quote(actor)}; ${right}`);
   }
   checkReason('reason', reason, violations);
   violations.throwIfAny();
-  const ended = await endSessionsOf(deps.store, actor);
+  const ended = await endSessionsOf(deps.store, asked);
   deps.log.info({ of: actor, ended, actor: deps.actor, reason }, 'sessions of browsers ended');
   return { ended };
 }

@@ -1,6 +1,6 @@
 /** A control plane whose rack r1 accepts unknown machines, and the reports of its agent. */
 import { create, type Message, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent, type HostName, type InventorySchema } from '@rackwright/messages';
+import { actors, agent, type HostName, type InventorySchema } from '@rackwright/messages';
 import { afterEach, beforeEach } from 'vitest';
 import { addSurroundings, type Fixture, startFixture } from '../../services/rpc.fixture.ts';
 
@@ -64,7 +64,14 @@ export function discoverySite() {
       fixture.controlPlane.discovery.wake();
       await fixture.controlPlane.discovery.accept(
         'none',
-        { hostId: 'x', labels: {}, spec: undefined, by: '', requestId: '', actor: '' },
+        {
+          hostId: 'x',
+          labels: {},
+          spec: undefined,
+          by: actors.unknown,
+          requestId: '',
+          actor: actors.unknown,
+        },
         true,
       );
     },

@@ -8,6 +8,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Actor,
   type ApiFailure,
   alreadyExists,
   type CreateHostRequest,
@@ -64,7 +65,7 @@ export type CreationDependencies = Pick<
 
 /** The origin of a discovered host. */
 export interface HostOrigin {
-  readonly actor?: string;
+  readonly actor?: Actor;
   readonly cause?: string;
   /** As the machine reported it. */
   readonly identity?: SystemIdentity | undefined;

@@ -3,7 +3,13 @@
  * the BMC reports that it is over. It prevents nothing: a host with a failed fan may still be
  * erased.
  */
-import { FaultSeverity, type HardwareHealth, HealthLevel, hasFault } from '@rackwright/messages';
+import {
+  actors,
+  FaultSeverity,
+  type HardwareHealth,
+  HealthLevel,
+  hasFault,
+} from '@rackwright/messages';
 import { clearFault, setFault } from '../pass/fault.ts';
 import { causedBy, type Pass } from '../pass/pass.ts';
 
@@ -18,14 +24,14 @@ export function foldHardware(pass: Pass, { level, message }: HardwareHealth): vo
       const said = `its BMC says that its hardware is critical${words}`;
       const clearedBy = 'the BMC, when it says that the hardware is well';
       setFault(pass, hardwareCritical, said, clearedBy, FaultSeverity.WARNING);
-      if (!standing) causedBy(pass, 'agent', `${hardwareCritical}: ${said}`);
+      if (!standing) causedBy(pass, actors.agent, `${hardwareCritical}: ${said}`);
       return;
     }
     case HealthLevel.OK:
     case HealthLevel.WARNING:
       if (!standing) return;
       clearFault(pass, hardwareCritical);
-      causedBy(pass, 'agent', `${hardwareCritical} is over`);
+      causedBy(pass, actors.agent, `${hardwareCritical} is over`);
       return;
     case HealthLevel.UNSPECIFIED:
       return;

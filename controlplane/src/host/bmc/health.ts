@@ -9,6 +9,7 @@
  */
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actors,
   agent,
   type BmcFault,
   FailureType,
@@ -135,13 +136,13 @@ function setBmcFault(pass: Pass, type: BmcFault, message: string, since?: Timest
   const severity = standing?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
   const clearedBy = passing ? 'the BMC’s next answer' : 'the next call that works';
   setFault(pass, type, message, clearedBy, severity, since);
-  if (standing === undefined) causedBy(pass, 'agent', `${type}: ${message}`);
+  if (standing === undefined) causedBy(pass, actors.agent, `${type}: ${message}`);
 }
 
 function endFault(pass: Pass, type: BmcFault): void {
   if (!hasFault(pass.status.faults, type)) return;
   clearFault(pass, type);
-  causedBy(pass, 'agent', `${type} is over`);
+  causedBy(pass, actors.agent, `${type} is over`);
 }
 
 /** In our own time: the agent's clock may differ, but the duration does not. */

@@ -10,6 +10,7 @@ import {
   RunPhase,
   store,
   TransientCause,
+  userActor,
 } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -18,7 +19,7 @@ import { nextWakeMs } from '../shell/wake.ts';
 import { type Bench, bench, done, failed, inspected, verified } from '../testing/bench.ts';
 import { force, normal, statusOf } from '../testing/deleting.ts';
 
-const by = { actor: 'user:test' };
+const by = { actor: userActor('test') };
 const request = (asked: HostRequest): HostEvent => ({ kind: 'request', request: asked, by });
 const silent: agent.Report['result'] = {
   case: 'transientError',

@@ -11,6 +11,8 @@ import { clone, create } from '@bufbuild/protobuf';
 import {
   AbandonedResourceSchema,
   AbortSchema,
+  actorKind,
+  actors,
   DeletionMode,
   DeletionSchema,
   type Hold,
@@ -19,12 +21,13 @@ import {
   type Run,
   RunKind,
   RunOutcome,
+  readActor,
   store,
 } from '@rackwright/messages';
 import { endpointText } from '../bmc/endpoint.ts';
 import { isByHand, isOtherSwitch } from '../bmc/protocols.ts';
 import { isToBeProvedBeforeItGoes } from '../erasure/power-cycle.ts';
-import { busyText, busyWith, deletionActor } from '../life/busy.ts';
+import { busyText, busyWith } from '../life/busy.ts';
 import { hasWhatRunsNeed, mayTryAgain } from '../life/goal.ts';
 import { refused } from '../life/refusal.ts';
 import { cancelOperation } from '../operation/operation.ts';
@@ -38,6 +41,7 @@ import {
   type PassView,
   runName,
 } from '../pass/pass.ts';
+import type { RunView } from '../pass/read-only.ts';
 import { stepFailure } from '../pass/step-failure.ts';
 import { engineSteps } from '../pass/step-names.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
@@ -80,7 +84,7 @@ export function remove(pass: Pass, request: DeleteRequest, by: Requester): Refus
     return refused(pass, 'limit', tooManyRemains);
   if (run === undefined) return undefined;
   if (isForced(pass)) forceOn(pass, run);
-  const leadsThere = run.kind === RunKind.RELEASE || run.requestedBy === deletionActor;
+  const leadsThere = run.kind === RunKind.RELEASE || isOfDeletion(run);
   if (run.kind === RunKind.DELETE || (leadsThere && !isForced(pass))) return undefined;
   abortFor(pass, run, 'the host is to be deleted', by);
   return undefined;
@@ -124,7 +128,8 @@ export function cancelDelete(pass: Pass, reason: string, by: Requester): Refusal
   delete record.plannedDeletion;
   causedBy(pass, by.actor, `deletion taken back: ${reason || 'no reason given'}`);
   const run = activeRun(status);
-  if (run?.requestedBy === deletionActor) abortFor(pass, run, 'the deletion was taken back', by);
+  if (run !== undefined && isOfDeletion(run))
+    abortFor(pass, run, 'the deletion was taken back', by);
   return undefined;
 }
 
@@ -157,18 +162,23 @@ export function driveDeletion(pass: Pass): boolean {
   }
   if (whatKeeps(pass) !== undefined || !hasWhatRunsNeed(pass)) return false;
   startStage(pass);
-  causedBy(pass, 'system', `${runName(status.run as Run)} started towards the deletion`);
+  causedBy(pass, actors.system, `${runName(status.run as Run)} started towards the deletion`);
   return true;
+}
+
+/** Whether the deletion has started the run, as its own. */
+function isOfDeletion({ requestedBy }: RunView): boolean {
+  return actorKind(readActor(requestedBy)) === 'deletion';
 }
 
 /** Starts the next run on the way to the removal, without the checks for holds. */
 export function startStage(pass: Pass): Run {
   const { status, record } = pass;
-  const by = status.deletion?.by ?? '';
+  const by = readActor(status.deletion?.by ?? '');
   const first = isForced(pass) ? undefined : whatComesFirst(pass);
   if (isForced(pass)) startRun(pass, RunKind.DELETE, by, forcedSteps(pass));
   else if (first === undefined) startRun(pass, RunKind.DELETE, by, stepsBeforeRemoval(pass));
-  else startRun(pass, first, deletionActor);
+  else startRun(pass, first, actors.deletion);
   // A deletion that was started from a plan erases only the devices of that plan.
   if (first === RunKind.CLEAN && record.plannedDeletion !== undefined) {
     record.plannedErasure = clone(store.PlannedErasureSchema, record.plannedDeletion);

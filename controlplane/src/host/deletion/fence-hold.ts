@@ -4,7 +4,7 @@
  * present fences.
  */
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind, type HostUid } from '@rackwright/messages';
+import { actors, type Hold, HoldKind, type HostUid } from '@rackwright/messages';
 import { causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
 import { isSystemHold, systemHold } from '../pass/system-holds.ts';
 import type { Refusal } from '../pass/types.ts';
@@ -59,5 +59,5 @@ export function foldFences(pass: Pass): void {
   if (standing.length === fences.length) return;
   setFences(pass, standing);
   const lifted = fences.filter((uid) => !standing.includes(uid)).join(', ');
-  causedBy(pass, 'system', `the fence of what was removed by force is lifted (${lifted})`);
+  causedBy(pass, actors.system, `the fence of what was removed by force is lifted (${lifted})`);
 }

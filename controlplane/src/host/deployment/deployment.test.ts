@@ -17,8 +17,10 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
+  readActor,
   StepState,
   TransientCause,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -308,7 +310,9 @@ test('a host that waits for its slot can be deleted: its order is cancelled', ()
   driveTo(host, 'deploy.write_image');
   const { id } = host.operation();
   const remove = { kind: 'delete', mode: DeletionMode.NORMAL, reason: '' } as const;
-  expect(host.try({ kind: 'request', request: remove, by: { actor: 'a' } })).toMatchObject({
+  expect(
+    host.try({ kind: 'request', request: remove, by: { actor: readActor('a') } }),
+  ).toMatchObject({
     kind: 'refused',
   });
   host.report(continuing({ queuePlace: 3 }));
@@ -435,7 +439,7 @@ test('an image by tag, or over plain HTTP that nobody has allowed, comes onto no
   const host = availableHost();
   const ask = (image: string) => {
     const request = { kind: 'provision', image } as const;
-    const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+    const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
     return outcome.kind === 'refused' ? outcome.refusal.message : outcome.kind;
   };
   expect(ask('registry.example/os:1')).toContain('a host is told only digests');

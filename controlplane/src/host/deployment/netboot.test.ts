@@ -1,6 +1,6 @@
 /** Hosts that run their image without a disk: their way into service, and out of it early. */
 import { create } from '@bufbuild/protobuf';
-import { agent, DeploySpecSchema, HostState } from '@rackwright/messages';
+import { agent, DeploySpecSchema, HostState, userActor } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { availableHost, type Bench, done, failed, statusOf, stepAt } from '../testing/bench.ts';
 import { netbootOf } from './deployment.ts';
@@ -83,7 +83,11 @@ test('an agent that cannot fetch images is to be updated first', () => {
   const host = availableHost();
   const agentSteps = [create(agent.StepDescriptionSchema, { name: 'deploy.await_image' })];
   host.context = { ...host.context, agentSteps };
-  const outcome = host.try({ kind: 'request', request: provision, by: { actor: 'user:test' } });
+  const outcome = host.try({
+    kind: 'request',
+    request: provision,
+    by: { actor: userActor('test') },
+  });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain(
     'the agent of racks/r1 does not know deploy.fetch_image; update it first',
   );

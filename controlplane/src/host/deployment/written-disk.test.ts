@@ -10,6 +10,7 @@ import {
   RunKind,
   RunPhase,
   store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
@@ -109,7 +110,7 @@ test('a failed write without a report of its disk records no written disk', () =
 function askReimage(host: Bench, netboot: boolean): string {
   const deploy = create(DeploySpecSchema, { netboot });
   const request = { kind: 'reimage', image: second, deploy } as const;
-  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
   return outcome.kind === 'refused' ? outcome.refusal.message : outcome.kind;
 }
 

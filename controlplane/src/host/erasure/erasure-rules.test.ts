@@ -10,6 +10,7 @@ import {
   StorageSignKind,
   StorageSignSchema,
   type store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
@@ -198,7 +199,7 @@ test('a clean that erases less than the policy asks is refused before anything i
     'runner.inspect',
   ]);
   const request = { kind: 'clean', steps: [] } as const;
-  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:ann' } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: userActor('ann') } });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain(
     'its own cleaning policy sets the priority of deploy.erase_devices to 0',
   );

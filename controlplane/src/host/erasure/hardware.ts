@@ -13,6 +13,7 @@ import {
   listedDriveOf,
 } from '@rackwright/erasure';
 import {
+  actors,
   type BmcDriveList,
   type Fault,
   faultOfType,
@@ -83,7 +84,7 @@ export function settleHardware(pass: Pass, now: Inventory): void {
   const changes = before === undefined ? [] : partChanges(before, now);
   if (changes.length === 0) return;
   const texts = changes.slice(0, changesMax).map(partChangeText);
-  causedBy(pass, 'agent', cut(`hardware changed: ${texts.join(', ')}`, causeMax));
+  causedBy(pass, actors.agent, cut(`hardware changed: ${texts.join(', ')}`, causeMax));
   pass.status.hardwareChange = create(HardwareChangeSchema, {
     time: timeNow(pass),
     changes: changes.slice(0, changesMax).map(shortened),

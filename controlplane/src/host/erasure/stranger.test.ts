@@ -9,6 +9,7 @@ import {
   HostGoal,
   HostState,
   SystemIdentitySchema,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
@@ -35,7 +36,7 @@ function inspectByHand(prepare: (host: Bench) => void): Bench {
   host.apply({ kind: 'tick' });
   host.report(done);
   const request = { kind: 'confirmPower', on: false } as const;
-  host.apply({ kind: 'request', request, by: { actor: 'user:ann' } });
+  host.apply({ kind: 'request', request, by: { actor: userActor('ann') } });
   driveToInspect(host);
   prepare(host);
   host.report(inspected());

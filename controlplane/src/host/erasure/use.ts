@@ -2,7 +2,7 @@
  * Signs that a host was used without our order: then new data may be on its disks, and earlier
  * certificates no longer apply (DESIGN §5, `useEpoch`).
  */
-import { HostState, StepState } from '@rackwright/messages';
+import { actors, HostState, StepState } from '@rackwright/messages';
 import { activeRun, causedBy, type Pass, type PassView } from '../pass/pass.ts';
 import type { StepView } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
@@ -35,7 +35,7 @@ export function suspectUse(pass: Pass, cause: string): void {
   const counts = isCertified || isDue(pass);
   if (status.dirty && !counts && status.state !== HostState.AVAILABLE) return;
   move(status, 'used');
-  causedBy(pass, 'agent', cause);
+  causedBy(pass, actors.agent, cause);
 }
 
 /**

@@ -2,7 +2,7 @@
  * R10: folds in what an agent's Hello reports of a host. The journal is compared with the slot: an
  * operation that has not begun may be sent again, everything else goes on.
  */
-import { agent, HoldKind } from '@rackwright/messages';
+import { actors, agent, HoldKind } from '@rackwright/messages';
 import { bootOperationId } from '../operation/boots.ts';
 import { operationParts, resend, wentTo } from '../operation/operation.ts';
 import { activeRun, causedBy, currentStep, hasPassed, type Pass } from '../pass/pass.ts';
@@ -33,7 +33,7 @@ function foldGrants(pass: Pass, grants: readonly string[]): void {
   if (run === undefined || step?.name !== engineSteps.awaitRunner) return;
   if (grants.includes(bootOperationId(pass, run))) return;
   bootAgain(pass, run, step, 'the agent has lost the grant of this boot');
-  causedBy(pass, 'agent', 'the grant of the boot was lost; the host is booted again');
+  causedBy(pass, actors.agent, 'the grant of the boot was lost; the host is booted again');
 }
 
 /**
@@ -70,7 +70,7 @@ function holdUnknownWork(pass: Pass, listed: readonly agent.JournalledOperation[
     return { text: `the agent has ${operationId}`, operationId };
   });
   if (!keepSystemHolds(pass, HoldKind.UNKNOWN_WORK, causes)) return;
-  causedBy(pass, 'agent', 'the agent works on what was never ordered from here');
+  causedBy(pass, actors.agent, 'the agent works on what was never ordered from here');
 }
 
 /** The agent has dropped all work of this host. */

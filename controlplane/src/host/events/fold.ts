@@ -4,6 +4,7 @@
  */
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actors,
   agent,
   type FailureDetails,
   FailureType,
@@ -113,7 +114,7 @@ function foldResult(pass: Pass, report: agent.Report): AnswerVerdict | undefined
   noteWriteTold(pass, attempt.step, report);
   noteWritten(pass, attempt.step, report);
   noteBurnIn(pass, attempt.step, report);
-  if (endsAttempt(report)) causedBy(pass, 'agent', resultText(report, attempt.step));
+  if (endsAttempt(report)) causedBy(pass, actors.agent, resultText(report, attempt.step));
   switch (result.case) {
     case 'complete':
       return foldComplete(pass, attempt, result.value);
@@ -164,7 +165,11 @@ function verdictOfStranger(pass: Pass, report: agent.Report): AnswerVerdict {
   if (before !== undefined) return before;
   if (endsAttempt(report) && closeOpen(pass, operationId)) {
     noteSettled(pass, report, late, { isHandOff: false });
-    causedBy(pass, 'agent', `late ${report.result.case} of ${operationId}, which changes nothing`);
+    causedBy(
+      pass,
+      actors.agent,
+      `late ${report.result.case} of ${operationId}, which changes nothing`,
+    );
     return late;
   }
   // A Cancel is answered when the cancelled work is over: mostly after that was settled.
@@ -192,7 +197,7 @@ function foldUnsupported(
   report: agent.Report,
   problem: string,
 ): AnswerVerdict {
-  causedBy(pass, 'agent', resultText(report, step));
+  causedBy(pass, actors.agent, resultText(report, step));
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
   pass.status.holds.push(holdBySystem(reason, now(pass)));
   failStep(pass, run, step, stepFailure('unsupported', `${calledStep(step)}: ${reason}`));

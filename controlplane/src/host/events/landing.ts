@@ -2,6 +2,8 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actorKind,
+  actors,
   type Claim,
   FailureType,
   type Fault,
@@ -10,29 +12,22 @@ import {
   HostErrorSchema,
   HostState,
   hasFault,
+  isPool,
+  isSystem,
   type Run,
   type RunFault,
   RunKind,
   RunOutcome,
+  readActor,
 } from '@rackwright/messages';
 import { clearInBand } from '../bmc/health.ts';
 import { type DiskAfter, settleDisk } from '../deployment/deployment.ts';
 import { forgetDisks, settleWritten } from '../deployment/written-disk.ts';
 import { erasesAsAsked, lastCleaned, uncertifiedDevice } from '../erasure/certify.ts';
-import { deletionActor } from '../life/busy.ts';
-import { isPool } from '../life/claim.ts';
 import { backOff, metAnotherMachine, wantsAvailable } from '../life/goal.ts';
 import { faultsHealedBy, recoveryOf } from '../life/machine-tables.ts';
 import { clearFault, setFault } from '../pass/fault.ts';
-import {
-  causedBy,
-  now,
-  type Pass,
-  type PassView,
-  runName,
-  runNameForEver,
-  system,
-} from '../pass/pass.ts';
+import { causedBy, now, type Pass, type PassView, runName, runNameForEver } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { engineSteps, isOfTemplate } from '../pass/step-names.ts';
 import {
@@ -61,7 +56,7 @@ const besideTheGoal: ReadonlySet<RunKind> = new Set([
 
 /** A deletion's own runs are its goal. */
 function isBeside({ kind, requestedBy }: RunView): boolean {
-  return besideTheGoal.has(kind) && requestedBy !== deletionActor;
+  return besideTheGoal.has(kind) && actorKind(readActor(requestedBy)) !== 'deletion';
 }
 
 /** Applies the landing of a run that has just ended. */
@@ -170,13 +165,13 @@ function landWell(pass: Pass, run: RunView): void {
   for (const fault of faultsHealedBy(run.kind as Kind)) clearFault(pass, fault);
   if (run.kind === RunKind.CLEAN) keepAsWarning(pass, provisionFailed);
   if (isAnswered || (towardsGoal && !isErrorOfFault(pass))) delete status.lastError;
-  if (run.requestedBy !== system) clearWarnings(pass);
+  if (!isSystem(readActor(run.requestedBy))) clearWarnings(pass);
   if (run.kind === RunKind.ADOPT) record.adoptTo = HostState.UNSPECIFIED;
   if (run.kind === RunKind.RELEASE && endsWith(run, status.claim)) delete status.claim;
-  causedBy(pass, 'system', `${runNameForEver(run)} succeeded`);
+  causedBy(pass, actors.system, `${runNameForEver(run)} succeeded`);
   if (wasLeftAlone(pass, run)) {
     move(status, 'used');
-    causedBy(pass, 'system', 'no longer available: it stood on while nobody saw it');
+    causedBy(pass, actors.system, 'no longer available: it stood on while nobody saw it');
   }
 }
 
@@ -194,14 +189,19 @@ function wasLeftAlone(
 ): boolean {
   if (status.state !== HostState.AVAILABLE || kind !== RunKind.POWER) return false;
   const sinceMs = startTime === undefined ? 0 : timestampMs(startTime);
-  return requestedBy === system && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
+  const isOwn = isSystem(readActor(requestedBy));
+  return isOwn && context.nowMs - sinceMs > context.timing.contactDeadlineMs;
 }
 
 function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | undefined): void {
   const { status } = pass;
   const outcome = outcomeName(run.outcome);
   const cause = `${run.error?.message ?? outcome}${leftOnDisk(pass, disk)}`;
-  causedBy(pass, run.abort?.by ?? 'system', `${runNameForEver(run)} ${outcome}: ${cause}`);
+  causedBy(
+    pass,
+    readActor(run.abort?.by ?? actors.system),
+    `${runNameForEver(run)} ${outcome}: ${cause}`,
+  );
   const beside = isBeside(run);
   // A failure beside the goal is a fault of its own; the reason why the goal waits must stay
   // visible.
@@ -230,7 +230,7 @@ function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | und
  */
 function leavesGoal({ status }: PassView, { kind, requestedBy }: RunView): boolean {
   if (kind !== RunKind.PROVISION) return false;
-  return status.state === HostState.AVAILABLE || isPool(requestedBy);
+  return status.state === HostState.AVAILABLE || isPool(readActor(requestedBy));
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Observations of a host without an order, and their effect on its readiness. */
 import { clone } from '@bufbuild/protobuf';
-import { HostGoal, HostSpecSchema, HostState, RunKind } from '@rackwright/messages';
+import { HostGoal, HostSpecSchema, HostState, RunKind, userActor } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { bootOfRunner, erased, inspected, nvmeDisk, virtioDisk } from '../testing/bench.ts';
 import {
@@ -193,7 +193,10 @@ test('a request that is repeated with its old etag is answered the same', async 
   await plain.report(proved());
   const etag = rig.lastRevision('hosts');
   const ask = (requestId: string) =>
-    rig.during(replica.hosts.request('h1', verify, { actor: 'user:test', requestId }, etag), 1);
+    rig.during(
+      replica.hosts.request('h1', verify, { actor: userActor('test'), requestId }, etag),
+      1,
+    );
   const first = await ask('q1');
   expect(first.kind).toBe('accepted');
   const revision = rig.lastRevision();

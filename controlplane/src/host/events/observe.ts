@@ -4,7 +4,7 @@
  */
 import { create, equals } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { agent } from '@rackwright/messages';
+import { actors, agent } from '@rackwright/messages';
 import { foldHardware } from '../bmc/hardware.ts';
 import { foldBmcHealth } from '../bmc/health.ts';
 import { isByHand } from '../bmc/protocols.ts';
@@ -49,7 +49,7 @@ function foldPower(pass: Pass, on: boolean): void {
   const wasSwitchedOn = before === false && on && activeRun(pass.status) === undefined;
   if (wasSwitchedOn) dropSystemPower(pass, 'somebody has switched it on meanwhile');
   if (before === on || epoch !== pass.status.useEpoch) return;
-  causedBy(pass, 'agent', `seen ${on ? 'on' : 'off'}`);
+  causedBy(pass, actors.agent, `seen ${on ? 'on' : 'off'}`);
 }
 
 function foldRunnerReady(pass: Pass, ready: agent.RunnerReady): void {

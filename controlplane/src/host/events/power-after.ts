@@ -1,8 +1,8 @@
 /** The power state of a host after a failed run. */
 import { create } from '@bufbuild/protobuf';
-import { HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/messages';
+import { actors, HostState, type Run, RunKind, RunOutcome, store } from '@rackwright/messages';
 import { type DiskAfter, switchedOnMs } from '../deployment/deployment.ts';
-import { type Pass, system } from '../pass/pass.ts';
+import type { Pass } from '../pass/pass.ts';
 import { engineSteps, isBootStep, isOfTemplate } from '../pass/step-names.ts';
 import { movesRunner } from '../run/step-parts.ts';
 
@@ -20,7 +20,7 @@ export function restorePower(
   if (record.lookFirstSince !== undefined) return;
   const steps = powerAfter(status.state, run, disk);
   if (steps.length === 0) return;
-  record.pendingPower = create(store.PendingPowerSchema, { steps, by: system });
+  record.pendingPower = create(store.PendingPowerSchema, { steps, by: actors.system });
 }
 
 function powerAfter(state: HostState, run: Run, disk: DiskAfter | undefined): string[] {

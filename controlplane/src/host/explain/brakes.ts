@@ -1,8 +1,15 @@
 /** Explains which brakes a host or a rack waits for, and what releases it. Pure. */
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { HostState, hostWaitOf, type RackName, type Run, type store } from '@rackwright/messages';
+import {
+  HostState,
+  hostWaitOf,
+  isPool,
+  type RackName,
+  type Run,
+  readActor,
+  type store,
+} from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
-import { isPool } from '../life/claim.ts';
 import { lookFirstReason } from '../life/goal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { freezeText } from '../pass/brake.ts';
@@ -85,7 +92,7 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
 export function tellLookFirst(record: store.HostRecord) {
   const { host, lookFirstSince } = record;
   const { state, claim, backoff, inRescue = false } = host?.status ?? {};
-  const isOfPool = claim !== undefined && isPool(claim.by);
+  const isOfPool = claim !== undefined && isPool(readActor(claim.by));
   const isUsed = inRescue || (claim !== undefined && !isOfPool);
   if (lookFirstSince === undefined || isUsed) return undefined;
   const isLeft = isOfPool || state === HostState.PROVISIONED;

@@ -1,6 +1,13 @@
 /** Forced removals through whole replicas: what is written, in which order, and who removes it. */
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { DeletionMode, HostState, RunKind, RunPhase, store as wire } from '@rackwright/messages';
+import {
+  DeletionMode,
+  HostState,
+  RunKind,
+  RunPhase,
+  userActor,
+  store as wire,
+} from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { fenceHold } from '../deletion/fence-hold.ts';
@@ -82,7 +89,7 @@ test('a heartbeat has the session of another replica ask to forget a host', asyn
   const far = await rig.replica({ id: 'far' });
   const plain = await connectAgent(rig, near);
   await plain.report(proved());
-  const request = far.hosts.request('h1', force, { actor: 'user:test' });
+  const request = far.hosts.request('h1', force, { actor: userActor('test') });
   await plain.beat(3 * defaultTiming.forcedCallTimeoutMs);
   expect(hostIsGone(rig)).toBe(true);
   expect((await request).kind).toBe('accepted');
@@ -107,7 +114,7 @@ test('a host that its agent forgets before its record is deleted leaves no tombs
   const plain = await connectAgent(rig, replica);
   await plain.report(proved());
   await plain.report(complete());
-  const request = replica.hosts.request('h1', force, { actor: 'user:test' });
+  const request = replica.hosts.request('h1', force, { actor: userActor('test') });
   await rig.advance(1);
   expect((await request).kind).toBe('accepted');
   for (let call = 0; call < 5 && !hostIsGone(rig); call++) {
@@ -123,7 +130,7 @@ test.each(['cp.abandonedStored', 'cp.tombstoneStored', 'cp.hostRemoved'])(
   'a crash at %s ends in the same removal, once',
   async (crashAt) => {
     const { rig, replica } = await agentAway(crashAt);
-    void replica.hosts.request('h1', force, { actor: 'user:test' }).catch(() => undefined);
+    void replica.hosts.request('h1', force, { actor: userActor('test') }).catch(() => undefined);
     await rig.advance(1_000);
     const after = await rig.replica({ id: 'after' });
     await rig.advance(100);
@@ -142,7 +149,7 @@ test.each(['cp.abandonedStored', 'cp.tombstoneStored', 'cp.hostRemoved'])(
 
 test('a fence without a tombstone is lifted by the word of its agent all the same', async () => {
   const { rig, replica } = await agentAway('cp.abandonedStored');
-  void replica.hosts.request('h1', force, { actor: 'user:test' }).catch(() => undefined);
+  void replica.hosts.request('h1', force, { actor: userActor('test') }).catch(() => undefined);
   await rig.advance(1_000);
   expect(abandoned(rig)?.fencePending).toBe(true);
   expect(rig.rack()?.tombstones).toEqual([]);

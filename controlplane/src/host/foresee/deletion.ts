@@ -3,6 +3,7 @@
  * a copy of the record, by the functions that delete hosts. Pure.
  */
 import {
+  actors,
   type HostSpec,
   HostState,
   type Run,
@@ -36,7 +37,7 @@ export function foreseeDeletion(
   request: Extract<HostRequest, { kind: 'delete' }>,
 ): ForeseenDeletion {
   endWhatIs(pass);
-  remove(pass, request, { actor: 'plan' });
+  remove(pass, request, { actor: actors.plan });
   const steps: RunStep[] = [];
   const stages: string[] = [];
   for (let count = 0; count < stagesMax; count++) {

@@ -9,7 +9,7 @@
  * F3 A refusal because of the host's state is not considered here: a refused request has steps,
  *    too.
  */
-import { type PlannedDevice, RunKind, type RunStep } from '@rackwright/messages';
+import { actors, type PlannedDevice, RunKind, type RunStep } from '@rackwright/messages';
 import { kindOfDeployment, takeDeployment } from '../deployment/take-deployment.ts';
 import { beginPass, type Pass, type PassView } from '../pass/pass.ts';
 import type { HostRequest, Refusal } from '../pass/types.ts';
@@ -73,7 +73,7 @@ function startFor(pass: Pass, request: Exclude<PlannableRequest, { kind: 'delete
 }
 
 /** The requester of predicted runs. */
-const planner = 'plan';
+const planner = actors.plan;
 
 function told(
   pass: Pass,

@@ -5,10 +5,10 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { HoldScope, type Run, RunKind } from '@rackwright/messages';
+import { HoldScope, isPool, type Run, RunKind, readActor } from '@rackwright/messages';
 import { activeRun, hasPassed, type Pass, type PassView, runName } from '../pass/pass.ts';
 import { placeOf } from '../run/step-parts.ts';
-import { endOfClaim, isPool } from './claim.ts';
+import { endOfClaim } from './claim.ts';
 import { isAgentGone, isStuck } from './stuck.ts';
 
 /** Who holds the host, since when, and what would end that. */
@@ -19,9 +19,6 @@ export interface Busy {
   /** What a person can do about it. */
   readonly instead: string;
 }
-
-/** `requestedBy` of the runs that a deletion starts. */
-export const deletionActor = 'deletion';
 
 const work: ReadonlySet<RunKind> = new Set([
   RunKind.CLEAN,
@@ -58,7 +55,7 @@ export function busyWith(pass: Pass): Busy | undefined {
 function isClaimVoid(pass: PassView): boolean {
   const { claim } = pass.status;
   const run = activeRun(pass.status);
-  if (claim === undefined || run === undefined || !isPool(claim.by)) return false;
+  if (claim === undefined || run === undefined || !isPool(readActor(claim.by))) return false;
   return run.requestedBy === claim.by && isAgentGone(pass, run);
 }
 

@@ -1,6 +1,6 @@
 /** A host of a pool: its goal leads it, with pauses, bounds and texts of the goal. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, HostState, RunKind, RunPhase } from '@rackwright/messages';
+import { agent, HostGoal, HostState, RunKind, RunPhase, readActor } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { nextWakeMs } from '../shell/wake.ts';
@@ -18,7 +18,7 @@ import {
 
 const dayMs = 24 * 3_600_000;
 const image = `registry.example/os@sha256:${'b'.repeat(64)}`;
-const by = { actor: 'pools/p' };
+const by = { actor: readActor('pools/p') };
 
 const statusOf = ({ record }: Bench) => {
   const { status } = record.host ?? {};
@@ -147,7 +147,7 @@ test('a claim that is made while its user gives the host back is another one, an
     const others = releasing('');
     others.nowMs += 1;
     const request = { kind: 'claim', reason: 'a database' } as const;
-    others.apply({ kind: 'request', request, by: { actor } });
+    others.apply({ kind: 'request', request, by: { actor: readActor(actor) } });
     others.report(done);
     expect(statusOf(others)).toMatchObject({
       state: HostState.MANAGEABLE,

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { beginPass } from '../pass/pass.ts';
 import type { HostRequest, WorkflowStep } from '../pass/types.ts';
 import { bmcStep, rendered, script, workable } from '../testing/templates.ts';
-import { endsUse, isPerson } from './ends-use.ts';
+import { endsUse } from './ends-use.ts';
 
 const flash = 'bios.flash';
 const host = workable(HostState.PROVISIONED);
@@ -67,13 +67,4 @@ test.each<[string, readonly WorkflowStep[], boolean]>([
 ])('a workflow that %s ends the use of its host: %j', (_, steps, isOver) => {
   const named = { workflowRun: 'r', workflowUid: 'w', templateDigest: 'd', timeoutMs: undefined };
   expect(ends({ kind: 'workflow', ...named, steps: [...steps] })).toBe(isOver);
-});
-
-test('a person is who has an account or a token, and nobody whose name only holds the word', () => {
-  for (const actor of ['user:ann', 'oidc:https://sso#ann', 'token:ci']) {
-    expect(isPerson(actor)).toBe(true);
-  }
-  for (const actor of ['pools/p', 'system', 'goal', 'pools/user:ann', 'user', '']) {
-    expect(isPerson(actor)).toBe(false);
-  }
 });

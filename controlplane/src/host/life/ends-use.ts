@@ -11,13 +11,6 @@ import { newStep } from '../run/render.ts';
 import { isPlannedToSkip } from '../run/step-parts.ts';
 import { workflowSteps } from '../run/template-run.ts';
 
-/** A person or a program with a token; not a pool, a policy, or the system itself. */
-const person = /^(user|oidc|token):/;
-
-export function isPerson(actor: string): boolean {
-  return person.test(actor);
-}
-
 /** Whether the request changes the host's content, or may do so. */
 export function endsUse(pass: PassView, request: HostRequest): boolean {
   switch (request.kind) {

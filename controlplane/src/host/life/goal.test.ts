@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actors,
   asRunNumber,
   BmcEndpointSchema,
   FailureType,
@@ -25,7 +26,6 @@ import { defaultTiming } from '../pass/timing.ts';
 import { verifyFailed } from '../pass/transitions.ts';
 import type { HostContext } from '../pass/types.ts';
 import { bench } from '../testing/bench.ts';
-import { deletionActor } from './busy.ts';
 import {
   backOff,
   hasWhatRunsNeed,
@@ -190,7 +190,7 @@ test('a deletion is never given up, and what is not its own run keeps it from no
   const hopeless = errorOf(FailureType.AUTHENTICATION);
   for (const run of [
     runOf({ kind: DELETE, ...hopeless }),
-    runOf({ kind: CLEAN, requestedBy: deletionActor, ...hopeless }),
+    runOf({ kind: CLEAN, requestedBy: actors.deletion, ...hopeless }),
   ]) {
     const { givenUp, failures, waitsMs } = after(run, deleting);
     expect([givenUp, failures]).toEqual(['', 10]);

@@ -6,6 +6,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actorKind,
   counted,
   FailureType,
   failureWord,
@@ -19,6 +20,7 @@ import {
   RerunClass,
   RunKind,
   RunOutcome,
+  readActor,
   store,
 } from '@rackwright/messages';
 import { backoffDelayMs } from '@rackwright/results';
@@ -39,7 +41,6 @@ import {
 import type { RunView } from '../pass/read-only.ts';
 import { verifyFailed } from '../pass/transitions.ts';
 import { isForced } from '../run/forced.ts';
-import { deletionActor } from './busy.ts';
 import { claimOfUse } from './claim.ts';
 
 /** Whether the pause after a failure is over. */
@@ -238,7 +239,8 @@ function reasonToGiveUp(
 
 export function backOff(pass: Pass, run: RunView): void {
   const { status, context, record } = pass;
-  const ofDeletion = run.kind === RunKind.DELETE || run.requestedBy === deletionActor;
+  const isDeletion = actorKind(readActor(run.requestedBy)) === 'deletion';
+  const ofDeletion = run.kind === RunKind.DELETE || isDeletion;
   if (isForced(pass) || (status.deletion !== undefined && !ofDeletion)) {
     delete status.backoff;
     return;

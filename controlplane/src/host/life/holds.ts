@@ -1,5 +1,5 @@
 /** Holds with an expiry: they end at their time, whatever else happens to the host. */
-import { HoldScope } from '@rackwright/messages';
+import { actors, HoldScope } from '@rackwright/messages';
 import { causedBy, hasPassed, type Pass } from '../pass/pass.ts';
 
 /** Removes every expired hold, and says so in the timeline. */
@@ -9,7 +9,11 @@ export function endHolds(pass: Pass): void {
   if (over.length === 0) return;
   status.holds = status.holds.filter((hold) => !over.includes(hold));
   for (const { scope, by, reason } of over) {
-    causedBy(pass, 'system', `the ${scopeName(scope)} hold of ${by} ended at its time: ${reason}`);
+    causedBy(
+      pass,
+      actors.system,
+      `the ${scopeName(scope)} hold of ${by} ended at its time: ${reason}`,
+    );
   }
 }
 

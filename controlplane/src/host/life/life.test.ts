@@ -11,6 +11,8 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
+  readActor,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -39,7 +41,7 @@ const explained = (host: Bench) => explainHost(host.record, { ...host.context, n
 
 function refusal(host: Bench, request: HostRequest, actor = 'user:test'): string {
   const before = host.record;
-  const outcome = host.try({ kind: 'request', request, by: { actor } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: readActor(actor) } });
   expect(host.record).toBe(before);
   if (outcome.kind !== 'refused') throw new Error(`${request.kind} was accepted`);
   return outcome.refusal.message;
@@ -160,7 +162,7 @@ test('a service whose steps are the agent’s boots nothing', () => {
 
 test('a service does not erase: that is a clean', () => {
   const steps = [inBand, { step: 'deploy.erase_devices', arguments: {} }];
-  const by = { actor: 'user:test' };
+  const by = { actor: userActor('test') };
   const outcome = provisioned().try({ kind: 'request', request: { kind: 'service', steps }, by });
   expect(outcome.kind === 'refused' && outcome.refusal.fieldViolations).toEqual([
     { field: 'steps[1].step', description: expect.stringContaining('release it first') },

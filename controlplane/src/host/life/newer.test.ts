@@ -1,6 +1,13 @@
 /** Hosts with states or work that only a newer version knows. */
 import { clone, equals } from '@bufbuild/protobuf';
-import { HostState, type Run, type RunKind, RunPhase, store } from '@rackwright/messages';
+import {
+  HostState,
+  type Run,
+  type RunKind,
+  RunPhase,
+  store,
+  userActor,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
 import { beginPass } from '../pass/pass.ts';
@@ -66,7 +73,7 @@ test('the work of a newer version is given up with its operation, and the host i
   Object.assign(statusOf(host).run ?? {}, { kind: 99 });
   expect(host.record.operation).toBeDefined();
   const pass = beginPass(host.record, { ...host.context, nowMs: host.nowMs });
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   expect(foldNewer(pass, { kind: 'request', request: force, by })).toBeUndefined();
   const { status, record } = pass;
   expect([status.state, status.run, record.operation]).toEqual([

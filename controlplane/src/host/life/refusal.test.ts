@@ -2,6 +2,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
+  actors,
   asRunNumber,
   BmcEndpointSchema,
   BmcProtocol,
@@ -11,7 +12,9 @@ import {
   HostStatusSchema,
   RunKind,
   RunPhase,
+  readActor,
   type store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { beginPass } from '../pass/pass.ts';
@@ -31,8 +34,8 @@ const { MANAGEABLE, PROVISIONED } = HostState;
 const { WORK, POWER, RELEASE } = HoldScope;
 const atMs = Date.UTC(2026, 0, 1);
 const at = timestampFromMs(atMs);
-const ann = { actor: 'user:ann' };
-const pool = { actor: 'pools/p' };
+const ann = { actor: userActor('ann') };
+const pool = { actor: readActor('pools/p') };
 const bootOldDiskReason = '';
 const powerOn = { kind: 'powerOn', bootOldDiskReason } as const;
 const powerOff = { kind: 'powerOff' } as const;
@@ -73,18 +76,30 @@ const held = (scope: HoldScope, more = {}): Host => ({
 });
 
 test.each<[string, HostRequest, Requester, Host, boolean]>([
-  ['its user', reimage, ann, claimedBy('user:ann'), false],
-  ['another person', reimage, ann, claimedBy('user:bob'), true],
-  ['who only switches it off', powerOff, ann, claimedBy('user:bob'), true],
-  ['who only switches it on', powerOn, ann, claimedBy('user:bob'), true],
-  ['the goal, which does so', powerOn, { actor: 'goal' }, claimedBy('user:bob'), false],
-  ['a person who looks', inspect, ann, claimedBy('user:bob', { state: MANAGEABLE }), true],
-  ['who looks at one of a pool', inspect, ann, claimedBy('pools/p', { state: MANAGEABLE }), false],
-  ['who rescues one of a pool', rescue, ann, claimedBy('pools/p'), false],
-  ['who writes one of a pool', reimage, ann, claimedBy('pools/p'), true],
-  ['another pool', { ...reimage }, { actor: 'pools/q' }, claimedBy('pools/p'), true],
-  ['another pool that rescues it', rescue, { actor: 'pools/q' }, claimedBy('pools/p'), true],
-  ['who verifies its BMC', { kind: 'verify' }, ann, claimedBy('user:bob'), false],
+  ['its user', reimage, ann, claimedBy(userActor('ann')), false],
+  ['another person', reimage, ann, claimedBy(userActor('bob')), true],
+  ['who only switches it off', powerOff, ann, claimedBy(userActor('bob')), true],
+  ['who only switches it on', powerOn, ann, claimedBy(userActor('bob')), true],
+  ['the goal, which does so', powerOn, { actor: actors.goal }, claimedBy('user:bob'), false],
+  ['a person who looks', inspect, ann, claimedBy(userActor('bob'), { state: MANAGEABLE }), true],
+  [
+    'who looks at one of a pool',
+    inspect,
+    ann,
+    claimedBy(readActor('pools/p'), { state: MANAGEABLE }),
+    false,
+  ],
+  ['who rescues one of a pool', rescue, ann, claimedBy(readActor('pools/p')), false],
+  ['who writes one of a pool', reimage, ann, claimedBy(readActor('pools/p')), true],
+  ['another pool', { ...reimage }, { actor: readActor('pools/q') }, claimedBy('pools/p'), true],
+  [
+    'another pool that rescues it',
+    rescue,
+    { actor: readActor('pools/q') },
+    claimedBy('pools/p'),
+    true,
+  ],
+  ['who verifies its BMC', { kind: 'verify' }, ann, claimedBy(userActor('bob')), false],
 ])(
   'a claim keeps others from a host, and not those who may: %s',
   (_, request, by, host, isKept) => {
@@ -109,8 +124,8 @@ test('the run of a host’s user is ended only by that user, a pool or an admini
     claimedBy('user:bob', running(RunKind.REIMAGE, requestedBy));
   expect(whyNot(abort, own())).toContain('claimed by user:bob');
   expect(whyNot(abort, own(), { ...ann, mayEndOthersUse: true })).toBe('');
-  expect(whyNot(abort, own(), { actor: 'user:bob' })).toBe('');
-  expect(whyNot(abort, own(), { actor: 'system' })).toBe('');
+  expect(whyNot(abort, own(), { actor: userActor('bob') })).toBe('');
+  expect(whyNot(abort, own(), { actor: actors.system })).toBe('');
   expect(whyNot(abort, own('user:eve'))).toBe('');
   expect(whyNot(abort, { status: running(RunKind.REIMAGE) })).toBe('');
 });

@@ -5,7 +5,15 @@
  */
 import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind, HoldScope, type HostRefusalName } from '@rackwright/messages';
+import {
+  type Hold,
+  HoldKind,
+  HoldScope,
+  type HostRefusalName,
+  isPerson,
+  isPool,
+  readActor,
+} from '@rackwright/messages';
 import { isOtherSwitch } from '../bmc/protocols.ts';
 import { activeRun, type PassView, runName } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
@@ -13,8 +21,8 @@ import { isSystemHold } from '../pass/system-holds.ts';
 import { type Kind, type State } from '../pass/transitions.ts';
 import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from '../pass/types.ts';
 import { placeOf } from '../run/step-parts.ts';
-import { claimedText, isPool } from './claim.ts';
-import { endsUse, isPerson } from './ends-use.ts';
+import { claimedText } from './claim.ts';
+import { endsUse } from './ends-use.ts';
 import { lookFirstReason, missing } from './goal.ts';
 import { requests, requestsDuringRun } from './machine-tables.ts';
 
@@ -118,7 +126,8 @@ function refusedByPeople(pass: PassView, request: HostRequest, by: Requester): W
   }
   const interrupts = interruptsUse(pass, kind, by);
   if (claim !== undefined && claim.by !== by.actor && interrupts) {
-    const isLetThrough = isPool(claim.by) && isPerson(by.actor) && !endsUse(pass, request);
+    const isLetThrough =
+      isPool(readActor(claim.by)) && isPerson(by.actor) && !endsUse(pass, request);
     if (!isLetThrough) return { reason: 'claimed', text: claimedText(claim) };
   }
   // G3 of `restored.ts`.

@@ -14,6 +14,7 @@
  */
 
 import {
+  actors,
   type agent,
   type Hold,
   HoldKind,
@@ -45,7 +46,7 @@ export function guardRestored(pass: Pass, event: HostEvent): void {
     passLostRuns(pass);
     if (held) return;
     keepSystemHolds(pass, HoldKind.RESTORED, [{ text: context.restored }]);
-    causedBy(pass, 'system', 'held: the store was restored');
+    causedBy(pass, actors.system, 'held: the store was restored');
   } else if (held && (event.kind === 'hello' || hasNoAgent(context))) {
     acceptLoss(pass, event.kind === 'hello' ? event.listed : []);
   }
@@ -81,7 +82,7 @@ function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): v
     if (parts !== undefined && parts.runNumber > record.runCount) record.runCount = parts.runNumber;
   }
   delete record.pendingPower;
-  causedBy(pass, 'system', 'what the restored store had lost was accepted');
+  causedBy(pass, actors.system, 'what the restored store had lost was accepted');
   const run = activeRun(status);
   if (run !== undefined && run.kind !== RunKind.DELETE) endLost(pass, run);
   // Its history since is unknown: data that was written then is not erased data that has returned.

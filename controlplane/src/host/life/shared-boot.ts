@@ -11,11 +11,18 @@
  * 4. The clean's steps include the boot. If the shared boot is over, the clean boots another
  *    runner.
  */
-import { HoldScope, type Run, RunKind, StepState } from '@rackwright/messages';
+import {
+  actorKind,
+  HoldScope,
+  type Run,
+  RunKind,
+  readActor,
+  StepState,
+} from '@rackwright/messages';
 import { unknownBootMacs } from '../erasure/hardware.ts';
 import { hasLooked } from '../erasure/power-cycle.ts';
 import { bootOperationId } from '../operation/boots.ts';
-import { currentStep, goal, inventoryNow, type Pass, runName } from '../pass/pass.ts';
+import { currentStep, inventoryNow, type Pass, runName } from '../pass/pass.ts';
 import { engineSteps, intoRunner } from '../pass/step-names.ts';
 import { failStep } from '../run/engine.ts';
 import { replan } from '../run/replan.ts';
@@ -26,7 +33,8 @@ import { holdOf } from './refusal.ts';
 export function leaveUp(pass: Pass, run: Run): void {
   const step = currentStep(run);
   const isLast = run.currentStep === run.steps.length - 1;
-  if (run.kind !== RunKind.INSPECT || run.requestedBy !== goal || run.abort !== undefined) return;
+  const isOfGoal = actorKind(readActor(run.requestedBy)) === 'goal';
+  if (run.kind !== RunKind.INSPECT || !isOfGoal || run.abort !== undefined) return;
   if (step?.name !== engineSteps.off || step.state !== StepState.PENDING || !isLast) return;
   const { runner, inRunner } = pass.record;
   const isUp = inRunner && runner?.bootOperationId === bootOperationId(pass, run);

@@ -12,6 +12,8 @@ import {
   HostState,
   RunOutcome,
   RunPhase,
+  readActor,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import {
@@ -54,7 +56,11 @@ function atOff(): Bench {
 }
 
 function say(host: Bench, on: boolean, actor = 'user:ann') {
-  return host.apply({ kind: 'request', request: { kind: 'confirmPower', on }, by: { actor } });
+  return host.apply({
+    kind: 'request',
+    request: { kind: 'confirmPower', on },
+    by: { actor: readActor(actor) },
+  });
 }
 
 function passTo(host: Bench, ms: number): void {
@@ -100,7 +106,7 @@ test.each([
 ] as const)('a person’s word is refused that says %s', (_text, at, on) => {
   const host = at();
   const before = host.record;
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   const outcome = host.try({ kind: 'request', request: { kind: 'confirmPower', on }, by });
   expect(outcome).toMatchObject({ kind: 'refused' });
   expect(host.record).toBe(before);
@@ -120,7 +126,7 @@ test('a person’s word counts for no later request', () => {
   const host = atOff();
   say(host, false);
   host.report(done);
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   const again = host.try({ kind: 'request', request: { kind: 'confirmPower', on: false }, by });
   expect(again).toMatchObject({ kind: 'refused', refusal: { reason: 'nothingToDo' } });
 });
@@ -130,7 +136,7 @@ test('a host with a BMC never takes the word of a person', () => {
   tick(host);
   host.report(verified());
   host.request({ kind: 'inspect' });
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   const outcome = host.try({ kind: 'request', request: { kind: 'confirmPower', on: false }, by });
   expect(outcome).toMatchObject({ kind: 'refused', refusal: { reason: 'nothingToDo' } });
 });
@@ -147,7 +153,7 @@ test('a runner reports itself that it is up: no person’s word is needed or cou
   expect(statusOf(host).poweredOn).toBeUndefined();
   passTo(host, weeksMs);
   expect(waiting(host)).toBe('person');
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   const outcome = host.try({ kind: 'request', request: { kind: 'confirmPower', on: true }, by });
   expect(outcome).toMatchObject({ kind: 'refused' });
   host.runnerReady();
@@ -196,7 +202,7 @@ test('an abort ends a request at once, and its host may be deleted meanwhile', (
   const deletion = host.try({
     kind: 'request',
     request: { kind: 'delete', reason: 'sold' },
-    by: { actor: 'user:ann' },
+    by: { actor: userActor('ann') },
   });
   expect(deletion.kind).toBe('kept');
   host.request({ kind: 'abort', reason: 'not today' });

@@ -12,6 +12,7 @@ import {
   ShutdownOutcome,
   ShutdownPolicySchema,
   store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -198,7 +199,7 @@ test.each(['not waiting', 'ended already', 'aborted'])('nothing ends a wait that
   host.request({ kind: 'powerOff' });
   if (what === 'ended already') host.request({ kind: 'skipWait' });
   if (what === 'aborted') host.request({ kind: 'abort', reason: 'wrong host' });
-  const by = { actor: 'user:test' };
+  const by = { actor: userActor('test') };
   const outcome = host.try({ kind: 'request', request: { kind: 'skipWait' }, by });
   expect(outcome).toMatchObject({ kind: 'refused', refusal: { reason: 'nothingToDo' } });
 });

@@ -12,6 +12,7 @@
 import { create } from '@bufbuild/protobuf';
 import { durationFromMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actors,
   type agent,
   DeletionMode,
   FailureType,
@@ -112,7 +113,7 @@ export function noteShutdown(
   const known = Object.values(ShutdownOutcome).find((each) => each === told);
   shutdown.outcome = known ?? ShutdownOutcome.UNSPECIFIED;
   shutdown.duration = durationFromMs(Math.max(0, pass.context.nowMs - startMs));
-  causedBy(pass, 'agent', shutdownText(shutdown));
+  causedBy(pass, actors.agent, shutdownText(shutdown));
 }
 
 /** The wait ends now; the waiting agent is to be told. */

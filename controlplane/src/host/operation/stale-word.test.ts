@@ -7,6 +7,7 @@ import {
   HostGoal,
   HostSpecSchema,
   HostState,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, bench, done, statusOf } from '../testing/bench.ts';
@@ -26,7 +27,7 @@ test('a person’s word is refused while a restored store keeps the run from ask
   host.apply({ kind: 'tick' });
   expect(statusOf(host).run?.waiting?.reason).toBe('restored');
   const request = { kind: 'confirmPower', on: false } as const;
-  const said = host.try({ kind: 'request', request, by: { actor: 'user:ann' } });
+  const said = host.try({ kind: 'request', request, by: { actor: userActor('ann') } });
   expect(said).toMatchObject({ kind: 'refused', refusal: { reason: 'nothingToDo' } });
 });
 
@@ -50,7 +51,7 @@ test.each([
   const change = (bmc: MessageInitShape<typeof BmcEndpointSchema>) => {
     const next = create(HostSpecSchema, { ...spec, bmc: create(BmcEndpointSchema, bmc) });
     const request = { kind: 'update', spec: next, labels: {} } as const;
-    return host.try({ kind: 'request', request, by: { actor: 'user:ann' } });
+    return host.try({ kind: 'request', request, by: { actor: userActor('ann') } });
   };
   expect(change(to).kind).toBe('kept');
   host.apply({ kind: 'tick' });
@@ -69,7 +70,7 @@ test('a BMC that replaces another power switch gets no command before it is veri
     delete statusOf(host).run;
     statusOf(host).backoff = create(GoalBackoffSchema, { givenUpReason: 'verify failed' });
   }
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   const ask = (kind: 'powerOff' | 'verify') => host.try({ kind: 'request', request: { kind }, by });
   expect(ask('powerOff')).toMatchObject({ kind: 'refused', refusal: { reason: 'notReady' } });
   expect(ask('verify').kind).toBe('kept');

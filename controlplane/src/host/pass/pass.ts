@@ -6,6 +6,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { deviceIdentity } from '@rackwright/erasure';
 import {
+  type Actor,
   type agent,
   type Host,
   type HostSpec,
@@ -23,12 +24,6 @@ import { copyOf } from '../../records/index.ts';
 import type { DeepReadonly, RunView, StepView } from './read-only.ts';
 import { cut, messageMax } from './step-failure.ts';
 import type { HostContext, HostEffect } from './types.ts';
-
-/** The actor or requester that is neither a person nor a pool. */
-export const system = 'system';
-
-/** The requester of runs for a host's goal. */
-export const goal = 'goal';
 
 export interface Pass {
   readonly record: store.HostRecord;
@@ -122,7 +117,7 @@ export function currentStep<S extends StepView>({
  * Records who and what caused this revision. When a pass has several causes, the first gives the
  * actor and the request or operation; the texts are listed in order.
  */
-export function causedBy(pass: Pass, actor: string, cause: string, requestId = ''): void {
+export function causedBy(pass: Pass, actor: Actor, cause: string, requestId = ''): void {
   const first = pass.caused ? pass.record.change : undefined;
   pass.caused = true;
   pass.record.change = create(store.ChangeSchema, {

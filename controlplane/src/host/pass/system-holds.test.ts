@@ -1,10 +1,16 @@
 /** Kind and operation tell the holds of the system apart; their texts do not. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HoldKind, HoldSchema, HoldScope, type OperationId } from '@rackwright/messages';
+import {
+  actors,
+  agent,
+  HoldKind,
+  HoldSchema,
+  HoldScope,
+  type OperationId,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bench } from '../testing/bench.ts';
 import { runKind, statusOf } from '../testing/deleting.ts';
-import { system } from './pass.ts';
 
 const first = 'u1/99/0/1';
 const second = 'u1/98/0/1';
@@ -19,7 +25,9 @@ interface Stored {
 /** A host that was stored with this hold of the system, and what its agent's Hello does to it. */
 function storedWith(hold: Stored) {
   const host = bench();
-  statusOf(host).holds.push(create(HoldSchema, { scope: HoldScope.WORK, by: system, ...hold }));
+  statusOf(host).holds.push(
+    create(HoldSchema, { scope: HoldScope.WORK, by: actors.system, ...hold }),
+  );
   const hello = (...operationIds: readonly OperationId[]) => {
     const { session } = host.context;
     if (session === undefined) throw new Error('the agent is connected');

@@ -10,8 +10,17 @@
  */
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Hold, HoldKind, HoldSchema, HoldScope, type OperationId } from '@rackwright/messages';
-import { now, type Pass, system } from './pass.ts';
+import {
+  actors,
+  type Hold,
+  HoldKind,
+  HoldSchema,
+  HoldScope,
+  isSystem,
+  type OperationId,
+  readActor,
+} from '@rackwright/messages';
+import { now, type Pass } from './pass.ts';
 
 /** Each kind with its word, by which people recognize it. */
 const words = {
@@ -23,7 +32,7 @@ export type SystemHold = keyof typeof words;
 
 /** A hold without a kind: only a person lifts it. */
 export function holdBySystem(reason: string, since: Timestamp): Hold {
-  return create(HoldSchema, { scope: HoldScope.WORK, by: system, reason, since });
+  return create(HoldSchema, { scope: HoldScope.WORK, by: actors.system, reason, since });
 }
 
 /** The cause of a hold: its text for people, and the operation where the kind has one. */
@@ -41,7 +50,7 @@ export function systemHold(
   const reason = `${words[kind]}: ${text}`;
   return create(HoldSchema, {
     scope: HoldScope.WORK,
-    by: system,
+    by: actors.system,
     reason,
     since,
     kind,
@@ -50,7 +59,7 @@ export function systemHold(
 }
 
 export function isSystemHold(hold: Hold, kind: SystemHold): boolean {
-  return hold.by === system && hold.kind === kind;
+  return isSystem(readActor(hold.by)) && hold.kind === kind;
 }
 
 /**

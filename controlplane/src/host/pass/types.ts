@@ -4,6 +4,7 @@
  */
 import type {
   AbandonedResource,
+  Actor,
   agent,
   BmcEndpoint,
   DeletionMode,
@@ -34,7 +35,7 @@ import type { EngineTiming } from './timing.ts';
 
 export interface Requester {
   /** "user:NAME" or "system". */
-  readonly actor: string;
+  readonly actor: Actor;
   /** A repeated request with the same id gets the same response and is applied once. */
   readonly requestId?: RequestId;
   /** Whether it may end another person's use of the host; unset: no. */

@@ -7,6 +7,7 @@ import {
   RerunClass,
   RunKind,
   RunOutcome,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { done, failed, verified } from '../testing/bench.ts';
@@ -74,7 +75,7 @@ test('a power command of somebody else is dropped when the host was claimed mean
   statusOf(host).state = HostState.PROVISIONED;
   host.request({ kind: 'verify' });
   host.request({ kind: 'powerOff' });
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   host.apply({ kind: 'request', request: { kind: 'claim', reason: 'db' }, by });
   host.report(verified());
   expect(runKind(host)).toBeUndefined();
@@ -88,7 +89,7 @@ test.each([
   { kind: 'powerReset', bootOldDiskReason: 'x' },
 ] as const)('$kind of a host that another claims is refused', (request) => {
   const host = manageable();
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   host.apply({ kind: 'request', request: { kind: 'claim', reason: 'db' }, by });
   expect(refusalOf(host, request)).toMatch(/claimed by user:ann .*must be unclaimed first/);
   const outcome = host.try({ kind: 'request', request, by });

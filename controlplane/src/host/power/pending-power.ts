@@ -6,15 +6,19 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
+  type Actor,
+  actors,
   HostState,
   type HostStatus,
+  isSystem,
   RunKind,
   RunOutcome,
   RunPhase,
+  readActor,
   store,
 } from '@rackwright/messages';
 import { refusalOf } from '../life/refusal.ts';
-import { causedBy, type Pass, type PassView, system } from '../pass/pass.ts';
+import { causedBy, type Pass, type PassView } from '../pass/pass.ts';
 import type { DeepReadonly } from '../pass/read-only.ts';
 import { engineSteps, isBootStep, switchesOn } from '../pass/step-names.ts';
 import type { HostRequest, Refusal } from '../pass/types.ts';
@@ -29,7 +33,7 @@ const stepsOf: Readonly<Record<PowerRequest['kind'], readonly string[]>> = {
 };
 
 /** Starts as soon as no run holds the host: at once, or after the verify in progress. */
-export function keepPower(pass: Pass, request: PowerRequest, by: string): void {
+export function keepPower(pass: Pass, request: PowerRequest, by: Actor): void {
   // A host in the runner is already on, and is to boot its disk.
   const isReset = request.kind === 'powerOn' && standsInRunner(pass.record);
   const kind = isReset ? 'powerReset' : request.kind;
@@ -56,22 +60,27 @@ export function refusalOfOldDisk(
   return { code: 'failedPrecondition', reason: 'oldData', message };
 }
 
+/** A command that restores the power after a failed run. */
+function isOwn(pending: { readonly by: string } | undefined): boolean {
+  return pending !== undefined && isSystem(readActor(pending.by));
+}
+
 /** The state of the power that a failed run has to restore. */
 export type PowerBack = 'done' | 'owed' | 'failed';
 
 /** `done` also where no run has to restore it. */
 export function powerBack({ host, pendingPower }: DeepReadonly<store.HostRecord>): PowerBack {
-  if (pendingPower?.by === system) return 'owed';
+  if (isOwn(pendingPower)) return 'owed';
   const run = host?.status?.run;
   if (host?.status !== undefined && isLeftInRunner(host.status)) return 'failed';
-  if (run?.kind !== RunKind.POWER || run.requestedBy !== system) return 'done';
+  if (run?.kind !== RunKind.POWER || !isSystem(readActor(run.requestedBy))) return 'done';
   if (run.phase !== RunPhase.ENDED) return 'owed';
   return run.outcome === RunOutcome.SUCCEEDED ? 'done' : 'failed';
 }
 
 /** Its restart is pending, or was dropped for a person who handled the host since. */
 function standsInRunner({ host, pendingPower }: DeepReadonly<store.HostRecord>): boolean {
-  if (pendingPower?.by === system && pendingPower.steps.includes(engineSteps.on)) return true;
+  if (isOwn(pendingPower) && pendingPower?.steps.includes(engineSteps.on)) return true;
   return host?.status !== undefined && isLeftInRunner(host.status);
 }
 
@@ -89,19 +98,19 @@ function isLeftInRunner({ state, run, poweredOn }: DeepReadonly<HostStatus>): bo
  * Begins the waiting command, or drops it when it would be refused now; returns whether it began.
  */
 export function startPower(pass: Pass, pending: store.PendingPower): boolean {
-  const { by, steps, shutdown } = pending;
+  const { steps, shutdown } = pending;
+  const requester = readActor(pending.by);
   const request = requestOf(pending);
-  const refusal =
-    by === system
-      ? undefined
-      : (refusalOf(pass, request, { actor: by }) ?? refusalOfOldDisk(pass, request));
+  const refusal = isSystem(requester)
+    ? undefined
+    : (refusalOf(pass, request, { actor: requester }) ?? refusalOfOldDisk(pass, request));
   if (refusal !== undefined) {
     dropPower(pass, refusal.message);
     return false;
   }
   delete pass.record.pendingPower;
   const listed = steps.map((step) => ({ step, arguments: {} }));
-  startRun(pass, RunKind.POWER, by, listed, shutdown);
+  startRun(pass, RunKind.POWER, requester, listed, shutdown);
   return true;
 }
 
@@ -116,10 +125,10 @@ export function dropPower(pass: Pass, why: string): void {
   if (pendingPower === undefined) return;
   delete pass.record.pendingPower;
   const asked = `${pendingPower.steps.join(', ')} for ${pendingPower.by}`;
-  causedBy(pass, system, `dropped before it began (${asked}): ${why}`);
+  causedBy(pass, actors.system, `dropped before it began (${asked}): ${why}`);
 }
 
 /** The restored power is for a host that nobody has handled since: otherwise its holder decides. */
 export function dropSystemPower(pass: Pass, why: string): void {
-  if (pass.record.pendingPower?.by === system) dropPower(pass, why);
+  if (isOwn(pass.record.pendingPower)) dropPower(pass, why);
 }

@@ -12,6 +12,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  actors,
   FaultSeverity,
   HostPower,
   type HostSpec,
@@ -30,7 +31,7 @@ import { engineSteps } from '../pass/step-names.ts';
 import { startRun } from '../run/engine.ts';
 
 export const powerMismatch = 'powerMismatch';
-const asker = { actor: 'policy' } as const;
+const asker = { actor: actors.policy } as const;
 
 /** Whether the power should be on; undefined: it does not matter. */
 export function wantedPower({ power }: DeepReadonly<HostSpec>): boolean | undefined {

@@ -1,8 +1,7 @@
 /** Which hold a person's words mean. */
 import { create } from '@bufbuild/protobuf';
-import { HoldKind, HoldSchema, HoldScope } from '@rackwright/messages';
+import { actors, HoldKind, HoldSchema, HoldScope } from '@rackwright/messages';
 import { expect, test } from 'vitest';
-import { system } from '../pass/pass.ts';
 import { isNamed, isSetAgain } from './named-hold.ts';
 
 const reason = 'a look';
@@ -22,7 +21,7 @@ test('a person cannot set a hold of the system again, whatever the text', () => 
 });
 
 test('a hold is named by its text, a fence also by its kind, and either by an empty text', () => {
-  const fence = made({ by: system, kind: HoldKind.FENCE_PENDING, reason: 'in other words' });
+  const fence = made({ by: actors.system, kind: HoldKind.FENCE_PENDING, reason: 'in other words' });
   expect(isNamed(fence, 'fencePending')).toBe(true);
   expect(isNamed(fence, 'in other words')).toBe(true);
   expect(isNamed(made(), 'fencePending')).toBe(false);

@@ -1,7 +1,7 @@
 /** A retry without effect, and what only an administrator may do to a host in use. */
 
 import { create } from '@bufbuild/protobuf';
-import { agent, HostGoal, TransientCause } from '@rackwright/messages';
+import { actors, agent, HostGoal, TransientCause, userActor } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import type { HostRequest, Requester } from '../pass/types.ts';
 import { type Bench, bench, failed, statusOf, verified } from '../testing/bench.ts';
@@ -21,8 +21,8 @@ function refusalTo(host: Bench, request: HostRequest, by: Requester): string | u
   return outcome.kind === 'refused' ? outcome.refusal.message : undefined;
 }
 
-const ann = { actor: 'user:ann' };
-const bob = { actor: 'user:bob' };
+const ann = { actor: userActor('ann') };
+const bob = { actor: userActor('bob') };
 
 describe('a retry', () => {
   test('a retry of a host that waits for nothing is refused, and says what would help', () => {
@@ -86,7 +86,7 @@ describe('a host that somebody claims', () => {
       expect(refusalTo(claimed(), request, bob)).toContain('claimed by user:ann');
       expect(refusalTo(claimed(), request, ann)).toBeUndefined();
       // The spec's goal was set by somebody who may set it.
-      expect(refusalTo(claimed(), request, { actor: 'policy' })).toBeUndefined();
+      expect(refusalTo(claimed(), request, { actor: actors.policy })).toBeUndefined();
     }
   });
 

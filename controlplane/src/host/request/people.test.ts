@@ -7,6 +7,7 @@ import {
   HostState,
   RunKind,
   RunPhase,
+  readActor,
   store,
   TransientCause,
 } from '@rackwright/messages';
@@ -25,7 +26,7 @@ const status = (host: Bench) => {
 const explained = (host: Bench) => explainHost(host.record, { ...host.context, nowMs: host.nowMs });
 
 function refusal(host: Bench, request: HostRequest, actor = 'user:test') {
-  const outcome = host.try({ kind: 'request', request, by: { actor } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: readActor(actor) } });
   if (outcome.kind !== 'refused') throw new Error(`${request.kind} was accepted`);
   return outcome.refusal;
 }

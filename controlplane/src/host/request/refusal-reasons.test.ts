@@ -13,6 +13,7 @@ import {
   HostState,
   hostRefusalNames,
   store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { HostRequest, WorkflowRequest } from '../pass/types.ts';
@@ -24,7 +25,7 @@ interface Case {
   readonly request: HostRequest;
 }
 
-const by = { actor: 'user:bob' };
+const by = { actor: userActor('bob') };
 const clean: HostRequest = { kind: 'clean', steps: [] };
 const retry: HostRequest = { kind: 'retry' };
 

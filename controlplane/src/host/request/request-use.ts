@@ -12,13 +12,15 @@ import {
   HoldScope,
   HostState,
   isErasure,
+  isPool,
   ownPrefix,
   RunKind,
+  readActor,
 } from '@rackwright/messages';
 import { deploymentOf, missingAgentStep } from '../deployment/deployment.ts';
 import { kindOfDeployment, takeDeployment, wantedDeploy } from '../deployment/take-deployment.ts';
 import { decideToWrite } from '../erasure/device-plan.ts';
-import { claimedText, isPool } from '../life/claim.ts';
+import { claimedText } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isInUseOf } from '../life/use-of.ts';
 import { activeRun, causedBy, now, type Pass, type PassView } from '../pass/pass.ts';
@@ -209,7 +211,7 @@ export function unclaim(pass: Pass, reason: string, by: Requester): Refusal | un
   const { claim } = pass.status;
   if (claim === undefined)
     return refused(pass, 'nothingToDo', 'nobody claims it; there is nothing to give up');
-  const isOthers = claim.by !== by.actor && !isPool(claim.by);
+  const isOthers = claim.by !== by.actor && !isPool(readActor(claim.by));
   if (isOthers && by.mayEndOthersUse !== true) {
     const text = `${claimedText(claim)}: by ${claim.by}, or by an administrator`;
     return refused(pass, 'claimed', text);

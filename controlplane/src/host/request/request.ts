@@ -1,12 +1,11 @@
 /** The changes of an accepted request. `machine-tables.ts` decides whether it is accepted. */
 import { clone, create } from '@bufbuild/protobuf';
-import { AbortSchema, type Hold, HostSpecSchema, RunKind } from '@rackwright/messages';
+import { AbortSchema, type Hold, HostSpecSchema, isPool, RunKind } from '@rackwright/messages';
 import { withApplied } from '../../records/index.ts';
 import { isOtherSwitch } from '../bmc/protocols.ts';
 import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
 import { isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
-import { isPool } from '../life/claim.ts';
 import { refused } from '../life/refusal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { cancelOperation } from '../operation/operation.ts';

@@ -1,5 +1,6 @@
 /** After a failed clean: resumes it, or switches its host off. */
 import {
+  actors,
   HoldScope,
   HostState,
   hasFault,
@@ -14,15 +15,7 @@ import { claimOfUse } from '../life/claim.ts';
 import { hasWhatRunsNeed } from '../life/goal.ts';
 import { holdOf } from '../life/refusal.ts';
 import { bootAfterLoss } from '../operation/boots.ts';
-import {
-  activeRun,
-  causedBy,
-  hasPassed,
-  type Pass,
-  type PassView,
-  runName,
-  system,
-} from '../pass/pass.ts';
+import { activeRun, causedBy, hasPassed, type Pass, type PassView, runName } from '../pass/pass.ts';
 import { engineSteps, isBootStep } from '../pass/step-names.ts';
 import type { Refusal, Requester } from '../pass/types.ts';
 import { settle } from '../run/after-failure.ts';
@@ -37,8 +30,8 @@ export function endStay(pass: Pass): boolean {
   // The user of the host, or the person in rescue, decides when it is switched off.
   if (status.inRescue || claimOfUse(status) !== undefined) return false;
   if (holdOf(pass, HoldScope.POWER) !== undefined || !hasWhatRunsNeed(pass)) return false;
-  startRun(pass, RunKind.POWER, system, [{ step: engineSteps.off, arguments: {} }]);
-  causedBy(pass, system, `its stay in the runner after ${status.afterFailure?.run} is over`);
+  startRun(pass, RunKind.POWER, actors.system, [{ step: engineSteps.off, arguments: {} }]);
+  causedBy(pass, actors.system, `its stay in the runner after ${status.afterFailure?.run} is over`);
   return true;
 }
 

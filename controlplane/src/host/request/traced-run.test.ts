@@ -1,5 +1,5 @@
 /** The work of a call belongs to its trace: the run, and every operation of it. */
-import { RunKind } from '@rackwright/messages';
+import { RunKind, userActor } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { availableHost, statusOf } from '../testing/bench.ts';
 
@@ -10,7 +10,7 @@ test('a run that a call asked for, and its operations, carry the call’s trace'
   host.apply({
     kind: 'request',
     request: { kind: 'inspect' },
-    by: { actor: 'user:a', traceParent },
+    by: { actor: userActor('a'), traceParent },
   });
   expect(statusOf(host).run).toMatchObject({ kind: RunKind.INSPECT, traceParent });
   expect(host.record.operation?.operation).toMatchObject({ traceParent });
@@ -20,10 +20,10 @@ test('a call that starts nothing changes no trace, and one without a trace start
   const host = availableHost();
   const before = statusOf(host).run?.number;
   const claim = { kind: 'claim', reason: 'mine' } as const;
-  host.apply({ kind: 'request', request: claim, by: { actor: 'user:a', traceParent } });
+  host.apply({ kind: 'request', request: claim, by: { actor: userActor('a'), traceParent } });
   expect(statusOf(host).run).toMatchObject({ number: before, traceParent: '' });
   const unclaim = { kind: 'unclaim', reason: 'done' } as const;
-  host.apply({ kind: 'request', request: unclaim, by: { actor: 'user:a' } });
-  host.apply({ kind: 'request', request: { kind: 'inspect' }, by: { actor: 'user:a' } });
+  host.apply({ kind: 'request', request: unclaim, by: { actor: userActor('a') } });
+  host.apply({ kind: 'request', request: { kind: 'inspect' }, by: { actor: userActor('a') } });
   expect(statusOf(host).run?.traceParent).toBe('');
 });

@@ -12,6 +12,7 @@ import {
   RunPhase,
   StepState,
   TransientCause,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -230,7 +231,7 @@ test('no clean is resumed once the old disk was booted, or another clean succeed
   host.report(done);
   host.report(done);
   expect(statusOf(host).afterFailure).toBeUndefined();
-  const outcome = host.try({ kind: 'request', request: resume, by: { actor: 'user:test' } });
+  const outcome = host.try({ kind: 'request', request: resume, by: { actor: userActor('test') } });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toContain('ask for a clean');
 });
 
@@ -238,7 +239,7 @@ test('powering on after a failed clean names what boots without the old disk', (
   const host = atErase();
   host.report(failed('ioError'));
   const request = { kind: 'powerOn', bootOldDiskReason: '' } as const;
-  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
   expect(outcome.kind === 'refused' && outcome.refusal.message).toMatch(/rescue.*the runner/);
 });
 

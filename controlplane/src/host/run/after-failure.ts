@@ -7,22 +7,18 @@
  */
 import { clone, create } from '@bufbuild/protobuf';
 import {
+  type Actor,
   AfterFailureSchema,
+  actorKind,
   HostState,
+  isSystem,
   type Run,
   RunKind,
   RunOutcome,
   RunSchema,
+  readActor,
 } from '@rackwright/messages';
-import {
-  forgetFailure,
-  goal,
-  later,
-  type Pass,
-  type PassView,
-  runName,
-  system,
-} from '../pass/pass.ts';
+import { forgetFailure, later, type Pass, type PassView, runName } from '../pass/pass.ts';
 import type { RunView } from '../pass/read-only.ts';
 import { isBootStep } from '../pass/step-names.ts';
 
@@ -41,7 +37,7 @@ export function landAfterFailure(pass: Pass, run: Run): void {
     });
   } else if (run.kind === RunKind.CLEAN) {
     status.automaticRecleans = 0;
-  } else if (run.requestedBy === system && afterFailure?.runnerUntil !== undefined) {
+  } else if (isSystem(readActor(run.requestedBy)) && afterFailure?.runnerUntil !== undefined) {
     // The power off has failed, which is a fault of its own: retried later.
     afterFailure.runnerUntil = later(pass, context.timing.runnerKeepMs);
   }
@@ -67,8 +63,8 @@ export function settle({ status }: Pass): void {
 }
 
 /** A new clean ends the remains of the last one, and its requester counts from now on. */
-export function beginClean({ status, record }: Pass, requestedBy: string): void {
-  const again = status.afterFailure !== undefined && requestedBy === goal;
+export function beginClean({ status, record }: Pass, requestedBy: Actor): void {
+  const again = status.afterFailure !== undefined && actorKind(requestedBy) === 'goal';
   status.automaticRecleans = again ? status.automaticRecleans + 1 : 0;
   delete status.afterFailure;
   delete record.failedRun;

@@ -10,6 +10,7 @@ import {
   HostState,
   RunOutcome,
   store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -52,7 +53,7 @@ function started(...steps: readonly Listed[]): Bench {
 
 function refused(...steps: readonly Listed[]) {
   const request = { kind: 'clean', steps: asList(steps) } as const;
-  const outcome = manageable().try({ kind: 'request', request, by: { actor: 'user:test' } });
+  const outcome = manageable().try({ kind: 'request', request, by: { actor: userActor('test') } });
   return outcome.kind === 'refused' ? (outcome.refusal.fieldViolations ?? []) : [];
 }
 
@@ -119,7 +120,7 @@ test.each<[string, Listed[]]>([
 
 test('no other run writes over disks by a burn-in, and others are free', () => {
   const host = manageable();
-  const by = { actor: 'user:test' };
+  const by = { actor: userActor('test') };
   const service = (step: string) =>
     host.try({ kind: 'request', request: { kind: 'service', steps: asList([step]) }, by });
   expect(service('burnin.disk')).toMatchObject({ kind: 'refused' });

@@ -11,6 +11,7 @@ import {
   RunOutcome,
   RunPhase,
   StepState,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { explainHost } from '../explain/explain.ts';
@@ -88,7 +89,7 @@ function listed(...steps: readonly Listed[]) {
 function violationsOf(host: Bench, ...steps: readonly Listed[]) {
   const before = host.record;
   const request = listed(...steps);
-  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
   expect(host.record).toBe(before);
   return outcome.kind === 'refused' ? (outcome.refusal.fieldViolations ?? []) : [];
 }
@@ -165,7 +166,7 @@ test('a pause is kept by its stored time, wakes the host, and can be skipped', (
   host.nowMs += 1_000;
   host.apply({ kind: 'tick' });
   expect(ordered(host)?.step).toBe('vendor.tune');
-  const outcome = other.try({ kind: 'request', request: resume, by: { actor: 'user:test' } });
+  const outcome = other.try({ kind: 'request', request: resume, by: { actor: userActor('test') } });
   expect(outcome.kind, 'a resume repeats nothing').toBe('kept');
   other.request(skip);
   expect(ordered(other)?.step).toBe('vendor.tune');
@@ -207,7 +208,7 @@ test('a step that never runs twice is held when cut short: resume runs it, skip 
 test('a run that is not held refuses resume and skip, naming where it is', () => {
   const host = started(manageable(), 'vendor.tune');
   for (const request of [resume, skip]) {
-    const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+    const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
     expect(outcome.kind).toBe('refused');
     if (outcome.kind === 'refused') expect(outcome.refusal.message).toContain('at vendor.tune');
   }

@@ -8,6 +8,7 @@ import {
   RerunClass,
   RunPhase,
   TransientCause,
+  userActor,
 } from '@rackwright/messages';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -127,7 +128,7 @@ test('every list that is accepted ends, and no id names two attempts', () => {
         arguments: step === 'wait' ? { seconds: '30' } : {},
       }));
       const request = { kind: 'clean', steps } as const;
-      const by = { actor: 'user:test' };
+      const by = { actor: userActor('test') };
       if (host.try({ kind: 'request', request, by }).kind === 'refused') return;
       accepted += 1;
       host.request(request);

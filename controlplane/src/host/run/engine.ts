@@ -7,6 +7,7 @@
 
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import {
+  type Actor,
   asRunNumber,
   FailureType,
   HostState,
@@ -18,6 +19,7 @@ import {
   RunPhase,
   RunSchema,
   type RunStep,
+  readActor,
   type ShutdownPolicy,
   StepState,
 } from '@rackwright/messages';
@@ -75,7 +77,7 @@ import { stepDefinition } from './steps.ts';
 export function startRun(
   pass: Pass,
   kind: RunKind,
-  requestedBy: string,
+  requestedBy: Actor,
   requested?: readonly RequestedStep[],
   shutdown?: ShutdownPolicy,
 ): void {
@@ -114,7 +116,7 @@ export function enterRun(
   if (shutdown === undefined) delete status.run.shutdown;
   else status.run.shutdown = shutdown;
   addProofAtEnd(pass, status.run);
-  if (kind === RunKind.CLEAN) beginClean(pass, status.run.requestedBy);
+  if (kind === RunKind.CLEAN) beginClean(pass, readActor(status.run.requestedBy));
   if (endsLook.has(kind)) delete record.lookFirstSince;
   delete record.operation;
   delete record.call;

@@ -12,6 +12,7 @@ import {
   RunPhase,
   StepState,
   TransientCause,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { defaultTiming } from '../pass/timing.ts';
@@ -305,7 +306,7 @@ test('a list may name a program before it erases, and nowhere else', () => {
   const steps = (...names: string[]) => names.map((step) => ({ step, arguments: {} }));
   const refusalOf = (kind: 'clean' | 'service', ...names: string[]) => {
     const request = { kind, steps: steps(...names) };
-    const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+    const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
     return outcome.kind === 'refused' ? outcome.refusal.fieldViolations?.[0] : undefined;
   };
   expect(refusalOf('clean', 'deploy.erase_devices', 'own.check')).toMatchObject({

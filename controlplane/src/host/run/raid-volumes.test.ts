@@ -16,6 +16,7 @@ import {
   type StorageDevice,
   StorageDeviceSchema,
   store,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { planNow } from '../foresee/plan-check.ts';
@@ -75,7 +76,7 @@ const runOf = (host: Bench) => {
 };
 const namesOf = (host: Bench) => runOf(host).steps.map(({ name }) => name);
 const tried = (host: Bench, request: Parameters<Bench['request']>[0]) =>
-  host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  host.try({ kind: 'request', request, by: { actor: userActor('test') } });
 const ordered = (host: Bench) => {
   const { kind } = host.operation();
   return kind.case === 'runStep' ? kind.value : undefined;

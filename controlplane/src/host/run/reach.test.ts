@@ -8,6 +8,7 @@ import {
   RunPhase,
   type TemplatePolicySchema,
   TransientCause,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { type Bench, failed } from '../testing/bench.ts';
@@ -110,7 +111,7 @@ test('a registry that is silent is waited for, with a fault that is not the BMCâ
   expect(host.record.host?.status?.faults).toEqual([]);
 });
 
-const person = { actor: 'user:admin', requestId: '' };
+const person = { actor: userActor('admin'), requestId: '' };
 
 test('a webhook is called again only if it is let in still', () => {
   const host = workable();

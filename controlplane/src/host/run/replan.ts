@@ -7,6 +7,7 @@
  * 2. A list that a person wrote keeps its steps; if the new runner lacks one, the run ends.
  */
 import {
+  actors,
   type agent,
   commandStep,
   ownPrefix,
@@ -51,7 +52,7 @@ export function replan(pass: Pass, run: Run, ready: agent.RunnerReady): RunFailu
   const names = (steps: readonly RunStep[]) => steps.map(calledStep).join();
   if (names(rest) !== names(pending)) {
     const text = `${runName(run)}: its remaining steps were planned anew for runner`;
-    causedBy(pass, 'agent', `${text} ${ready.runnerVersion}`);
+    causedBy(pass, actors.agent, `${text} ${ready.runnerVersion}`);
   }
   run.steps = [
     ...run.steps.slice(0, run.currentStep + 1),

@@ -1,5 +1,5 @@
 /** How the run of a workflow starts, and which steps it has. */
-import { HostState, RunKind, type RunStep } from '@rackwright/messages';
+import { type Actor, HostState, RunKind, type RunStep } from '@rackwright/messages';
 import type { Pass, PassView } from '../pass/pass.ts';
 import type { WorkflowRequest } from '../pass/types.ts';
 import { enterRun } from './engine.ts';
@@ -7,7 +7,7 @@ import { knownSteps } from './known-steps.ts';
 import { stepsOfWorkflow } from './template-steps.ts';
 
 /** Starts the run of a workflow. The request was checked before. */
-export function startWorkflow(pass: Pass, request: WorkflowRequest, by: string): void {
+export function startWorkflow(pass: Pass, request: WorkflowRequest, by: Actor): void {
   const { workflowRun, workflowUid, templateDigest, timeoutMs } = request;
   const steps = workflowSteps(pass, request);
   const named = { workflowRun, workflowUid, templateDigest };

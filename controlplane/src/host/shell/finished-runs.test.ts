@@ -7,6 +7,7 @@ import {
   RunOutcome,
   RunPhase,
   RunSchema,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import { storeKey } from '@rackwright/store';
@@ -88,7 +89,7 @@ test('the host record keeps a run until the run’s own record is written', asyn
   expect(finished(rig, 1)).toBeUndefined();
   expect(rig.lines.join('\n')).toContain('an ended run is kept later');
   const asked = replica.hosts
-    .request('h1', { kind: 'inspect' }, { actor: 'user:test' })
+    .request('h1', { kind: 'inspect' }, { actor: userActor('test') })
     .catch((error: unknown) => String(error));
   expect(await rig.during(asked)).toContain('did not confirm the change');
   expect(rig.status().run?.number).toBe(1n);

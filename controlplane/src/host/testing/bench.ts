@@ -26,6 +26,7 @@ import {
   SystemIdentitySchema,
   store,
   Transport,
+  userActor,
 } from '@rackwright/messages';
 import { namesOf } from '../erasure/certify.ts';
 import { step } from '../machine.ts';
@@ -147,7 +148,8 @@ export function bench(
       }
       return outcome.effects;
     },
-    request: (request) => self.apply({ kind: 'request', request, by: { actor: 'user:test' } }),
+    request: (request) =>
+      self.apply({ kind: 'request', request, by: { actor: userActor('test') } }),
     report: (result, operationId = self.operation().id) => {
       const report = create(agent.ReportSchema, {
         sequence: 1n,

@@ -8,6 +8,7 @@ import {
   type RunKind,
   RunPhase,
   store,
+  userActor,
 } from '@rackwright/messages';
 import { expect } from 'vitest';
 import { type HostEffect } from '../pass/types.ts';
@@ -77,7 +78,7 @@ export function pass(host: Bench, ms: number): readonly HostEffect[] {
 /** The refusal of a request; the record must be the same, byte for byte. */
 export function refusalOf(host: Bench, request: Parameters<Bench['request']>[0]): string {
   const before = clone(store.HostRecordSchema, host.record);
-  const outcome = host.try({ kind: 'request', request, by: { actor: 'user:test' } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: userActor('test') } });
   expect(equals(store.HostRecordSchema, before, host.record)).toBe(true);
   return outcome.kind === 'refused' ? outcome.refusal.message : `accepted: ${outcome.kind}`;
 }

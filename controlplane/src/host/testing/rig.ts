@@ -17,6 +17,7 @@ import {
   type HostSpec,
   type HostSpecSchema,
   HostStatusSchema,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
@@ -180,7 +181,7 @@ export class Rig {
       },
       breakWatches: watched.breakOff,
       request: (request, hostId = 'h1') =>
-        this.during(hosts.request(hostId, request, { actor: 'user:test' }), 1),
+        this.during(hosts.request(hostId, request, { actor: userActor('test') }), 1),
       kill: () => process.kill(),
     };
   }

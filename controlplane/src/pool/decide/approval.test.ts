@@ -1,6 +1,6 @@
 /** A person approves a digest for the hosts that wait for it, and nothing else. */
 import { create } from '@bufbuild/protobuf';
-import { RolloutGateSchema } from '@rackwright/messages';
+import { RolloutGateSchema, userActor } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { approve, gateWait } from './approval.ts';
 import { digest, Rollout } from './rollout.fixture.ts';
@@ -14,7 +14,7 @@ function waiting(): Rollout {
   rollout.push('B');
   // The first host of an image goes alone.
   const [first = ''] = rollout.out.split(' ');
-  const asked = { hosts: [], digest: digest('B'), by: 'user:ann' };
+  const asked = { hosts: [], digest: digest('B'), by: userActor('ann') };
   expect(approve(rollout.record, asked)).toBeUndefined();
   rollout.look().end(first);
   expect(rollout.slots.map(({ approvedBy }) => approvedBy)).toEqual(['', '']);
@@ -25,15 +25,17 @@ const approvers = ({ slots }: Rollout) => slots.map(({ approvedBy }) => approved
 
 test('all that wait for the digest are approved together, or those that are named', () => {
   const all = waiting();
-  expect(approve(all.record, { hosts: [], digest: digest('B'), by: 'user:ann' })).toBeUndefined();
+  expect(
+    approve(all.record, { hosts: [], digest: digest('B'), by: userActor('ann') }),
+  ).toBeUndefined();
   expect(approvers(all)).toEqual(['user:ann', 'user:ann']);
   const one = waiting();
   const [, last] = one.slots;
-  const asked = { hosts: [last?.host ?? ''], digest: digest('B'), by: 'user:ann' };
+  const asked = { hosts: [last?.host ?? ''], digest: digest('B'), by: userActor('ann') };
   expect(approve(one.record, asked)).toBeUndefined();
   expect(approvers(one)).toEqual(['', 'user:ann']);
   // The first approval counts.
-  expect(approve(one.record, { ...asked, hosts: [], by: 'user:bob' })).toBeUndefined();
+  expect(approve(one.record, { ...asked, hosts: [], by: userActor('bob') })).toBeUndefined();
   expect(approvers(one)).toEqual(['user:bob', 'user:ann']);
 });
 
@@ -42,7 +44,7 @@ test('an approval of another digest, or of a host that does not wait, approves n
   const [first, last] = rollout.slots;
   const names = [first?.host ?? '', last?.host ?? ''];
   const told = (hosts: readonly string[], of: string) =>
-    approve(rollout.record, { hosts, digest: digest(of), by: 'user:ann' });
+    approve(rollout.record, { hosts, digest: digest(of), by: userActor('ann') });
   const other = `${names[0]} waits for an approval of ${digest('B')}, not of ${digest('C')}`;
   expect(told([], 'C')).toBe(other);
   expect(told([names[0] ?? ''], 'C')).toBe(other);
@@ -52,7 +54,7 @@ test('an approval of another digest, or of a host that does not wait, approves n
 
 test('an approval is refused if no host waits, or if the gate asks no person', () => {
   const idle = new Rollout(2, { rollout: { gate: { approval: true } } }).push('A');
-  const asked = { hosts: [], digest: digest('A'), by: 'user:ann' };
+  const asked = { hosts: [], digest: digest('A'), by: userActor('ann') };
   expect(approve(idle.record, asked)).toBe('no host waits for an approval');
   const rollout = waiting();
   if (rollout.spec.rollout === undefined) throw new Error('it has a policy');

@@ -5,6 +5,7 @@
  * Invariant: a person approves a digest: the approval never passes a slot for another digest.
  */
 import {
+  type Actor,
   type HostName,
   type RolloutSlot,
   RolloutSlotState,
@@ -39,7 +40,7 @@ export interface Approval {
   /** "hosts/HOST"; empty: all hosts that wait for an approval of the digest. */
   readonly hosts: readonly HostName[];
   readonly digest: string;
-  readonly by: string;
+  readonly by: Actor;
 }
 
 /** Approves all named hosts; or none, and says why. */

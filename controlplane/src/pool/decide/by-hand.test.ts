@@ -10,6 +10,7 @@ import {
   RunKind,
   RunOutcome,
   RunPhase,
+  readActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { HostRequest } from '../../host/pass/types.ts';
@@ -53,7 +54,7 @@ function stepOf(host: Bench): string {
 
 /** The request is accepted. */
 function asked(host: Bench, request: HostRequest, actor = ann): void {
-  host.apply({ kind: 'request', request, by: { actor } });
+  host.apply({ kind: 'request', request, by: { actor: readActor(actor) } });
 }
 
 /** Every step of the run succeeds. */
@@ -65,7 +66,7 @@ function finished(host: Bench): void {
 }
 
 function refusal(host: Bench, request: HostRequest, actor = ann): string {
-  const outcome = host.try({ kind: 'request', request, by: { actor } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: readActor(actor) } });
   if (outcome.kind !== 'refused') throw new Error(`${request.kind} was accepted`);
   return outcome.refusal.message;
 }

@@ -12,6 +12,7 @@ import {
   RolloutWindowSchema,
   RunKind,
   RunPhase,
+  readActor,
   store as wire,
 } from '@rackwright/messages';
 import { expect } from 'vitest';
@@ -32,7 +33,7 @@ import type { PoolHosts } from '../shell/slot-run.ts';
 import { digest, image } from './rollout.fixture.ts';
 import { stepPool } from './step.ts';
 
-export const pool = 'pools/p';
+export const pool = readActor('pools/p');
 export const hourMs = 3_600_000;
 
 export function status({ record }: Bench) {

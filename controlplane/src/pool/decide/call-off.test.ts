@@ -13,6 +13,7 @@ import {
   RunOutcome,
   RunPhase,
   RunSchema,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -284,7 +285,7 @@ function orphaned(): Bench {
 }
 
 function triedToDelete(host: Bench): string {
-  const by = { actor: 'user:ann' };
+  const by = { actor: userActor('ann') };
   const outcome = host.try({ kind: 'request', request: burnt, by });
   return outcome.kind === 'refused' ? outcome.refusal.message : '';
 }

@@ -5,6 +5,7 @@ import {
   RolloutSlotState,
   StepExitSchema,
   TemplatePolicySchema,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import { VALUE_BYTES_MAX } from '@rackwright/store';
@@ -298,7 +299,9 @@ test('the advised approval at a gate is accepted, for an image by URL and for a 
   );
   expect(advised).toHaveLength(2);
   for (const digest of advised) {
-    expect(approveSlots(rollout.record, { hosts: [], digest, by: 'user:ann' })).toBeUndefined();
+    expect(
+      approveSlots(rollout.record, { hosts: [], digest, by: userActor('ann') }),
+    ).toBeUndefined();
   }
   expect(rollout.slots.map(({ approvedBy }) => approvedBy)).toEqual(
     rollout.slots.map(() => 'user:ann'),
@@ -308,7 +311,7 @@ test('the advised approval at a gate is accepted, for an image by URL and for a 
 test('an approval of another digest, or where only a webhook is asked, is refused', () => {
   const rollout = atGate({ approval: true });
   const [slot] = rollout.slots;
-  const by = 'user:ann';
+  const by = userActor('ann');
   const wrong = { hosts: [slot?.host ?? ''], digest: digestOf(image('C')), by };
   for (const hosts of [[], wrong.hosts]) {
     expect(approveSlots(rollout.record, { ...wrong, hosts })).toContain('waits for an approval of');

@@ -20,6 +20,7 @@ import {
   RunOutcome,
   RunPhase,
   RunSchema,
+  readActor,
   StepState,
   store as wire,
   writeImageStep,
@@ -223,7 +224,7 @@ export class Rollout {
     const members = new Set(this.record.members.map(({ hostUid }) => hostUid));
     this.hosts = this.hosts.map((host) => {
       if (members.has(host.uid) && host.claimedBy === undefined) {
-        return { ...host, claimedBy: 'pools/p' };
+        return { ...host, claimedBy: readActor('pools/p') };
       }
       if (!members.has(host.uid) && host.claimedBy === 'pools/p') {
         return { ...host, claimedBy: undefined };

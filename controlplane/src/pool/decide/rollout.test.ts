@@ -6,6 +6,7 @@ import {
   PoolSpecSchema,
   RolloutPolicySchema,
   RolloutSlotState,
+  userActor,
   type store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -374,7 +375,7 @@ test.each([
 
 test('a pool never takes what somebody else claims, and one with a size takes no more', () => {
   const pool = new Rollout(5, { size: 2 }, available);
-  pool.set(1, { claimedBy: 'user:ann' });
+  pool.set(1, { claimedBy: userActor('ann') });
   pool.push('A').finish();
   expect(pool.record.members).toHaveLength(2);
   expect([pool.countOn('A'), pool.host(1).claimedBy]).toEqual([2, 'user:ann']);

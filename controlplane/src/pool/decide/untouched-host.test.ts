@@ -13,6 +13,8 @@ import {
   type Run,
   RunKind,
   type RunNumber,
+  readActor,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -25,7 +27,7 @@ import { Outage, survey } from './survey.ts';
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 const image = (digit: string) => `registry.example/os@${digest(digit)}`;
 const value = { type: FailureType.IMAGE_NOT_FOUND, message: '404', disksUntouched: true };
-const ofPool = { actor: 'pools/p' };
+const ofPool = { actor: readActor('pools/p') };
 const untouched = { case: 'failed', value: create(agent.FailedSchema, value) } as const;
 
 test('a host that was not written is in service, and current once its image is wanted', () => {
@@ -55,7 +57,7 @@ test('a host whose reimage was aborted in mid-write is out, also once it is swit
   host.apply({
     kind: 'request',
     request: { kind: 'powerOn', bootOldDiskReason: '' },
-    by: { actor: 'user:test' },
+    by: { actor: userActor('test') },
   });
   host.report(done);
   expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'out']);
@@ -116,7 +118,7 @@ test('a host left in the runner for a person may serve again once that has boote
   expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'unseen']);
   expect(poolWith(seenOf(host), '2')).toEqual({ out: 1, stand: 'waiting' });
   const request = { kind: 'powerOn', bootOldDiskReason: '' } as const;
-  host.apply({ kind: 'request', request, by: { actor: 'pools/p' } });
+  host.apply({ kind: 'request', request, by: { actor: readActor('pools/p') } });
   expect(stepAt(host), 'it is on, and not of its disk').toBe('power.off');
   for (let at = stepAt(host); at !== ''; at = stepAt(host)) advance(host, at);
   expect([statusOf(host).poweredOn, seenOf(host).service]).toEqual([true, 'in']);

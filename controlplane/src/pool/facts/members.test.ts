@@ -5,6 +5,8 @@ import {
   type PoolSpec,
   PoolSpecSchema,
   RolloutSlotState,
+  readActor,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
@@ -59,7 +61,7 @@ test('a host that it selects and nobody holds becomes a member, in the order of 
 });
 
 test.each<[string, Partial<SeenHost>, object]>([
-  ['somebody claims', { claimedBy: 'user:ann' }, { 'hosts/h1': 'claimed by user:ann' }],
+  ['somebody claims', { claimedBy: userActor('ann') }, { 'hosts/h1': 'claimed by user:ann' }],
   ['is being deleted', { isDeleting: true }, {}],
 ])('a host that %s is no member', (_, change, contested) => {
   for (const members of [[], [seen(1)]]) {
@@ -74,7 +76,7 @@ test.each<[string, Partial<SeenHost>]>([
 ])('a host that %s is not taken yet, but kept where it is claimed', (_, change) => {
   const unready = { ...none, unready: ['hosts/h1'] };
   expect(held(poolOf(), [seen(1, change)])).toEqual(unready);
-  const ours = seen(1, { ...change, claimedBy: 'pools/p' });
+  const ours = seen(1, { ...change, claimedBy: readActor('pools/p') });
   expect(held(poolOf(), [ours]).members).toEqual(['hosts/h1']);
   expect(held(poolOf({}, [ours]), [ours]).members).toEqual(['hosts/h1']);
 });
@@ -91,7 +93,7 @@ test('a host that two pools want whole is held by neither; one with a size leave
   const contested = { 'hosts/h1': 'selected by pools/q, too' };
   expect(held(poolOf(), [seen(1)], [whole])).toEqual({ ...none, contested });
   expect(held(poolOf({ size: 3 }), [seen(1)], [whole])).toEqual({ ...none, contested });
-  const ours = seen(1, { claimedBy: 'pools/p' });
+  const ours = seen(1, { claimedBy: readActor('pools/p') });
   for (const [host, others] of [
     [ours, [whole]],
     [seen(1), [rival({ hosts: { labels: { pool: 'p' } }, size: 1 })]],
@@ -108,7 +110,7 @@ test('a pool with a size takes what needs the least work, and keeps whom it has'
     seen(1, { digest: digest('Z') }),
     seen(2, { state: HostState.AVAILABLE, digest: '' }),
     seen(3),
-    seen(4, { digest: digest('Z'), claimedBy: 'pools/p' }),
+    seen(4, { digest: digest('Z'), claimedBy: readActor('pools/p') }),
     seen(5, { digest: digest('Z') }),
     seen(6),
   ];
@@ -122,7 +124,7 @@ test('a pool with a size takes what needs the least work, and keeps whom it has'
 });
 
 test('a member that is at work stays, whatever the pool selects or how small it is', () => {
-  const host = seen(1, { labels: {}, claimedBy: 'pools/p' });
+  const host = seen(1, { labels: {}, claimedBy: readActor('pools/p') });
   const record = poolOf({ size: 1 }, [host]);
   const slot = { hostUid: 'u1', host: host.name, state: RolloutSlotState.RUNNING };
   const of = (state: RolloutSlotState) => {

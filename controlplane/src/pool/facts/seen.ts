@@ -8,6 +8,7 @@
  */
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
+  type Actor,
   type Fault,
   FaultSeverity,
   HoldScope,
@@ -19,11 +20,13 @@ import {
   type HostStatus,
   type HostUid,
   hasFault,
+  isPerson,
   type RackName,
   type Run,
   RunKind,
   RunOutcome,
   RunPhase,
+  readActor,
   StepState,
   type store as wire,
 } from '@rackwright/messages';
@@ -34,7 +37,6 @@ import {
   engineSteps,
   heldBy,
   isOfTemplate,
-  isPerson,
   isStillIn,
   lookFirstReason,
   powerBack,
@@ -61,7 +63,7 @@ export interface SeenHost {
   /** The digest of that image; empty: unknown. */
   readonly digest: string;
   /** "user:NAME" or "pools/POOL"; undefined: unclaimed. */
-  readonly claimedBy: string | undefined;
+  readonly claimedBy: Actor | undefined;
   /** Why it is not in good service; undefined: it is. Only for a provisioned host. */
   readonly illness: string | undefined;
   /** Only for a provisioned host. */
@@ -111,7 +113,7 @@ export function seenHost(record: wire.HostRecord, brake?: Brake): SeenHost | und
     state: status.state,
     image: status.image,
     digest: digestOf(status.image),
-    claimedBy: status.claim?.by,
+    claimedBy: status.claim && readActor(status.claim.by),
     illness: status.state === HostState.PROVISIONED ? illnessOf(record, host) : undefined,
     service: serviceOf(record, host),
     isComingBack: powerBack(record) === 'owed',
@@ -235,7 +237,7 @@ function serviceOf(record: wire.HostRecord, host: Host): Service {
 function switchedOffBy({ state, run, claim, poweredOn }: HostStatus): string | undefined {
   if (state !== HostState.PROVISIONED) return undefined;
   if (run === undefined || claim === undefined || poweredOn !== false) return undefined;
-  if (run.phase !== RunPhase.ENDED || !isPerson(run.requestedBy)) return undefined;
+  if (run.phase !== RunPhase.ENDED || !isPerson(readActor(run.requestedBy))) return undefined;
   const ms = (time: Timestamp | undefined) => (time === undefined ? 0 : timestampMs(time));
   if (ms(run.startTime) < ms(claim.at)) return undefined;
   const last = run.steps.findLast(({ name, state }) => {

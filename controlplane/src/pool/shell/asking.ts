@@ -6,7 +6,7 @@
  * Invariant: each request follows from the pool's durable record, and goes to the host in the state
  * that was read: a host that has changed since is read again.
  */
-import type { store as wire } from '@rackwright/messages';
+import { readActor, type store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import type { HostRequest } from '../../host/index.ts';
 import { idOf } from '../../records/index.ts';
@@ -37,7 +37,7 @@ export async function askForHosts(
         ? wantedOf(record, host, members.has(host.uid))
         : { kind: 'abort', reason };
     if (request === undefined) continue;
-    const by = { actor: pool };
+    const by = { actor: readActor(pool) };
     const hostId = idOf(host.name);
     const outcome = await hosts.request(hostId, request, by, world.kept.get(host.uid)?.revision);
     const isChanged = outcome.kind === 'accepted' || outcome.kind === 'removed';

@@ -1,6 +1,6 @@
 /** Which hosts a pool sends requests to, and how it handles the answers. */
 import { create } from '@bufbuild/protobuf';
-import { store as wire } from '@rackwright/messages';
+import { readActor, userActor, store as wire } from '@rackwright/messages';
 import type { LogFields } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { seen } from '../decide/rollout.fixture.ts';
@@ -9,7 +9,7 @@ import type { PoolHosts } from './slot-run.ts';
 
 type Outcome = Awaited<ReturnType<PoolHosts['request']>>;
 
-const pool = 'pools/p';
+const pool = readActor('pools/p');
 const record = create(wire.PoolRecordSchema, {
   pool: { name: pool, spec: { hosts: { labels: { pool: 'p' } } } },
   members: [{ hostUid: 'u1' }, { hostUid: 'u3' }],
@@ -33,7 +33,7 @@ async function ask(outcomes: Readonly<Record<string, Outcome>>, callOffs = new M
     seen(1),
     seen(2, { claimedBy: pool }),
     seen(3, { claimedBy: pool }),
-    seen(4, { claimedBy: 'user:ann' }),
+    seen(4, { claimedBy: userActor('ann') }),
   ];
   const changed = await askForHosts({ hosts, log }, record, { hosts: world, kept }, callOffs);
   return { asked, lines, changed };

@@ -5,7 +5,7 @@
  * Invariant: hosts are read before their pool. The pool of a claim that exists by then was in the
  * store before. So a pool that is missing afterwards has been deleted since.
  */
-import { type PoolId, store as wire } from '@rackwright/messages';
+import { actors, type PoolId, poolActor, store as wire } from '@rackwright/messages';
 import type { Log } from '@rackwright/platform';
 import { type StateStore, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
@@ -25,7 +25,7 @@ export async function endClaimsOf(
   { store, fleetView, hosts, log }: OrphanDependencies,
   poolId: PoolId,
 ): Promise<void> {
-  const pool = `pools/${poolId}`;
+  const pool = poolActor(poolId);
   await fleetView.caughtUp();
   const reason = `${pool} is gone`;
   for (const hostId of [...fleetView.idsBy('claim', pool)]) {
@@ -33,7 +33,7 @@ export async function endClaimsOf(
     if (host?.record.host?.status?.claim?.by !== pool) continue;
     if ((await readShared(store, wire.PoolRecordSchema, poolKey(poolId))) !== undefined) return;
     const request = { kind: 'unclaim', reason } as const;
-    const by = { actor: 'system' };
+    const by = { actor: actors.system };
     const { kind } = await hosts.request(hostId, request, by, host.revision);
     if (kind === 'accepted') log.info({ host: `hosts/${hostId}` }, `its claim is ended: ${reason}`);
   }

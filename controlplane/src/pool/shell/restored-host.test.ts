@@ -2,7 +2,14 @@
  * A host that a restored store shows as a pool's, or as unowned: it may have a new user since the
  * lost history, and its pool leaves it unchanged until a person has looked.
  */
-import { HostState, type Run, RunKind, RunOutcome, RunPhase } from '@rackwright/messages';
+import {
+  HostState,
+  type Run,
+  RunKind,
+  RunOutcome,
+  RunPhase,
+  readActor,
+} from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
 import { explainHost } from '../../host/explain/explain.ts';
 import type { HostRequest } from '../../host/index.ts';
@@ -48,7 +55,7 @@ function restore(host: Bench): Bench {
 }
 
 function asks(host: Bench, actor: string, request: HostRequest): string {
-  const outcome = host.try({ kind: 'request', request, by: { actor } });
+  const outcome = host.try({ kind: 'request', request, by: { actor: readActor(actor) } });
   if (outcome.kind === 'refused') return outcome.refusal.message;
   if (outcome.kind === 'kept') host.record = outcome.record;
   return 'accepted';

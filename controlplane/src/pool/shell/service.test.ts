@@ -11,6 +11,7 @@ import {
   RunKind,
   RunPhase,
   RunSchema,
+  userActor,
   store as wire,
 } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
@@ -79,7 +80,7 @@ test('a host in rescue is taken in by no pool, and written by none, until all is
   const inRescue = seenWith({ inRescue: true });
   const why = 'it is in rescue; when all is saved: rackwright host retry h1';
   // Released before, and not selected until now.
-  const pool = new Rollout(2, { size: 2 }, { claimedBy: 'user:ann' });
+  const pool = new Rollout(2, { size: 2 }, { claimedBy: userActor('ann') });
   pool.set(1, { ...inRescue, claimedBy: undefined });
   pool.push('B');
   expect([pool.record.members, pool.host(1).claimedBy]).toEqual([[], undefined]);

@@ -7,12 +7,14 @@
  */
 import { create } from '@bufbuild/protobuf';
 import {
+  type Actor,
   DeploySpecSchema,
   type HostId,
   type RolloutSlot,
   RolloutSlotState,
   type Run,
   RunKind,
+  readActor,
   store as wire,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
@@ -59,7 +61,8 @@ export async function newsOfSlot(
   notNow?: string,
 ): Promise<SlotNews | undefined> {
   const { GATE, PROVING, STARTING } = RolloutSlotState;
-  const { name: actor = '', uid = '', spec } = pool.pool ?? {};
+  const { name = '', uid = '', spec } = pool.pool ?? {};
+  const actor = readActor(name);
   if (slot.state === GATE || slot.state === PROVING) return undefined;
   if (slot.state !== STARTING) return runNews(await readRun(deps, kept.record, slot.run));
   // The host forgets requests after a while, but not its runs.
@@ -117,7 +120,7 @@ async function firstRun(
   deps: SlotRunDependencies,
   record: wire.HostRecord,
   { runsBefore, kind }: RolloutSlot,
-  pool: string,
+  pool: Actor,
 ): Promise<Run | undefined> {
   const last = record.runCount < runsBefore + runsMax ? record.runCount : runsBefore + runsMax;
   for (let number = runsBefore + 1n; number <= last; number++) {

@@ -1,5 +1,5 @@
 import { clone } from '@bufbuild/protobuf';
-import { HostState, store as wire } from '@rackwright/messages';
+import { HostState, userActor, store as wire } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { digest, image, Rollout } from '../decide/rollout.fixture.ts';
 import { draftPlan, needsLookup } from './draft.ts';
@@ -18,7 +18,7 @@ function drafted(pool: Rollout, letter: string) {
 
 test('before a pool is made, it shows the very hosts that it would write over', () => {
   const pool = new Rollout(4, {}, available);
-  pool.set(1, { claimedBy: 'user:ann' });
+  pool.set(1, { claimedBy: userActor('ann') });
   pool.set(2, { state: HostState.PROVISIONED, image: image('X'), digest: digest('X') });
   pool.set(3, { state: HostState.NEW });
   const plan = drafted(pool, 'A');
@@ -77,6 +77,6 @@ test('a change shows what it would do to the pool that is there, by its own rule
 });
 
 test('a pool that would get no host says so', () => {
-  const pool = new Rollout(1, {}, { claimedBy: 'user:ann' });
+  const pool = new Rollout(1, {}, { claimedBy: userActor('ann') });
   expect(drafted(pool, 'A').warnings[0]).toBe('it would hold no host');
 });

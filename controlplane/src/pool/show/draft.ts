@@ -8,6 +8,7 @@ import {
   PoolAmountSchema,
   PoolStatusSchema,
   type RolloutPlan,
+  readActor,
   store as wire,
 } from '@rackwright/messages';
 import type { PlatformDigests } from '../../images/index.ts';
@@ -71,10 +72,9 @@ export function draftPlan(
   }
   const mayHave = new Set(record.members.map(({ hostUid }) => hostUid));
   healFailures({ record, status, hosts: byUid, nowMs, registries, deployments: [] });
+  const own = record.pool && readActor(record.pool.name);
   const claimed = hosts.map((host) => {
-    return mayHave.has(host.uid)
-      ? { ...host, claimedBy: host.claimedBy ?? record.pool?.name }
-      : host;
+    return mayHave.has(host.uid) ? { ...host, claimedBy: host.claimedBy ?? own } : host;
   });
   const plan = rolloutPlan({ record, hosts: claimed, ledger: [], nowMs });
   plan.warnings.unshift(

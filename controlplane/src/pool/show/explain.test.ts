@@ -7,6 +7,7 @@ import {
   PoolAmountSchema,
   type RolloutPolicy,
   RolloutPolicySchema,
+  userActor,
 } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { approve } from '../decide/approval.ts';
@@ -103,7 +104,7 @@ test('an approval is asked for by digest; a webhook is named without its path', 
   expect(textsOf(asked)[0]).toBe(
     `${pool.slots[0]?.host} is at the gate for ${image('B')}: waits for an approval`,
   );
-  approve(pool.record, { hosts: [], digest: digest('B'), by: 'user:ann' });
+  approve(pool.record, { hosts: [], digest: digest('B'), by: userActor('ann') });
   const told = explained(pool.look());
   expect(told.blocker).toBe('the webhook at https://h.example');
   expect(told.unblock).toEqual([

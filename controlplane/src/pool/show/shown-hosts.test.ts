@@ -1,5 +1,5 @@
 /** Each host of a pool as shown to people, and the hosts that it does not get. */
-import { HostState } from '@rackwright/messages';
+import { HostState, userActor } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { image, Rollout, seen } from '../decide/rollout.fixture.ts';
 import { shownHosts, shownPool } from './view.ts';
@@ -40,7 +40,7 @@ test('a host at the gate serves still; one that was written serves again', () =>
 test('hosts that the pool cannot take are shown with the reason and their image', () => {
   const pool = new Rollout(1).push('A');
   pool.hosts.push(
-    seen(2, { claimedBy: 'user:ann' }),
+    seen(2, { claimedBy: userActor('ann') }),
     seen(3, { state: HostState.MANAGEABLE, image: '', digest: '', goalStopped: 'it is held' }),
     seen(4, { labels: {} }),
   );

@@ -7,10 +7,12 @@ import {
   HostState,
   type HostWait,
   hostWaitOf,
+  isPool,
   type Run,
   RunKind,
   RunOutcome,
   RunPhase,
+  readActor,
 } from '@rackwright/messages';
 import { enumName, enumValue } from '../../output/enum-name.ts';
 
@@ -164,8 +166,9 @@ export function stuckText({ status }: Host, until: UntilWord): string | undefine
   const unknown = faultOfType(faults, 'bootMacUnknown');
   if (unknown !== undefined && run?.kind === RunKind.INSPECT) return unknown.message;
   const failed = faultOfType(faults, 'provisionFailed');
+  const isPools = claim !== undefined && isPool(readActor(claim.by));
   // A pool tries its hosts again by itself.
-  if (until !== 'provisioned' || failed === undefined || claim?.by.startsWith('pools/') === true) {
+  if (until !== 'provisioned' || failed === undefined || isPools) {
     return undefined;
   }
   return failed.message;
