@@ -11,6 +11,7 @@ import {
   RerunClass,
   updateFirmwareStep,
 } from '@rackwright/messages';
+import { bad, problemIn, type Read, value } from '@rackwright/platform';
 import type { OutOfBandStep } from './out-of-band-step.ts';
 
 const settingsMax = 64;
@@ -44,7 +45,7 @@ const applySettings: OutOfBandStep = {
       'Put a reboot and bios.check_settings behind it.',
     typedArguments: [settingsArgument],
   }),
-  problem: ({ settings = '' }) => problemOf(parseSettings(settings)),
+  problem: ({ settings = '' }) => problemIn(parseSettings(settings)),
   run: async (driver, { settings = '' }, signal) =>
     (await driver.stageBios?.(settingsIn(settings), signal)) ?? noSettings,
 };
@@ -56,7 +57,7 @@ const checkSettings: OutOfBandStep = {
     description: 'Waits until these settings of the firmware hold, after a boot.',
     typedArguments: [settingsArgument],
   }),
-  problem: ({ settings = '' }) => problemOf(parseSettings(settings)),
+  problem: ({ settings = '' }) => problemIn(parseSettings(settings)),
   run: async (driver, { settings = '' }, signal) =>
     (await driver.checkBios?.(settingsIn(settings), signal)) ?? noSettings,
 };
@@ -129,26 +130,22 @@ export const firmwareSteps: readonly OutOfBandStep[] = [
 ];
 
 /** The settings of "A=B;C=D", or what is wrong with the text. */
-export function parseSettings(text: string): BiosSettings | string {
+export function parseSettings(text: string): Read<BiosSettings> {
   const settings = new Map<string, string>();
   for (const pair of text.split(';')) {
-    const [, name, value] = /^([A-Za-z][\w.:-]{0,127})=([^\p{Cc}]{0,255})$/u.exec(pair) ?? [];
-    if (name === undefined || value === undefined) {
-      return `settings must be ${form}; ${JSON.stringify(pair.slice(0, 40))} is not`;
+    const [, name, content] = /^([A-Za-z][\w.:-]{0,127})=([^\p{Cc}]{0,255})$/u.exec(pair) ?? [];
+    if (name === undefined || content === undefined) {
+      return bad(`settings must be ${form}; ${JSON.stringify(pair.slice(0, 40))} is not`);
     }
-    if (settings.has(name)) return `settings names ${name} twice`;
-    settings.set(name, value);
+    if (settings.has(name)) return bad(`settings names ${name} twice`);
+    settings.set(name, content);
   }
-  if (settings.size <= settingsMax) return settings;
-  return `settings has ${settings.size} settings; at most ${settingsMax} are taken`;
-}
-
-function problemOf(parsed: BiosSettings | string): string | undefined {
-  return typeof parsed === 'string' ? parsed : undefined;
+  if (settings.size <= settingsMax) return value(settings);
+  return bad(`settings has ${settings.size} settings; at most ${settingsMax} are taken`);
 }
 
 /** The settings of a text that was checked. */
 function settingsIn(text: string): BiosSettings {
   const parsed = parseSettings(text);
-  return typeof parsed === 'string' ? new Map() : parsed;
+  return parsed.kind === 'bad' ? new Map() : parsed.value;
 }

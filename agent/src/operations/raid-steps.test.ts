@@ -1,14 +1,16 @@
 import { RerunClass } from '@rackwright/messages';
+import { problemIn, value } from '@rackwright/platform';
 import { expect, test } from 'vitest';
 import { parseVolumes, raidSteps } from './raid-steps.ts';
 
 test('volumes are a type and drives, with whatever a BMC calls them', () => {
   const drive = (bay: number) => `Disk.Bay.${bay}:Enclosure.Internal.0-1:RAID.Integrated.1-1`;
-  expect(parseVolumes(`RAID1=${drive(0)}+${drive(1)};RAID0=c`)).toEqual([
+  const volumes = [
     { raidType: 'RAID1', drives: [drive(0), drive(1)] },
     { raidType: 'RAID0', drives: ['c'] },
-  ]);
-  expect(parseVolumes('none')).toEqual([]);
+  ];
+  expect(parseVolumes(`RAID1=${drive(0)}+${drive(1)};RAID0=c`)).toEqual(value(volumes));
+  expect(parseVolumes('none')).toEqual(value([]));
 });
 
 test.each([
@@ -26,7 +28,7 @@ test.each([
   ['RAID1=a+b;RAID0=b', /names drive b twice/],
   [Array.from({ length: 17 }, (_, at) => `RAID0=${at}`).join(';'), /at most 16 volumes/],
 ])('%j is refused with its reason', (listed, reason) => {
-  expect(parseVolumes(listed)).toMatch(reason);
+  expect(problemIn(parseVolumes(listed))).toMatch(reason);
 });
 
 test('the step says that it destroys, boots again, and is never ordered again by itself', () => {

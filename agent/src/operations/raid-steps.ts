@@ -6,6 +6,7 @@
 import { create } from '@bufbuild/protobuf';
 import { failed, type RaidType, raidTypes, type WantedVolume } from '@rackwright/bmc';
 import { ArgumentType, agent, applyVolumesStep, RerunClass } from '@rackwright/messages';
+import { bad, problemIn, type Read, value } from '@rackwright/platform';
 import type { OutOfBandStep } from './out-of-band-step.ts';
 
 const volumesMax = 16;
@@ -42,13 +43,12 @@ const applyVolumes: OutOfBandStep = {
     if (!/^[!-~]{1,128}$/.test(controller)) {
       return 'controller must be 1 to 128 printable characters without spaces';
     }
-    const parsed = parseVolumes(volumes);
-    return typeof parsed === 'string' ? parsed : undefined;
+    return problemIn(parseVolumes(volumes));
   },
   run: async (driver, { controller = '', volumes: listed = '' }, signal, { isCheck, tell }) => {
     const parsed = parseVolumes(listed);
-    if (typeof parsed === 'string') return failed('volumesRefused', parsed);
-    const order = { controller, volumes: parsed, checkOnly: isCheck };
+    if (parsed.kind === 'bad') return failed('volumesRefused', parsed.problem);
+    const order = { controller, volumes: parsed.value, checkOnly: isCheck };
     return (await driver.applyVolumes?.(order, tell, signal)) ?? noVolumes;
   },
   canCheck: true,
@@ -57,32 +57,34 @@ const applyVolumes: OutOfBandStep = {
 export const raidSteps: readonly OutOfBandStep[] = [applyVolumes];
 
 /** The volumes of "RAID1=A+B;RAID0=C", or what is wrong with the text. */
-export function parseVolumes(listed: string): readonly WantedVolume[] | string {
-  if (listed === none) return [];
+export function parseVolumes(listed: string): Read<readonly WantedVolume[]> {
+  if (listed === none) return value([]);
   const volumes: WantedVolume[] = [];
   for (const one of listed.split(';')) {
     const volume = parseVolume(one);
-    if (typeof volume === 'string') return volume;
-    volumes.push(volume);
+    if (volume.kind === 'bad') return volume;
+    volumes.push(volume.value);
   }
   const drives = volumes.flatMap((one) => one.drives);
   const twice = drives.find((drive, at) => drives.indexOf(drive) !== at);
-  if (twice !== undefined) return `volumes names drive ${twice} twice: a volume has whole drives`;
-  if (volumes.length > volumesMax || drives.length > drivesMax) {
-    return `volumes has at most ${volumesMax} volumes of ${drivesMax} drives`;
+  if (twice !== undefined) {
+    return bad(`volumes names drive ${twice} twice: a volume has whole drives`);
   }
-  return volumes;
+  if (volumes.length > volumesMax || drives.length > drivesMax) {
+    return bad(`volumes has at most ${volumesMax} volumes of ${drivesMax} drives`);
+  }
+  return value(volumes);
 }
 
-function parseVolume(one: string): WantedVolume | string {
+function parseVolume(one: string): Read<WantedVolume> {
   const [, type = '', listed = ''] = /^(\w{1,16})=([!-:<-~]{1,4096})$/.exec(one) ?? [];
   const drives = listed.split('+');
   if (!isRaidType(type) || drives.some((drive) => !/^.{1,128}$/.test(drive))) {
-    return `volumes must be ${form}, or ${none}; ${JSON.stringify(one.slice(0, 40))} is not`;
+    return bad(`volumes must be ${form}, or ${none}; ${JSON.stringify(one.slice(0, 40))} is not`);
   }
   const least = raidTypes[type];
-  if (drives.length < least) return `volumes: a ${type} needs ${least} drives or more`;
-  return { raidType: type, drives };
+  if (drives.length < least) return bad(`volumes: a ${type} needs ${least} drives or more`);
+  return value({ raidType: type, drives });
 }
 
 function isRaidType(text: string): text is RaidType {

@@ -142,27 +142,33 @@ export class RunnerGateway {
     const nonce = random.bytes(nonceBytes);
     yield { message: { case: 'challenge', value: { nonce } } };
     this.#strangers += 1;
-    let admitted: Admitted | string;
+    let admission: Admission;
     try {
-      admitted = await this.#admit(incoming, nonce, call.signal);
+      admission = await this.#admit(incoming, nonce, call.signal);
     } finally {
       this.#strangers -= 1;
     }
-    if (typeof admitted === 'string') {
-      this.#parts.log.warn({ peer: call.peerAddress, reason: admitted }, 'a runner was refused');
-      yield refused(admitted);
-      return;
+    switch (admission.kind) {
+      case 'refused': {
+        const { reason } = admission;
+        this.#parts.log.warn({ peer: call.peerAddress, reason }, 'a runner was refused');
+        yield refused(reason);
+        return;
+      }
+      case 'admitted':
+        yield* this.#serve(admission.runner, incoming, call.localAddress ?? '');
     }
-    yield* this.#serve(admitted, incoming, call.localAddress ?? '');
   }
 
   async #admit(
     incoming: AsyncIterator<runner.SessionRequest>,
     nonce: Uint8Array,
     signal: AbortSignal,
-  ): Promise<Admitted | string> {
+  ): Promise<Admission> {
     const first = await this.#firstMessage(incoming, signal);
-    if (first?.message.case !== 'hello') return 'the first message has to be Hello, in time';
+    if (first?.message.case !== 'hello') {
+      return notAdmitted('the first message has to be Hello, in time');
+    }
     const hello = first.message.value;
     const { grants, desk, clock, facts } = this.#parts;
     const grant = grants.byToken(hello.bootToken);
@@ -173,17 +179,17 @@ export class RunnerGateway {
       if (grant !== undefined && decision.isProved) {
         facts.runnerRefused(grant.hostUid, grant.operationId, decision.message);
       }
-      return decision.message;
+      return notAdmitted(decision.message);
     }
     const disowned = desk.whyDisowned(decision.grant.operationId);
-    if (disowned !== undefined) return disowned;
+    if (disowned !== undefined) return notAdmitted(disowned);
     if (decision.kind === 'otherKey') {
       await this.#claimedAgain(decision.grant, receivedAtMs);
-      return decision.message;
+      return notAdmitted(decision.message);
     }
     const bound = await grants.bind(decision.grant.operationId, hello.publicKey);
-    if (bound !== 'bound') return bindRefusals[bound];
-    return { hello, grant: decision.grant };
+    if (bound !== 'bound') return notAdmitted(bindRefusals[bound]);
+    return { kind: 'admitted', runner: { hello, grant: decision.grant } };
   }
 
   /**
@@ -320,6 +326,14 @@ export class RunnerGateway {
 interface Admitted {
   readonly hello: runner.Hello;
   readonly grant: BootGrantState;
+}
+
+type Admission =
+  | { readonly kind: 'admitted'; readonly runner: Admitted }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+function notAdmitted(reason: string): Admission {
+  return { kind: 'refused', reason };
 }
 
 const bindRefusals = {

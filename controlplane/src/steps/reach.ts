@@ -10,7 +10,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, commandStep, webhookStep } from '@rackwright/messages';
 import { isRegistry, isRepository, parseReference } from '@rackwright/oci';
-import { entriesNaming } from '@rackwright/platform';
+import { bad, entriesNaming, problemIn, type Read, value } from '@rackwright/platform';
 import { idOf } from '../records/index.ts';
 import type { Policy } from './policy.ts';
 import { secretsProblem } from './step-secrets.ts';
@@ -66,20 +66,20 @@ function isRepositoryIn(pattern: string, name: string): boolean {
 
 function webhookProblem(policy: Policy, text: string): string | undefined {
   const read = readUrl(text);
-  if (typeof read === 'string') return `its url ${read}`;
+  if (read.kind === 'bad') return `its url ${read.problem}`;
+  const url = read.value;
   const allowed = policy?.webhookUrls ?? [];
-  if (allowed.some((prefix) => isBelow(read, prefix))) return undefined;
+  if (allowed.some((prefix) => isBelow(url, prefix))) return undefined;
   // Refusals are recorded, and the path of a webhook often contains its secret: it is not repeated.
-  const flag = `rackwright fleet update --webhook-url ${read.origin}/`;
-  const refusal = `the fleet allows no webhook at ${read.origin} there; allow it by`;
-  if (read.pathname === '/') return `${refusal} \`${flag}\``;
+  const flag = `rackwright fleet update --webhook-url ${url.origin}/`;
+  const refusal = `the fleet allows no webhook at ${url.origin} there; allow it by`;
+  if (url.pathname === '/') return `${refusal} \`${flag}\``;
   return `${refusal} \`${flag}PATH/\`, PATH/ being as much of its path as may be called`;
 }
 
 /** What is wrong with the URL of a webhook; undefined when it is valid. */
 export function urlProblem(text: string): string | undefined {
-  const read = readUrl(text);
-  return typeof read === 'string' ? read : undefined;
+  return problemIn(readUrl(text));
 }
 
 /** The same scheme, host and port, and the path parts of the prefix, each whole. */
@@ -115,19 +115,19 @@ function hasTwoReadings(text: string): boolean {
 }
 
 /** The URL, or what is wrong with it. */
-function readUrl(text: string): URL | string {
-  if (text.length > urlCharactersMax) return `has more than ${urlCharactersMax} characters`;
+function readUrl(text: string): Read<URL> {
+  if (text.length > urlCharactersMax) return bad(`has more than ${urlCharactersMax} characters`);
   const url = URL.parse(text);
   if (url === null || !/^https?:\/\//i.test(text)) {
-    return 'must begin with https:// or http:// and a host';
+    return bad('must begin with https:// or http:// and a host');
   }
   if (url.username !== '' || url.password !== '') {
-    return 'holds a user or a password; send a header instead';
+    return bad('holds a user or a password; send a header instead');
   }
   if (hasTwoReadings(text)) {
-    return 'has a path with "..", "//", ";", "\\" or a coded sign of these, "/" or "%"';
+    return bad('has a path with "..", "//", ";", "\\" or a coded sign of these, "/" or "%"');
   }
-  return url;
+  return value(url);
 }
 
 function shown(text: string): string {
@@ -239,8 +239,8 @@ function registryProblem(text: string): string | undefined {
 }
 
 function prefixProblem(text: string): string | undefined {
-  const url = readUrl(text);
-  if (typeof url === 'string') return url;
+  const read = readUrl(text);
+  if (read.kind === 'bad') return read.problem;
   if (/[?#]/.test(text)) return 'must end with its path: what is called may add a query';
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { type OperationId, unavailable } from '@rackwright/messages';
 import type { Clock, WebOutcome, WebRequest } from '@rackwright/platform';
-import { WebBroken } from '@rackwright/platform';
+import { problemIn, WebBroken } from '@rackwright/platform';
 import { quietLog as quiet } from '@rackwright/platform/testing';
 import { describe, expect, test } from 'vitest';
 import type { CallResult } from '../host/index.ts';
@@ -242,7 +242,7 @@ test.each([
 ])('the arguments %o are refused', async (changes, words) => {
   const given: Record<string, string> = { url, ...changes };
   const order = { id, arguments: given, deadlineMs: 2_000_000, rack };
-  expect(webhookRequest(order)).toContain(words);
+  expect(problemIn(webhookRequest(order))).toContain(words);
   const { ask, sent, settle } = setUp();
   ask(given);
   expect(await settle()).toMatchObject({ kind: 'failed', type: 'invalidArgument' });

@@ -14,9 +14,12 @@
 import { create } from '@bufbuild/protobuf';
 import { Masking, maskText, type OperationId, StepExitSchema } from '@rackwright/messages';
 import {
+  bad,
   type Clock,
   type Log,
   parsedJson,
+  type Read,
+  value,
   type WebAnswer,
   type WebClient,
   type WebRequest,
@@ -150,9 +153,9 @@ async function send(
   order: WebhookOrder,
   { headers, hidden }: FoundSecrets & { readonly kind: 'found' },
 ): Promise<CallResult> {
-  const request = webhookRequest(order, headers);
-  if (typeof request === 'string') {
-    return { kind: 'failed', type: 'invalidArgument', message: request };
+  const read = webhookRequest(order, headers);
+  if (read.kind === 'bad') {
+    return { kind: 'failed', type: 'invalidArgument', message: read.problem };
   }
   let listed: readonly string[];
   try {
@@ -166,7 +169,7 @@ async function send(
   if (timeoutMs <= 0) return { kind: 'transientError', message: 'its time was over' };
   const called = await callWebhook(
     { web, clock },
-    { request, internalAddresses: listed, timeoutMs },
+    { request: read.value, internalAddresses: listed, timeoutMs },
     async (answer, origin) => judge(answer, await outputOf(answer, hidden), origin),
   );
   if (called.kind !== 'unanswered') return called;
@@ -232,19 +235,21 @@ function lastWords(bytes: Uint8Array): string {
 export function webhookRequest(
   { id, arguments: given }: WebhookOrder,
   secrets: Readonly<Record<string, string>> = {},
-): WebRequest | string {
+): Read<WebRequest> {
   const { url = '', method = 'POST', body = '', headers: headersText = '' } = given;
-  if (method !== 'POST' && method !== 'PUT') return `method: "${method}" is neither POST nor PUT`;
-  if (URL.parse(url) === null) return 'url: must begin with https:// or http:// and a host';
+  if (method !== 'POST' && method !== 'PUT') {
+    return bad(`method: "${method}" is neither POST nor PUT`);
+  }
+  if (URL.parse(url) === null) return bad('url: must begin with https:// or http:// and a host');
   const headers = readHeaders(headersText, secrets);
-  if (typeof headers === 'string') return headers;
+  if (headers.kind === 'bad') return headers;
   const bytes = new TextEncoder().encode(body);
   if (bytes.length > requestBytesMax) {
-    return `body: has ${bytes.length} bytes; at most ${requestBytesMax} are sent`;
+    return bad(`body: has ${bytes.length} bytes; at most ${requestBytesMax} are sent`);
   }
   const own = { 'idempotency-key': id, 'user-agent': 'rackwright' };
   const type = { 'content-type': isJson(body) ? 'application/json' : 'text/plain; charset=utf-8' };
-  return { method, url, headers: { ...type, ...headers, ...own }, body: bytes };
+  return value({ method, url, headers: { ...type, ...headers.value, ...own }, body: bytes });
 }
 
 /** Headers of the connection, or our own. */
@@ -255,22 +260,29 @@ const refusedHeaders =
 function readHeaders(
   text: string,
   secrets: Readonly<Record<string, string>>,
-): Record<string, string> | string {
-  const value = text === '' ? {} : parsedJson(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return 'headers: must be a JSON object whose values are texts';
+): Read<Record<string, string>> {
+  const parsed = text === '' ? {} : parsedJson(text);
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    return bad('headers: must be a JSON object whose values are texts');
   }
   const headers: Record<string, string> = {};
-  for (const [given, content] of [...Object.entries(value), ...Object.entries(secrets)]) {
+  for (const [given, content] of [...Object.entries(parsed), ...Object.entries(secrets)]) {
     const name = given.toLowerCase();
-    if (!/^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name)) return 'headers: has a name that is none';
-    if (refusedHeaders.test(name)) return `headers: ${name} is set by us, and by nobody else`;
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/.test(name)) {
+      return bad('headers: has a name that is none');
+    }
+    if (refusedHeaders.test(name)) {
+      return bad(`headers: ${name} is set by us, and by nobody else`);
+    }
     const isText = typeof content === 'string' && /^[\x20-\x7e]*$/.test(content);
     if (!isText || content.length > headerCharactersMax) {
-      return `headers: ${name} must be at most ${headerCharactersMax} printable ASCII characters`;
+      const right = `at most ${headerCharactersMax} printable ASCII characters`;
+      return bad(`headers: ${name} must be ${right}`);
     }
     headers[name] = content;
   }
   const count = Object.keys(headers).length;
-  return count > headersMax ? `headers: has ${count}; at most ${headersMax} are sent` : headers;
+  return count > headersMax
+    ? bad(`headers: has ${count}; at most ${headersMax} are sent`)
+    : value(headers);
 }

@@ -5,6 +5,7 @@
  */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { RolloutWindow } from '@rackwright/messages';
+import { bad, type Read, value } from '@rackwright/platform';
 import { dateOf, isZone, momentsOf, wallOf } from './zone.ts';
 
 const dayMs = 86_400_000;
@@ -38,8 +39,8 @@ const ranges = [
 export function windowProblems({ cron, duration, timeZone }: RolloutWindow) {
   const problems: { readonly field: string; readonly description: string }[] = [];
   const read = readCron(cron);
-  if (typeof read === 'string') problems.push({ field: 'cron', description: read });
-  else if (isNever(read)) {
+  if (read.kind === 'bad') problems.push({ field: 'cron', description: read.problem });
+  else if (isNever(read.value)) {
     problems.push({ field: 'cron', description: 'names a day that never comes' });
   }
   const ms = duration === undefined ? 0 : durationMs(duration);
@@ -72,14 +73,14 @@ export function opening(windows: readonly RolloutWindow[], nowMs: number): Openi
 /** The end of the window that is open now; undefined when it is closed. */
 function endOf({ cron, duration, timeZone }: RolloutWindow, nowMs: number): number | undefined {
   const read = readCron(cron);
-  if (typeof read === 'string' || duration === undefined) return undefined;
+  if (read.kind === 'bad' || duration === undefined) return undefined;
   const lastsMs = durationMs(duration);
   const today = Math.floor(wallOf(timeZone, nowMs) / dayMs);
   // One more day on either side: a daylight saving change moves a start by hours.
   const earliest = today - Math.ceil(lastsMs / dayMs) - 1;
   for (let day = today + 1; day >= earliest; day--) {
-    if (!fitsDay(read, day)) continue;
-    const last = startsOf(read, timeZone, day).findLast((ms) => ms <= nowMs);
+    if (!fitsDay(read.value, day)) continue;
+    const last = startsOf(read.value, timeZone, day).findLast((ms) => ms <= nowMs);
     if (last !== undefined) return nowMs < last + lastsMs ? last + lastsMs : undefined;
   }
   return undefined;
@@ -87,11 +88,11 @@ function endOf({ cron, duration, timeZone }: RolloutWindow, nowMs: number): numb
 
 function nextStart({ cron, timeZone }: RolloutWindow, nowMs: number): number | undefined {
   const read = readCron(cron);
-  if (typeof read === 'string') return undefined;
+  if (read.kind === 'bad') return undefined;
   const today = Math.floor(wallOf(timeZone, nowMs) / dayMs);
   for (let day = today - 1; day <= today + aheadMaxDays; day++) {
-    if (!fitsDay(read, day)) continue;
-    const first = startsOf(read, timeZone, day).find((ms) => ms > nowMs);
+    if (!fitsDay(read.value, day)) continue;
+    const first = startsOf(read.value, timeZone, day).find((ms) => ms > nowMs);
     if (first !== undefined) return first;
   }
   return undefined;
@@ -119,26 +120,28 @@ function isNever({ days, months, isEither }: Cron): boolean {
 }
 
 /** The parsed text, or what is wrong with it. */
-function readCron(text: string): Cron | string {
+function readCron(text: string): Read<Cron> {
   const fields = text.trim().split(/\s+/);
   if (text.length > cronCharsMax || fields.length !== ranges.length) {
-    return 'must have five parts: minute, hour, day of month, month, day of week ("0 2 * * 6")';
+    return bad(
+      'must have five parts: minute, hour, day of month, month, day of week ("0 2 * * 6")',
+    );
   }
   const lists: number[][] = [];
   for (const [index, { name, from, to }] of ranges.entries()) {
     const list = readField(fields[index] ?? '', from, to);
     if (list === undefined) {
       const right = `it can be *, numbers from ${from} to ${to}, ranges and steps`;
-      return `has "${fields[index]}" as ${name}; ${right}`;
+      return bad(`has "${fields[index]}" as ${name}; ${right}`);
     }
     lists.push(list);
   }
   const [minutes = [], hours = [], days = [], months = [], weekdays = []] = lists;
-  return {
+  return value({
     ...{ minutes, hours, days, months },
     weekdays: weekdays.map((day) => day % 7),
     isEither: !fields[2]?.startsWith('*') && !fields[4]?.startsWith('*'),
-  };
+  });
 }
 
 function readField(text: string, from: number, to: number): number[] | undefined {
@@ -151,7 +154,7 @@ function readField(text: string, from: number, to: number): number[] | undefined
     const high = isOpenEnded ? to : Number(last ?? first);
     const by = Number(step ?? 1);
     if (low < from || high > to || low > high || by < 1) return undefined;
-    for (let value = low; value <= high; value += by) found.add(value);
+    for (let each = low; each <= high; each += by) found.add(each);
   }
   return [...found].toSorted((a, b) => a - b);
 }

@@ -1,7 +1,9 @@
 /** The numeric arguments of a burn-in, by the step's own description of them. Pure. */
+
 import { ArgumentType } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
-import { bad, type Read, unknownArguments, value } from '../steps/arguments.ts';
+import { bad, type Read, value } from '@rackwright/platform';
+import { unknownArguments } from '../steps/arguments.ts';
 import type { Step } from '../steps/step.ts';
 
 type Given = agent.RunStep['arguments'];

@@ -10,7 +10,7 @@
 import { cloudConfigToCall, noCloudSeed, type Seed } from '@rackwright/disk-image';
 import { DeployProof, FirstBootFormat } from '@rackwright/messages';
 import type * as agent from '@rackwright/messages/agent';
-import { bad, type Read, value } from '../steps/arguments.ts';
+import { bad, type Read, value } from '@rackwright/platform';
 
 const ownKeys: ReadonlySet<string> = new Set(['instance-id', 'local-hostname']);
 

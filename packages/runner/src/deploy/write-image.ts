@@ -11,6 +11,7 @@
  * W4 Once the disk is written to, the step waits for an agent that is away. An agent that never
  *    comes back interrupts the step, and is no fault of the image.
  */
+
 import { create } from '@bufbuild/protobuf';
 import {
   chooseTarget,
@@ -30,13 +31,13 @@ import {
 import { RerunClass, writeImageStep } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
 import type * as runner from '@rackwright/messages/runner';
+import { bad, type Read, value } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
 import { withImageDisk } from '../linux/image-disk.ts';
 import { DeviceError } from '../machine/block-devices.ts';
 import type { ImageFile } from '../provision/prepared-image.ts';
 import { type Installed, type ProvisionEnd, provisionDisk } from '../provision/provision.ts';
 import { patienceOf } from '../provision/web-source.ts';
-import { bad, type Read, value } from '../steps/arguments.ts';
 import { guardIdentity } from '../steps/guard.ts';
 import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { firstBootOf } from './first-boot.ts';

@@ -1,10 +1,5 @@
 /** Reading the arguments of a step: text on the wire, checked before anything is done. Pure. */
-import { parsedJson } from '@rackwright/platform';
-
-/** The problem of the first bad one, or the value. */
-export type Read<T> =
-  | { readonly kind: 'value'; readonly value: T }
-  | { readonly kind: 'bad'; readonly problem: string };
+import { bad, parsedJson, type Read, value } from '@rackwright/platform';
 
 /** Variables of one program. */
 export const environmentVariablesMax = 100;
@@ -12,14 +7,6 @@ export const environmentVariablesMax = 100;
 export const environmentBytesMax = 64 * 1024;
 /** Names of our own, which no other program sets. */
 const reservedPrefix = 'RACKWRIGHT_';
-
-export function value<T>(of: T): Read<T> {
-  return { kind: 'value', value: of };
-}
-
-export function bad<T>(problem: string): Read<T> {
-  return { kind: 'bad', problem };
-}
 
 /** The names that `given` has and `known` has not, as a problem. */
 export function unknownArguments(

@@ -22,21 +22,14 @@ import {
   RunningDigest,
   verifiedBlob,
 } from '@rackwright/oci';
-import { parsedJson } from '@rackwright/platform';
+import { bad, parsedJson, type Read, value } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
 import { commandLine, configProblem, readImage } from '../command/image.ts';
 import { type CommandRoot, type CommandRoots, defaultUnpackLimits } from '../command/roots.ts';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
 import { withoutSecrets } from '../program/without-secrets.ts';
-import {
-  bad,
-  type Read,
-  readEnvironment,
-  readSecretEnvironment,
-  unknownArguments,
-  value,
-} from './arguments.ts';
+import { readEnvironment, readSecretEnvironment, unknownArguments } from './arguments.ts';
 import { guardIdentity } from './guard.ts';
 import { environmentOf, secretEnvironmentText } from './script.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';

@@ -7,9 +7,11 @@
  *    own disks are written to.
  * 3. Success is what was read back.
  */
+
 import { type DeviceFacts, decideScope, orderedScopePolicy } from '@rackwright/erasure';
 import { ArgumentType, fileStep, RerunClass } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
+import { bad, type Read, value } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
 import {
   type FileContent,
@@ -18,7 +20,7 @@ import {
   filesystems,
   type MachineFiles,
 } from '../machine/files.ts';
-import { bad, type Read, unknownArguments, value } from './arguments.ts';
+import { unknownArguments } from './arguments.ts';
 import { guardIdentity } from './guard.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 

@@ -9,19 +9,12 @@
  */
 import { ArgumentType, RerunClass, scriptStep } from '@rackwright/messages';
 import * as agent from '@rackwright/messages/agent';
-import type { Disk } from '@rackwright/platform';
+import { bad, type Disk, type Read, value } from '@rackwright/platform';
 import type { Failed } from '@rackwright/results';
 import type { Programs } from '../program/program.ts';
 import { runProgram } from '../program/run-program.ts';
 import { withoutSecrets } from '../program/without-secrets.ts';
-import {
-  bad,
-  type Read,
-  readEnvironment,
-  readSecretEnvironment,
-  unknownArguments,
-  value,
-} from './arguments.ts';
+import { readEnvironment, readSecretEnvironment, unknownArguments } from './arguments.ts';
 import { guardIdentity } from './guard.ts';
 import type { Step, StepContext, StepEnd } from './step.ts';
 

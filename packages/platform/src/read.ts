@@ -1,0 +1,17 @@
+/** The value that was read from a text, or the problem of the text. */
+export type Read<T> =
+  | { readonly kind: 'value'; readonly value: T }
+  | { readonly kind: 'bad'; readonly problem: string };
+
+export function value<T>(of: T): Read<T> {
+  return { kind: 'value', value: of };
+}
+
+export function bad(problem: string): Extract<Read<never>, { kind: 'bad' }> {
+  return { kind: 'bad', problem };
+}
+
+/** The problem alone, for a check that does not use the value. */
+export function problemIn(read: Read<unknown>): string | undefined {
+  return read.kind === 'bad' ? read.problem : undefined;
+}
