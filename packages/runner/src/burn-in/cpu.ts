@@ -9,7 +9,7 @@ import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { Heat } from './heat.ts';
 import { knownResults, roundBytes } from './known-results.ts';
-import { endOf, failedEnd, perSecond, stateWords } from './result.ts';
+import { endOf, type Finding, failedEnd, perSecond, stateWords } from './result.ts';
 
 /** Between two tellings of how far it is, milliseconds. */
 const tellEveryMs = 1_000;
@@ -39,7 +39,7 @@ interface Thread {
 interface Found {
   readonly threads: Thread[];
   errors: number;
-  first: string;
+  first: Finding | undefined;
 }
 
 async function calculateAll(
@@ -52,10 +52,10 @@ async function calculateAll(
   const startMs = clock.nowMs();
   const beganMs = clock.suspendAwareMs();
   const heat = new Heat(context, machine, celsiusMax);
-  const found: Found = { threads: [], errors: 0, first: '' };
-  const note = (problem: string): void => {
+  const found: Found = { threads: [], errors: 0, first: undefined };
+  const note = (text: string): void => {
     found.errors += 1;
-    if (found.first === '') found.first = problem;
+    found.first ??= { text };
   };
   const running = Array.from({ length: machine.threads }, (_, index) => {
     const thread: Thread = { rounds: 0, toldMs: beganMs, hasEnded: false };
@@ -65,7 +65,8 @@ async function calculateAll(
         thread.rounds += 1;
         thread.toldMs = clock.suspendAwareMs();
         const wrong = wrongParts(results);
-        if (wrong !== '') note(`thread ${index} came to another result: ${wrong}`);
+        if (wrong.length === 0) return;
+        note(`thread ${index} came to another result: ${wrong.join(', ')}`);
       },
       (problem) => {
         thread.hasEnded = true;
@@ -94,9 +95,10 @@ async function calculateAll(
     passes: BigInt(Math.min(...found.threads.map((each) => each.rounds))),
     errors: BigInt(found.errors),
     writtenPerSecond: perSecond(rounds * roundBytes, tookMs),
-    finding: found.first,
+    finding: found.first?.text ?? '',
   };
-  const problems = found.errors === 0 ? [] : [`${counted(found.errors, 'error')}: ${found.first}`];
+  const problems =
+    found.errors === 0 ? [] : [`${counted(found.errors, 'error')}: ${found.first?.text}`];
   return endOf(context, { kind: BurnInKind.CPU, startMs, parts: [part], heat, problems });
 }
 
@@ -107,10 +109,10 @@ function isOver({ threads }: Found, elapsedMs: number, durationMs: number): bool
   return haveTold || elapsedMs >= durationMs + silentMsMax;
 }
 
-/** The parts of a round that are wrong, as "SHA-256"; empty: none is. */
-function wrongParts(results: readonly string[]): string {
+/** The parts of a round that are wrong, as "SHA-256". */
+function wrongParts(results: readonly string[]): string[] {
   const wrong = knownResults.filter(([, result], index) => results[index] !== result);
-  return wrong.map(([part]) => part).join(', ');
+  return wrong.map(([part]) => part);
 }
 
 function roundsOf({ threads }: Found): number {

@@ -7,7 +7,7 @@ import { DeviceError, type HeldDevice, type OpenRegion } from '../machine/block-
 import type { StepContext } from '../steps/step.ts';
 import type { Heat } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
-import { speedWords } from './result.ts';
+import { type Finding, speedWords } from './result.ts';
 import { spread, spreadBytes } from './spread.ts';
 
 /** No logical block is smaller: each has a stamp of its own. */
@@ -45,12 +45,15 @@ export interface DiskFound {
   readonly read: Moved;
   /** Wrong blocks and failed transfers. */
   errors: number;
-  /** The first problem; empty: there was none. */
-  first: string;
+  /** The first one; undefined: there was none. */
+  first: Finding | undefined;
   loss: DeviceError['loss'];
-  /** Why nothing was done to it; empty: something was. */
-  notBegun: string;
 }
+
+export type DiskOutcome =
+  | { readonly kind: 'worked'; readonly found: DiskFound }
+  /** Nothing was done to the disk, for that reason; `found` is empty. */
+  | { readonly kind: 'notBegun'; readonly reason: string; readonly found: DiskFound };
 
 interface Work extends DiskTask {
   readonly context: StepContext;
@@ -62,26 +65,26 @@ interface Work extends DiskTask {
 }
 
 /** Resolves also when the disk fails or the step is cancelled: with the findings until then. */
-export async function workDisk(context: StepContext, task: DiskTask): Promise<DiskFound> {
+export async function workDisk(context: StepContext, task: DiskTask): Promise<DiskOutcome> {
   const { target, held, limits } = task;
   const none = (): Moved => ({ bytes: 0, ms: 0 });
   const found: DiskFound = {
-    ...{ wrote: none(), read: none(), errors: 0, first: '', loss: undefined, notBegun: '' },
+    ...{ wrote: none(), read: none(), errors: 0, first: undefined, loss: undefined },
   };
   const sizes = target.device.regions.map(({ sizeBytes }) => spreadBytes(sizeBytes, limits.share));
   const totalBytes = 2 * sizes.reduce((sum, each) => sum + each, 0);
   const work: Work = { ...task, context, found, totalBytes, doneBytes: 0, toldMs: 0 };
   try {
     const may = await context.mayBegin();
-    if (may.kind === 'over') found.notBegun = may.reason;
-    if (may.kind !== 'granted') return found;
+    if (may.kind === 'over') return { kind: 'notBegun', reason: may.reason, found };
+    if (may.kind !== 'granted') return { kind: 'worked', found };
     await held.confirm();
     await workRegions(work);
     await held.confirm();
   } catch (error) {
     noteError(work, error);
   }
-  return found;
+  return { kind: 'worked', found };
 }
 
 async function workRegions(work: Work): Promise<void> {
@@ -166,10 +169,11 @@ function noteDifference({ found }: Work, pattern: Pattern, offset: number, read:
   const difference = pattern.differenceAt(offset, read);
   if (difference === undefined) return;
   found.errors += difference.units;
-  if (found.first !== '') return;
+  if (found.first !== undefined) return;
   const { belongsAt, unitOffset } = difference;
   const other = belongsAt === undefined ? '' : `; it is what belongs at ${belongsAt}`;
-  found.first = `what was written at ${offset + unitOffset} reads back differently${other}`;
+  const text = `what was written at ${offset + unitOffset} reads back differently${other}`;
+  found.first = { text };
 }
 
 function noteError({ found, context }: Work, error: unknown): void {
@@ -177,12 +181,12 @@ function noteError({ found, context }: Work, error: unknown): void {
   const { message, loss } = deviceErrorOf(error);
   found.errors += 1;
   found.loss ??= loss;
-  if (found.first === '') found.first = message;
+  found.first ??= { text: message };
 }
 
 function mayGoOn({ found, context, limits }: Work): boolean {
   const isEnough = found.errors >= errorsMax || found.loss !== undefined;
-  return !isEnough && !context.signal.aborted && limits.heat.problem === undefined;
+  return !isEnough && !context.signal.aborted && !limits.heat.isTooHot;
 }
 
 /** Before each transfer: the step still goes on, and, every few seconds, the disk is there. */

@@ -90,7 +90,7 @@ async function workAll(
   const inner = { ...context, signal: AbortSignal.any([context.signal, broken.signal]) };
   const slots = new Slots(disksAtOnceMax);
   const told = new Progress(context, grips.length, heat);
-  const found = await Promise.all(
+  const outcomes = await Promise.all(
     grips.map(async ({ target, held }, index) => {
       try {
         return await slots.run(() =>
@@ -104,19 +104,19 @@ async function workAll(
     }),
   );
   if (broken.signal.aborted) throw broken.signal.reason;
-  const notBegun = found.find((each) => each?.notBegun !== '')?.notBegun;
-  if (notBegun !== undefined && !found.some((each) => (each?.errors ?? 0) > 0)) {
-    return failedEnd('cancelled', `not begun: ${notBegun}`);
+  const notBegun = outcomes.find((each) => each?.kind === 'notBegun');
+  if (notBegun?.kind === 'notBegun' && !outcomes.some((each) => (each?.found.errors ?? 0) > 0)) {
+    return failedEnd('cancelled', `not begun: ${notBegun.reason}`);
   }
   const after = await context.devices.list();
   const leastRate = context.signal.aborted ? 0 : rateMin * 1_000_000;
   const judged = grips.flatMap(({ target }, index) => {
-    const work = found[index];
+    const work = outcomes[index]?.found;
     return work === undefined ? [] : [judge(target, work, after, { heat, leastRate })];
   });
   return endOf(context, {
     ...{ kind: BurnInKind.DISK, startMs, heat, parts: judged.map(({ part }) => part) },
-    problems: judged.flatMap(({ problem }) => (problem === '' ? [] : [problem])),
+    problems: judged.flatMap(({ problems }) => problems),
     ...typeOf(judged.map(({ loss }) => loss)),
   });
 }
@@ -129,8 +129,8 @@ function typeOf(losses: readonly DiskFound['loss'][]): { readonly type?: Failed[
 
 interface Judged {
   readonly part: Part;
-  /** Empty: the disk passes. */
-  readonly problem: string;
+  /** None: the disk passes. */
+  readonly problems: readonly string[];
   readonly loss: DiskFound['loss'];
 }
 
@@ -146,8 +146,8 @@ function judge(
   const loss = work.loss ?? (now === undefined ? ('vanished' as const) : undefined);
   const rates = [perSecond(wrote.bytes, wrote.ms), perSecond(read.bytes, read.ms)] as const;
   const findings = [
-    ...(work.first === '' ? [] : [work.first]),
-    ...(loss === 'vanished' && work.first === '' ? ['it is gone'] : []),
+    ...(work.first === undefined ? [] : [work.first.text]),
+    ...(loss === 'vanished' && work.first === undefined ? ['it is gone'] : []),
     ...worse(device.health, now?.health),
     ...(Number(rates[0]) < leastRate ? [`writes ${rates[0] / 1_000_000n} MB/s`] : []),
     ...(Number(rates[1]) < leastRate ? [`reads ${rates[1] / 1_000_000n} MB/s`] : []),
@@ -157,8 +157,8 @@ function judge(
     ...{ name: identity, bytes: BigInt(wrote.bytes), passes: 1n, errors: BigInt(errors), finding },
     ...{ writtenPerSecond: rates[0], readPerSecond: rates[1] },
   };
-  const problem = finding === '' ? '' : `disk ${identity} (${device.name}): ${finding}`;
-  return { part, problem, loss };
+  const problems = findings.length === 0 ? [] : [`disk ${identity} (${device.name}): ${finding}`];
+  return { part, problems, loss };
 }
 
 /** A disk's health values that got worse during the burn-in. */

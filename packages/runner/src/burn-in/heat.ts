@@ -30,7 +30,7 @@ export class Heat {
       this.#lookedMs = nowMs;
       this.note(await this.#machine?.celsius());
     }
-    return this.problem !== undefined;
+    return this.isTooHot;
   }
 
   /** Notes the value of another sensor. */
@@ -43,9 +43,13 @@ export class Heat {
     return this.#max;
   }
 
-  /** The problem; undefined: none. */
-  get problem(): string | undefined {
-    if (this.#limit === 0 || this.#max === undefined || this.#max <= this.#limit) return undefined;
+  /** One of the looks found more than the limit. */
+  get isTooHot(): boolean {
+    return this.#limit !== 0 && this.#max !== undefined && this.#max > this.#limit;
+  }
+
+  /** For people, about a machine that is too hot. */
+  get overText(): string {
     return `${this.#max} °C; at most ${this.#limit} °C are allowed`;
   }
 

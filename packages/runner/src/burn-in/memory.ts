@@ -10,7 +10,7 @@ import type { Step, StepContext, StepEnd } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { Heat } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
-import { endOf, failedEnd, perSecond, speedWords, stateWords } from './result.ts';
+import { endOf, type Finding, failedEnd, perSecond, speedWords, stateWords } from './result.ts';
 
 const pageBytes = 4_096;
 /** The size of one allocation, bytes. */
@@ -54,7 +54,7 @@ interface Work {
   wrote: { bytes: number; ms: number };
   read: { bytes: number; ms: number };
   errors: number;
-  first: string;
+  first: Finding | undefined;
 }
 
 async function workMemory(
@@ -76,7 +76,7 @@ async function workMemory(
   }
   const work: Work = {
     ...{ context, heat, blocks, bytes: blocks.length * blockBytes, durationMs: duration * 1_000 },
-    ...{ beganMs: clock.suspendAwareMs(), passes: 0, doneBytes: 0, errors: 0, first: '' },
+    ...{ beganMs: clock.suspendAwareMs(), passes: 0, doneBytes: 0, errors: 0, first: undefined },
     ...{ wrote: { bytes: 0, ms: 0 }, read: { bytes: 0, ms: 0 } },
   };
   try {
@@ -113,11 +113,12 @@ async function workOnce(work: Work, pattern: Pattern): Promise<boolean> {
     const difference = pattern.differenceAt(offset, piece);
     if (difference === undefined) return;
     work.errors += difference.units;
-    if (work.first !== '') return;
+    if (work.first !== undefined) return;
     const bits = difference.bits.toString(2).padStart(8, '0');
     const { belongsAt } = difference;
     const other = belongsAt === undefined ? '' : `; its page is as that at ${belongsAt} should be`;
-    work.first = `byte ${offset + difference.byteOffset} differs in the bits ${bits}${other}`;
+    const at = offset + difference.byteOffset;
+    work.first = { text: `byte ${at} differs in the bits ${bits}${other}` };
   });
   if (!read) return false;
   work.passes += 1;
@@ -175,7 +176,7 @@ function judge(work: Work, seen: MemoryErrors | undefined, correctedMax: number)
   const { errors, first, passes, wrote, read } = work;
   const limit = `${correctedMax} ${correctedMax === 1 ? 'is' : 'are'} allowed`;
   const problems = [
-    ...(errors === 0 ? [] : [`${counted(errors, 'wrong page')}: ${first}`]),
+    ...(errors === 0 ? [] : [`${counted(errors, 'wrong page')}: ${first?.text}`]),
     ...(uncorrected === 0 ? [] : [`${counted(uncorrected, 'error')} that ECC could not correct`]),
     ...(corrected <= correctedMax
       ? []
@@ -189,7 +190,7 @@ function judge(work: Work, seen: MemoryErrors | undefined, correctedMax: number)
     correctedErrors: BigInt(corrected),
     writtenPerSecond: perSecond(wrote.bytes, wrote.ms),
     readPerSecond: perSecond(read.bytes, read.ms),
-    finding: first || (problems[0] ?? ''),
+    finding: first?.text ?? problems[0] ?? '',
   };
   return { problems, part };
 }

@@ -18,9 +18,14 @@ function card(name: string, change: Partial<NetworkCard> = {}): NetworkCard {
 }
 
 /** All of it is moved at 20 MB/s. */
-function done({ bytes }: ExchangeWanted, problem = ''): Exchanged {
+function done({ bytes }: ExchangeWanted): Exchanged {
   const moved = { bytes, ms: bytes / 20_000 };
-  return { kind: 'done', sent: moved, received: moved, problem };
+  return { kind: 'done', sent: moved, received: moved };
+}
+
+function changed({ bytes }: ExchangeWanted, problem: string): Exchanged {
+  const moved = { bytes, ms: bytes / 20_000 };
+  return { kind: 'changed', sent: moved, received: moved, problem };
 }
 
 /** Cards as they are before and after, and the result of each exchange; the last one repeats. */
@@ -68,7 +73,7 @@ test.each<[Partial<NetworkCard>, Record<string, string>, string]>([
 });
 
 test('bytes that arrive changed are found, also where no card is known to carry them', async () => {
-  const wrong = (wanted: ExchangeWanted) => done(wanted, 'what was sent arrived changed');
+  const wrong = (wanted: ExchangeWanted) => changed(wanted, 'what was sent arrived changed');
   const { end, kept } = await burn([], {}, [wrong, done]);
   const problem = 'network: 1 wrong exchange: what was sent arrived changed';
   expect(end.result).toMatchObject({ type: 'hardwareDefect', message: problem });

@@ -12,7 +12,7 @@ import type { Step, StepContext } from '../steps/step.ts';
 import { readNumbers } from './arguments.ts';
 import { Heat } from './heat.ts';
 import { contentOf, Pattern, pieceBytesMax } from './pattern.ts';
-import { endOf, failedEnd, type Part, perSecond, speedWords } from './result.ts';
+import { endOf, type Finding, failedEnd, type Part, perSecond, speedWords } from './result.ts';
 
 const mib = 1024 * 1024;
 /** Between an exchange that could not be and the next, milliseconds. */
@@ -36,13 +36,23 @@ export const burnInNetwork: Step = {
     const before = await burnIn.networkCards();
     const work = new Work(context, exchange, read.value);
     await work.run();
-    if (work.refusal !== undefined) return failedEnd('refused', work.refusal);
+    if (work.state.kind === 'refused') return failedEnd('refused', work.state.reason);
     const cards = carriersOf(before, await burnIn.networkCards(), work.sent.bytes);
     const judged = judge(work, cards, read.value);
     const heat = new Heat(context, undefined, 0);
     return endOf(context, { ...judged, kind: BurnInKind.NETWORK, startMs, heat });
   },
 };
+
+type WorkState =
+  | { readonly kind: 'going' }
+  /** Exchanges broke until it was enough. */
+  | { readonly kind: 'broken'; readonly reason: string }
+  /** The agent takes none. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** What comes after an exchange. */
+type Next = { readonly kind: 'atOnce' } | { readonly kind: 'later'; readonly reason: string };
 
 /** Exchanges, one after another. */
 class Work {
@@ -51,12 +61,8 @@ class Work {
   readonly wantedBytes: number;
   exchanges = 0;
   errors = 0;
-  /** The first problem. */
-  first = '';
-  /** Why exchanges broke until it was enough. */
-  broken: string | undefined;
-  /** Why the agent takes none. */
-  refusal: string | undefined;
+  first: Finding | undefined;
+  state: WorkState = { kind: 'going' };
   readonly #context: StepContext;
   readonly #exchange: NonNullable<StepContext['exchange']>;
   readonly #endMs: number;
@@ -81,9 +87,9 @@ class Work {
       const bytes = Math.min(exchangeBytesMax, left);
       const content = pattern.at(this.exchanges * pieceBytesMax, pieceBytesMax);
       const end = await this.#exchange({ bytes, content });
-      const again = this.#take(end);
-      this.#tell(again ?? '');
-      if (again !== undefined) await pause(clock, againMs, signal);
+      const next = this.#take(end);
+      this.#tell(next.kind === 'later' ? [next.reason] : []);
+      if (next.kind === 'later') await pause(clock, againMs, signal);
     }
   }
 
@@ -96,37 +102,42 @@ class Work {
     return (
       this.sent.bytes >= this.wantedBytes ||
       this.errors >= errorsMax ||
-      this.broken !== undefined ||
-      this.refusal !== undefined ||
+      this.state.kind !== 'going' ||
       this.#context.clock.suspendAwareMs() >= this.#endMs
     );
   }
 
-  /** Counts an exchange. Returns why it has to wait before the next one; undefined: no wait. */
-  #take(end: Exchanged): string | undefined {
+  /** Counts an exchange. */
+  #take(end: Exchanged): Next {
     switch (end.kind) {
-      case 'done': {
-        this.#breaks = 0;
-        this.exchanges += 1;
-        add(this.sent, end.sent);
-        add(this.received, end.received);
-        if (end.problem !== '') this.errors += 1;
-        this.first ||= end.problem;
-        return undefined;
-      }
+      case 'done':
+        this.#count(end);
+        return { kind: 'atOnce' };
+      case 'changed':
+        this.#count(end);
+        this.errors += 1;
+        this.first ??= { text: end.problem };
+        return { kind: 'atOnce' };
       case 'wait':
-        return end.reason;
+        return { kind: 'later', reason: end.reason };
       case 'refused':
-        this.refusal = end.reason;
-        return undefined;
+        this.state = end;
+        return { kind: 'atOnce' };
       case 'broken':
         this.#breaks += 1;
-        if (this.#breaks >= breaksMax) this.broken = end.reason;
-        return end.reason;
+        if (this.#breaks >= breaksMax) this.state = end;
+        return { kind: 'later', reason: end.reason };
     }
   }
 
-  #tell(waitsFor: string): void {
+  #count({ sent, received }: Exchanged & { readonly kind: 'done' | 'changed' }): void {
+    this.#breaks = 0;
+    this.exchanges += 1;
+    add(this.sent, sent);
+    add(this.received, received);
+  }
+
+  #tell(waitsFor: readonly string[]): void {
     const { sent, received } = this;
     const fraction = sent.bytes / this.wantedBytes;
     const words =
@@ -138,7 +149,7 @@ class Work {
             `${speedWords(received.bytes, received.ms)} received`,
             counted(this.errors, 'error'),
           ];
-    const text = [...words, waitsFor].filter((each) => each !== '').join(', ');
+    const text = [...words, ...waitsFor].join(', ');
     this.#context.progress(Math.min(99, Math.floor(100 * fraction)), text);
   }
 }
@@ -190,30 +201,30 @@ function judge(
   carriers: readonly Carrier[],
   { rate_min: rateMin = 0, link_min: linkMin = 0 }: Readonly<Record<string, number>>,
 ): Judged {
-  const { sent, received, wantedBytes, exchanges, errors, first, broken } = work;
+  const { sent, received, wantedBytes, exchanges, errors, first, state } = work;
   const rates = [perSecond(sent.bytes, sent.ms), perSecond(received.bytes, received.ms)] as const;
   const least = sent.bytes === 0 ? 0 : rateMin * 1_000_000;
   const slow = [
     ...(Number(rates[0]) < least ? [`sends ${rates[0] / 1_000_000n} MB/s`] : []),
     ...(Number(rates[1]) < least ? [`receives ${rates[1] / 1_000_000n} MB/s`] : []),
   ];
-  const wrong = errors === 0 ? [] : [`${counted(errors, 'wrong exchange')}: ${first}`];
+  const wrong = errors === 0 ? [] : [`${counted(errors, 'wrong exchange')}: ${first?.text}`];
   const unknown = { name: 'network', linkMbps: 0, errors: 0, linkChanges: 0 };
-  const parts = (carriers.length === 0 ? [unknown] : carriers).map((each) => {
+  const found = (carriers.length === 0 ? [unknown] : carriers).map((each) => {
     const findings = [...wrong, ...cardFindings(each, linkMin), ...slow];
-    return {
+    const part = {
       ...{ name: each.name, bytes: BigInt(sent.bytes), passes: BigInt(exchanges) },
       ...{ errors: BigInt(errors + each.errors), linkMbps: each.linkMbps },
       ...{ writtenPerSecond: rates[0], readPerSecond: rates[1], finding: findings.join(', ') },
     };
+    return { part, defects: findings.length === 0 ? [] : [`${part.name}: ${part.finding}`] };
   });
-  const defects = parts.flatMap(({ name, finding }) =>
-    finding === '' ? [] : [`${name}: ${finding}`],
-  );
+  const parts = found.map(({ part }) => part);
+  const defects = found.flatMap((each) => each.defects);
   if (defects.length > 0) return { parts, problems: defects };
   const done = `${Math.floor(sent.bytes / mib)} of ${wantedBytes / mib} MiB were exchanged`;
-  if (broken !== undefined) {
-    const why = `${breaksMax} exchanges in a row broke: ${broken}; ${done}`;
+  if (state.kind === 'broken') {
+    const why = `${breaksMax} exchanges in a row broke: ${state.reason}; ${done}`;
     return { parts, problems: [why], type: 'ioError' };
   }
   if (sent.bytes >= wantedBytes) return { parts, problems: [] };

@@ -14,6 +14,12 @@ const findingBytesMax = 256;
 
 export type Part = MessageInitShape<typeof BurnInPartSchema>;
 
+/** Something that a burn-in has found wrong. */
+export interface Finding {
+  /** For people. */
+  readonly text: string;
+}
+
 export interface Ended {
   readonly kind: BurnInKind;
   readonly startMs: number;
@@ -31,7 +37,7 @@ export interface Ended {
  */
 export function endOf({ clock, signal }: StepContext, ended: Ended): StepEnd {
   const { kind, startMs, parts, heat, problems } = ended;
-  const tooHot = heat.problem === undefined ? [] : [`the machine was too hot: ${heat.problem}`];
+  const tooHot = heat.isTooHot ? [`the machine was too hot: ${heat.overText}`] : [];
   const found = [...problems, ...tooHot];
   const passed = found.length === 0;
   if (passed && signal.aborted) {
@@ -58,7 +64,12 @@ export function failedEnd(type: Failed['type'], message: string): StepEnd {
 }
 
 function worstFirst(a: Part, b: Part): number {
-  return Number(b.finding !== '') - Number(a.finding !== '');
+  return Number(hasFinding(b)) - Number(hasFinding(a));
+}
+
+/** The wire has only the text of a finding. */
+function hasFinding({ finding = '' }: Part): boolean {
+  return finding !== '';
 }
 
 function bounded(part: Part): Part {

@@ -16,9 +16,10 @@ export interface Moved {
 }
 
 export type Exchanged =
-  /** `problem`: bytes that arrived changed; empty: none. */
+  | { readonly kind: 'done'; readonly sent: Moved; readonly received: Moved }
+  /** Bytes arrived changed; `problem` says which. */
   | {
-      readonly kind: 'done';
+      readonly kind: 'changed';
       readonly sent: Moved;
       readonly received: Moved;
       readonly problem: string;
@@ -130,7 +131,8 @@ class Heard {
   #lapMs: number;
   #sentMs = 0;
   #received = 0;
-  #problem = '';
+  /** The first bytes that arrived changed, for people. */
+  #problem: string | undefined;
   #hasReceived = false;
 
   constructor(clock: Clock, { bytes }: ExchangeWanted, sender: Sender) {
@@ -176,10 +178,12 @@ class Heard {
     // Without the agent's digest nothing is known of the bytes that it received.
     if (!this.#hasReceived) return { kind: 'broken', reason: 'the agent skips half of it' };
     const isSame = this.#received === this.#bytes && this.#hash.digest().equals(digest);
-    if (!isSame) this.#problem ||= 'what the agent sent arrived changed';
+    if (!isSame) this.#problem ??= 'what the agent sent arrived changed';
     const sent = { bytes: this.#bytes, ms: this.#sentMs };
     const received = { bytes: this.#received, ms: this.#lap() };
-    return { kind: 'done', sent, received, problem: this.#problem };
+    return this.#problem === undefined
+      ? { kind: 'done', sent, received }
+      : { kind: 'changed', sent, received, problem: this.#problem };
   }
 
   /** Milliseconds since the last lap. */
