@@ -91,8 +91,17 @@ test('product code drops no error without a reason that a reader can see', () =>
 
 /** Brands that must stay: an id among them takes no plain text or number any more. */
 const brandsHeld = [
-  ...['DeploymentId', 'Digest', 'Mac', 'PoolId', 'Revision', 'RunNumber', 'TemplateId', 'TokenId'],
-  'WorkflowRunNumber',
+  ...[
+    'Actor',
+    'AgentSessionId',
+    'DeploymentId',
+    'Digest',
+    'Mac',
+    'PoolId',
+    'Revision',
+    'RunNumber',
+  ],
+  ...['TemplateId', 'TokenId', 'WorkflowRunNumber', 'WorkflowUid', 'WriteId'],
 ];
 
 test('the repository makes branded texts only where they are checked', () => {

@@ -1,7 +1,7 @@
 /** Views of consoles on simulated time: BMCs in memory, and what the agent sends of them. */
 import { create } from '@bufbuild/protobuf';
 import { type BmcResult, failed, type HearConsole, transient } from '@rackwright/bmc';
-import { agent, ConsoleState, FailureType } from '@rackwright/messages';
+import { agent, asAgentSessionId, ConsoleState, FailureType } from '@rackwright/messages';
 import { beforeEach, expect, test } from 'vitest';
 import { SharedConsoles } from './console/index.ts';
 import { ConsoleViews } from './console-views.ts';
@@ -60,7 +60,10 @@ beforeEach(() => {
     drivers,
     session: () => ({
       credential: () => credential,
-      status: () => (isConnected ? { kind: 'connected', sessionId: 's' } : { kind: 'connecting' }),
+      status: () =>
+        isConnected
+          ? { kind: 'connected', sessionId: asAgentSessionId('s') }
+          : { kind: 'connecting' },
       tellConsole: (output) => void told.push(output),
     }),
     limits,

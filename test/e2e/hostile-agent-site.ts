@@ -6,9 +6,11 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Fixture, startFixture } from '@rackwright/controlplane/testing';
 import {
+  type AgentSessionId,
   actors,
   agent,
   type agent as agentMessages,
+  asAgentSessionId,
   HostGoal,
   type HostId,
   type HostUid,
@@ -254,7 +256,7 @@ async function make(): Promise<Made> {
   await bStream.until(() => bStream.received.some((each) => each.case === 'discoveredAnswer'));
   const spare = await fixture.racks.createJoinToken({ rack: 'racks/bravo', replaceAgent: true });
   const [welcome] = bStream.received;
-  const sessionId = welcome?.case === 'welcome' ? welcome.value.sessionId : '';
+  const sessionId = welcome?.case === 'welcome' ? welcome.value.sessionId : asAgentSessionId('');
   const uids = [...[waiting, proved, booting].map(({ uid }) => uid), tombstone];
   const operations = [inFlight.id, grant.id];
   return {
@@ -330,7 +332,7 @@ function othersOf(
   operations: readonly string[],
   b: Credentials,
   joinToken: string,
-  sessionId: string,
+  sessionId: AgentSessionId,
 ): Record<NameClass, readonly unknown[]> {
   const [waiting = '', proved = ''] = uids;
   const evidence = toBinary(

@@ -5,7 +5,13 @@
  */
 import { type Random, randomId } from '@rackwright/platform';
 import type { SimProcess } from '@rackwright/sim';
-import { type StateStore, StoreError, type WriteResult } from '@rackwright/store';
+import {
+  asWriteId,
+  type StateStore,
+  StoreError,
+  type WriteId,
+  type WriteResult,
+} from '@rackwright/store';
 import type { StoredWrite } from './acknowledged.ts';
 import type { Chance } from './chance.ts';
 
@@ -50,7 +56,7 @@ export function slowStore(
   const write = async (
     call: () => Promise<WriteResult>,
     key: string,
-    writeId: string,
+    writeId: WriteId,
   ): Promise<WriteResult> => {
     const unknown = (reason: string) => ({ kind: 'unknown' as const, writeId, reason });
     if (isAway()) return process.answer(chance.around(2_000), () => unknown('no answer'));
@@ -94,9 +100,9 @@ export function slowStore(
       return { entries: entries.filter(({ key }) => keys.has(key)), before };
     },
     // Who gives none leaves it to the driver; here the same one must do for each attempt.
-    put: (key, value, expected, writeId = randomId(random)) =>
+    put: (key, value, expected, writeId = asWriteId(randomId(random))) =>
       write(() => inner.put(key, value, expected, writeId), key, writeId),
-    delete: (key, expected, writeId = randomId(random)) =>
+    delete: (key, expected, writeId = asWriteId(randomId(random))) =>
       write(() => inner.delete(key, expected, writeId), key, writeId),
     watch: (from, prefix, signal) => inner.watch(from, prefix, signal),
     history: (key) => read(() => inner.history(key)),

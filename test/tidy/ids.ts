@@ -35,6 +35,8 @@ const kinds: readonly Kind[] = [
     within: /^controlplane\/src\/(?!host\/explain|metrics)/,
   },
   { names: /^deploymentId$/, base: 'string', kind: 'DeploymentId' },
+  { names: /^workflowUid$/, base: 'string', kind: 'WorkflowUid' },
+  { names: /^(sessionId|replacesSessionId)$/, base: 'string', kind: 'AgentSessionId' },
   { names: /^(run|runNumber|hostRun)$/, base: 'bigint', kind: 'RunNumber' },
   { names: /^(revision|\w+Revision|lostRevisions\w*)$/, base: 'bigint', kind: 'Revision' },
 ];
@@ -64,6 +66,7 @@ const kindsOfFields: ReadonlyMap<string, string> = new Map([
   ['rackwright.v1.Run.number', 'RunNumber'],
   ['rackwright.v1.RunStarted.number', 'RunNumber'],
   ['rackwright.v1.RunEnded.number', 'RunNumber'],
+  ['rackwright.v1.Workflow.uid', 'WorkflowUid'],
   ['rackwright.v1.WorkflowRun.number', 'WorkflowRunNumber'],
   ['rackwright.agent.v1.Operation.id', 'OperationId'],
   ['rackwright.agent.v1.Deployment.id', 'DeploymentId'],

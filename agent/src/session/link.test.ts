@@ -1,7 +1,7 @@
 /** Moving from one session to the next: it opens first, and nothing comes twice or never. */
 import { create } from '@bufbuild/protobuf';
 import { VirtualClock } from '@rackwright/bmc/conformance';
-import { agent } from '@rackwright/messages';
+import { agent, asAgentSessionId } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { beforeEach, expect, test } from 'vitest';
 import { quietLog } from '../runner-gateway/testing.ts';
@@ -52,7 +52,10 @@ beforeEach(() => {
     onHeartbeat: () => {},
   });
   link.start();
-  say(0, { case: 'welcome', value: create(agent.WelcomeSchema, { sessionId: 's1' }) });
+  say(0, {
+    case: 'welcome',
+    value: create(agent.WelcomeSchema, { sessionId: asAgentSessionId('s1') }),
+  });
 });
 
 function say(stream: number, message: agent.SessionResponse['message']): void {
@@ -71,7 +74,7 @@ const operation = (id: string) =>
 const lease = { case: 'leaseRenewal', value: create(agent.LeaseRenewalSchema) } as const;
 const welcome = {
   case: 'welcome',
-  value: create(agent.WelcomeSchema, { sessionId: 's2' }),
+  value: create(agent.WelcomeSchema, { sessionId: asAgentSessionId('s2') }),
 } as const;
 const refused = { case: 'refused', value: create(agent.RefusedSchema, { reason: 'no' }) } as const;
 
@@ -144,7 +147,7 @@ test('a stop ends both sessions', () => {
 /** Moves into a session that asks for such intervals; answers the heartbeats of that session. */
 function paced(heartbeatIntervalMs: number, idleHeartbeatIntervalMs: number) {
   link.move('a new certificate');
-  const asked = { sessionId: 's2', heartbeatIntervalMs, idleHeartbeatIntervalMs };
+  const asked = { sessionId: asAgentSessionId('s2'), heartbeatIntervalMs, idleHeartbeatIntervalMs };
   say(1, { case: 'welcome', value: create(agent.WelcomeSchema, asked) });
   return () =>
     at(1).sent.flatMap(({ message }) => (message.case === 'heartbeat' ? [message.value] : []));

@@ -11,7 +11,7 @@
  * K3 Attempts to connect are spread by full jitter over a delay that doubles and is capped.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { type AgentSessionId, agent } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import { fullJitterDelayMs } from '@rackwright/results';
 import type { SessionLimits } from './limits.ts';
@@ -22,7 +22,7 @@ export type LinkStatus =
   /** Between two attempts. */
   | { readonly kind: 'waiting'; readonly reason: string }
   | { readonly kind: 'connecting' }
-  | { readonly kind: 'connected'; readonly sessionId: string };
+  | { readonly kind: 'connected'; readonly sessionId: AgentSessionId };
 
 export interface LinkDependencies {
   readonly transport: Transport;
@@ -117,7 +117,10 @@ export class Link {
       this.#stay(`no Welcome within ${limits.welcomeWaitMs} ms`);
     });
     this.#move = { stream, connection, cancel, held: [] };
-    this.#sayHello(connection, { ...this.#deps.hello(), replacesSessionId });
+    this.#sayHello(connection, {
+      ...this.#deps.hello(),
+      replacesSessionId,
+    });
   }
 
   /** Sends into the open session; does nothing while there is none (K1). */

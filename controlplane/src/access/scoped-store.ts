@@ -14,8 +14,8 @@ import type {
   Listing,
   ListPage,
   Past,
-  Revision,
   StateStore,
+  StoreRevision,
   WatchEvent,
 } from '@rackwright/store';
 import type { HostLocations } from './host-locations.ts';
@@ -48,7 +48,7 @@ export interface Sight {
  */
 export async function* watchCollections(
   store: StateStore,
-  from: Revision,
+  from: StoreRevision,
   collections: readonly string[],
   signal?: AbortSignal,
 ): AsyncGenerator<WatchEvent, void, undefined> {
@@ -136,7 +136,7 @@ class ScopedStore implements StateStore {
     return (await this.#inSightThen(changes.toReversed(), undefined)).toReversed();
   }
 
-  async past(key: string, limit: number, from?: Revision): Promise<Past> {
+  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
     const past = await this.#inner.past(key, limit, from);
     const { before } = past;
     const last = past.changes.at(-1);
@@ -147,13 +147,13 @@ class ScopedStore implements StateStore {
     return { changes: await this.#inSightThen(past.changes, older), before };
   }
 
-  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(from: StoreRevision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
     return this.#asSeen(this.#inner.watch(from, prefix, signal));
   }
 
   /** See the function of that name. */
   watchCollections(
-    from: Revision,
+    from: StoreRevision,
     collections: readonly string[],
     signal?: AbortSignal,
   ): AsyncIterable<WatchEvent> {
@@ -223,7 +223,7 @@ class ScopedStore implements StateStore {
   }
 
   /** Whether the previous version was in sight. */
-  async #wasSeen(key: string, revision: Revision): Promise<boolean> {
+  async #wasSeen(key: string, revision: StoreRevision): Promise<boolean> {
     const earlier = (await this.#inner.history(key)).findLast(
       (change) => change.revision < revision,
     );

@@ -32,7 +32,7 @@ import {
   type Log,
   type Random,
 } from '@rackwright/platform';
-import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type Entry, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
   answered,
@@ -99,7 +99,7 @@ export interface OpenedSession {
 }
 
 interface Known {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly caller: string;
   readonly createMs: number;
   readonly expireMs: number;
@@ -264,7 +264,7 @@ export class Sessions {
     else this.#learn(hash, decoded(entry), entry.revision);
   }
 
-  #learn(hash: string, record: SessionRecord, revision: Revision): void {
+  #learn(hash: string, record: SessionRecord, revision: StoreRevision): void {
     // A session from before the store was restored is removed like an expired one.
     const expireMs =
       record.incarnation === this.#options.store.incarnation ? expireMsOf(record) : 0;

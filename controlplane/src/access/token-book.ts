@@ -30,7 +30,7 @@ import {
   type Log,
   type Random,
 } from '@rackwright/platform';
-import { type Entry, type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type Entry, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import { answered, deleteRecord, idOf, readRecord, writeRecord } from '../records/index.ts';
 import { Ends } from './ends.ts';
@@ -84,7 +84,7 @@ export function isOver({ revokeTime, token }: wire.TokenRecord, nowMs: number): 
 
 interface Used {
   readonly record: wire.TokenRecord;
-  readonly revision: Revision | undefined;
+  readonly revision: StoreRevision | undefined;
 }
 
 /** See the header. */

@@ -1,7 +1,7 @@
 /** Following the store for a watch stream. */
 import { unavailable } from '@rackwright/messages';
 import { abandon, type Cancel, type Clock, markHandled } from '@rackwright/platform';
-import { type Change, type Revision, type StateStore, StoreError } from '@rackwright/store';
+import { type Change, type StateStore, StoreError, type StoreRevision } from '@rackwright/store';
 import { watchCollections } from '../access/index.ts';
 import { startOver } from './position.ts';
 
@@ -11,7 +11,7 @@ import { startOver } from './position.ts';
  */
 export async function* follow(
   store: StateStore,
-  from: Revision,
+  from: StoreRevision,
   collections: readonly [string, ...string[]],
   signal: AbortSignal,
 ): AsyncGenerator<Change, void, undefined> {

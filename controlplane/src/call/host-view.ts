@@ -7,7 +7,7 @@ import {
   HostStatusSchema,
   store as wire,
 } from '@rackwright/messages';
-import { type Entry, type Revision, storeKey } from '@rackwright/store';
+import { type Entry, type StoreRevision, storeKey } from '@rackwright/store';
 import { displayOf } from '../host/index.ts';
 import { idOfKey, readShared, sharedRecordOf } from '../records/index.ts';
 import { parseName } from './names.ts';
@@ -67,7 +67,7 @@ export interface PresentDependencies extends Pick<RpcDependencies, 'store'> {
 export function presentHost(
   deps: PresentDependencies,
   record: wire.HostRecord,
-  revision: Revision,
+  revision: StoreRevision,
   facts: wire.HostFacts | undefined,
 ): Host {
   // A shallow copy is enough: only top-level fields differ from the record.
@@ -97,7 +97,7 @@ export function presentHost(
 export async function readHost(
   deps: Pick<RpcDependencies, 'store' | 'hosts'>,
   hostId: HostId,
-): Promise<{ host: Host; record: wire.HostRecord; revision: Revision } | undefined> {
+): Promise<{ host: Host; record: wire.HostRecord; revision: StoreRevision } | undefined> {
   const kept = await readShared(deps.store, wire.HostRecordSchema, hostKey(hostId));
   if (kept === undefined) return undefined;
   const facts = await readFacts(deps, hostId);

@@ -7,14 +7,14 @@ import {
   notFound,
   type store as wire,
 } from '@rackwright/messages';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import type { HostRequestOutcome } from './ports.ts';
 
 /** The host after an accepted request. Throws the refusal. */
 export function answerOf(
   outcome: HostRequestOutcome,
   name: string,
-): { readonly record: wire.HostRecord; readonly revision: Revision } {
+): { readonly record: wire.HostRecord; readonly revision: StoreRevision } {
   switch (outcome.kind) {
     case 'accepted':
       return outcome;

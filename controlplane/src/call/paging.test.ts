@@ -1,4 +1,4 @@
-import type { Entry } from '@rackwright/store';
+import { asWriteId, type Entry } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { inSlices, pageSizeDefault, pageSizeMax, pageSizeOf, sliceMs } from './paging.ts';
 
@@ -24,7 +24,12 @@ test('other work has its turn whenever entries were read for as long as a slice'
       return () => undefined;
     },
   };
-  const entry: Entry = { key: 'hosts.a', value: new Uint8Array(), revision: 1, writeId: 'w' };
+  const entry: Entry = {
+    key: 'hosts.a',
+    value: new Uint8Array(),
+    revision: 1,
+    writeId: asWriteId('w'),
+  };
   const read = inSlices(clock, async ({ key }) => {
     nowMs += sliceMs / 2;
     seen.push(key);

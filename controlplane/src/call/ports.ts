@@ -13,7 +13,7 @@ import {
   type store as wire,
 } from '@rackwright/messages';
 import type { Clock, Log, Random } from '@rackwright/platform';
-import type { Revision, StateStore } from '@rackwright/store';
+import type { StateStore, StoreRevision } from '@rackwright/store';
 import type { Principal } from '../access/index.ts';
 import type { BmcReads, ConsoleViews, PrefetchProgress, StepLogs } from '../agents/index.ts';
 import type { AuditTrail } from '../audit/index.ts';
@@ -28,7 +28,11 @@ import type { Batches, Workflows } from '../workflow/index.ts';
 
 export type HostRequestOutcome =
   /** Done, or already done by an earlier request with the same id. */
-  | { readonly kind: 'accepted'; readonly record: wire.HostRecord; readonly revision: Revision }
+  | {
+      readonly kind: 'accepted';
+      readonly record: wire.HostRecord;
+      readonly revision: StoreRevision;
+    }
   /** The host is gone: the request ended its record at once. */
   | { readonly kind: 'removed' }
   | (Refusal & { readonly kind: 'refused' })
@@ -41,7 +45,7 @@ export interface HostsPort {
     hostId: HostId,
     request: HostRequest,
     by: Requester,
-    expectedRevision?: Revision,
+    expectedRevision?: StoreRevision,
   ): Promise<HostRequestOutcome>;
   /** Something that the host depends on has changed: reconcile it. */
   wake(hostId: HostId): void;

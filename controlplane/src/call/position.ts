@@ -4,18 +4,18 @@
  */
 import { ApiFailure, aborted, invalidArgument } from '@rackwright/messages';
 import { parsedJson } from '@rackwright/platform';
-import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 
 const shape = /^([A-Za-z0-9_-]{1,64})\.(\d{1,16})$/;
 
 /** "<incarnation>.<revision>": etag of a resource, or position in a watch. */
-export function formatPosition(store: StateStore, revision: Revision): string {
+export function formatPosition(store: StateStore, revision: StoreRevision): string {
   return `${store.incarnation}.${revision}`;
 }
 
 interface Position {
   readonly incarnation: string;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 function parsePosition(text: string): Position | undefined {
@@ -29,7 +29,7 @@ function parsePosition(text: string): Position | undefined {
  * The revision of an etag; undefined for the empty etag, which matches anything. Throws `aborted`
  * for another incarnation, and `invalidArgument` for an invalid etag.
  */
-export function revisionOfEtag(store: StateStore, etag: string): Revision | undefined {
+export function revisionOfEtag(store: StateStore, etag: string): StoreRevision | undefined {
   if (etag === '') return undefined;
   const position = parsePosition(etag);
   if (position === undefined) {
@@ -44,7 +44,12 @@ export function revisionOfEtag(store: StateStore, etag: string): Revision | unde
 }
 
 /** Throws `aborted` unless `etag` is empty or stands for `revision`. */
-export function checkEtag(store: StateStore, etag: string, revision: Revision, name: string): void {
+export function checkEtag(
+  store: StateStore,
+  etag: string,
+  revision: StoreRevision,
+  name: string,
+): void {
   const expected = revisionOfEtag(store, etag);
   if (expected === undefined || expected === revision) return;
   throw etagMismatch(name);
@@ -59,7 +64,7 @@ export function etagMismatch(name: string): ApiFailure {
 }
 
 /** The revision to watch from. Throws `outOfRange` when the position is of another incarnation. */
-export function revisionOfPosition(store: StateStore, position: string): Revision {
+export function revisionOfPosition(store: StateStore, position: string): StoreRevision {
   const parsed = parsePosition(position);
   if (parsed === undefined) {
     const description = 'is no position of this API; send the last one received, or none';

@@ -30,7 +30,7 @@ import {
   type RequestId,
   type store as wire,
 } from '@rackwright/messages';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import type { AuditTrail } from '../audit/index.ts';
 import { Controller } from '../loop/index.ts';
 import { idOf, isAway, isBusy, untilWritten } from '../records/index.ts';
@@ -169,7 +169,7 @@ export class Discovery {
       readonly requestId: RequestId;
       readonly actor: Actor;
       /** Revision of the listing that the person saw; undefined: any. */
-      readonly lookedAt?: Revision | undefined;
+      readonly lookedAt?: StoreRevision | undefined;
       /** Rejects when the person may not create a host with this spec. */
       readonly check?: (spec: HostSpec) => Promise<void>;
     },

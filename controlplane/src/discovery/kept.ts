@@ -7,7 +7,7 @@ import {
   type RackName,
   store as wire,
 } from '@rackwright/messages';
-import type { Entry, Revision } from '@rackwright/store';
+import type { Entry, StoreRevision } from '@rackwright/store';
 import {
   type CollectionKind,
   type Found,
@@ -21,13 +21,13 @@ export interface KeptMachine {
   readonly id: string;
   readonly machine: DiscoveredMachine;
   readonly traits: MachineTraits;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 export interface KeptExpected {
   readonly id: string;
   readonly expected: ExpectedHost;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 /** The machine in a record, if there is one. Throws when it cannot be decoded. */

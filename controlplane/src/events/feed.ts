@@ -16,8 +16,8 @@ import {
   type Change,
   type ListPage,
   PAST_CHANGES_MAX,
-  type Revision,
   type StateStore,
+  type StoreRevision,
   type WatchEvent,
 } from '@rackwright/store';
 import { answered, listingsOf } from '../records/index.ts';
@@ -42,7 +42,7 @@ export interface FedChange {
    * Everything before it in its collection has been reported up to here; undefined: a later change
    * will say so.
    */
-  readonly upTo: Revision | undefined;
+  readonly upTo: StoreRevision | undefined;
 }
 
 export type FeedStore = Pick<StateStore, 'incarnation' | 'list' | 'past' | 'watch'>;
@@ -90,7 +90,7 @@ class CollectionFeed {
     this.#signal = signal;
   }
 
-  async *after(start: Revision): AsyncGenerator<FedChange, void, undefined> {
+  async *after(start: StoreRevision): AsyncGenerator<FedChange, void, undefined> {
     let position = start;
     while (!this.#signal.aborted) {
       const watch: AsyncIterable<WatchEvent> = this.#store.watch(
@@ -114,7 +114,7 @@ class CollectionFeed {
     }
   }
 
-  #fed(events: readonly TracedEvent[], upTo: Revision | undefined): FedChange {
+  #fed(events: readonly TracedEvent[], upTo: StoreRevision | undefined): FedChange {
     return { collection: this.#collection, events, upTo };
   }
 
@@ -147,11 +147,11 @@ class CollectionFeed {
    * Deleted records yield nothing; the gap of the collection stands for them. Returns the position
    * from which changes follow again.
    */
-  async *#bridge(position: Revision): AsyncGenerator<FedChange, Revision, undefined> {
+  async *#bridge(position: StoreRevision): AsyncGenerator<FedChange, StoreRevision, undefined> {
     this.#last.clear();
     const { incarnation } = this.#store;
     const read = (page: ListPage) => answered(this.#store.list(this.#collection, page));
-    let before: Revision | undefined;
+    let before: StoreRevision | undefined;
     for await (const page of listingsOf(read, { limit: pageRecords })) {
       before ??= page.before;
       for (const { key, revision } of page.entries) {
@@ -166,10 +166,13 @@ class CollectionFeed {
   }
 
   /** The events of the stored changes of a record after `position`, oldest first. */
-  async #bridged(key: string, position: Revision): Promise<readonly (readonly TracedEvent[])[]> {
+  async #bridged(
+    key: string,
+    position: StoreRevision,
+  ): Promise<readonly (readonly TracedEvent[])[]> {
     const { incarnation } = this.#store;
     const newestFirst: Change[] = [];
-    let next: Revision | undefined;
+    let next: StoreRevision | undefined;
     let first: Before = 'gone';
     reading: while (newestFirst.length < bridgedChangesMax) {
       const { changes, before } = await answered(this.#store.past(key, PAST_CHANGES_MAX, next));

@@ -3,7 +3,7 @@
  * ones, under the same ids, that a follower got.
  */
 import { GapReason } from '@rackwright/messages';
-import type { Change, Past, Revision, StateStore } from '@rackwright/store';
+import type { Change, Past, StateStore, StoreRevision } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { type EventCollection, eventsOf, gapOf, type TracedEvent } from './derive/derive.ts';
 
@@ -12,7 +12,7 @@ const readAtOnce = 64;
 
 /** One change with its events, newest first; there may be none. */
 export interface PastChange {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly events: readonly TracedEvent[];
 }
 
@@ -24,7 +24,7 @@ export async function* eventsBack(
   store: Pick<StateStore, 'incarnation' | 'past'>,
   collection: EventCollection,
   key: string,
-  from: Revision | undefined,
+  from: StoreRevision | undefined,
 ): AsyncGenerator<PastChange, void, undefined> {
   let after: Change | undefined;
   for await (const change of changesBack(store, key, from)) {
@@ -48,7 +48,7 @@ type Back =
 async function* changesBack(
   store: Pick<StateStore, 'past'>,
   key: string,
-  from: Revision | undefined,
+  from: StoreRevision | undefined,
 ): AsyncGenerator<Back, void, undefined> {
   for (let next = from; ; ) {
     const { changes, before } = await answered(store.past(key, readAtOnce, next));

@@ -2,26 +2,26 @@
  * The position of a follower of events: a revision for each collection, because each is followed by
  * itself. Clients see one opaque text.
  */
-import type { Revision, StateStore } from '@rackwright/store';
+import type { StateStore, StoreRevision } from '@rackwright/store';
 import { type EventCollection, eventCollections, isEventCollection } from './derive/derive.ts';
 
 /** For a collection without a revision here, everything up to `since` has been reported. */
 export interface Positions {
   readonly incarnation: string;
   /** For collections without a revision of their own. */
-  readonly since: Revision;
-  readonly revisions: Readonly<Partial<Record<EventCollection, Revision>>>;
+  readonly since: StoreRevision;
+  readonly revisions: Readonly<Partial<Record<EventCollection, StoreRevision>>>;
 }
 
 /** The start position of a follower that gets everything after this revision. */
 export function positionsFrom(
   { incarnation }: Pick<StateStore, 'incarnation'>,
-  since: Revision,
+  since: StoreRevision,
 ): Positions {
   return { incarnation, since, revisions: {} };
 }
 
-export function revisionIn(positions: Positions, collection: EventCollection): Revision {
+export function revisionIn(positions: Positions, collection: EventCollection): StoreRevision {
   return positions.revisions[collection] ?? positions.since;
 }
 
@@ -29,7 +29,7 @@ export function revisionIn(positions: Positions, collection: EventCollection): R
 export function advanced(
   positions: Positions,
   collection: EventCollection,
-  revision: Revision,
+  revision: StoreRevision,
 ): Positions {
   return { ...positions, revisions: { ...positions.revisions, [collection]: revision } };
 }
@@ -49,7 +49,7 @@ const shape = /^([A-Za-z0-9_-]{1,64})\.(\d{1,16})((?:\.[A-Za-z]{1,32}-\d{1,16}){
 export function parsePositions(text: string): Positions | undefined {
   const [, incarnation, since, rest = ''] = shape.exec(text) ?? [];
   if (incarnation === undefined || since === undefined) return undefined;
-  const revisions: Partial<Record<EventCollection, Revision>> = {};
+  const revisions: Partial<Record<EventCollection, StoreRevision>> = {};
   for (const part of rest.split('.').slice(1)) {
     const [collection = '', revision] = part.split('-');
     if (isEventCollection(collection)) revisions[collection] = Number(revision);

@@ -10,7 +10,7 @@
  */
 import { unavailable } from '@rackwright/messages';
 import { type Clock, type Log, pause } from '@rackwright/platform';
-import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
+import type { Change, Entry, StateStore, StoreRevision } from '@rackwright/store';
 import { idOfKey, isDirectlyBelow, listingsOf } from '../records/index.ts';
 import { IdsByValue } from './ids-by-value.ts';
 
@@ -51,26 +51,26 @@ export interface Found<T> {
 }
 
 interface Known<T> {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly kept: T;
 }
 
 export class Collection<T> implements Found<T> {
   readonly #kind: CollectionKind<T>;
   readonly #deps: CollectionDependencies;
-  readonly #since: Revision;
+  readonly #since: StoreRevision;
   readonly #signal: AbortSignal;
   readonly #ids = new IdsByValue();
   readonly #known = new Map<string, Known<T>>();
   /** Revisions of deletions that a page may not have seen. */
-  #gone: Map<string, Revision> | undefined = new Map();
+  #gone: Map<string, StoreRevision> | undefined = new Map();
   #reading: Promise<void> | undefined;
 
   /** From now on, every change after the revision `since` is noted. */
   constructor(
     kind: CollectionKind<T>,
     deps: CollectionDependencies,
-    since: Revision,
+    since: StoreRevision,
     signal: AbortSignal,
   ) {
     this.#kind = kind;
@@ -163,7 +163,7 @@ export class Collection<T> implements Found<T> {
     }
   }
 
-  #take(id: string, revision: Revision): void {
+  #take(id: string, revision: StoreRevision): void {
     this.#gone?.set(id, revision);
     if ((this.#known.get(id)?.revision ?? revision) >= revision) return;
     this.#leave(id);

@@ -25,7 +25,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { type Clock, type Log, pause } from '@rackwright/platform';
-import type { Change, Entry, Revision, StateStore } from '@rackwright/store';
+import type { Change, Entry, StateStore, StoreRevision } from '@rackwright/store';
 import {
   answered,
   idOf,
@@ -67,7 +67,11 @@ export interface FleetCounts {
 export type RowListener = (before: FleetRow | undefined, after: FleetRow | undefined) => void;
 
 /** Called with a record that was read or written; not with one that cannot be decoded. */
-export type RecordListener = (hostId: HostId, revision: Revision, record: wire.HostRecord) => void;
+export type RecordListener = (
+  hostId: HostId,
+  revision: StoreRevision,
+  record: wire.HostRecord,
+) => void;
 
 /** The conditions for hosts: all that are set must match. */
 export interface HostsWanted {
@@ -79,7 +83,7 @@ export interface HostsWanted {
 }
 
 interface Waiter {
-  readonly wanted: Revision;
+  readonly wanted: StoreRevision;
   readonly go: () => void;
 }
 
@@ -88,7 +92,7 @@ export class FleetView {
   #rows = new FleetRows();
   /** (5) The kinds that were requested since the view was built. */
   #collections = new Map<CollectionKind<unknown>, Collection<unknown>>();
-  #revision: Revision = 0;
+  #revision: StoreRevision = 0;
   #starting: Promise<void> | undefined;
   readonly #waiters = new Set<Waiter>();
   readonly #listeners = new Set<RowListener>();
@@ -113,7 +117,7 @@ export class FleetView {
   }
 
   /** Every change up to this one is in the rows. */
-  get revision(): Revision {
+  get revision(): StoreRevision {
     return this.#revision;
   }
 
@@ -280,7 +284,7 @@ export class FleetView {
    */
   async #build(): Promise<void> {
     const rows = new FleetRows();
-    let from: Revision | undefined;
+    let from: StoreRevision | undefined;
     const { store, clock, log } = this.#deps;
     let toldMs = clock.nowMs();
     // Other calls run in between.

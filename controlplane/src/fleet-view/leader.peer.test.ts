@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostState, store as wire } from '@rackwright/messages';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
-import { openNatsStore, type StateStore } from '@rackwright/store';
+import { openNatsStore, type StateStore, type WriteId } from '@rackwright/store';
 import { NatsCluster, serverMissing } from '@rackwright/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FleetView, type HostRow } from './index.ts';
@@ -43,7 +43,7 @@ async function write(n: number, rack: string | undefined): Promise<void> {
   const host = { name: `hosts/h${n}`, uid: `u${n}`, spec, status: { state: HostState.NEW } };
   const value = toBinary(wire.HostRecordSchema, create(wire.HostRecordSchema, { host }));
   const expected = found.kind === 'found' ? found.revision : 'absent';
-  for (let writeId: string | undefined; ; ) {
+  for (let writeId: WriteId | undefined; ; ) {
     const result =
       rack === undefined
         ? await store.delete(key, found.revision ?? 0, writeId)

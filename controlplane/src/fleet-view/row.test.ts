@@ -1,6 +1,8 @@
 /** A row is made once for a shared record, and each time for any other. */
+
 import { create, toBinary } from '@bufbuild/protobuf';
 import { HostState, store as wire } from '@rackwright/messages';
+import { asWriteId } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { rowOf } from './row.ts';
 
@@ -8,7 +10,12 @@ const record = create(wire.HostRecordSchema, {
   host: { name: 'hosts/h1', status: { state: HostState.AVAILABLE } },
 });
 const value = toBinary(wire.HostRecordSchema, record);
-const entryAt = (key: string, revision: number) => ({ key, revision, value, writeId: 'w' });
+const entryAt = (key: string, revision: number) => ({
+  key,
+  revision,
+  value,
+  writeId: asWriteId('w'),
+});
 
 test('a caller that asks again gets the same row', () => {
   const row = rowOf(entryAt('hosts.h1', 3), () => record);

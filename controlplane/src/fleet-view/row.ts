@@ -13,7 +13,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { errorText } from '@rackwright/platform';
-import type { Entry, Revision } from '@rackwright/store';
+import type { Entry, StoreRevision } from '@rackwright/store';
 import { idOfKey, msOf } from '../records/index.ts';
 import { recordKeys } from './traits.ts';
 
@@ -21,7 +21,7 @@ import { recordKeys } from './traits.ts';
 export interface HostRow {
   readonly kind: 'host';
   readonly hostId: HostId;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly uid: HostUid;
   /** "racks/RACK" */
   readonly rack: RackName;
@@ -67,7 +67,7 @@ export interface HostRow {
 export interface UnreadableRow {
   readonly kind: 'unreadable';
   readonly hostId: HostId;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly reason: string;
 }
 
@@ -97,7 +97,7 @@ export function rowOf(entry: Entry, decode: DecodeHost = decodeAnew): FleetRow {
   }
 }
 
-function hostRow(hostId: HostId, revision: Revision, record: wire.HostRecord): HostRow {
+function hostRow(hostId: HostId, revision: StoreRevision, record: wire.HostRecord): HostRow {
   const { host, change, fences, acceptedByRule, acceptedIdentity } = record;
   const updateMs = msOf(change?.time);
   const traits = recordKeys(acceptedIdentity, host?.status?.bmcIdentity);

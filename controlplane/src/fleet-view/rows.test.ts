@@ -1,6 +1,8 @@
 /** Rows, indexes and counts equal the result of a scan over all hosts. */
+
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type HostId, HostState, store as wire } from '@rackwright/messages';
+import { asWriteId } from '@rackwright/store';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { FleetRows, rowOf } from './index.ts';
@@ -40,7 +42,7 @@ function valueOf(host: Exclude<Write['host'], undefined>): Uint8Array {
 
 function told(rows: FleetRows, { hostId, host }: Write, revision: number): void {
   if (host === undefined) return rows.take(hostId, revision);
-  const written = { key: `hosts.${hostId}`, revision, writeId: 'w' };
+  const written = { key: `hosts.${hostId}`, revision, writeId: asWriteId('w') };
   rows.put(rowOf({ ...written, value: valueOf(host) }));
 }
 
@@ -126,7 +128,7 @@ test('hosts are found by address, serial and state in any case, until they chang
       status: { state, bmcIdentity: { serial: 'SN-1', boardSerial: `B-${hostId}` } },
     };
     const value = toBinary(wire.HostRecordSchema, create(wire.HostRecordSchema, { host }));
-    rows.put(rowOf({ key: `hosts.${hostId}`, value, revision, writeId: 'w' }));
+    rows.put(rowOf({ key: `hosts.${hostId}`, value, revision, writeId: asWriteId('w') }));
   };
   const found = (field: IndexedField, value: string, after?: string) => [
     ...rows.idsBy(field, value, after),

@@ -8,7 +8,7 @@
  *    list of an index.
  */
 import type { HostId } from '@rackwright/messages';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import { IdsByValue } from './ids-by-value.ts';
 import type { FleetRow, HostRow, UnreadableRow } from './row.ts';
 import { SortedIds } from './sorted-ids.ts';
@@ -128,7 +128,7 @@ export class FleetRows {
     this.#move(hostId, before, row);
   }
 
-  take(hostId: HostId, revision: Revision): void {
+  take(hostId: HostId, revision: StoreRevision): void {
     const before = this.#rows.get(hostId);
     if (before === undefined || before.revision >= revision) return;
     this.#move(hostId, before, undefined);

@@ -12,7 +12,7 @@
  * Must not: decode anything. `records` decodes each write once for all readers.
  */
 import type { Clock, Log } from '@rackwright/platform';
-import type { Change, Listing, Revision, StateStore } from '@rackwright/store';
+import type { Change, Listing, StateStore, StoreRevision } from '@rackwright/store';
 
 /** The most changes that wait for a listing; with more the listing is repeated. */
 const waitingMax = 4_096;
@@ -40,13 +40,13 @@ interface Joined {
   /** Changes since its listing began; undefined: it is over. */
   waiting: Change[] | undefined;
   /** Every later change comes from the watch. */
-  since: Revision;
+  since: StoreRevision;
   /** Revisions of listed records, by key, whose change the watch has not brought yet. */
-  ahead: ReadonlyMap<string, Revision>;
+  ahead: ReadonlyMap<string, StoreRevision>;
 }
 
 /** The records of a listing that are newer than its position. */
-function aheadOf({ entries, before }: Listing): ReadonlyMap<string, Revision> {
+function aheadOf({ entries, before }: Listing): ReadonlyMap<string, StoreRevision> {
   const later = entries.filter(({ revision }) => revision > before);
   return new Map(later.map(({ key, revision }) => [key, revision]));
 }
@@ -87,7 +87,7 @@ class Followed {
   /** Resolves once the watch runs; undefined: it was not started. */
   #opening: Promise<void> | undefined;
   /** Every change up to here came from the watch, or is in a listing. */
-  #position: Revision = 0;
+  #position: StoreRevision = 0;
 
   constructor(deps: FollowingDependencies, prefix: string, signal: AbortSignal) {
     this.#deps = deps;

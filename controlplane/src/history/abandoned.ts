@@ -12,7 +12,7 @@ import {
   type ResolveAbandonedResourceRequest,
   store as wire,
 } from '@rackwright/messages';
-import { type Revision, storeKey } from '@rackwright/store';
+import { type StoreRevision, storeKey } from '@rackwright/store';
 import { nameProblem, requireName } from '../call/names.ts';
 import { listPage } from '../call/paging.ts';
 import type { RpcDependencies } from '../call/ports.ts';
@@ -91,7 +91,7 @@ function settle(resource: AbandonedResource, resolution: Resolution): boolean {
 function present(
   { store }: Pick<RpcDependencies, 'store'>,
   resource: AbandonedResource,
-  revision: Revision,
+  revision: StoreRevision,
 ): AbandonedResource {
   resource.etag = formatPosition(store, revision);
   return resource;

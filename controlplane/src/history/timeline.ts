@@ -29,7 +29,7 @@ import {
   notFound,
   store as wire,
 } from '@rackwright/messages';
-import { type Change, PAST_CHANGES_MAX, type Past, type Revision } from '@rackwright/store';
+import { type Change, PAST_CHANGES_MAX, type Past, type StoreRevision } from '@rackwright/store';
 import { factsKey, hostKey, hostRecordOf } from '../call/host-view.ts';
 import { requireName } from '../call/names.ts';
 import { pageBytesMax, pageSizeOf } from '../call/paging.ts';
@@ -85,7 +85,7 @@ export async function listHostRevisions(
 /** A host as it was at a time. */
 export interface HostThen {
   readonly host: Host;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 /** The host at a time. Throws `notFound` when it did not exist, `outOfRange` (invariant 2). */
@@ -117,7 +117,7 @@ export async function hostAt(
 export function pastHost(
   { store }: Stored,
   record: wire.HostRecord,
-  revision: Revision,
+  revision: StoreRevision,
   facts: wire.HostFacts | undefined,
 ): Host {
   const host = record.host === undefined ? create(HostSchema) : clone(HostSchema, record.host);
@@ -150,7 +150,7 @@ function revisionOf(
 async function* changesBack(
   { store }: Stored,
   key: string,
-  from: Revision | undefined,
+  from: StoreRevision | undefined,
 ): AsyncGenerator<Change, Past['before']['kind'], undefined> {
   let next = from;
   for (let limit = readAtOnce; ; limit = Math.min(limit * 2, PAST_CHANGES_MAX)) {

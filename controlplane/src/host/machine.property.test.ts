@@ -3,6 +3,7 @@ import { create, equals } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asWorkflowUid,
   DeletionMode,
   type FailureName,
   HoldScope,
@@ -52,7 +53,7 @@ const requests: readonly HostRequest[] = [
     ...{
       kind: 'workflow',
       workflowRun,
-      workflowUid: 'w1',
+      workflowUid: asWorkflowUid('w1'),
       templateDigest: 'd1',
       timeoutMs: undefined,
     },
@@ -62,7 +63,7 @@ const requests: readonly HostRequest[] = [
     ...{
       kind: 'workflow',
       workflowRun,
-      workflowUid: 'w1',
+      workflowUid: asWorkflowUid('w1'),
       templateDigest: 'd2',
       timeoutMs: 3_600_000,
     },

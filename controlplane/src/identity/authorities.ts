@@ -12,7 +12,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { Authority_Stage as Stage, sha256Hex, store as wire } from '@rackwright/messages';
 import type { Cancel, Clock, Log, Random } from '@rackwright/platform';
 import type { KeyAndChain } from '@rackwright/rpc';
-import type { Revision, StateStore } from '@rackwright/store';
+import type { StateStore, StoreRevision } from '@rackwright/store';
 import { type FollowedValues, type Following, followValues } from '../following/index.ts';
 import {
   answered,
@@ -61,7 +61,7 @@ export interface AuthoritiesOptions {
 /** What all replicas trust and show at one moment. */
 export interface TrustNow {
   readonly record: wire.TrustRecord;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly issuer: Issuer;
   /** SHA-256 of the signing authority, lower-case hex. */
   readonly caSha256: string;
@@ -152,7 +152,7 @@ function open(
 async function present(
   options: AuthoritiesOptions,
   record: wire.TrustRecord,
-  revision: Revision,
+  revision: StoreRevision,
 ): Promise<TrustNow> {
   const { folder, serverKeyPem: privateKeyPem, serverNames: names, clock } = options;
   const issuer = await open(options, record);
@@ -265,7 +265,7 @@ export class Authorities {
   }
 
   /** One after another, so that an older record never replaces a newer one. */
-  #take(record: wire.TrustRecord, revision: Revision): Promise<void> {
+  #take(record: wire.TrustRecord, revision: StoreRevision): Promise<void> {
     this.#taking = this.#taking.then(async () => {
       if (revision <= this.#now.revision) return;
       try {

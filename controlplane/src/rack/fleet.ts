@@ -18,7 +18,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { internalEntryProblem } from '@rackwright/platform';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
 import type { RpcDependencies } from '../call/ports.ts';
 import { checkEtag, formatPosition } from '../call/position.ts';
@@ -111,12 +111,12 @@ export function reasonMissing(): Error {
 
 async function kept(
   deps: RpcDependencies,
-): Promise<{ record: wire.FleetRecord; revision: Revision }> {
+): Promise<{ record: wire.FleetRecord; revision: StoreRevision }> {
   const found = await readRecord(deps.store, wire.FleetRecordSchema, fleetKey);
   return found ?? { record: create(wire.FleetRecordSchema), revision: 0 };
 }
 
-function present(deps: RpcDependencies, record: wire.FleetRecord, revision: Revision): Fleet {
+function present(deps: RpcDependencies, record: wire.FleetRecord, revision: StoreRevision): Fleet {
   const fleet = record.fleet === undefined ? create(FleetSchema) : clone(FleetSchema, record.fleet);
   fleet.name = fleetName;
   fleet.etag = formatPosition(deps.store, revision);
@@ -227,7 +227,7 @@ function brake(
 async function change(
   deps: RpcDependencies,
   method: string,
-  apply: (record: wire.FleetRecord, revision: Revision) => 'write' | 'only look',
+  apply: (record: wire.FleetRecord, revision: StoreRevision) => 'write' | 'only look',
 ): Promise<Fleet> {
   return untilWritten(fleetName, async () => {
     const { record, revision } = await kept(deps);

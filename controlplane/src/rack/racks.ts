@@ -39,7 +39,7 @@ import {
   type Entry,
   LIST_PAGE_MAX,
   type ListPage,
-  type Revision,
+  type StoreRevision,
   storeKey,
 } from '@rackwright/store';
 import { applyMask, maskPaths } from '../call/field-mask.ts';
@@ -181,7 +181,7 @@ function rackKey(name: string): string {
   return storeKey('racks', requireName('racks', name));
 }
 
-function present(deps: RpcDependencies, record: wire.RackRecord, revision: Revision): Rack {
+function present(deps: RpcDependencies, record: wire.RackRecord, revision: StoreRevision): Rack {
   const rack = record.rack === undefined ? create(RackSchema) : clone(RackSchema, record.rack);
   rack.etag = formatPosition(deps.store, revision);
   rack.status ??= create(RackStatusSchema);

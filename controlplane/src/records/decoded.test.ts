@@ -3,7 +3,7 @@ import { clone, create, equals, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { WireType } from '@bufbuild/protobuf/wire';
 import { store as wire } from '@rackwright/messages';
 import { seededRandom } from '@rackwright/sim';
-import { openMemoryStore, type StateStore } from '@rackwright/store';
+import { asWriteId, openMemoryStore, type StateStore } from '@rackwright/store';
 import { beforeEach, expect, test } from 'vitest';
 import { keepShared } from './decoded.ts';
 import {
@@ -101,7 +101,7 @@ test('decoded records are kept up to 64 MiB, and the longest unused goes first',
   const mebibyte = 1024 * 1024;
   const entryOf = (at: number) => {
     const value = new Uint8Array(mebibyte);
-    return { key: `hosts.h${at}`, value, revision: at + 1, writeId: `w${at}` };
+    return { key: `hosts.h${at}`, value, revision: at + 1, writeId: asWriteId(`w${at}`) };
   };
   // Nothing is decoded here: it is stored as written by this process.
   const kept = Array.from({ length: 64 }, (_, at) => {
@@ -121,32 +121,44 @@ test('decoded records are kept up to 64 MiB, and the longest unused goes first',
 test('a value that replaces another of its key counts once towards the limit', async () => {
   const bytes = 24 * 1024 * 1024;
   const other = record('other');
-  keepShared(store, schema, { key: 'hosts.h2', revision: 1, writeId: 'a', bytes }, other);
+  keepShared(
+    store,
+    schema,
+    { key: 'hosts.h2', revision: 1, writeId: asWriteId('a'), bytes },
+    other,
+  );
   for (let revision = 2; revision < 10; revision += 1) {
-    keepShared(store, schema, { key, revision, writeId: 'b', bytes }, record('again'));
+    keepShared(store, schema, { key, revision, writeId: asWriteId('b'), bytes }, record('again'));
   }
-  const entry = { key: 'hosts.h2', revision: 1, writeId: 'a', value: new Uint8Array(bytes) };
+  const entry = {
+    key: 'hosts.h2',
+    revision: 1,
+    writeId: asWriteId('a'),
+    value: new Uint8Array(bytes),
+  };
   expect(sharedRecordOf(store, schema, entry)).toBe(other);
 });
 
 test('a record of another id or kind at the same revision is decoded', () => {
   const mine = record('mine');
-  keepShared(store, schema, { key, revision: 1, writeId: 'a', bytes: 1 }, mine);
+  keepShared(store, schema, { key, revision: 1, writeId: asWriteId('a'), bytes: 1 }, mine);
   const value = toBinary(schema, record('theirs'));
   const entry = { key, revision: 1, value };
-  expect(sharedRecordOf(store, schema, { ...entry, writeId: 'b' }).host?.name).toBe('theirs');
-  keepShared(store, schema, { key, revision: 2, writeId: 'a', bytes: 1 }, mine);
-  const same = { key, revision: 2, writeId: 'a', value: new Uint8Array() };
+  expect(sharedRecordOf(store, schema, { ...entry, writeId: asWriteId('b') }).host?.name).toBe(
+    'theirs',
+  );
+  keepShared(store, schema, { key, revision: 2, writeId: asWriteId('a'), bytes: 1 }, mine);
+  const same = { key, revision: 2, writeId: asWriteId('a'), value: new Uint8Array() };
   expect(sharedRecordOf(store, wire.RackRecordSchema, same)).not.toBe(mine);
 });
 
 test('a record can be changed unless the store is frozen, and then no part of it', async () => {
   const free = record('free');
-  keepShared(store, schema, { key, revision: 1, writeId: 'a', bytes: 1 }, free);
+  keepShared(store, schema, { key, revision: 1, writeId: asWriteId('a'), bytes: 1 }, free);
   free.host = create(schema, { host: { name: 'changed' } }).host;
   freezeShared(store);
   const held = record('held');
-  keepShared(store, schema, { key, revision: 2, writeId: 'b', bytes: 1 }, held);
+  keepShared(store, schema, { key, revision: 2, writeId: asWriteId('b'), bytes: 1 }, held);
   expect(() => Object.assign(held, { change: undefined })).toThrow(TypeError);
   expect(() => Object.assign(held.host ?? {}, { name: 'x' })).toThrow(TypeError);
   expect(() => held.host?.spec?.bootMacs.push('c')).toThrow(TypeError);

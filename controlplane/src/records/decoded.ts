@@ -11,7 +11,7 @@
  *    since the last pass stays for one more (second chance): a read moves nothing.
  */
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
-import type { Entry, StateStore } from '@rackwright/store';
+import type { Entry, StateStore, WriteId } from '@rackwright/store';
 
 /**
  * Encoded bytes of the cached records; decoded they take about 8 times as much. The hosts of a
@@ -26,7 +26,7 @@ interface Decoded {
   readonly schema: DescMessage;
   readonly record: unknown;
   readonly revision: number;
-  readonly writeId: string;
+  readonly writeId: WriteId;
   readonly bytes: number;
 }
 

@@ -13,9 +13,10 @@ import { ApiFailure, unavailable } from '@rackwright/messages';
 import {
   type Expected,
   type GetResult,
-  type Revision,
   type StateStore,
   StoreError,
+  type StoreRevision,
+  type WriteId,
   type WriteResult,
 } from '@rackwright/store';
 import { keepShared, type ReadableStore, sharedRecordOf } from './decoded.ts';
@@ -26,11 +27,11 @@ const settleAttemptsMax = 4;
 /** A record with the revision that an update of it must expect. */
 export interface Kept<T> {
   readonly record: T;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 export type RecordWriteResult =
-  | { readonly kind: 'ok'; readonly revision: Revision; readonly writeId: string }
+  | { readonly kind: 'ok'; readonly revision: StoreRevision; readonly writeId: WriteId }
   | { readonly kind: 'conflict' };
 
 /** The record at `key`; undefined when there is none. Throws `unavailable`. */
@@ -92,7 +93,7 @@ export async function writeShared<D extends DescMessage>(
 export function deleteRecord(
   { store }: RecordWriter,
   key: string,
-  expected: Revision,
+  expected: StoreRevision,
 ): Promise<RecordWriteResult> {
   return settle(key, (writeId) => store.delete(key, expected, writeId));
 }
@@ -127,9 +128,9 @@ export function isAway(error: unknown): boolean {
 /** The store identifies the write by its id; an unanswered one is repeated under that id. */
 async function settle(
   key: string,
-  write: (writeId: string | undefined) => Promise<WriteResult>,
+  write: (writeId: WriteId | undefined) => Promise<WriteResult>,
 ): Promise<RecordWriteResult> {
-  let writeId: string | undefined;
+  let writeId: WriteId | undefined;
   let reason = '';
   for (let attempt = 0; attempt < settleAttemptsMax; attempt += 1) {
     const result = await answered(write(writeId));

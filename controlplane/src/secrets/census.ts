@@ -1,6 +1,6 @@
 /** Counts the records under each secrets key, and seals them again with the present key. */
 import { type Random, randomId } from '@rackwright/platform';
-import type { StateStore } from '@rackwright/store';
+import { asWriteId, type StateStore } from '@rackwright/store';
 import { answered } from '../records/index.ts';
 import { sealedRecords } from './sealed-records.ts';
 import { SecretError, type Secrets } from './secrets.ts';
@@ -60,7 +60,7 @@ export async function resealAll(
       try {
         const next = sealed.resealed(value, secrets);
         if (next === undefined) continue;
-        const written = await store.put(key, next, revision, randomId(random));
+        const written = await store.put(key, next, revision, asWriteId(randomId(random)));
         if (written.kind === 'ok') changed += 1;
         else left += 1;
       } catch (error) {

@@ -4,6 +4,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   asRunNumber,
   asTemplateId,
+  asWorkflowUid,
   ClaimSchema,
   HostState,
   RunKind,
@@ -27,7 +28,7 @@ const name = 'hosts/h1/workflows/t';
 const order: StartOrder = {
   kind: 'workflow',
   workflowRun: `${name}/runs/1`,
-  workflowUid: 'w1',
+  workflowUid: asWorkflowUid('w1'),
   templateDigest: 'd1',
   steps: [],
   timeoutMs: undefined,
@@ -35,7 +36,7 @@ const order: StartOrder = {
 
 function workflow(disabled = false): wire.WorkflowRecord {
   const made = create(wire.WorkflowRecordSchema, {
-    workflow: { name, uid: 'w1', spec: { disabled }, status: { hostUid: 'u1' } },
+    workflow: { name, uid: asWorkflowUid('w1'), spec: { disabled }, status: { hostUid: 'u1' } },
   });
   const by = { requestedBy: userActor('a'), actor: userActor('a'), ownerUid: '', variables: {} };
   return acceptRun(
@@ -197,10 +198,10 @@ test('deciding comes to rest, starts nothing late, and keeps bounded history', (
 
 test('a run of an earlier workflow of the same name is not its own', () => {
   const earlier = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
-  earlier.workflowUid = 'w0';
+  earlier.workflowUid = asWorkflowUid('w0');
   expect(decide(workflow(), id, around({ host: hostWith(earlier) })).kind).toBe('start');
   const own = runOf(`${name}/runs/1`, RunOutcome.SUCCEEDED);
-  own.workflowUid = 'w1';
+  own.workflowUid = asWorkflowUid('w1');
   expect(stateAfter(decide(workflow(), id, around({ host: hostWith(own) })))).toBe(
     WorkflowRunState.RUNNING,
   );

@@ -2,6 +2,7 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
 import {
   asWorkflowRunNumber,
+  asWorkflowUid,
   type Host,
   type HostId,
   hostRefused,
@@ -49,7 +50,7 @@ export async function nextRun(
         name,
         number,
         variables: { ...variables },
-        workflowUid: base.workflow?.uid ?? '',
+        workflowUid: base.workflow?.uid ?? asWorkflowUid(''),
       }),
     refused:
       refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host))?.message ?? '',

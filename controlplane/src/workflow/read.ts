@@ -1,7 +1,7 @@
 /** Reading a workflow together with the host that it belongs to. */
 import { notFound, store as wire } from '@rackwright/messages';
 import type { Random } from '@rackwright/platform';
-import { type Expected, type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type Expected, type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import type { Hosts } from '../host/index.ts';
 import { isAway, readRecord } from '../records/index.ts';
 import type { WorkflowSnapshot, Workflows } from './loop.ts';
@@ -19,7 +19,7 @@ export interface RequestDependencies {
 
 export interface ReadHost {
   readonly host: wire.HostRecord;
-  readonly hostRevision: Revision;
+  readonly hostRevision: StoreRevision;
 }
 
 /** The host, and its workflow if there is one. Throws `notFound` without a host. */

@@ -11,6 +11,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import {
   alreadyExists,
+  asWorkflowUid,
   failedPrecondition,
   hostRefused,
   pendingWaitOf,
@@ -115,7 +116,7 @@ export async function newWorkflow(
   return create(schema, {
     workflow: {
       name: workflowName(id),
-      uid: randomId(deps.random),
+      uid: asWorkflowUid(randomId(deps.random)),
       createTime: time,
       updateTime: time,
       spec: clone(WorkflowSpecSchema, spec),

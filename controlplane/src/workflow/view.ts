@@ -2,6 +2,7 @@
 import { clone, create } from '@bufbuild/protobuf';
 import {
   asWorkflowRunNumber,
+  asWorkflowUid,
   type Host,
   type Run,
   RunSchema,
@@ -95,7 +96,7 @@ async function whyNotRunnable(
   const name = workflowRunName(id, number);
   const variables = workflow?.spec?.variables ?? {};
   const template = await readTemplate(source.store, id.templateId);
-  const next = { name, number, variables, workflowUid: workflow?.uid ?? '' };
+  const next = { name, number, variables, workflowUid: workflow?.uid ?? asWorkflowUid('') };
   const rendering = renderRun(id.templateId, template, host, facts?.record, next);
   return rendering.kind === 'bad' ? rendering.text : '';
 }

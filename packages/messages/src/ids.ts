@@ -44,6 +44,22 @@ export function asPoolUid(text: string): PoolUid {
   return text as PoolUid;
 }
 
+/** A workflow for ever: a workflow that is created again under the same name has another. */
+export type WorkflowUid = string & { readonly __brand: 'WorkflowUid' };
+
+/** For the uid in a record of the workflow or of its run; '' is of none. */
+export function asWorkflowUid(text: string): WorkflowUid {
+  return text as WorkflowUid;
+}
+
+/** One session of an agent with the control plane. */
+export type AgentSessionId = string & { readonly __brand: 'AgentSessionId' };
+
+/** For the id that the control plane has made for a session; '' is of none. */
+export function asAgentSessionId(text: string): AgentSessionId {
+  return text as AgentSessionId;
+}
+
 /** An event sink for ever: a sink that is created again under the same name has another. */
 export type SinkUid = string & { readonly __brand: 'SinkUid' };
 

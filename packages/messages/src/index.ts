@@ -126,6 +126,8 @@ export {
   type RunFault,
 } from './host-faults.ts';
 export {
+  type AgentSessionId,
+  asAgentSessionId,
   asBatchId,
   asPoolId,
   asPoolUid,
@@ -136,6 +138,7 @@ export {
   asTemplateId,
   asTokenId,
   asWorkflowRunNumber,
+  asWorkflowUid,
   type BatchId,
   type BootId,
   type DeploymentId,
@@ -161,6 +164,7 @@ export {
   type TemplateId,
   type TokenId,
   type WorkflowRunNumber,
+  type WorkflowUid,
 } from './ids.ts';
 export { Masking, maskText } from './masking.ts';
 export {

@@ -20,47 +20,55 @@ import { StoreError } from './errors.ts';
 import { checkKey } from './key.ts';
 
 /** Position in the store's one order of writes: 1 … 2^53 − 1. 0 means "before everything". */
-export type Revision = number;
+export type StoreRevision = number;
+
+/** One write of one caller, by which a repeated write is recognized. */
+export type WriteId = string & { readonly __brand: 'WriteId' };
+
+/** For an id that the caller makes, or that a store has kept; `checkWriteId` judges its shape. */
+export function asWriteId(text: string): WriteId {
+  return text as WriteId;
+}
 
 /**
  * A write's condition on its key: `'absent'` no live value (never written, or deleted); a number
  * that the key's last write, put or delete, has exactly this revision.
  */
-export type Expected = Revision | 'absent';
+export type Expected = StoreRevision | 'absent';
 
 /** A live value. `value` must not be changed by its receiver. */
 export interface Entry {
   readonly key: string;
   readonly value: Uint8Array;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   /** Identifies the one write that made this value; see `StateStore.put`. */
-  readonly writeId: string;
+  readonly writeId: WriteId;
 }
 
 export type GetResult =
   | (Entry & {
       readonly kind: 'found';
       /** Missing: linearizable. Present: the state at this revision or later, perhaps not now's. */
-      readonly asOf?: Revision;
+      readonly asOf?: StoreRevision;
     })
   | {
       readonly kind: 'absent';
       readonly key: string;
       /** The delete that made it absent, where the store still knows one. */
-      readonly revision?: Revision;
-      readonly writeId?: string;
-      readonly asOf?: Revision;
+      readonly revision?: StoreRevision;
+      readonly writeId?: WriteId;
+      readonly asOf?: StoreRevision;
     };
 
 export type WriteResult =
-  | { readonly kind: 'ok'; readonly revision: Revision; readonly writeId: string }
+  | { readonly kind: 'ok'; readonly revision: StoreRevision; readonly writeId: WriteId }
   /** Not written. `current` is the present value, when it could be read. */
   | { readonly kind: 'conflict'; readonly current?: GetResult }
   /**
    * May have been written, or may still be. Repeat the call with the same arguments and this
    * `writeId`, or ask `findWrite`; never assume either outcome.
    */
-  | { readonly kind: 'unknown'; readonly writeId: string; readonly reason: string };
+  | { readonly kind: 'unknown'; readonly writeId: WriteId; readonly reason: string };
 
 /** One write as history and watch show it. */
 export type Change =
@@ -68,8 +76,8 @@ export type Change =
   | {
       readonly kind: 'delete';
       readonly key: string;
-      readonly revision: Revision;
-      readonly writeId: string;
+      readonly revision: StoreRevision;
+      readonly writeId: WriteId;
       /** When the store accepted it, by the store's clock; missing where unknown. */
       readonly atMs?: number;
     };
@@ -84,7 +92,7 @@ export interface Past {
    */
   readonly before:
     | { readonly kind: 'nothing' }
-    | { readonly kind: 'more'; readonly from: Revision }
+    | { readonly kind: 'more'; readonly from: StoreRevision }
     | { readonly kind: 'gone' };
 }
 
@@ -103,7 +111,7 @@ export interface Listing {
    * Each value is the one of this revision or a newer one. `watch(before, prefix)` shows every
    * change that this listing may have missed; of several pages, from the `before` of the first.
    */
-  readonly before: Revision;
+  readonly before: StoreRevision;
 }
 
 /** A part of a listing. */
@@ -144,13 +152,13 @@ export interface StateStore {
    * if others followed. Throws `invalidKey`, `valueTooLarge`, `invalidWriteId`, `invalidRevision`,
    * `closed`, `incarnationChanged`; an undecidable outcome is `unknown`, never thrown.
    */
-  put(key: string, value: Uint8Array, expected: Expected, writeId?: string): Promise<WriteResult>;
+  put(key: string, value: Uint8Array, expected: Expected, writeId?: WriteId): Promise<WriteResult>;
 
   /**
    * Deletes the key if its last write has revision `expected`. The answer's revision is that of
    * the delete. Otherwise as `put`.
    */
-  delete(key: string, expected: Revision, writeId?: string): Promise<WriteResult>;
+  delete(key: string, expected: StoreRevision, writeId?: WriteId): Promise<WriteResult>;
 
   /**
    * Every change of a key under `prefix` (as `list`) with a revision greater than `from`, until
@@ -158,7 +166,7 @@ export interface StateStore {
    * The same change may come twice after a reconnection, then followed by all later ones again.
    * Throws `invalidPrefix`, `invalidRevision`, `closed`, `incarnationChanged`.
    */
-  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent>;
+  watch(from: StoreRevision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent>;
 
   /**
    * The last changes of one key, oldest first: at least the last `HISTORY_PER_KEY`, deletes
@@ -171,13 +179,13 @@ export interface StateStore {
    * with revision `from` backwards, without a hole: at least the last `HISTORY_PER_KEY`, and those
    * that the store was opened to keep by age (`Retention`). Throws as `get`, and `invalidRevision`.
    */
-  past(key: string, limit: number, from?: Revision): Promise<Past>;
+  past(key: string, limit: number, from?: StoreRevision): Promise<Past>;
 
   /** The log (S8). */
   readonly log: EntryLog;
 
   /** The revision of the store's last write, 0 or more; agents compare it after a restore. */
-  latestRevision(): Promise<Revision>;
+  latestRevision(): Promise<StoreRevision>;
 
   /**
    * Writes the whole store, as it is at one moment, into a file that is there and empty, while it
@@ -240,7 +248,7 @@ export function checkWriteId(writeId: string): void {
 }
 
 /** Throws `invalidRevision`; `least` is 1 where a write is meant, 0 where a position is. */
-export function checkRevision(revision: Revision, least: 0 | 1): void {
+export function checkRevision(revision: StoreRevision, least: 0 | 1): void {
   if (Number.isSafeInteger(revision) && revision >= least) return;
   throw new StoreError(
     'invalidRevision',
@@ -249,7 +257,7 @@ export function checkRevision(revision: Revision, least: 0 | 1): void {
 }
 
 /** Throws `invalidRevision` for what `past` and the log's `back` cannot take. */
-export function checkPage(limit: number, most: number, from: Revision | undefined): void {
+export function checkPage(limit: number, most: number, from: StoreRevision | undefined): void {
   if (from !== undefined) checkRevision(from, 1);
   if (Number.isSafeInteger(limit) && limit >= 1 && limit <= most) return;
   throw new StoreError('invalidRevision', `limit ${limit} is not an integer from 1 to ${most}`);
@@ -284,7 +292,7 @@ export const RETENTION_DEFAULT: Retention = {
 
 export type WriteTrace =
   /** The write happened, with this revision; later ones may have followed. */
-  | { readonly kind: 'landed'; readonly revision: Revision }
+  | { readonly kind: 'landed'; readonly revision: StoreRevision }
   /** Not among the last changes. It may still land, unless the key has moved past `expected`. */
   | { readonly kind: 'notSeen'; readonly current: GetResult };
 
@@ -295,7 +303,7 @@ export type WriteTrace =
 export async function findWrite(
   store: StateStore,
   key: string,
-  writeId: string,
+  writeId: WriteId,
 ): Promise<WriteTrace> {
   const current = await store.get(key);
   if (current.writeId === writeId && current.revision !== undefined) {

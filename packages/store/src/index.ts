@@ -1,5 +1,6 @@
 /** The control plane's state: one contract (`contract.ts`), several drivers, one suite. */
 export {
+  asWriteId,
   type Change,
   type Entry,
   type Expected,
@@ -14,10 +15,11 @@ export {
   type Published,
   RETENTION_DEFAULT,
   type Retention,
-  type Revision,
   type StateStore,
+  type StoreRevision,
   VALUE_BYTES_MAX,
   type WatchEvent,
+  type WriteId,
   type WriteResult,
   type WriteTrace,
 } from './contract.ts';

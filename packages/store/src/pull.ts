@@ -3,7 +3,7 @@
  * Nothing is queued per watcher, so a slow watcher costs no memory; a watcher that falls behind the
  * log's trimming ends with `compacted` (S6).
  */
-import type { Revision, WatchEvent } from './contract.ts';
+import type { StoreRevision, WatchEvent } from './contract.ts';
 import { GapGuard, publicChange, type StoredChange } from './write.ts';
 
 /** How many changes a watcher takes from the log at a time. */
@@ -11,9 +11,9 @@ export const PULL_CHANGES_MAX = 256;
 
 export interface ChangeLog {
   /** The store's last revision. */
-  latest(): Revision;
+  latest(): StoreRevision;
   /** Kept changes under `prefix` with a greater revision, ascending, at most `limit`. */
-  after(revision: Revision, prefix: string, limit: number): readonly StoredChange[];
+  after(revision: StoreRevision, prefix: string, limit: number): readonly StoredChange[];
 }
 
 /** Wakes sleeping watchers. One per handle or per log; `end` wakes them for the last time. */
@@ -47,7 +47,7 @@ export class Bell {
 export async function* pullChanges(
   log: ChangeLog,
   bell: Bell,
-  from: Revision,
+  from: StoreRevision,
   prefix: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<WatchEvent, void, undefined> {

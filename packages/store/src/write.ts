@@ -2,16 +2,16 @@
  * The decisions that all drivers share: whether a write may happen, and what a store keeps of it.
  * Pure.
  */
-import type { Change, Expected, GetResult, Past, Revision } from './contract.ts';
+import type { Change, Expected, GetResult, Past, StoreRevision, WriteId } from './contract.ts';
 
 /** A change as drivers keep it: with the revision of the same key's change before it, or 0. */
-export type StoredChange = Change & { readonly previous: Revision };
+export type StoredChange = Change & { readonly previous: StoreRevision };
 
 export type WriteDecision =
   /** Go ahead; the new change's `previous` is this. */
-  | { readonly kind: 'write'; readonly previous: Revision }
+  | { readonly kind: 'write'; readonly previous: StoreRevision }
   /** This very write is already the key's last one. */
-  | { readonly kind: 'landed'; readonly revision: Revision }
+  | { readonly kind: 'landed'; readonly revision: StoreRevision }
   | { readonly kind: 'conflict' };
 
 /**
@@ -22,7 +22,7 @@ export type WriteDecision =
 export function decideWrite(
   last: Change | undefined,
   expected: Expected,
-  writeId: string,
+  writeId: WriteId,
 ): WriteDecision {
   if (last === undefined) {
     return expected === 'absent' ? { kind: 'write', previous: 0 } : { kind: 'conflict' };
@@ -38,10 +38,10 @@ export function decideWrite(
  * that has seen everything begins with a new one.
  */
 export class GapGuard {
-  readonly #from: Revision;
-  readonly #lastByKey = new Map<string, Revision>();
+  readonly #from: StoreRevision;
+  readonly #lastByKey = new Map<string, StoreRevision>();
 
-  constructor(from: Revision) {
+  constructor(from: StoreRevision) {
     this.#from = from;
   }
 
@@ -67,7 +67,7 @@ export function publicChange(change: StoredChange): Change {
 export function pastOf(
   changes: readonly StoredChange[],
   limit: number,
-  from: Revision | undefined,
+  from: StoreRevision | undefined,
 ): Past {
   const page = changes.slice(0, limit).map(publicChange);
   const oldest = changes[page.length - 1];

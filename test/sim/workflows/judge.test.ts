@@ -1,6 +1,13 @@
 /** What the judge of workflows makes of a store that went back. */
 import { create, toBinary } from '@bufbuild/protobuf';
-import { asRunNumber, asWorkflowRunNumber, RunKind, RunPhase, store } from '@rackwright/messages';
+import {
+  asRunNumber,
+  asWorkflowRunNumber,
+  asWorkflowUid,
+  RunKind,
+  RunPhase,
+  store,
+} from '@rackwright/messages';
 import { EventHeap } from '@rackwright/sim';
 import { expect, test } from 'vitest';
 import { WorkflowJudge } from './judge.ts';
@@ -21,7 +28,9 @@ function seen() {
   const template = create(store.TemplateRecordSchema, { template: { source: first.source } });
   judge.note('templates.t1', toBinary(store.TemplateRecordSchema, template));
   const status = { hostUid: 'u1', runCount: 1n, run: { number: asWorkflowRunNumber(1) } };
-  const workflow = create(store.WorkflowRecordSchema, { workflow: { uid: 'w1', status } });
+  const workflow = create(store.WorkflowRecordSchema, {
+    workflow: { uid: asWorkflowUid('w1'), status },
+  });
   judge.note('workflows.h1.t1', toBinary(store.WorkflowRecordSchema, workflow));
   judge.changed(carrying(first));
   return { judge, found, work };

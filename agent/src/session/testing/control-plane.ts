@@ -4,7 +4,13 @@
  * messages, as bytes.
  */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { agent, asRevision, type HostUid, type OperationId } from '@rackwright/messages';
+import {
+  agent,
+  asAgentSessionId,
+  asRevision,
+  type HostUid,
+  type OperationId,
+} from '@rackwright/messages';
 import { type Result, resultFromWire, type Unsupported } from '@rackwright/results';
 import type { Connection, Transport, TransportHandlers } from '../transport.ts';
 import type { TestClock } from './clock.ts';
@@ -180,7 +186,7 @@ export class ControlPlane {
     this.#deliver(stream, {
       case: 'welcome',
       value: {
-        sessionId,
+        sessionId: asAgentSessionId(sessionId),
         incarnation,
         revision,
         heartbeatIntervalMs,

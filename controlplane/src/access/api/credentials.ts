@@ -23,7 +23,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
-import { type Revision, storeKey } from '@rackwright/store';
+import { type StoreRevision, storeKey } from '@rackwright/store';
 import { maskPaths } from '../../call/field-mask.ts';
 import { hostsBy } from '../../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../../call/names.ts';
@@ -100,7 +100,7 @@ function credentialKey(name: string): string {
 function present(
   deps: RpcDependencies,
   record: wire.CredentialRecord,
-  revision: Revision,
+  revision: StoreRevision,
 ): Credential {
   const { credential } = record;
   const shown =
@@ -175,7 +175,7 @@ async function createCredential(
 /** The credential that an earlier try of the same request made; any other one is a conflict. */
 function sameCredential(
   deps: RpcDependencies,
-  { record, revision }: { record: wire.CredentialRecord; revision: Revision },
+  { record, revision }: { record: wire.CredentialRecord; revision: StoreRevision },
   requestId: RequestId,
 ): Credential {
   if (!hasApplied(record, requestId)) {

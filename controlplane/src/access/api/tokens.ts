@@ -31,7 +31,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
-import { type Revision, storeKey } from '@rackwright/store';
+import { type StoreRevision, storeKey } from '@rackwright/store';
 import { pageSizeOf } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { checkEtag, formatPageToken, formatPosition, parsePageToken } from '../../call/position.ts';
@@ -68,7 +68,7 @@ const tokensMax = 2_000;
 
 interface Kept {
   readonly record: wire.TokenRecord;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 /** The service over these dependencies. */
@@ -112,7 +112,7 @@ function firstRecord(): wire.TokenRecord {
   return create(schema, { token: { name: `tokens/${firstTokenId}`, role: Role.ADMIN } });
 }
 
-function present(deps: RpcDependencies, record: wire.TokenRecord, revision: Revision): Token {
+function present(deps: RpcDependencies, record: wire.TokenRecord, revision: StoreRevision): Token {
   const token = clone(TokenSchema, record.token ?? create(TokenSchema));
   token.etag = formatPosition(deps.store, revision);
   token.warning = warningOf(deps, record);

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, BmcReadKind, store as wire } from '@rackwright/messages';
+import { agent, asAgentSessionId, BmcReadKind, store as wire } from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -36,7 +36,13 @@ async function setUp(bmcNetworks: readonly string[] = []) {
   });
   const sent: Sent[] = [];
   const session = (bmcReads: readonly BmcReadKind[] = [BmcReadKind.SENSORS]): LiveSession => ({
-    ...{ rackId: 'r1', sessionId: 's', operationKinds: [], bmcReads, openedMs: 0 },
+    ...{
+      rackId: 'r1',
+      sessionId: asAgentSessionId('s'),
+      operationKinds: [],
+      bmcReads,
+      openedMs: 0,
+    },
     watchesConsoles: false,
     journal: create(agent.JournalSchema),
     lastMessageMs: () => 0,

@@ -1,5 +1,11 @@
 import { create } from '@bufbuild/protobuf';
-import { agent, ConsoleState, FailureType, store as wire } from '@rackwright/messages';
+import {
+  agent,
+  asAgentSessionId,
+  ConsoleState,
+  FailureType,
+  store as wire,
+} from '@rackwright/messages';
 import { nodeRandom } from '@rackwright/platform/node';
 import { openMemoryStore, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
@@ -31,7 +37,13 @@ async function setUp(bmcNetworks: readonly string[] = []) {
   });
   const sent: agent.SessionResponse['message'][] = [];
   const session = (watchesConsoles = true): LiveSession => ({
-    ...{ rackId: 'r1', sessionId: 's', operationKinds: [], bmcReads: [], openedMs: 0 },
+    ...{
+      rackId: 'r1',
+      sessionId: asAgentSessionId('s'),
+      operationKinds: [],
+      bmcReads: [],
+      openedMs: 0,
+    },
     watchesConsoles,
     journal: create(agent.JournalSchema),
     lastMessageMs: () => 0,

@@ -1,6 +1,7 @@
 /** The directives of a Welcome for the work that the Hello lists (R10). */
 import { create } from '@bufbuild/protobuf';
 import {
+  type AgentSessionId,
   agent,
   asRevision,
   type HostId,
@@ -26,7 +27,7 @@ export interface WelcomeDependencies {
 /** What the session knows at that time. */
 export interface Welcoming {
   readonly rackId: RackId;
-  readonly sessionId: string;
+  readonly sessionId: AgentSessionId;
   readonly journal: agent.Journal;
   /** The store has lost data, and the agent does not know yet that the loss was accepted. */
   readonly isGuarded: boolean;

@@ -14,7 +14,7 @@
  * Must not: decide anything about a host; `Hosts` does.
  */
 import { create } from '@bufbuild/protobuf';
-import { agent, type HostUid, type RackId } from '@rackwright/messages';
+import { agent, asAgentSessionId, type HostUid, type RackId } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
 import { agentBackMs, type LiveSession, settleMs } from '../../host/index.ts';
 import type { SessionDependencies } from '../base/dependencies.ts';
@@ -312,7 +312,7 @@ export class RackSession {
   ): LiveSession {
     return {
       rackId: this.#rackId,
-      sessionId: randomId(this.#deps.random),
+      sessionId: asAgentSessionId(randomId(this.#deps.random)),
       journal,
       operationKinds,
       bmcReads,

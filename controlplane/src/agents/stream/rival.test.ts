@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { agent } from '@rackwright/messages';
+import { agent, asAgentSessionId } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import type { LiveSession } from '../../host/index.ts';
 import { trustedOf } from '../base/trust.ts';
@@ -9,7 +9,7 @@ const nowMs = 1_000_000;
 const life = 7n;
 const standing: LiveSession = {
   rackId: 'r1',
-  sessionId: 's1',
+  sessionId: asAgentSessionId('s1'),
   journal: create(agent.JournalSchema, { id: 'j1', generation: 3n, life }),
   operationKinds: [],
   bmcReads: [],
@@ -26,7 +26,10 @@ const surroundings = {
 };
 
 const rival = (journal: object, replacesSessionId = '', atMs = nowMs): string | undefined => {
-  const hello = create(agent.HelloSchema, { journal: { id: 'j1', ...journal }, replacesSessionId });
+  const hello = create(agent.HelloSchema, {
+    journal: { id: 'j1', ...journal },
+    replacesSessionId: asAgentSessionId(replacesSessionId),
+  });
   const clock = { ...surroundings.clock, nowMs: () => atMs };
   return rivalHere(standing, hello, { ...surroundings, clock })?.text;
 };

@@ -24,7 +24,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
-import { type Entry, type Revision, storeKey } from '@rackwright/store';
+import { type Entry, type StoreRevision, storeKey } from '@rackwright/store';
 import { applyMask, maskPaths } from '../../call/field-mask.ts';
 import { readHost } from '../../call/host-view.ts';
 import { idProblem, nameProblem, requireName } from '../../call/names.ts';
@@ -150,7 +150,7 @@ async function existingLine({ store }: RpcDependencies, name: string) {
 function presentMachine(
   { store }: RpcDependencies,
   machine: DiscoveredMachine,
-  revision: Revision,
+  revision: StoreRevision,
 ): DiscoveredMachine {
   machine.etag = formatPosition(store, revision);
   return machine;
@@ -159,7 +159,7 @@ function presentMachine(
 function presentLine(
   { store }: RpcDependencies,
   line: ExpectedHost,
-  revision: Revision,
+  revision: StoreRevision,
 ): ExpectedHost {
   line.etag = formatPosition(store, revision);
   return line;
@@ -237,7 +237,7 @@ async function createLine(
 
 function sameLine(
   deps: RpcDependencies,
-  { record, revision }: { record: wire.ExpectedHostRecord; revision: Revision },
+  { record, revision }: { record: wire.ExpectedHostRecord; revision: StoreRevision },
   name: string,
   requestId: RequestId,
 ): ExpectedHost {

@@ -23,7 +23,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
-import { type Entry, type Revision, storeKey } from '@rackwright/store';
+import { type Entry, type StoreRevision, storeKey } from '@rackwright/store';
 import { applyMask, maskPaths } from '../../call/field-mask.ts';
 import { filterOf } from '../../call/filtering.ts';
 import { idProblem, nameProblem, requireName } from '../../call/names.ts';
@@ -103,7 +103,7 @@ async function existing({ store }: RpcDependencies, name: string, field = 'name'
 async function present(
   { store }: RpcDependencies,
   { eventSink }: wire.EventSinkRecord,
-  revision: Revision,
+  revision: StoreRevision,
 ): Promise<EventSink> {
   const sink =
     eventSink === undefined ? create(EventSinkSchema) : clone(EventSinkSchema, eventSink);
@@ -192,7 +192,7 @@ async function createSink(
 /** The sink that an earlier try of the same request made; any other one is a conflict. */
 function sameSink(
   deps: RpcDependencies,
-  { record, revision }: { record: wire.EventSinkRecord; revision: Revision },
+  { record, revision }: { record: wire.EventSinkRecord; revision: StoreRevision },
   requestId: RequestId,
   name: string,
 ): Promise<EventSink> {

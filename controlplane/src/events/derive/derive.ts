@@ -7,7 +7,7 @@
 import { create, type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Event, EventSchema, EventType, GapReason, store as wire } from '@rackwright/messages';
-import type { Change, Revision } from '@rackwright/store';
+import type { Change, StoreRevision } from '@rackwright/store';
 import type { EventContent, EventDraft, RecordChange } from './event-draft.ts';
 import { hostSteps } from './host-steps.ts';
 import {
@@ -139,7 +139,7 @@ function typeOf(name: EventContent['case']): EventType {
 const revisionDigits = 16;
 const indexDigits = 4;
 
-function sequenceOf(revision: Revision, index: number): string {
+function sequenceOf(revision: StoreRevision, index: number): string {
   const place = String(index).padStart(indexDigits, '0');
   return `${String(revision).padStart(revisionDigits, '0')}-${place}`;
 }

@@ -17,7 +17,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
-import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { msOf, readRecord, writeRecord } from '../../records/index.ts';
 import { isEventCollection } from '../derive/derive.ts';
 import { type Positions, positionsFrom } from '../positions.ts';
@@ -64,7 +64,7 @@ export type Taken =
 export async function takeCursor(
   parts: CursorParts,
   sinkUid: SinkUid,
-  begin: Revision,
+  begin: StoreRevision,
 ): Promise<Taken> {
   const { store, clock, replicaId } = parts;
   const key = cursorKey(sinkUid);
@@ -102,13 +102,18 @@ interface CursorState extends Standstill {
 export class HeldCursor {
   readonly #parts: CursorParts;
   readonly #key: string;
-  #expected: Revision | 'absent';
+  #expected: StoreRevision | 'absent';
   #written: CursorState;
   #state: CursorState;
   #heldUntilMs = 0;
   #isLost = false;
 
-  constructor(parts: CursorParts, key: string, expected: Revision | 'absent', state: CursorState) {
+  constructor(
+    parts: CursorParts,
+    key: string,
+    expected: StoreRevision | 'absent',
+    state: CursorState,
+  ) {
     this.#parts = parts;
     this.#key = key;
     this.#expected = expected;

@@ -6,7 +6,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import type { EventSink, SinkUid } from '@rackwright/messages';
 import { store as wire } from '@rackwright/messages';
-import type { Entry, Revision } from '@rackwright/store';
+import type { Entry, StoreRevision } from '@rackwright/store';
 import { FilterError, parseFilter } from '../../filter/index.ts';
 import { type FollowedValues, type Following, followValues } from '../../following/index.ts';
 import { deleteRecord, idOfKey, readRecord } from '../../records/index.ts';
@@ -33,7 +33,7 @@ export interface EventSinksParts extends WorkerParts {
 }
 
 interface Running {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly target: SinkTarget;
   readonly worker: SinkWorker;
   readonly stop: () => void;

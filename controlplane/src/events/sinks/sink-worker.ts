@@ -11,7 +11,7 @@
 import { clone } from '@bufbuild/protobuf';
 import { type Event, GapReason, type SinkUid, store as wire } from '@rackwright/messages';
 import { type Log, pause } from '@rackwright/platform';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import type { Filter } from '../../filter/index.ts';
 import { deleteRecord, isAway, writeRecord } from '../../records/index.ts';
 import { gapOf, type TracedEvent } from '../derive/derive.ts';
@@ -25,7 +25,7 @@ import { type Attempted, DeliveryWindow, type Pending } from './window.ts';
 export interface Delivered {
   readonly sinkId: string;
   readonly uid: SinkUid;
-  readonly begin: Revision;
+  readonly begin: StoreRevision;
   readonly filter: Pick<Filter<TracedEvent>, 'matches'>;
   /** Ends early when the signal aborts. */
   readonly send: (event: Event, signal: AbortSignal) => Promise<Attempted>;

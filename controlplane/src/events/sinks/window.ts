@@ -11,7 +11,7 @@
  * 4. Bounded: at most `windowEventsMax` events wait here.
  */
 import { backoffDelayMs } from '@rackwright/results';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import type { EventCollection, TracedEvent } from '../derive/derive.ts';
 import { advanced, type Positions } from '../positions.ts';
 
@@ -62,7 +62,7 @@ interface Lane {
 /** One change, or several completed ones: `left` of its events are not settled. */
 interface Track {
   readonly collection: EventCollection;
-  upTo: Revision | undefined;
+  upTo: StoreRevision | undefined;
   left: number;
 }
 
@@ -114,7 +114,7 @@ export class DeliveryWindow {
   add(
     collection: EventCollection,
     events: readonly TracedEvent[],
-    upTo: Revision | undefined,
+    upTo: StoreRevision | undefined,
     nowMs: number,
   ): void {
     const tracks = this.#tracks.get(collection) ?? [];

@@ -24,7 +24,7 @@ import {
   type WatchHostsResponseSchema,
   store as wire,
 } from '@rackwright/messages';
-import type { Change, Entry, ListPage, Revision } from '@rackwright/store';
+import type { Change, Entry, ListPage, StoreRevision } from '@rackwright/store';
 import { filterOf } from '../../call/filtering.ts';
 import { follow, withTicks } from '../../call/follow.ts';
 import { hostKey, type PresentDependencies, presentHost, readFacts } from '../../call/host-view.ts';
@@ -51,7 +51,7 @@ const pageHosts = 200;
 type Response = MessageInitShape<typeof WatchHostsResponseSchema>;
 /** The last sent state of a host. */
 interface SentHost {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly rackId: RackId;
   readonly served: string;
 }
@@ -80,7 +80,7 @@ export async function* watchHosts(
 async function* begin(
   watching: Watching,
   position: string,
-): AsyncGenerator<Response, Revision, undefined> {
+): AsyncGenerator<Response, StoreRevision, undefined> {
   const { store } = watching.deps;
   if (position !== '') return revisionOfPosition(store, position);
   if (!watching.isResumed) return yield* sendPresent(watching);
@@ -107,11 +107,13 @@ interface Watching {
  * Invariant 4. Changes are followed from the first page's revision, and cover what later pages
  * lack.
  */
-async function* sendPresent(watching: Watching): AsyncGenerator<Response, Revision, undefined> {
+async function* sendPresent(
+  watching: Watching,
+): AsyncGenerator<Response, StoreRevision, undefined> {
   const { deps, only } = watching;
   const below = only === undefined ? 'hosts' : hostKey(only);
   const read = (page: ListPage) => answered(deps.store.list(below, page));
-  let from: Revision | undefined;
+  let from: StoreRevision | undefined;
   for await (const { entries, before } of listingsOf(read, { limit: pageHosts })) {
     from ??= before;
     for (const entry of entries) {

@@ -15,7 +15,7 @@ import {
   type HostUid,
   store as wire,
 } from '@rackwright/messages';
-import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import type { FleetView } from '../../fleet-view/index.ts';
 import {
   answered,
@@ -65,7 +65,7 @@ export async function changeAbandoned(
   writer: RecordWriter,
   uid: HostUid,
   change: (resource: AbandonedResource) => boolean,
-): Promise<{ resource: AbandonedResource; revision: Revision } | undefined> {
+): Promise<{ resource: AbandonedResource; revision: StoreRevision } | undefined> {
   const key = storeKey(collection, uid);
   const changed = await changeRecord(writer, wire.AbandonedRecordSchema, key, (record) => {
     const { resource } = record;

@@ -5,7 +5,7 @@
  * rack itself, and agents learn of a freeze from the read for their lease.
  */
 import { type RackId, store as wire } from '@rackwright/messages';
-import type { Entry, Revision, StateStore } from '@rackwright/store';
+import type { Entry, StateStore, StoreRevision } from '@rackwright/store';
 import type { Follower, Following } from '../../following/index.ts';
 import { readShared, sharedRecordOf } from '../../records/index.ts';
 
@@ -34,7 +34,7 @@ export interface FollowedListener {
 
 interface Seen<T> {
   readonly record: T | undefined;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 export class FleetFollower {
@@ -100,14 +100,14 @@ export class FleetFollower {
   }
 
   /** Records a write of this replica, before the watch reports it. */
-  noteFleet(record: wire.FleetRecord | undefined, revision: Revision): void {
+  noteFleet(record: wire.FleetRecord | undefined, revision: StoreRevision): void {
     if (revision <= this.#fleet.revision) return;
     const before = this.#fleet.record;
     this.#fleet = { record, revision };
     this.#listener.fleet(before, record);
   }
 
-  noteRack(rackId: RackId, record: wire.RackRecord | undefined, revision: Revision): void {
+  noteRack(rackId: RackId, record: wire.RackRecord | undefined, revision: StoreRevision): void {
     const before = this.#racks.get(rackId);
     if (before !== undefined && revision <= before.revision) return;
     this.#racks.set(rackId, { record, revision });

@@ -11,7 +11,7 @@ import {
   type RackId,
   type store as wire,
 } from '@rackwright/messages';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import { idOf, sameMessage } from '../../records/index.ts';
 import { bootsOverNetwork } from '../deployment/deployment.ts';
 import { bootProfileOf } from './boot-profile.ts';
@@ -37,7 +37,7 @@ export class HostIndex {
   readonly #bootListeners: ((rackId: RackId) => void)[] = [];
   readonly #looks = new Map<HostId, IndexedHost>();
   /** The last noted revision of each host. */
-  readonly #noted = new Map<HostId, Revision>();
+  readonly #noted = new Map<HostId, StoreRevision>();
   readonly #looksListeners: ((rackId: RackId) => void)[] = [];
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
@@ -82,7 +82,7 @@ export class HostIndex {
   }
 
   /** Notes a host that was read; a repeated call costs only a comparison. */
-  note(hostId: HostId, record: wire.HostRecord, revision: Revision): void {
+  note(hostId: HostId, record: wire.HostRecord, revision: StoreRevision): void {
     if (this.#noted.get(hostId) === revision) return;
     this.#noted.set(hostId, revision);
     const { host } = record;

@@ -4,7 +4,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type HostId, RunPhase, store as wire } from '@rackwright/messages';
 import type { CrashPoint, Log } from '@rackwright/platform';
-import { keySegment, type Revision, storeKey } from '@rackwright/store';
+import { keySegment, type StoreRevision, storeKey } from '@rackwright/store';
 import { answered, deleteRecord, type RecordWriter, writeRecord } from '../../records/index.ts';
 import { identityHex } from '../erasure/identity.ts';
 import type { HostEvent } from '../pass/types.ts';
@@ -20,9 +20,9 @@ export async function removeRecord(
   writer: RecordWriter,
   key: string,
   record: wire.HostRecord,
-  revision: Revision,
+  revision: StoreRevision,
   event: HostEvent,
-): Promise<Revision | undefined> {
+): Promise<StoreRevision | undefined> {
   let last = revision;
   if (event.kind === 'request') {
     const said = await writeRecord(writer, wire.HostRecordSchema, key, record, revision);

@@ -1,6 +1,6 @@
 /** What a person may do manually with a host of a pool. */
 import { create } from '@bufbuild/protobuf';
-import { agent, HostState, RerunClass } from '@rackwright/messages';
+import { agent, asWorkflowUid, HostState, RerunClass } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { beginPass } from '../pass/pass.ts';
 import type { HostRequest, WorkflowStep } from '../pass/types.ts';
@@ -65,6 +65,11 @@ test.each<[string, readonly WorkflowStep[], boolean]>([
   ],
   ['asks the BMC', [rendered('a', bmcStep)], false],
 ])('a workflow that %s ends the use of its host: %j', (_, steps, isOver) => {
-  const named = { workflowRun: 'r', workflowUid: 'w', templateDigest: 'd', timeoutMs: undefined };
+  const named = {
+    workflowRun: 'r',
+    workflowUid: asWorkflowUid('w'),
+    templateDigest: 'd',
+    timeoutMs: undefined,
+  };
   expect(ends({ kind: 'workflow', ...named, steps: [...steps] })).toBe(isOver);
 });

@@ -3,6 +3,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import { durationMs, type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asWorkflowUid,
   HostState,
   RunKind,
   RunOutcome,
@@ -232,7 +233,7 @@ test('a removal that becomes forced waits for no system any more', () => {
 test('the time limit of a template’s step does not include the wait', () => {
   const host = provisioned();
   host.request({
-    ...{ kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' },
+    ...{ kind: 'workflow', workflowRun, workflowUid: asWorkflowUid('w1'), templateDigest: 'd1' },
     ...{ timeoutMs: undefined, steps: [rendered('down', 'powerOff', { timeoutMs: 30_000 })] },
   });
   expect(orderedSeconds(host)).toBe(300);

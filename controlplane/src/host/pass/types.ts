@@ -29,6 +29,7 @@ import type {
   ShutdownPolicy,
   StepExit,
   store,
+  WorkflowUid,
 } from '@rackwright/messages';
 import type { QuotaName, QuotaView, SlotChange } from './quota.ts';
 import type { EngineTiming } from './timing.ts';
@@ -132,7 +133,7 @@ export interface WorkflowRequest {
   /** "hosts/H/workflows/T/runs/N" */
   readonly workflowRun: string;
   /** The uid of the workflow, because another one may later have its name. */
-  readonly workflowUid: string;
+  readonly workflowUid: WorkflowUid;
   /** SHA-256 of the template's source, lower-case hex. */
   readonly templateDigest: string;
   readonly steps: readonly WorkflowStep[];

@@ -1,6 +1,7 @@
 /** The machine-readable reasons of refusals: one case for each reason of the host's machine. */
 import { create } from '@bufbuild/protobuf';
 import {
+  asWorkflowUid,
   ClaimSchema,
   CleaningPolicySchema,
   DeletionMode,
@@ -59,7 +60,7 @@ const begun = () => {
 
 function workflow(more: Partial<WorkflowRequest>): HostRequest {
   return {
-    ...{ kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' },
+    ...{ kind: 'workflow', workflowRun, workflowUid: asWorkflowUid('w1'), templateDigest: 'd1' },
     ...{ steps: [script('a')], timeoutMs: undefined },
     ...more,
   };

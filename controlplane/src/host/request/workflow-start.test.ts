@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  asWorkflowUid,
   FailureType,
   FleetSpecSchema,
   HostState,
@@ -30,7 +31,7 @@ test('a second start is refused with the name of the run that holds the host', (
   const text = refusalOf(host, {
     kind: 'workflow',
     workflowRun,
-    workflowUid: 'w1',
+    workflowUid: asWorkflowUid('w1'),
     templateDigest,
     steps: [script('a')],
     timeoutMs: undefined,
@@ -44,7 +45,7 @@ test('a step that the host or the fleet does not allow is refused by its name', 
     refusalOf(host, {
       kind: 'workflow',
       workflowRun,
-      workflowUid: 'w1',
+      workflowUid: asWorkflowUid('w1'),
       templateDigest: 'd1',
       steps,
       timeoutMs: undefined,
@@ -89,13 +90,23 @@ test.each([
   [HostState.EXTERNAL, 'no workflow runs on it'],
 ])('in state %s no workflow is started', (state, text) => {
   const host = workable(state);
-  const asked = { kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' } as const;
+  const asked = {
+    kind: 'workflow',
+    workflowRun,
+    workflowUid: asWorkflowUid('w1'),
+    templateDigest: 'd1',
+  } as const;
   const said = refusalOf(host, { ...asked, steps: [script('a')], timeoutMs: undefined });
   expect(said).toContain(text);
 });
 
 test('a disk that the template writes itself may be booted, others need a reason', () => {
-  const asked = { kind: 'workflow', workflowRun, workflowUid: 'w1', templateDigest: 'd1' } as const;
+  const asked = {
+    kind: 'workflow',
+    workflowRun,
+    workflowUid: asWorkflowUid('w1'),
+    templateDigest: 'd1',
+  } as const;
   const go = rendered('go', 'bootDisk');
   const steps = [script('write', { destructive: true }), go];
   expect(refusalOf(workable(), { ...asked, steps, timeoutMs: undefined })).toContain('accepted');

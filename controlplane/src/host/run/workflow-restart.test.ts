@@ -1,5 +1,11 @@
 /** Restarts of control plane and agent during a hand-off: it is never begun twice (L7, L9). */
-import { agent, HostGoal, RunOutcome, type store as wire } from '@rackwright/messages';
+import {
+  agent,
+  asWorkflowUid,
+  HostGoal,
+  RunOutcome,
+  type store as wire,
+} from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { bootOfRunner, failed } from '../testing/bench.ts';
 import {
@@ -17,7 +23,7 @@ const steps = [script('kexec', { handOff: true })];
 const asked = {
   kind: 'workflow',
   workflowRun,
-  workflowUid: 'w1',
+  workflowUid: asWorkflowUid('w1'),
   templateDigest: 'd1',
   timeoutMs: undefined,
 } as const;

@@ -1,5 +1,5 @@
 /** What a replica learns of hosts, and what a resync finds. */
-import { storeKey } from '@rackwright/store';
+import { asWriteId, storeKey } from '@rackwright/store';
 import { expect, test } from 'vitest';
 import { rigWith } from '../testing/rig.ts';
 
@@ -7,7 +7,7 @@ test('a record that cannot be decoded stops neither the start nor a resync', asy
   const rig = rigWith({}, {}, {});
   const key = storeKey('hosts', 'h1');
   const expected = rig.lastRevision(key);
-  rig.disk.write({ key, value: Uint8Array.of(255), expected, writeId: 'cut short' });
+  rig.disk.write({ key, value: Uint8Array.of(255), expected, writeId: asWriteId('cut short') });
   const replica = await rig.replica({ resyncIntervalMs: 60_000, deaf: true });
   expect(replica.hosts.hostIdsOfRack('r1').toSorted()).toEqual(['h2', 'h3']);
   // It gets no reports: only a resync finds removed hosts.

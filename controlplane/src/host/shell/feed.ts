@@ -14,7 +14,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type HostId, store as wire } from '@rackwright/messages';
 import { pause } from '@rackwright/platform';
-import type { Entry, Revision } from '@rackwright/store';
+import type { Entry, StoreRevision } from '@rackwright/store';
 import type { Controller } from '../../loop/index.ts';
 import { answered, idOfKey, listingsOf } from '../../records/index.ts';
 import { type HostIndex } from '../fleet/host-index.ts';
@@ -40,9 +40,9 @@ export class HostFeed {
   readonly #deps: HostsDependencies;
   readonly #parts: FeedParts;
   /** The newest revision of each host that this replica has decided on. */
-  readonly #decided = new Map<HostId, Revision>();
+  readonly #decided = new Map<HostId, StoreRevision>();
   /** The newest reported revision of each host, while it is newer than that. */
-  readonly #heard = new Map<HostId, Revision>();
+  readonly #heard = new Map<HostId, StoreRevision>();
   /** Hosts with a run at the start; undefined: the start is over. */
   #working: Set<HostId> | undefined = new Set();
 
@@ -69,7 +69,7 @@ export class HostFeed {
   }
 
   /** This replica has decided on the host at this revision. */
-  decided(hostId: HostId, revision: Revision): void {
+  decided(hostId: HostId, revision: StoreRevision): void {
     this.#decided.set(hostId, revision);
     if ((this.#heard.get(hostId) ?? 0) <= revision) this.#heard.delete(hostId);
   }
@@ -97,7 +97,7 @@ export class HostFeed {
   }
 
   /** (1) The pass that wrote it has already decided. */
-  #read(hostId: HostId, revision: Revision, record: wire.HostRecord): void {
+  #read(hostId: HostId, revision: StoreRevision, record: wire.HostRecord): void {
     const { controller, index } = this.#parts;
     const known = Math.max(this.#decided.get(hostId) ?? 0, this.#heard.get(hostId) ?? 0);
     if (controller.signal.aborted || revision <= known) return;

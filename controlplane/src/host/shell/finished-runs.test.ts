@@ -1,6 +1,7 @@
 /** Records of finished runs and of their steps' output, through crashes and two replicas. */
 import { create, equals, fromBinary } from '@bufbuild/protobuf';
 import {
+  asWorkflowUid,
   FailureType,
   HostGoal,
   RunKind,
@@ -28,7 +29,7 @@ const workflow = (...steps: WorkflowStep[]) =>
   ({
     kind: 'workflow',
     workflowRun,
-    workflowUid: 'w1',
+    workflowUid: asWorkflowUid('w1'),
     templateDigest: 'd1',
     steps,
     timeoutMs: undefined,

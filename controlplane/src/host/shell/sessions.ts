@@ -2,13 +2,13 @@
  * Which rack's agent is connected to this replica, and how to reach it. The host loop reads it and
  * knows nothing else of sessions, which are a layer above hosts and write into it.
  */
-import type { agent, BmcReadKind, OperationId, RackId } from '@rackwright/messages';
+import type { AgentSessionId, agent, BmcReadKind, OperationId, RackId } from '@rackwright/messages';
 
 /** A session that has been welcomed and not ended. */
 export interface LiveSession {
   readonly rackId: RackId;
   /** As in its Welcome: only its own agent knows it. */
-  readonly sessionId: string;
+  readonly sessionId: AgentSessionId;
   readonly journal: agent.Journal;
   /** The operation kinds in its Hello. */
   readonly operationKinds: readonly string[];

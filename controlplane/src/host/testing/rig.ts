@@ -23,6 +23,7 @@ import {
 import type { Clock, Log } from '@rackwright/platform';
 import { EventHeap, SimProcess, seededRandom } from '@rackwright/sim';
 import {
+  asWriteId,
   MemoryDisk,
   type MemoryStoreOptions,
   openMemoryStore,
@@ -220,13 +221,13 @@ export class Rig {
     const expected = last === undefined || last.kind === 'delete' ? 'absent' : last.revision;
     const writeId = `rig-${this.disk.latest()}`;
     const value = toBinary(schema, create(schema, message));
-    const outcome = this.disk.write({ key, value, expected, writeId });
+    const outcome = this.disk.write({ key, value, expected, writeId: asWriteId(writeId) });
     if (outcome.kind !== 'landed') throw new Error(`${key} was not written`);
   }
 
   remove(key: string): void {
     const expected = this.disk.changesOf(key).at(-1)?.revision ?? 0;
-    this.disk.write({ key, expected, writeId: `rig-${this.disk.latest()}` });
+    this.disk.write({ key, expected, writeId: asWriteId(`rig-${this.disk.latest()}`) });
   }
 
   read<D extends DescMessage>(key: string, schema: D): MessageShape<D> | undefined {

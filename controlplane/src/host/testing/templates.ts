@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import {
   agent,
+  asWorkflowUid,
   FailureType,
   HostGoal,
   HostState,
@@ -86,7 +87,7 @@ export function startOn(host: Bench, steps: readonly WorkflowStep[], timeoutMs?:
   return host.request({
     kind: 'workflow',
     workflowRun,
-    workflowUid: 'w1',
+    workflowUid: asWorkflowUid('w1'),
     templateDigest,
     steps,
     timeoutMs,

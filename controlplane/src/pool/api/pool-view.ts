@@ -8,7 +8,7 @@ import {
   type RequestId,
   store as wire,
 } from '@rackwright/messages';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
 import { answered, hasApplied, readRecord } from '../../records/index.ts';
@@ -28,7 +28,7 @@ const schema = wire.PoolRecordSchema;
 
 export interface KeptPool {
   readonly record: wire.PoolRecord;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 /** Throws `notFound`. */

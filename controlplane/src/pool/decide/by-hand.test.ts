@@ -3,6 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   agent,
+  asWorkflowUid,
   HostGoal,
   HostState,
   RerunClass,
@@ -85,7 +86,11 @@ const service = (step: string): HostRequest => ({
 });
 
 const workflow = (more: Parameters<typeof rendered>[2], step = 'run.script'): HostRequest => ({
-  ...{ kind: 'workflow', workflowRun: 'hosts/h1/workflows/t/runs/1', workflowUid: 'w1' },
+  ...{
+    kind: 'workflow',
+    workflowRun: 'hosts/h1/workflows/t/runs/1',
+    workflowUid: asWorkflowUid('w1'),
+  },
   ...{ templateDigest: 'd1', timeoutMs: undefined },
   steps: [rendered('one', step, more)],
 });

@@ -11,7 +11,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { type HostUid, store as wire } from '@rackwright/messages';
-import { type Revision, storeKey } from '@rackwright/store';
+import { type StoreRevision, storeKey } from '@rackwright/store';
 import { compare } from '../facts/members.ts';
 
 /** Entries of a pool that stay as they were written; further ones are merged at any age. */
@@ -21,7 +21,7 @@ const uidsMax = 4_000;
 
 export interface LedgerEntry {
   readonly key: string;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly record: wire.DeploymentRecord;
 }
 
@@ -42,7 +42,7 @@ export interface LedgerFold {
   readonly write?: {
     readonly key: string;
     readonly record: wire.DeploymentRecord;
-    readonly expected: Revision | 'absent';
+    readonly expected: StoreRevision | 'absent';
   };
   readonly removals: readonly Pick<LedgerEntry, 'key' | 'revision'>[];
 }

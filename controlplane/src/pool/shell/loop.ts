@@ -19,7 +19,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Clock, Log } from '@rackwright/platform';
-import type { Entry, Revision, StateStore } from '@rackwright/store';
+import type { Entry, StateStore, StoreRevision } from '@rackwright/store';
 import type { FleetRow, FleetView } from '../../fleet-view/index.ts';
 import type { Follower, Following } from '../../following/index.ts';
 import {
@@ -77,7 +77,7 @@ export interface PoolsDependencies {
 
 export interface LookedPool {
   readonly record: wire.PoolRecord;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 const schema = wire.PoolRecordSchema;

@@ -18,7 +18,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import type { Clock } from '@rackwright/platform';
-import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import type { HostRequest, Requester, RequestOutcome } from '../../host/index.ts';
 import { idOf, readShared } from '../../records/index.ts';
 import type { SlotNews } from '../facts/draft-types.ts';
@@ -31,13 +31,13 @@ export interface PoolHosts {
     hostId: HostId,
     request: HostRequest,
     by: Requester,
-    expectedRevision?: Revision,
+    expectedRevision?: StoreRevision,
   ): Promise<RequestOutcome>;
 }
 
 export interface KeptHost {
   readonly record: wire.HostRecord;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 interface SlotRunDependencies {

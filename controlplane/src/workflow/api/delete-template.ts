@@ -8,7 +8,7 @@ import {
   type TemplateId,
   store as wire,
 } from '@rackwright/messages';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import { requireName } from '../../call/names.ts';
 import { checkEtag, etagMismatch } from '../../call/position.ts';
 import { checkRequestId } from '../../call/texts.ts';
@@ -69,7 +69,7 @@ async function markDeleted(
   templateId: TemplateId,
   { record, revision }: KeptTemplate,
   id: string | undefined,
-): Promise<Revision> {
+): Promise<StoreRevision> {
   if (id === undefined) return revision;
   record.requestIds = withApplied(record.requestIds, id);
   const key = templateKey(templateId);

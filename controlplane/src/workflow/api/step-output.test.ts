@@ -10,7 +10,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { nodeClock } from '@rackwright/platform/node';
-import { storeKey } from '@rackwright/store';
+import { asWriteId, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { StepLogs } from '../../agents/index.ts';
 import { preparedHost, putHost } from '../../services/prepared.fixture.ts';
@@ -63,7 +63,12 @@ async function changeStep(state: StepState): Promise<void> {
     run.currentStep = index;
     at = { index, run: run.number };
     const value = toBinary(wire.HostRecordSchema, record);
-    const written = await fixture.store.put(key, value, found.revision, `w${nodeClock().nowMs()}`);
+    const written = await fixture.store.put(
+      key,
+      value,
+      found.revision,
+      asWriteId(`w${nodeClock().nowMs()}`),
+    );
     if (written.kind === 'ok') return;
   }
 }
@@ -84,7 +89,7 @@ async function store(tail: string, outputBytes: number, code = 0): Promise<void>
   });
   const value = toBinary(wire.StepOutputRecordSchema, record);
   const outputKey = storeKey('stepOutputs', ...operationId().split('/'));
-  await fixture.store.put(outputKey, value, 'absent', 'output');
+  await fixture.store.put(outputKey, value, 'absent', asWriteId('output'));
 }
 
 type Answer = MessageInitShape<typeof ReadStepOutputResponseSchema>;
@@ -170,7 +175,7 @@ test('the method names the replica that has the output of a running step', async
   const rack = fromBinary(wire.RackRecordSchema, found.value);
   rack.sessionReplica = 'cp-2';
   const value = toBinary(wire.RackRecordSchema, rack);
-  await fixture.store.put(rackKey, value, found.revision, 'elsewhere');
+  await fixture.store.put(rackKey, value, found.revision, asWriteId('elsewhere'));
   const refused = await failureOf(lines(read({ follow: true })));
   expect(refused).toMatchObject({ kind: 'failedPrecondition', reason: 'AGENT_ELSEWHERE' });
   expect(refused.message).toContain('The agent of racks/r1 is connected to replica cp-2');

@@ -8,7 +8,7 @@ import {
   TemplateSchema,
   store as wire,
 } from '@rackwright/messages';
-import type { Revision } from '@rackwright/store';
+import type { StoreRevision } from '@rackwright/store';
 import { requireName } from '../../call/names.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
 import { formatPosition } from '../../call/position.ts';
@@ -37,7 +37,7 @@ export async function existing(deps: TemplatesDependencies, name: string): Promi
 export function present(
   { store }: TemplatesDependencies,
   record: wire.TemplateRecord,
-  revision: Revision,
+  revision: StoreRevision,
 ): Template {
   const { template } = record;
   const shown = derive(template ? clone(TemplateSchema, template) : create(TemplateSchema));

@@ -2,7 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { ArgumentType, store as wire } from '@rackwright/messages';
-import { storeKey } from '@rackwright/store';
+import { asWriteId, storeKey } from '@rackwright/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { writeRecord } from '../../records/index.ts';
 import {
@@ -211,7 +211,7 @@ describe('a template', () => {
     const name = 'templates/old';
     const record = create(wire.TemplateRecordSchema, { template: { name, source: 'a: b' } });
     const value = toBinary(wire.TemplateRecordSchema, record);
-    await store.put(storeKey('templates', 'old'), value, 'absent', 'w1');
+    await store.put(storeKey('templates', 'old'), value, 'absent', asWriteId('w1'));
     expect(await templates.getTemplate({ name })).toMatchObject({ source: 'a: b', steps: [] });
   });
 });

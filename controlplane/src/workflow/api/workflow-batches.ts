@@ -24,7 +24,7 @@ import {
   store as wire,
 } from '@rackwright/messages';
 import { randomId } from '@rackwright/platform';
-import { type Revision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
+import { type StoreRevision, storeKey, VALUE_BYTES_MAX } from '@rackwright/store';
 import { idProblem } from '../../call/names.ts';
 import { listPage } from '../../call/paging.ts';
 import type { RpcDependencies } from '../../call/ports.ts';
@@ -99,7 +99,7 @@ async function existing({ store }: RpcDependencies, batchId: BatchId) {
 function present(
   { store }: RpcDependencies,
   record: wire.WorkflowBatchRecord,
-  revision: Revision,
+  revision: StoreRevision,
 ): WorkflowBatch {
   const batch = clone(WorkflowBatchSchema, record.workflowBatch ?? create(WorkflowBatchSchema));
   batch.etag = formatPosition(store, revision);
@@ -177,7 +177,7 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
 /** The batch that an earlier try of the same request made; any other one is a conflict. */
 function sameBatch(
   deps: RpcDependencies,
-  { record, revision }: { record: wire.WorkflowBatchRecord; revision: Revision },
+  { record, revision }: { record: wire.WorkflowBatchRecord; revision: StoreRevision },
   requestId: RequestId,
 ): WorkflowBatch {
   const id = appliedId(createMethod, requestId);

@@ -6,7 +6,7 @@ import {
   TemplateSchema,
   store as wire,
 } from '@rackwright/messages';
-import { type Revision, type StateStore, storeKey } from '@rackwright/store';
+import { type StateStore, type StoreRevision, storeKey } from '@rackwright/store';
 import { readRecord } from '../../records/index.ts';
 import { builtInSources } from './built-in.ts';
 import { digestOf } from './derived.ts';
@@ -28,7 +28,7 @@ export function builtInTemplate(templateId: TemplateId): Template | undefined {
 
 export interface KeptTemplate {
   readonly record: wire.TemplateRecord;
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
 }
 
 /** The template, built-in ones included; undefined when there is none. Throws `unavailable`. */

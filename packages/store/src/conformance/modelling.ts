@@ -1,7 +1,14 @@
 /** Random calls against a model that anyone can check by eye: one array of changes per key. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { Change, Expected, StateStore, WriteResult } from '../contract.ts';
+import {
+  asWriteId,
+  type Change,
+  type Expected,
+  type StateStore,
+  type WriteId,
+  type WriteResult,
+} from '../contract.ts';
 import { isUnder } from '../key.ts';
 import { bytes, type ConformanceCase, eventsUntil, line, withoutRepeats } from './subject.ts';
 
@@ -77,7 +84,7 @@ interface Asked {
   readonly expected: Expected;
 }
 
-function ask(model: Model, root: string, call: Call, writeId: string): Asked | undefined {
+function ask(model: Model, root: string, call: Call, writeId: WriteId): Asked | undefined {
   const key = `${root}.${call.key}`;
   const expected = model.expectedOf(key, call.behind);
   const written = { key, revision: 0, writeId };
@@ -106,7 +113,8 @@ const likeTheModel: ConformanceCase = {
         const askedBefore: Asked[] = [];
         for (const [at, call] of calls.entries()) {
           const store = at % 2 === 0 ? subject.first : subject.second;
-          const asked = askedBefore.at(-call.askedBack) ?? ask(model, root, call, `id-${at}`);
+          const asked =
+            askedBefore.at(-call.askedBack) ?? ask(model, root, call, asWriteId(`id-${at}`));
           if (asked === undefined) continue;
           askedBefore.push(asked);
           model.fold(asked.change, asked.expected, await make(store, asked));

@@ -1,6 +1,6 @@
 /** Cases about get, list and history, and about refusals: S5, S7, limits. */
 import assert from 'node:assert/strict';
-import { HISTORY_PER_KEY, VALUE_BYTES_MAX } from '../contract.ts';
+import { asWriteId, HISTORY_PER_KEY, VALUE_BYTES_MAX } from '../contract.ts';
 import { StoreError, type StoreErrorCode } from '../errors.ts';
 import { KEY_LENGTH_MAX } from '../key.ts';
 import { bytes, type ConformanceCase, line, revisionOf, text, valueOf } from './subject.ts';
@@ -158,7 +158,9 @@ const refusals: ConformanceCase = {
     await refused('invalidRevision', () => first.delete('hosts.a', Number.NaN));
     await refused('invalidRevision', () => first.watch(-1, ''));
     for (const writeId of ['', 'a b', 'w'.repeat(65)]) {
-      await refused('invalidWriteId', () => first.put('hosts.a', value, 'absent', writeId));
+      await refused('invalidWriteId', () =>
+        first.put('hosts.a', value, 'absent', asWriteId(writeId)),
+      );
     }
     assert.deepEqual((await first.list('')).entries, []);
   },

@@ -1,6 +1,12 @@
 /** Cases about compare-and-set: S1, S2, and writes whose answer was lost. */
 import assert from 'node:assert/strict';
-import { findWrite, type GetResult, type StateStore, type WriteResult } from '../contract.ts';
+import {
+  asWriteId,
+  findWrite,
+  type GetResult,
+  type StateStore,
+  type WriteResult,
+} from '../contract.ts';
 import { bytes, type ConformanceCase, revisionOf, text, valueOf } from './subject.ts';
 
 const oneWinner: ConformanceCase = {
@@ -79,15 +85,24 @@ const deleteAndRecreate: ConformanceCase = {
 const repetitionIsOk: ConformanceCase = {
   name: 'answers the repetition of a write by its id with its revision, also when others followed',
   async run({ first, second }) {
-    const created = await first.put('hosts.a', bytes('one'), 'absent', 'write-1');
-    const repeated = await second.put('hosts.a', bytes('one'), 'absent', 'write-1');
+    const created = await first.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1'));
+    const repeated = await second.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1'));
     assert.deepEqual(repeated, created);
     const revision = revisionOf(created);
-    const updated = await first.put('hosts.a', bytes('two'), revision, 'write-2');
-    assert.deepEqual(await first.put('hosts.a', bytes('two'), revision, 'write-2'), updated);
-    const deleted = await first.delete('hosts.a', revisionOf(updated), 'write-3');
-    assert.deepEqual(await second.delete('hosts.a', revisionOf(updated), 'write-3'), deleted);
-    assert.deepEqual(await first.put('hosts.a', bytes('one'), 'absent', 'write-1'), created);
+    const updated = await first.put('hosts.a', bytes('two'), revision, asWriteId('write-2'));
+    assert.deepEqual(
+      await first.put('hosts.a', bytes('two'), revision, asWriteId('write-2')),
+      updated,
+    );
+    const deleted = await first.delete('hosts.a', revisionOf(updated), asWriteId('write-3'));
+    assert.deepEqual(
+      await second.delete('hosts.a', revisionOf(updated), asWriteId('write-3')),
+      deleted,
+    );
+    assert.deepEqual(
+      await first.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1')),
+      created,
+    );
     assert.equal((await first.history('hosts.a')).length, 3);
     assert.equal((await second.get('hosts.a')).kind, 'absent');
   },
@@ -96,18 +111,20 @@ const repetitionIsOk: ConformanceCase = {
 const tracesWrites: ConformanceCase = {
   name: 'finds a write by its id, as the last one and among earlier ones',
   async run({ first, second }) {
-    const one = revisionOf(await first.put('hosts.a', bytes('one'), 'absent', 'write-1'));
-    assert.deepEqual(await findWrite(second, 'hosts.a', 'write-1'), {
+    const one = revisionOf(
+      await first.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1')),
+    );
+    assert.deepEqual(await findWrite(second, 'hosts.a', asWriteId('write-1')), {
       kind: 'landed',
       revision: one,
     });
-    const two = revisionOf(await first.put('hosts.a', bytes('two'), one, 'write-2'));
-    revisionOf(await first.delete('hosts.a', two, 'write-3'));
-    const traced = await findWrite(second, 'hosts.a', 'write-1');
+    const two = revisionOf(await first.put('hosts.a', bytes('two'), one, asWriteId('write-2')));
+    revisionOf(await first.delete('hosts.a', two, asWriteId('write-3')));
+    const traced = await findWrite(second, 'hosts.a', asWriteId('write-1'));
     assert.deepEqual(traced, { kind: 'landed', revision: one });
-    assert.equal((await findWrite(second, 'hosts.a', 'write-3')).kind, 'landed');
-    assert.equal((await findWrite(second, 'hosts.a', 'write-4')).kind, 'notSeen');
-    assert.equal((await findWrite(second, 'hosts.b', 'write-1')).kind, 'notSeen');
+    assert.equal((await findWrite(second, 'hosts.a', asWriteId('write-3'))).kind, 'landed');
+    assert.equal((await findWrite(second, 'hosts.a', asWriteId('write-4'))).kind, 'notSeen');
+    assert.equal((await findWrite(second, 'hosts.b', asWriteId('write-1'))).kind, 'notSeen');
   },
 };
 
@@ -116,7 +133,7 @@ const manyAtOnce: ConformanceCase = {
   async run({ first, second }, limits) {
     const writes = Array.from({ length: limits.manyWrites }, (_, at) => {
       const store = at % 2 === 0 ? first : second;
-      return store.put(`many.k${at % 50}`, bytes(`${at}`), 'absent', `write-${at}`);
+      return store.put(`many.k${at % 50}`, bytes(`${at}`), 'absent', asWriteId(`write-${at}`));
     });
     const results = await Promise.all(writes);
     const revisions = new Set<number>();

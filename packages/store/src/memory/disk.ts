@@ -3,7 +3,7 @@
  * `HISTORY_PER_KEY` of each key or by age, and the log of entries. Synchronous throughout, so that
  * a simulation decides when what happens.
  */
-import { type Expected, HISTORY_PER_KEY, type Revision } from '../contract.ts';
+import { type Expected, HISTORY_PER_KEY, type StoreRevision, type WriteId } from '../contract.ts';
 import type { LogEntry, LogPage } from '../entry-log.ts';
 import { isUnder } from '../key.ts';
 import { Bell, type ChangeLog } from '../pull.ts';
@@ -14,7 +14,7 @@ export interface DiskWrite {
   /** Missing: delete. */
   readonly value?: Uint8Array;
   readonly expected: Expected;
-  readonly writeId: string;
+  readonly writeId: WriteId;
   readonly age?: Age;
 }
 
@@ -34,19 +34,19 @@ export class MemoryDisk implements ChangeLog {
   incarnation = '';
   /** Rings after each change, for the watchers of every handle. */
   readonly bell = new Bell();
-  #latest: Revision = 0;
+  #latest: StoreRevision = 0;
   #log: StoredChange[] = [];
   #trimmed = 0;
   readonly #byKey = new Map<string, StoredChange[]>();
-  readonly #gone = new Set<Revision>();
+  readonly #gone = new Set<StoreRevision>();
   #entries: LogEntry[] = [];
   #position = 0;
 
-  latest(): Revision {
+  latest(): StoreRevision {
     return this.#latest;
   }
 
-  after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] {
+  after(revision: StoreRevision, prefix: string, limit: number): readonly StoredChange[] {
     const found: StoredChange[] = [];
     for (let at = this.#firstAfter(revision); at < this.#log.length; at += 1) {
       const change = this.#log[at] as StoredChange;
@@ -146,7 +146,7 @@ export class MemoryDisk implements ChangeLog {
     this.#trimmed = 0;
   }
 
-  #firstAfter(revision: Revision): number {
+  #firstAfter(revision: StoreRevision): number {
     let low = 0;
     let high = this.#log.length;
     while (low < high) {

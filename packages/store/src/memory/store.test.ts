@@ -2,7 +2,7 @@ import { nodeRandom } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
 import { storeConformance } from '../conformance/suite.ts';
-import { findWrite } from '../contract.ts';
+import { asWriteId, findWrite } from '../contract.ts';
 import { MemoryDisk } from './disk.ts';
 import { type MemoryFault, openMemoryStore } from './store.ts';
 import { memorySubject } from './subject.ts';
@@ -16,10 +16,13 @@ async function faulty(faults: MemoryFault[]) {
 
 test('a write whose answer is lost is unknown, and ok when repeated by its id', async () => {
   const store = await faulty([{ kind: 'answerLost' }]);
-  const lost = await store.put('hosts.a', bytes('one'), 'absent', 'write-1');
+  const lost = await store.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1'));
   expect(lost).toMatchObject({ kind: 'unknown', writeId: 'write-1' });
-  expect(await findWrite(store, 'hosts.a', 'write-1')).toEqual({ kind: 'landed', revision: 1 });
-  const again = await store.put('hosts.a', bytes('one'), 'absent', 'write-1');
+  expect(await findWrite(store, 'hosts.a', asWriteId('write-1'))).toEqual({
+    kind: 'landed',
+    revision: 1,
+  });
+  const again = await store.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1'));
   expect(again).toEqual({ kind: 'ok', revision: 1, writeId: 'write-1' });
 });
 
@@ -34,7 +37,7 @@ test('a late write lands only if nobody wrote meanwhile', async () => {
   const gate = Promise.withResolvers<void>();
   const store = await faulty([{ kind: 'late', until: gate.promise }]);
   expect((await store.put('hosts.a', bytes('late'), 'absent')).kind).toBe('unknown');
-  await store.put('hosts.a', bytes('other'), 'absent', 'write-2');
+  await store.put('hosts.a', bytes('other'), 'absent', asWriteId('write-2'));
   gate.resolve();
   await gate.promise;
   expect(await store.get('hosts.a')).toMatchObject({ kind: 'found', writeId: 'write-2' });

@@ -7,6 +7,7 @@
  */
 import { type Clock, type Random, randomId } from '@rackwright/platform';
 import {
+  asWriteId,
   type Change,
   checkListPage,
   checkPage,
@@ -22,8 +23,8 @@ import {
   type Past,
   RETENTION_DEFAULT,
   type Retention,
-  type Revision,
   type StateStore,
+  type StoreRevision,
   type WatchEvent,
   type WriteResult,
 } from '../contract.ts';
@@ -121,23 +122,28 @@ class MemoryStore implements StateStore {
     key: string,
     value: Uint8Array,
     expected: Expected,
-    writeId = randomId(this.#options.random),
+    writeId = asWriteId(randomId(this.#options.random)),
   ): Promise<WriteResult> {
     checkKey(key);
     checkValue(key, value);
-    return this.#write('put', { key, value: Uint8Array.from(value), expected, writeId });
+    return this.#write('put', {
+      key,
+      value: Uint8Array.from(value),
+      expected,
+      writeId,
+    });
   }
 
   async delete(
     key: string,
-    expected: Revision,
-    writeId = randomId(this.#options.random),
+    expected: StoreRevision,
+    writeId = asWriteId(randomId(this.#options.random)),
   ): Promise<WriteResult> {
     checkKey(key);
     return this.#write('delete', { key, expected, writeId });
   }
 
-  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(from: StoreRevision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
     checkRevision(from, 0);
     checkPrefix(prefix);
     this.#checkOpen();
@@ -150,7 +156,7 @@ class MemoryStore implements StateStore {
     return this.#disk.changesOf(key).slice(-HISTORY_PER_KEY).map(publicChange);
   }
 
-  async past(key: string, limit: number, from?: Revision): Promise<Past> {
+  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
     checkKey(key);
     checkPage(limit, PAST_CHANGES_MAX, from);
     await this.#admitRead({ kind: 'history', key });
@@ -160,7 +166,7 @@ class MemoryStore implements StateStore {
     return pastOf(upTo.slice(-limit - 1).toReversed(), limit, from);
   }
 
-  async latestRevision(): Promise<Revision> {
+  async latestRevision(): Promise<StoreRevision> {
     this.#checkOpen();
     return this.#disk.latest();
   }

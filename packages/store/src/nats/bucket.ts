@@ -15,7 +15,7 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream';
 import { type Random, randomId } from '@rackwright/platform';
-import { HISTORY_PER_KEY } from '../contract.ts';
+import { asWriteId, HISTORY_PER_KEY } from '../contract.ts';
 import { StoreError } from '../errors.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { decideWrite } from '../write.ts';
@@ -123,14 +123,15 @@ export async function settleIncarnation(
 ): Promise<string> {
   const inSettings = incarnationOf(config) ?? '';
   const wanted = restored === undefined ? inSettings : randomId(restored.random);
+  const writeId = asWriteId(wanted);
   const value = new TextEncoder().encode(wanted);
   const last = await channel.last(INCARNATION_KEY);
   if (last === undefined || restored !== undefined) {
-    const outcome = await channel.publish(INCARNATION_KEY, value, last?.revision ?? 0, wanted);
+    const outcome = await channel.publish(INCARNATION_KEY, value, last?.revision ?? 0, writeId);
     if (outcome.kind === 'uncertain') throw new Error(outcome.reason);
   }
   const stands = await channel.last(INCARNATION_KEY);
-  if (decideWrite(stands, 'absent', wanted).kind !== 'landed') {
+  if (decideWrite(stands, 'absent', writeId).kind !== 'landed') {
     const found = stands?.kind === 'put' ? new TextDecoder().decode(stands.value) : 'none';
     throw new StoreError(
       'incarnationMismatch',

@@ -10,7 +10,7 @@ import type {
   StreamInfo,
 } from '@nats-io/jetstream';
 import { errorText } from '@rackwright/platform';
-import type { Revision } from '../contract.ts';
+import type { StoreRevision, WriteId } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
 import { publishFailure } from './failures.ts';
 import {
@@ -24,7 +24,7 @@ import {
 import type { Timeline } from './timeline.ts';
 
 export type PublishOutcome =
-  | { readonly kind: 'stored'; readonly revision: Revision }
+  | { readonly kind: 'stored'; readonly revision: StoreRevision }
   /** Not stored by this request: the key's last revision was another. */
   | { readonly kind: 'wrongRevision' }
   | { readonly kind: 'uncertain'; readonly reason: string };
@@ -54,8 +54,8 @@ export class Channel {
   async publish(
     key: string,
     value: Uint8Array | undefined,
-    previous: Revision,
-    writeId: string,
+    previous: StoreRevision,
+    writeId: WriteId,
   ): Promise<PublishOutcome> {
     const kind = value === undefined ? 'delete' : 'put';
     try {
@@ -79,7 +79,7 @@ export class Channel {
   }
 
   /** The change with this revision, if the bucket has it. Throws the client's error. */
-  at(revision: Revision): Promise<StoredChange | undefined> {
+  at(revision: StoreRevision): Promise<StoredChange | undefined> {
     return this.#message({ seq: revision });
   }
 
@@ -87,7 +87,7 @@ export class Channel {
    * The revision of the first change from `from` on that the subject takes in, wildcards and all.
    * Throws the client's error.
    */
-  async firstOf(subject: string, from: Revision): Promise<Revision | undefined> {
+  async firstOf(subject: string, from: StoreRevision): Promise<StoreRevision | undefined> {
     const stream = streamName(this.bucket);
     const query: NextMsgRequest = { seq: from, next_by_subj: subject };
     // The client's type lacks a field that the server accepts (`JSApiMsgGetRequest.NextFor`).
@@ -96,7 +96,7 @@ export class Channel {
   }
 
   /** The change with this revision in the bucket or else in its timeline. As `at`. */
-  async atAnyAge(revision: Revision): Promise<StoredChange | undefined> {
+  async atAnyAge(revision: StoreRevision): Promise<StoredChange | undefined> {
     const kept = await this.at(revision);
     if (kept !== undefined || this.#timeline === undefined) return kept;
     const { name, isSourced } = this.#timeline;
@@ -104,7 +104,7 @@ export class Channel {
   }
 
   /** By binary search: the stream's sourced messages are in the order of the revisions. */
-  async #sourced(stream: string, revision: Revision): Promise<StoredChange | undefined> {
+  async #sourced(stream: string, revision: StoreRevision): Promise<StoredChange | undefined> {
     const { state } = await this.#manager.streams.info(stream);
     let low = state.first_seq;
     // A message is never further in front than its revision.

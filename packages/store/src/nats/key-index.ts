@@ -9,13 +9,13 @@
  *
  * Must not: say what a key's value is. A key may have been deleted since.
  */
-import type { Revision } from '../contract.ts';
+import type { StoreRevision } from '../contract.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { SortedKeys } from './sorted-keys.ts';
 import type { KeyChange } from './watching.ts';
 
 interface Waiter {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   readonly go: () => void;
 }
 
@@ -27,7 +27,7 @@ export class KeyIndex {
   readonly #follow: () => AsyncIterable<KeyChange>;
   readonly #pause: Pause;
   readonly #waiters = new Set<Waiter>();
-  #position: Revision = 0;
+  #position: StoreRevision = 0;
   #isFollowing = false;
 
   /** `follow` delivers the last change of each key and then every other, as `followKeys` does. */
@@ -37,7 +37,7 @@ export class KeyIndex {
   }
 
   /** K1; false when it does not reach that revision in time. */
-  async caughtUp(revision: Revision, withinMs: number): Promise<boolean> {
+  async caughtUp(revision: StoreRevision, withinMs: number): Promise<boolean> {
     if (!this.#isFollowing) void this.#run();
     if (this.#position >= revision) return true;
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -4,7 +4,7 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
-import { findWrite, type StateStore } from '../contract.ts';
+import { asWriteId, findWrite, type StateStore } from '../contract.ts';
 import { NatsCluster, serverMissing } from '../testing/nats-cluster.ts';
 import { openNatsStore } from './open.ts';
 import type { NatsStoreOptions } from './options.ts';
@@ -103,7 +103,7 @@ test('a write whose acknowledgement is lost is ok by its id once the server answ
 test('a write that nobody answers in time is unknown, and ok when repeated by its id', async () => {
   const store = await openNatsStore({ ...options, callTimeoutMs: 4_000 });
   relay.deaf = true;
-  const result = await store.put('hosts.a', bytes('one'), 'absent', 'write-1');
+  const result = await store.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1'));
   expect(result).toMatchObject({
     kind: 'unknown',
     writeId: 'write-1',
@@ -112,7 +112,7 @@ test('a write that nobody answers in time is unknown, and ok when repeated by it
   relay.deaf = false;
   relay.cut();
   await delay(500);
-  const again = await store.put('hosts.a', bytes('one'), 'absent', 'write-1');
+  const again = await store.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1'));
   expect(again).toMatchObject({ kind: 'ok', revision: (await direct.get('hosts.a')).revision });
   expect(await direct.history('hosts.a')).toHaveLength(1);
   await store.close();
@@ -121,7 +121,7 @@ test('a write that nobody answers in time is unknown, and ok when repeated by it
 test('a lost acknowledgement is found although another write and a delete followed', async () => {
   const store = await openNatsStore({ ...options, callTimeoutMs: 20_000 });
   relay.deaf = true;
-  const write = store.put('hosts.a', bytes('one'), 'absent', 'write-1');
+  const write = store.put('hosts.a', bytes('one'), 'absent', asWriteId('write-1'));
   await landed('hosts.a');
   const first = (await direct.get('hosts.a')).revision ?? 0;
   const second = await direct.put('hosts.a', bytes('two'), first);
@@ -130,7 +130,7 @@ test('a lost acknowledgement is found although another write and a delete follow
   relay.cut();
   expect(await write).toEqual({ kind: 'ok', revision: first, writeId: 'write-1' });
   expect((await direct.get('hosts.a')).kind).toBe('absent');
-  expect(await findWrite(direct, 'hosts.a', 'write-1')).toEqual({
+  expect(await findWrite(direct, 'hosts.a', asWriteId('write-1'))).toEqual({
     kind: 'landed',
     revision: first,
   });

@@ -4,7 +4,7 @@
  */
 import type { MsgHdrs } from 'nats';
 import { headers } from 'nats';
-import type { Revision } from '../contract.ts';
+import { asWriteId, type StoreRevision, type WriteId } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
 
 const WRITE_ID_HEADER = 'Rackwright-Write-Id';
@@ -33,8 +33,8 @@ export function subjectsUnder(bucket: string, prefix: string): string[] {
 
 export function changeHeaders(
   kind: StoredChange['kind'],
-  writeId: string,
-  previous: Revision,
+  writeId: WriteId,
+  previous: StoreRevision,
 ): MsgHdrs {
   const set = headers();
   set.set(WRITE_ID_HEADER, writeId);
@@ -47,7 +47,7 @@ export function changeHeaders(
 const SOURCE_HEADER = 'Nats-Stream-Source';
 
 /** The revision of a change in the bucket that it was sourced from; 0 when unknown. */
-export function sourcedRevision(set: MsgHdrs | undefined): Revision {
+export function sourcedRevision(set: MsgHdrs | undefined): StoreRevision {
   const revision = Number((set?.get(SOURCE_HEADER) ?? '').split(' ')[1]);
   return Number.isSafeInteger(revision) ? revision : 0;
 }
@@ -58,7 +58,7 @@ export function sourcedRevision(set: MsgHdrs | undefined): Revision {
  */
 export function changeOf(
   key: string,
-  revision: Revision,
+  revision: StoreRevision,
   value: Uint8Array,
   set: MsgHdrs | undefined,
 ): StoredChange {
@@ -67,7 +67,7 @@ export function changeOf(
   const fields = {
     key,
     revision,
-    writeId,
+    writeId: asWriteId(writeId),
     previous: Number.isSafeInteger(previous) ? previous : 0,
   };
   const operation = set?.get(OPERATION_HEADER) ?? '';

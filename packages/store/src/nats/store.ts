@@ -17,6 +17,7 @@ import type { JetStreamClient } from '@nats-io/jetstream';
 import { errorText, type Random, randomId } from '@rackwright/platform';
 import type { NatsConnection } from 'nats';
 import {
+  asWriteId,
   type Change,
   checkListPage,
   checkPage,
@@ -32,9 +33,10 @@ import {
   PAST_CHANGES_MAX,
   type Past,
   type Published,
-  type Revision,
   type StateStore,
+  type StoreRevision,
   type WatchEvent,
+  type WriteId,
   type WriteResult,
 } from '../contract.ts';
 import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
@@ -136,7 +138,7 @@ export class NatsStore implements StateStore {
    * Live keys under the prefix at this revision or a newer one, and perhaps some that were deleted:
    * so many behind a key, in order.
    */
-  async #keysUnder(prefix: string, before: Revision) {
+  async #keysUnder(prefix: string, before: StoreRevision) {
     const index = this.#keys;
     if (await index.caughtUp(before, KEYS_LATE_MS)) {
       return (after: string, limit: number) => index.under(prefix, after, limit);
@@ -165,20 +167,20 @@ export class NatsStore implements StateStore {
     key: string,
     value: Uint8Array,
     expected: Expected,
-    writeId?: string,
+    writeId?: WriteId,
   ): Promise<WriteResult> {
     checkKey(key);
     checkValue(key, value);
     return this.#write(key, Uint8Array.from(value), expected, writeId);
   }
 
-  async delete(key: string, expected: Revision, writeId?: string): Promise<WriteResult> {
+  async delete(key: string, expected: StoreRevision, writeId?: WriteId): Promise<WriteResult> {
     checkKey(key);
     checkRevision(expected, 1);
     return this.#write(key, undefined, expected, writeId);
   }
 
-  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(from: StoreRevision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
     checkRevision(from, 0);
     checkPrefix(prefix);
     this.#checkOpen();
@@ -189,7 +191,7 @@ export class NatsStore implements StateStore {
     checkKey(key);
     const changes: Change[] = [];
     const last = await this.#read(() => this.#opened.channel.last(key));
-    const at = (revision: Revision) => this.#read(() => this.#opened.channel.at(revision));
+    const at = (revision: StoreRevision) => this.#read(() => this.#opened.channel.at(revision));
     for await (const change of changesBack({ at }, last)) {
       changes.push(publicChange(change));
       if (changes.length === HISTORY_PER_KEY) break;
@@ -197,11 +199,11 @@ export class NatsStore implements StateStore {
     return changes.reverse();
   }
 
-  async past(key: string, limit: number, from?: Revision): Promise<Past> {
+  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
     checkKey(key);
     checkPage(limit, PAST_CHANGES_MAX, from);
     const { channel } = this.#opened;
-    const at = (revision: Revision) => this.#read(() => channel.atAnyAge(revision));
+    const at = (revision: StoreRevision) => this.#read(() => channel.atAnyAge(revision));
     const start = await (from === undefined ? this.#read(() => channel.last(key)) : at(from));
     const changes: StoredChange[] = [];
     for await (const change of changesBack({ at }, start)) {
@@ -212,7 +214,7 @@ export class NatsStore implements StateStore {
     return pastOf(changes, limit, from);
   }
 
-  async latestRevision(): Promise<Revision> {
+  async latestRevision(): Promise<StoreRevision> {
     const info = await this.#read(() => this.#opened.channel.info());
     this.#checkIncarnation(incarnationOf(info.config));
     return info.state.last_seq;
@@ -240,10 +242,10 @@ export class NatsStore implements StateStore {
     key: string,
     value: Uint8Array | undefined,
     expected: Expected,
-    chosenId: string | undefined,
+    chosenId: WriteId | undefined,
   ): Promise<WriteResult> {
     if (expected !== 'absent') checkRevision(expected, 1);
-    const writeId = chosenId ?? randomId(this.#opened.random);
+    const writeId = chosenId ?? asWriteId(randomId(this.#opened.random));
     checkWriteId(writeId);
     this.#checkOpen();
     const request: WriteRequest = {
@@ -279,7 +281,7 @@ export class NatsStore implements StateStore {
   }
 
   async *#watch(
-    from: Revision,
+    from: StoreRevision,
     prefix: string,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<WatchEvent, void, undefined> {
@@ -287,7 +289,7 @@ export class NatsStore implements StateStore {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  #watchPath(from: Revision, signal: AbortSignal | undefined): WatchPath {
+  #watchPath(from: StoreRevision, signal: AbortSignal | undefined): WatchPath {
     const over = () => this.#bell.ended || signal?.aborted === true;
     return {
       client: this.#opened.client,
@@ -308,7 +310,7 @@ export class NatsStore implements StateStore {
   }
 
   /** A watch outlasts every outage: it asks until it is answered or over. */
-  async #lookForWatch(from: Revision, over: () => boolean): Promise<Revision> {
+  async #lookForWatch(from: StoreRevision, over: () => boolean): Promise<StoreRevision> {
     for (;;) {
       try {
         return await this.latestRevision();
@@ -408,7 +410,7 @@ export class NatsStore implements StateStore {
   }
 
   /** N2. */
-  #checkGrowth(revision: Revision, expected: Expected): void {
+  #checkGrowth(revision: StoreRevision, expected: Expected): void {
     if (expected === 'absent' || revision > expected) return;
     this.#checkIncarnation(`one whose revisions begin anew at ${revision}`);
   }

@@ -11,7 +11,7 @@ import {
   type JsMsg,
   type OrderedConsumerOptions,
 } from '@nats-io/jetstream';
-import { HISTORY_PER_KEY, type Revision, type WatchEvent } from '../contract.ts';
+import { HISTORY_PER_KEY, type StoreRevision, type WatchEvent } from '../contract.ts';
 import { RESERVED_FIRST_SEGMENT } from '../key.ts';
 import { GapGuard, publicChange, type StoredChange } from '../write.ts';
 import { changeOf, keyOf, streamName, subjectsUnder } from './message.ts';
@@ -36,9 +36,9 @@ export interface WatchPath {
    * The store's last revision as its leader knows it, requested until it answers. Throws when the
    * store is another one now.
    */
-  look(): Promise<Revision>;
+  look(): Promise<StoreRevision>;
   /** The revision of the first change from `from` on that the subject takes in. Throws. */
-  firstOf(subject: string, from: Revision): Promise<Revision | undefined>;
+  firstOf(subject: string, from: StoreRevision): Promise<StoreRevision | undefined>;
   /** Rejects once the signal is aborted. */
   pause(delayMs: number, signal?: AbortSignal): Promise<void>;
   /** Whether the watch is to end. */
@@ -52,7 +52,7 @@ export interface WatchPath {
 
 export async function* watchStream(
   path: WatchPath,
-  from: Revision,
+  from: StoreRevision,
   prefix: string,
 ): AsyncGenerator<WatchEvent, void, undefined> {
   const guard = new GapGuard(from);
@@ -124,7 +124,7 @@ export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, vo
 const noValue = new Uint8Array();
 
 /** Whether the store has never been at `from`. A new leader may take a moment to be there again. */
-async function isFuture(path: WatchPath, from: Revision): Promise<boolean> {
+async function isFuture(path: WatchPath, from: StoreRevision): Promise<boolean> {
   for (let attempt = 1; attempt <= FUTURE_LOOKS; attempt += 1) {
     if (path.over() || from <= (await path.look())) return false;
     await path.pause(retryDelayMs(attempt));
@@ -136,7 +136,7 @@ async function isFuture(path: WatchPath, from: Revision): Promise<boolean> {
 async function* messagesOf(
   path: WatchPath,
   subjects: string[],
-  position: Revision,
+  position: StoreRevision,
   wanted: Partial<OrderedConsumerOptions>,
 ): AsyncGenerator<JsMsg, void, undefined> {
   let messages: ConsumerMessages | undefined;
@@ -179,7 +179,7 @@ async function* messagesOf(
 
 /** The position of a watch, and whether it waits for a message now. */
 interface Progress {
-  readonly position: Revision;
+  readonly position: StoreRevision;
   readonly isWaiting: boolean;
 }
 
@@ -206,7 +206,7 @@ async function endWhenBehind(
 async function isOwed(
   path: WatchPath,
   subjects: readonly string[],
-  from: Revision,
+  from: StoreRevision,
 ): Promise<boolean> {
   try {
     const firsts = await Promise.all(subjects.map((subject) => path.firstOf(subject, from)));

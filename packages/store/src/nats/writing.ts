@@ -8,7 +8,7 @@
  * W3 An outcome that is uncertain when the time is up is `unknown`.
  */
 import { errorText } from '@rackwright/platform';
-import type { Expected, Revision, WriteResult } from '../contract.ts';
+import type { Expected, StoreRevision, WriteId, WriteResult } from '../contract.ts';
 import { decideWrite, readResult, type StoredChange } from '../write.ts';
 import type { PublishOutcome } from './channel.ts';
 import { retryDelayMs } from './options.ts';
@@ -18,7 +18,7 @@ export interface WriteRequest {
   /** Missing: delete. */
   readonly value?: Uint8Array;
   readonly expected: Expected;
-  readonly writeId: string;
+  readonly writeId: WriteId;
   /** The caller chose the id, and may have sent it before. */
   readonly mayHaveLanded: boolean;
 }
@@ -28,11 +28,11 @@ export interface WritePath {
   publish(
     key: string,
     value: Uint8Array | undefined,
-    previous: Revision,
-    writeId: string,
+    previous: StoreRevision,
+    writeId: WriteId,
   ): Promise<PublishOutcome>;
   last(key: string): Promise<StoredChange | undefined>;
-  at(revision: Revision): Promise<StoredChange | undefined>;
+  at(revision: StoreRevision): Promise<StoredChange | undefined>;
   pause(delayMs: number): Promise<void>;
   /** Whether there is time for another attempt. */
   hasTime(): boolean;
@@ -62,7 +62,7 @@ export async function carryWrite(path: WritePath, write: WriteRequest): Promise<
 type Reread =
   | { readonly kind: 'settled'; readonly result: WriteResult }
   /** Still possible, after this revision. */
-  | { readonly kind: 'open'; readonly previous: Revision }
+  | { readonly kind: 'open'; readonly previous: StoreRevision }
   | { readonly kind: 'unread'; readonly reason: string };
 
 async function reread(
@@ -96,8 +96,8 @@ function settled(result: WriteResult): Reread {
 async function findBack(
   path: Pick<WritePath, 'at'>,
   last: StoredChange | undefined,
-  writeId: string,
-): Promise<Revision | undefined> {
+  writeId: WriteId,
+): Promise<StoreRevision | undefined> {
   for await (const change of changesBack(path, last)) {
     if (change.writeId === writeId) return change.revision;
   }

@@ -4,7 +4,7 @@
  * is locked, so that nobody else writes it.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
+import { asWriteId, HISTORY_PER_KEY, type StoreRevision, type WriteId } from '../contract.ts';
 import type { ChangeLog } from '../pull.ts';
 import type { StoredChange } from '../write.ts';
 import { KeyPast } from './key-past.ts';
@@ -59,7 +59,7 @@ export class SqliteDatabase implements ChangeLog {
   readonly past: KeyPast;
   readonly #recent = new Recent();
   /** Undefined: only the file knows. */
-  #latestRevision: Revision | undefined;
+  #latestRevision: StoreRevision | undefined;
 
   /** Keys that are not kept by age have only their last changes. */
   constructor(
@@ -93,12 +93,12 @@ export class SqliteDatabase implements ChangeLog {
     this.past = new KeyPast(database, this.#keys);
   }
 
-  latest(): Revision {
+  latest(): StoreRevision {
     this.#latestRevision ??= Number(this.#latest.get()?.['latest'] ?? 0);
     return this.#latestRevision;
   }
 
-  after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] {
+  after(revision: StoreRevision, prefix: string, limit: number): readonly StoredChange[] {
     if (revision >= this.latest()) return [];
     const recent = this.#recent.after(revision, prefix, limit);
     if (recent !== undefined) return recent;
@@ -161,12 +161,12 @@ export class SqliteDatabase implements ChangeLog {
   }
 
   /** The last `limit` changes of a key up to revision `from`, newest first. */
-  back(key: string, limit: number, from: Revision): readonly StoredChange[] {
+  back(key: string, limit: number, from: StoreRevision): readonly StoredChange[] {
     return this.past.back(key, limit, from).map(this.#asChange);
   }
 
   /** The revision of the write with this id among the last `HISTORY_PER_KEY` changes of `key`. */
-  revisionOf(key: string, writeId: string): Revision | undefined {
+  revisionOf(key: string, writeId: WriteId): StoreRevision | undefined {
     return this.past.revisionOf(key, writeId);
   }
 
@@ -211,7 +211,7 @@ export class SqliteDatabase implements ChangeLog {
     const row = record as Row;
     const { revision, key, previous, packed } = row;
     const at = row.time_ms === 0 ? {} : { atMs: row.time_ms };
-    const written = { key, revision, writeId: row.write_id, previous, ...at };
+    const written = { key, revision, writeId: asWriteId(row.write_id), previous, ...at };
     if (row.live !== 1) return { kind: 'delete', ...written };
     return { kind: 'put', ...written, value: this.#values.read({ bytes: row.value, packed }) };
   };

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
-import { VALUE_BYTES_MAX } from '../contract.ts';
+import { asWriteId, VALUE_BYTES_MAX } from '../contract.ts';
 import { openSqliteStore } from './store.ts';
 
 let folder = '';
@@ -41,7 +41,7 @@ test('a write on a full disk is unknown; the store loses nothing, and goes on la
   const large = new Uint8Array(VALUE_BYTES_MAX).fill(7);
   const kept = await store.put('hosts.a', bytes('one'), 'absent');
   const tooMuch = [1, 2, 3, 4].map((at) =>
-    store.put(`hosts.large${at}`, large, 'absent', `w-${at}`),
+    store.put(`hosts.large${at}`, large, 'absent', asWriteId(`w-${at}`)),
   );
   const [full] = await Promise.all(tooMuch);
   expect(full).toMatchObject({ kind: 'unknown', writeId: 'w-1' });
@@ -49,7 +49,7 @@ test('a write on a full disk is unknown; the store loses nothing, and goes on la
   expect((await store.get('hosts.large1')).kind).toBe('absent');
 
   await rm(ballast);
-  expect((await store.put('hosts.large1', large, 'absent', 'w-1')).kind).toBe('ok');
+  expect((await store.put('hosts.large1', large, 'absent', asWriteId('w-1'))).kind).toBe('ok');
   expect((await store.get('hosts.large1')).kind).toBe('found');
   await store.close();
 });

@@ -8,7 +8,7 @@
  * 2. `kept` of a key counts all of its changes that are there, or more.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { HISTORY_PER_KEY, type Revision } from '../contract.ts';
+import { HISTORY_PER_KEY, type StoreRevision } from '../contract.ts';
 import type { NewestKeys } from './newest-keys.ts';
 
 /** Walks back from the change `:start`, at most `:limit` changes; `n` counts them from 1. */
@@ -58,14 +58,14 @@ export class KeyPast {
   }
 
   /** Rows of the last `limit` changes of a key up to revision `from`, newest first. */
-  back(key: string, limit: number, from: Revision): readonly Record<string, unknown>[] {
+  back(key: string, limit: number, from: StoreRevision): readonly Record<string, unknown>[] {
     const start = this.#startOf(key, from);
     const rows = start === undefined ? [] : this.#back.all({ start, limit });
     // SQLite does not promise the order of such a walk.
     return rows.sort((one, other) => Number(other['revision']) - Number(one['revision']));
   }
 
-  #startOf(key: string, from: Revision): Revision | undefined {
+  #startOf(key: string, from: StoreRevision): StoreRevision | undefined {
     const newest = this.#keys.newest(key)?.revision;
     if (newest === undefined || newest <= from) return newest;
     if (this.#isOfKey.get(from, key) !== undefined) return from;
@@ -74,7 +74,7 @@ export class KeyPast {
   }
 
   /** The revision of the write with this id among the last `HISTORY_PER_KEY` changes of `key`. */
-  revisionOf(key: string, id: string): Revision | undefined {
+  revisionOf(key: string, id: string): StoreRevision | undefined {
     const start = this.#keys.newest(key)?.revision;
     if (start === undefined) return undefined;
     const row = this.#byWriteId.get({ start, limit: HISTORY_PER_KEY, id });
@@ -93,7 +93,7 @@ export class KeyPast {
    * The oldest change that is one of the key's last `HISTORY_PER_KEY`; undefined: no change of the
    * key is older than those.
    */
-  oldestLasting(key: string): Revision | undefined {
+  oldestLasting(key: string): StoreRevision | undefined {
     const newest = this.#keys.newest(key);
     if (newest === undefined || newest.kept <= HISTORY_PER_KEY) return undefined;
     const found = this.#lasting.get({ start: newest.revision, limit: HISTORY_PER_KEY });
@@ -101,7 +101,7 @@ export class KeyPast {
   }
 
   /** Removes one change of the key. */
-  remove(key: string, revision: Revision): void {
+  remove(key: string, revision: StoreRevision): void {
     this.#removeOne.run(revision);
     this.#keys.forget(key, 1);
   }

@@ -1,7 +1,9 @@
 /** What waits in memory, what the table says and what a killed process leaves are one answer. */
+
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
+import { asWriteId } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
 import { SqliteDatabase } from './database.ts';
 import { SCHEMA } from './schema.ts';
@@ -51,7 +53,7 @@ class Both {
   #add(key: string, draw: (limit: number) => number): StoredChange {
     const revision = this.database.latest() + 1;
     const previous = this.database.last(key)?.revision ?? 0;
-    const written = { key, revision, previous, writeId: `w${revision}`, atMs: revision };
+    const written = { key, revision, previous, writeId: asWriteId(`w${revision}`), atMs: revision };
     const isPut = draw(4) > 0;
     const value = Uint8Array.of(revision & 255);
     const change: StoredChange = isPut

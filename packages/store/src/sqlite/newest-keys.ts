@@ -10,7 +10,7 @@
  *    changes, two for each.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Revision } from '../contract.ts';
+import type { StoreRevision } from '../contract.ts';
 import { WaitingKeys } from './waiting-keys.ts';
 
 /** How much may wait before it begins to be written. */
@@ -29,7 +29,7 @@ const WRITTEN_AT_ONCE = 128;
 
 /** The known state of a key. */
 export interface NewestChange {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   /** The number of changes of the key. */
   readonly kept: number;
 }
@@ -46,10 +46,10 @@ export class NewestKeys {
   /** Those that are being written, in the order of keys; the others are newer. */
   #leaving = new WaitingKeys();
   /** The table's revision once those are written. */
-  #leavingUpTo: Revision = 0;
+  #leavingUpTo: StoreRevision = 0;
   /** Keys that have more waiting changes than one may. */
   readonly #busy = new Set<string>();
-  #newestRevision: Revision = 0;
+  #newestRevision: StoreRevision = 0;
   #changesWaiting = 0;
   /** Since keys were written last. */
   #changes = 0;
@@ -94,13 +94,13 @@ export class NewestKeys {
   }
 
   /** A change is being made. Only inside a transaction. */
-  add(key: string, revision: Revision): void {
+  add(key: string, revision: StoreRevision): void {
     this.#read();
     this.#changes += 1;
     this.#note(key, revision);
   }
 
-  #note(key: string, revision: Revision): void {
+  #note(key: string, revision: StoreRevision): void {
     const added = (this.#waiting.get(key)?.added ?? 0) + 1;
     this.#waiting.set(key, { revision, added });
     if (added >= CHANGES_OF_KEY_MAX) this.#busy.add(key);
@@ -109,7 +109,7 @@ export class NewestKeys {
   }
 
   /** The newest change of a key that the table may not name yet. */
-  waitingRevision(key: string): Revision | undefined {
+  waitingRevision(key: string): StoreRevision | undefined {
     this.#read();
     return (this.#waiting.get(key) ?? this.#leaving.get(key))?.revision;
   }

@@ -2,6 +2,7 @@
  * No statement reads a whole table: SQLite names the index of each statement that was ever
  * prepared.
  */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { nodeClock, nodeRandom } from '@rackwright/platform/node';
 import { expect, test, vi } from 'vitest';
 import { bytes } from '../conformance/subject.ts';
+import { asWriteId } from '../contract.ts';
 import { openSqliteStore } from './store.ts';
 
 /** Tables of a few rows, and what a statement has read by an index before, a change at a time. */
@@ -19,7 +21,7 @@ async function statementsOfAll(path: string): Promise<Set<string>> {
   const prepared = vi.spyOn(DatabaseSync.prototype, 'prepare');
   const store = await openSqliteStore({ path, random: nodeRandom(), clock: nodeClock() });
   await store.put('hosts.a', bytes('1'), 'absent');
-  await store.put('hosts.b', bytes('1'), 'absent', 'w1');
+  await store.put('hosts.b', bytes('1'), 'absent', asWriteId('w1'));
   await store.delete('hosts.a', 1);
   await store.log.append('e1', bytes('x'));
   for (const prefix of ['', 'hosts']) {

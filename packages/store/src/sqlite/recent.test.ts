@@ -1,11 +1,13 @@
 /** An answer from memory equals the file's content, or there is none. */
+
 import { expect, test } from 'vitest';
+import { asWriteId } from '../contract.ts';
 import type { StoredChange } from '../write.ts';
 import { RECENT_CHANGES_MAX, Recent } from './recent.ts';
 
 function change(revision: number, key: string, bytes = 1): StoredChange {
   const value = new Uint8Array(bytes);
-  return { kind: 'put', key, revision, writeId: `w${revision}`, previous: 0, value };
+  return { kind: 'put', key, revision, writeId: asWriteId(`w${revision}`), previous: 0, value };
 }
 
 const revisions = (found: readonly StoredChange[] | undefined) =>

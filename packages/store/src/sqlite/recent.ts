@@ -10,7 +10,7 @@
  * 3. Bounded by number and by bytes; the oldest goes first. A key that was read since it was last
  *    passed over stays for one more round (second chance): a read moves nothing.
  */
-import type { Revision } from '../contract.ts';
+import type { StoreRevision } from '../contract.ts';
 import { isUnder } from '../key.ts';
 import type { StoredChange } from '../write.ts';
 
@@ -91,7 +91,11 @@ export class Recent {
    * Changes under `prefix` after `revision`, ascending, at most `limit`; undefined when some of
    * them may be known to the file only.
    */
-  after(revision: Revision, prefix: string, limit: number): readonly StoredChange[] | undefined {
+  after(
+    revision: StoreRevision,
+    prefix: string,
+    limit: number,
+  ): readonly StoredChange[] | undefined {
     const first = this.#changes[this.#start]?.revision;
     if (first === undefined || revision + 1 < first) return undefined;
     const found: StoredChange[] = [];

@@ -13,6 +13,7 @@
 import { backup, type DatabaseSync } from 'node:sqlite';
 import { type Clock, errorText, type Random, randomId } from '@rackwright/platform';
 import {
+  asWriteId,
   type Change,
   checkListPage,
   checkPage,
@@ -28,9 +29,10 @@ import {
   type Past,
   RETENTION_DEFAULT,
   type Retention,
-  type Revision,
   type StateStore,
+  type StoreRevision,
   type WatchEvent,
+  type WriteId,
   type WriteResult,
 } from '../contract.ts';
 import { type AppendResult, checkLogValue, type EntryLog, LOG_PAGE_MAX } from '../entry-log.ts';
@@ -95,7 +97,7 @@ interface PendingWrite {
   /** Missing: delete. */
   readonly value?: Uint8Array;
   readonly expected: Expected;
-  readonly writeId: string;
+  readonly writeId: WriteId;
   /** The caller chose the id, and may have sent it before. */
   readonly mayHaveLanded: boolean;
 }
@@ -168,7 +170,7 @@ class SqliteStore implements StateStore {
     key: string,
     value: Uint8Array,
     expected: Expected,
-    writeId?: string,
+    writeId?: WriteId,
   ): Promise<WriteResult> {
     checkKey(key);
     checkValue(key, value);
@@ -176,13 +178,13 @@ class SqliteStore implements StateStore {
     return this.#accept({ key, value: Uint8Array.from(value), expected }, writeId);
   }
 
-  async delete(key: string, expected: Revision, writeId?: string): Promise<WriteResult> {
+  async delete(key: string, expected: StoreRevision, writeId?: WriteId): Promise<WriteResult> {
     checkKey(key);
     checkRevision(expected, 1);
     return this.#accept({ key, expected }, writeId);
   }
 
-  watch(from: Revision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
+  watch(from: StoreRevision, prefix: string, signal?: AbortSignal): AsyncIterable<WatchEvent> {
     checkRevision(from, 0);
     checkPrefix(prefix);
     this.#checkOpen();
@@ -199,7 +201,7 @@ class SqliteStore implements StateStore {
     );
   }
 
-  async past(key: string, limit: number, from?: Revision): Promise<Past> {
+  async past(key: string, limit: number, from?: StoreRevision): Promise<Past> {
     checkKey(key);
     checkPage(limit, PAST_CHANGES_MAX, from);
     return this.#read(() => {
@@ -208,7 +210,7 @@ class SqliteStore implements StateStore {
     });
   }
 
-  async latestRevision(): Promise<Revision> {
+  async latestRevision(): Promise<StoreRevision> {
     return this.#read(() => this.#database.latest());
   }
 
@@ -219,9 +221,9 @@ class SqliteStore implements StateStore {
 
   #accept(
     write: Pick<PendingWrite, 'key' | 'value' | 'expected'>,
-    chosenId: string | undefined,
+    chosenId: WriteId | undefined,
   ): Promise<WriteResult> {
-    const writeId = chosenId ?? randomId(this.#random);
+    const writeId = chosenId ?? asWriteId(randomId(this.#random));
     checkWriteId(writeId);
     this.#checkOpen();
     const mayHaveLanded = chosenId !== undefined;

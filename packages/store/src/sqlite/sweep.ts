@@ -9,7 +9,7 @@
  * Must not: run by itself. A store without writes does not grow either.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Retention, Revision } from '../contract.ts';
+import type { Retention, StoreRevision } from '../contract.ts';
 import type { SqliteEntries } from './entries.ts';
 import type { KeyPast } from './key-past.ts';
 
@@ -23,7 +23,7 @@ export class Sweeper {
   readonly #entries: SqliteEntries;
   readonly #past: KeyPast;
   readonly #oldest: StatementSync;
-  #position: Revision = 0;
+  #position: StoreRevision = 0;
   #nextMs = 0;
 
   constructor(
@@ -57,7 +57,7 @@ export class Sweeper {
   #stepThroughChanges(beforeMs: number): boolean {
     const rows = this.#oldest.all(this.#position);
     /** For each key, the oldest change that stays by number: looked up once. */
-    const lasting = new Map<string, Revision>();
+    const lasting = new Map<string, StoreRevision>();
     for (const { revision, key: text, time_ms: atMs } of rows) {
       if (Number(atMs) >= beforeMs) {
         this.#position = 0;

@@ -3,10 +3,10 @@
  * of one collection are found without a look at any other collection: a listing of a collection
  * without writes must not cost more while all hosts are being written.
  */
-import type { Revision } from '../contract.ts';
+import type { StoreRevision } from '../contract.ts';
 
 export interface Waiting {
-  readonly revision: Revision;
+  readonly revision: StoreRevision;
   /** Changes of the key that the table has not counted. */
   readonly added: number;
 }

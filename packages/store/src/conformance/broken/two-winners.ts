@@ -1,5 +1,5 @@
 /** Checks the revision, then overwrites the value that is there by then: nats-server 2.9 at R3. */
-import type { Expected, GetResult, StateStore, WriteResult } from '../../contract.ts';
+import type { Expected, GetResult, StateStore, WriteId, WriteResult } from '../../contract.ts';
 import { MemoryDisk } from '../../memory/disk.ts';
 import { altered, type BrokenStore, brokenSubject } from './wrap.ts';
 
@@ -12,7 +12,7 @@ async function checkThenWrite(
   key: string,
   value: Uint8Array,
   expected: Expected,
-  writeId?: string,
+  writeId?: WriteId,
 ): Promise<WriteResult> {
   const current = await good.get(key);
   if (!fits(current, expected)) return good.put(key, value, expected, writeId);
