@@ -15,6 +15,7 @@ import {
   type HostUid,
   type WorkflowBatch,
   type WorkflowBatchHost,
+  type WorkflowBatchStatus,
   WorkflowBatchStatusSchema,
   type WorkflowRun,
   WorkflowRunState,
@@ -55,14 +56,14 @@ export function foldBatch(
     const host = status.hosts[index];
     if (host?.state === RUNNING) foldSlot(host, slot);
   }
-  const reason = whyStopped(draft, batch);
-  status.stoppedReason = reason ?? '';
+  const giving = givingOf(draft, batch);
+  status.stoppedReason = giving.kind === 'stopped' ? giving.reason : '';
   if (draft.cancelled !== undefined) {
     for (const host of status.hosts) if (host.state === PENDING) host.state = CANCELLED;
   }
-  if (reason === undefined) giveSlots(batch, isHeld);
+  if (giving.kind === 'goesOn') giveSlots(batch, isHeld);
   const isMoving = status.hosts.some(({ state }) => state === RUNNING);
-  const isWaiting = reason === undefined && status.hosts.some(({ state }) => state === PENDING);
+  const isWaiting = giving.kind === 'goesOn' && status.hosts.some(({ state }) => state === PENDING);
   if (!isMoving && !isWaiting) status.endTime = timestampFromMs(nowMs);
   return draft;
 }
@@ -70,6 +71,11 @@ export function foldBatch(
 /** It will not change any more. */
 export function isOver({ workflowBatch }: wire.WorkflowBatchRecord): boolean {
   return workflowBatch?.status?.endTime !== undefined;
+}
+
+/** It gives no further slot. */
+export function isStopped({ stoppedReason }: Pick<WorkflowBatchStatus, 'stoppedReason'>): boolean {
+  return stoppedReason !== '';
 }
 
 /** The hosts that have a slot, by their index in the batch. */
@@ -123,23 +129,29 @@ function foldRun(host: WorkflowBatchHost, run: WorkflowRun): void {
   }
 }
 
-/** Why the batch gives no further slot; undefined: it gives them. */
-function whyStopped(
+/** Whether the batch gives further slots. */
+type SlotGiving =
+  | { readonly kind: 'goesOn' }
+  /** `reason` is for people. */
+  | { readonly kind: 'stopped'; readonly reason: string };
+
+function givingOf(
   { cancelled }: wire.WorkflowBatchRecord,
   { spec, status }: WorkflowBatch,
-): string | undefined {
+): SlotGiving {
   if (cancelled !== undefined) {
     const why = cancelled.reason === '' ? '' : `: ${cancelled.reason}`;
-    return `cancelled by ${cancelled.by}${why}`;
+    return { kind: 'stopped', reason: `cancelled by ${cancelled.by}${why}` };
   }
   const failuresMax = spec?.maxFailures ?? 1;
   const failed = (status?.hosts ?? []).filter(
     ({ state }) => state === FAILED || state === TIMED_OUT,
   );
-  if (failuresMax === 0 || failed.length < failuresMax) return undefined;
+  if (failuresMax === 0 || failed.length < failuresMax) return { kind: 'goesOn' };
   const named = failed.slice(0, hostsNamedMax).map(({ host }) => host);
   const more = failed.length > named.length ? ', …' : '';
-  return `${failed.length} of at most ${failuresMax} failed: ${named.join(', ')}${more}`;
+  const reason = `${failed.length} of at most ${failuresMax} failed: ${named.join(', ')}${more}`;
+  return { kind: 'stopped', reason };
 }
 
 /** Hosts without a run go first: a busy one would only wait in its slot. */

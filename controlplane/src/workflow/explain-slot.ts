@@ -11,7 +11,7 @@ import {
 } from '@rackwright/messages';
 import type { StateStore } from '@rackwright/store';
 import { idOf, readShared } from '../records/index.ts';
-import { hostsWithSlot, isOver } from './batch-rules.ts';
+import { hostsWithSlot, isOver, isStopped } from './batch-rules.ts';
 import type { Batches } from './batches.ts';
 import { batchKey, type WorkflowId, workflowName } from './names.ts';
 
@@ -39,7 +39,7 @@ export function awaitedSlot(
 ): AwaitedSlot | undefined {
   const { workflowBatch: batch, cancelled } = record;
   if (batch === undefined || cancelled !== undefined || isOver(record)) return undefined;
-  if (batch.status === undefined || batch.status.stoppedReason !== '') return undefined;
+  if (batch.status === undefined || isStopped(batch.status)) return undefined;
   const line = batch.status.hosts.find((each) => each.host === host);
   if (line?.state !== WorkflowRunState.PENDING) return undefined;
   return {

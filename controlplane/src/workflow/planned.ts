@@ -13,7 +13,7 @@ import {
 import { storeKey } from '@rackwright/store';
 import type { Requester } from '../host/index.ts';
 import { answered, hasApplied, untilWritten, writeRecord } from '../records/index.ts';
-import { refusalOfStart } from './holder.ts';
+import { refusalOfStart, type StartRefusal } from './holder.ts';
 import type { WorkflowSnapshot } from './loop.ts';
 import { type WorkflowId, workflowKey, workflowName, workflowRunName } from './names.ts';
 import { type RequestDependencies, readWorkflow } from './read.ts';
@@ -28,8 +28,8 @@ type Variables = Readonly<Record<string, string>>;
 export interface NextRun {
   /** The order to the host, or why the template does not fit it. */
   render(host: Host, facts: wire.HostFacts): Rendering;
-  /** Why it would not be started now, apart from the host's own reasons; empty: it would. */
-  readonly refused: string;
+  /** It would not be started now, apart from the host's own reasons; undefined: it would. */
+  readonly refusal: StartRefusal | undefined;
 }
 
 /** Predicts the next run, of a workflow that may not exist yet. Throws `notFound`. */
@@ -52,8 +52,7 @@ export async function nextRun(
         variables: { ...variables },
         workflowUid: base.workflow?.uid ?? asWorkflowUid(''),
       }),
-    refused:
-      refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host))?.message ?? '',
+    refusal: refusalOfSwitch(kept, id) ?? (await refusalOfStart(deps.store, id, host)),
   };
 }
 
@@ -68,8 +67,10 @@ export async function startPlanned(
   return untilWritten(workflowName(id), async () => {
     const { kept, host, standsAt } = await readWorkflow(deps, id);
     if (kept !== undefined && hasApplied(kept.record, by.requestId)) return kept;
-    const isOff = refusalOfSwitch(kept, id);
-    if (isOff !== undefined) throw hostRefused('workflowDisabled', isOff, `hosts/${id.hostId}`);
+    const off = refusalOfSwitch(kept, id);
+    if (off !== undefined) {
+      throw hostRefused(off.reason, off.message, `hosts/${id.hostId}`);
+    }
     await refuseStart(deps.store, id, host);
     const spec = create(WorkflowSpecSchema, { variables: { ...variables } });
     const base = kept?.record ?? (await newWorkflow(deps, id, spec, host));
@@ -94,8 +95,12 @@ export async function wasStartedBy(
   );
 }
 
-function refusalOfSwitch(kept: WorkflowSnapshot | undefined, id: WorkflowId): string | undefined {
+function refusalOfSwitch(
+  kept: WorkflowSnapshot | undefined,
+  id: WorkflowId,
+): StartRefusal | undefined {
   if (kept?.record.workflow?.spec?.disabled !== true) return undefined;
   const enable = `rackwright workflow enable ${id.hostId} ${id.templateId}`;
-  return `${workflowName(id)} is disabled; enable it first: ${enable}`;
+  const message = `${workflowName(id)} is disabled; enable it first: ${enable}`;
+  return { reason: 'workflowDisabled', message };
 }

@@ -174,7 +174,7 @@ export const workflowPlants: readonly Plant[] = [
     name: 'turnsAfterTheStop',
     breaks: 'B4: nobody gets a turn once a batch has failed as often as it may',
     file: 'controlplane/src/workflow/batch-rules.ts',
-    find: 'if (reason === undefined) giveSlots(batch, isHeld);',
+    find: "if (giving.kind === 'goesOn') giveSlots(batch, isHeld);",
     replace: 'giveSlots(batch, isHeld);',
     caughtBy: { ...byBatches, from: 11 },
   },
@@ -183,7 +183,7 @@ export const workflowPlants: readonly Plant[] = [
     breaks: 'B5: a batch that was stopped ends',
     file: 'controlplane/src/workflow/batch-rules.ts',
     find: 'if (!isMoving && !isWaiting) status.endTime',
-    replace: "if (!isMoving && !isWaiting && reason === '') status.endTime",
+    replace: "if (!isMoving && !isWaiting && batch.name === '') status.endTime",
     caughtBy: { ...byBatches, from: 8 },
   },
   {

@@ -22,8 +22,8 @@ import { stepsOf } from './host-requests.ts';
 export interface AskedPlan {
   /** Throws why there is nothing to plan. */
   request(host: HostOfPlan, context: Pick<HostContext, 'facts'>): PlannableRequest;
-  /** A present reason to refuse it, beyond the host's own; empty: none. */
-  readonly refused: string;
+  /** The present refusal, beyond the host's own ones; undefined: none. */
+  readonly refusal: { readonly message: string } | undefined;
 }
 
 type HostOfPlan = Parameters<Awaited<ReturnType<typeof nextRun>>['render']>[0];
@@ -35,7 +35,7 @@ export async function askedPlan(deps: RpcDependencies, asked: PlanRunRequest): P
   const { run } = asked;
   if (run.case === 'workflow') return askedWorkflow(deps, workflowOf(asked, run), run.value);
   const request = plainRequest(run);
-  return { request: (host) => forHost(request, host), refused: '' };
+  return { request: (host) => forHost(request, host), refusal: undefined };
 }
 
 /** The planned run, with the image by its digest: a tag is resolved once. */
@@ -101,9 +101,9 @@ async function askedWorkflow(
   id: WorkflowId,
   { variables }: PlannedWorkflow['value'],
 ): Promise<AskedPlan> {
-  const { render, refused } = await nextRun(deps, id, variables);
+  const { render, refusal } = await nextRun(deps, id, variables);
   return {
-    refused,
+    refusal,
     request: (host, { facts }) => {
       const rendering = render(host, facts);
       if (rendering.kind === 'ok') return rendering.order;

@@ -56,7 +56,7 @@ async function draftOf(
   hostId: HostId,
   asked: PlanRunRequest,
 ): Promise<DraftPlan> {
-  const { request, refused } = await askedPlan(deps, asked);
+  const { request, refusal } = await askedPlan(deps, asked);
   const by = { actor: deps.actor };
   const draft = await deps.hosts.consider(hostId, (record, context) => {
     if (record.host === undefined) return undefined;
@@ -64,7 +64,7 @@ async function draftOf(
   });
   if (draft === undefined) throw notFound(asked.parent);
   if ('code' in draft) throw wrongRequest(asked, draft);
-  if (refused !== '') draft.plan.refused = refused;
+  if (refusal !== undefined) draft.plan.refused = refusal.message;
   return draft;
 }
 
