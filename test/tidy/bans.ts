@@ -126,25 +126,33 @@ const textBans: readonly Ban[] = [
 ];
 const decidesAboutHosts = /^(controlplane|agent)\/src\//;
 
-/** An empty text that stands for none is read in one place, whose name says what it means. */
-const emptyTextBans: readonly Ban[] = [
-  {
-    pattern: /\bskippedBecause\)? (===|!==) ''/,
-    message: 'reads an empty text; take isPlannedToSkip()',
-  },
-  { pattern: /\btitle\)? (===|!==) ''/, message: 'reads an empty text; take isOfTemplate()' },
-  { pattern: /\bgivenUpReason\)? (===|!==) ''/, message: 'reads an empty text; take isGivenUp()' },
-  {
-    pattern: /\bduplicateAgent( \?\? '')?\)? (===|!==) ''/,
-    message: 'reads an empty text; take duplicateAgentOf()',
-  },
-  {
-    pattern: /\bstoreRefused( \?\? '')?\)? (===|!==) ''/,
-    message: 'reads an empty text; take storeRefusalOf()',
-  },
+/**
+ * An empty text that stands for none is read in one place, whose name says what it means. Outside
+ * that place `?? ''` before the comparison counts, too.
+ */
+const readersOfEmptyTexts: readonly { readonly field: string; readonly take: string }[] = [
+  { field: 'skippedBecause', take: 'isPlannedToSkip()' },
+  { field: 'title', take: 'isOfTemplate()' },
+  { field: 'givenUpReason', take: 'isGivenUp()' },
+  { field: 'duplicateAgent', take: 'duplicateAgentOf()' },
+  { field: 'storeRefused', take: 'storeRefusalOf()' },
+  { field: 'stoppedReason', take: 'isStopped()' },
+  { field: 'bootOldDiskReason', take: 'oldDiskPermission()' },
+  { field: 'blockedBecause', take: 'the blocker, before it becomes the text' },
+  { field: 'planReason', take: 'reasonText()' },
 ];
-const readersOfEmptyTexts =
-  /^controlplane\/src\/host\/(pass\/step-names|run\/step-parts|life\/goal)\.ts$/;
+const emptyTextBans: readonly Ban[] = readersOfEmptyTexts.map(({ field, take }) => ({
+  pattern: new RegExp(`\\b${field}( \\?\\? '')?\\)? (===|!==) ''`),
+  message: `reads an empty text; take ${take}`,
+}));
+const placesOfEmptyTexts = [
+  'host/foresee/plan-check',
+  'host/life/goal',
+  'host/pass/step-names',
+  'host/power/pending-power',
+  'host/run/step-parts',
+  'workflow/batch-rules',
+].map((each) => `controlplane/src/${each}.ts`);
 
 /** Where such a text has no other form, because a person or another program wrote it. */
 export const parsersOfInput: readonly { readonly place: RegExp; readonly reason: string }[] = [
@@ -287,7 +295,7 @@ function mayDecideByText(path: string): boolean {
 }
 
 function mayReadEmptyTexts(path: string): boolean {
-  return !decidesAboutHosts.test(path) || isTestCode(path) || readersOfEmptyTexts.test(path);
+  return !decidesAboutHosts.test(path) || isTestCode(path) || placesOfEmptyTexts.includes(path);
 }
 
 function mayCompareWords(path: string): boolean {

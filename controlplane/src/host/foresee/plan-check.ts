@@ -70,12 +70,11 @@ export function planChangedText(kept: store.PlanRecord, now: DraftPlan): string 
 
 /** The newly started run records its plan, and what it may erase. */
 export function notePlan(pass: Pass, request: HostRequest, by: Requester): void {
-  const { plan: kept, planReason = '' } = request;
+  const { plan: kept } = request;
   const run = activeRun(pass.status);
   if (kept?.plan === undefined) return;
   const { kind, hash } = kept.plan;
-  const why = planReason === '' ? '' : `: ${planReason}`;
-  causedBy(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${why}`);
+  causedBy(pass, by.actor, `started by plan ${hash.slice(0, hashShown)}${reasonText(request)}`);
   const erasure = plannedErasure(kept);
   // Its clean comes later, possibly after a release.
   if (kind === RunKind.DELETE) {
@@ -85,6 +84,11 @@ export function notePlan(pass: Pass, request: HostRequest, by: Requester): void 
   if (run === undefined || run.kind !== kind) return;
   run.planHash = hash;
   if (kind === RunKind.CLEAN && erasure !== undefined) pass.record.plannedErasure = erasure;
+}
+
+/** ": REASON", or nothing: a person may start a plan without a reason. */
+function reasonText({ planReason = '' }: HostRequest): string {
+  return planReason === '' ? '' : `: ${planReason}`;
 }
 
 /** Digits of a hash in texts for people. */

@@ -46,12 +46,24 @@ export function keepPower(pass: Pass, request: PowerRequest, by: Actor): void {
   });
 }
 
+/** A person's permission to boot the old data of a disk. */
+interface OldDiskPermission {
+  /** For people. */
+  readonly reason: string;
+}
+
+/** The request's permission; undefined: it gives none. The wire has only the reason. */
+export function oldDiskPermission(request: PowerRequest): OldDiskPermission | undefined {
+  if (request.kind === 'powerOff' || request.bootOldDiskReason === '') return undefined;
+  return { reason: request.bootOldDiskReason };
+}
+
 /** Old data must not be booted unnoticed: a dirty host boots its disk only for a reason. */
 export function refusalOfOldDisk(
   { status, host }: PassView,
   request: PowerRequest,
 ): Refusal | undefined {
-  if (request.kind === 'powerOff' || request.bootOldDiskReason !== '') return undefined;
+  if (request.kind === 'powerOff' || oldDiskPermission(request) !== undefined) return undefined;
   if (status.state !== HostState.MANAGEABLE || !status.dirty) return undefined;
   const message =
     `${host.name} may hold data of its last use, and would boot it; ` +

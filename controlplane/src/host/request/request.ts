@@ -21,7 +21,7 @@ import {
   runKindName,
 } from '../pass/pass.ts';
 import type { HostRequest, Refusal, RequestedStep, Requester } from '../pass/types.ts';
-import { keepPower, refusalOfOldDisk } from '../power/pending-power.ts';
+import { keepPower, oldDiskPermission, refusalOfOldDisk } from '../power/pending-power.ts';
 import { startRun } from '../run/engine.ts';
 import { automaticSteps } from '../run/render.ts';
 import { confirmPower } from './confirm-power.ts';
@@ -199,8 +199,10 @@ function power(
   const refusal = refusalOfOldDisk(pass, request);
   if (refusal !== undefined) return refusal;
   keepPower(pass, request, by.actor);
-  const reason = request.kind === 'powerOff' ? '' : request.bootOldDiskReason;
-  if (reason !== '') causedBy(pass, by.actor, `${request.kind} from the old disk: ${reason}`);
+  const permission = oldDiskPermission(request);
+  if (permission !== undefined) {
+    causedBy(pass, by.actor, `${request.kind} from the old disk: ${permission.reason}`);
+  }
   return undefined;
 }
 

@@ -119,23 +119,32 @@ function missingOf({ pool }: wire.PoolRecord, hosts: readonly SeenHost[]): strin
   return [...named].filter((name) => !known.has(name));
 }
 
+interface Planned {
+  readonly each: SurveyedHost;
+  /** Why the host does not go now; undefined: it goes. */
+  readonly blocker: string | undefined;
+}
+
 /** The order of the rollout over the hosts, at present; blocked hosts come last. */
 export function rolloutPlan({ record, hosts, nowMs }: Viewed): RolloutPlan {
   const surveyed = survey(record, byUid(hosts), nowMs);
   const { target, held, surveyedHosts, unavailableMax, warnings } = surveyed;
   const outage = new Outage(surveyed);
-  const waits = (each: SurveyedHost) => outage.whyWaits(each) ?? '';
   const queue = inQueueOrder(queueOf(surveyed), new Outage(surveyed));
   const blocked = surveyedHosts.filter(({ stand }) => stand === 'kept' || stand === 'failed');
-  const planned = [
-    ...queue.map((each) => plannedOf(record, each, waits(each))),
-    ...blocked.map((each) => plannedOf(record, each, each.why)),
+  const planned: readonly Planned[] = [
+    ...queue.map((each) => ({ each, blocker: outage.whyWaits(each) })),
+    ...blocked.map((each) => ({ each, blocker: each.why })),
   ];
   const [first] = planned;
-  const isAnyFree = first?.blockedBecause === '';
-  const firstWaits = first === undefined ? '' : `${first.host}: ${first.blockedBecause}`;
+  const isAnyFree = first !== undefined && first.blocker === undefined;
+  const firstWaits = first === undefined ? '' : `${first.each.name}: ${first.blocker}`;
   return create(RolloutPlanSchema, {
-    ...{ pool: record.pool?.name ?? '', unavailableMax, hosts: planned },
+    ...{
+      pool: record.pool?.name ?? '',
+      unavailableMax,
+      hosts: planned.map((each) => plannedOf(record, each)),
+    },
     ...(target === undefined ? {} : { target }),
     heldBecause: isAnyFree ? '' : (held?.text ?? firstWaits),
     warnings: [...warnings],
@@ -157,11 +166,10 @@ function inQueueOrder(queue: readonly SurveyedHost[], outage: Outage): SurveyedH
 
 function plannedOf(
   record: wire.PoolRecord,
-  { name, host, wave, wanted }: SurveyedHost,
-  blockedBecause: string,
+  { each: { name, host, wave, wanted }, blocker }: Planned,
 ) {
   return {
-    ...{ host: name, wave, blockedBecause, fromImage: host.image },
+    ...{ host: name, wave, blockedBecause: blocker ?? '', fromImage: host.image },
     toImage: wanted?.image ?? '',
     askedAtGate: needsGate(record, isServing(host)),
     kind: host.state === HostState.PROVISIONED ? RunKind.REIMAGE : RunKind.PROVISION,
