@@ -5,8 +5,8 @@ import {
   Governor,
   Governors,
   IpmiDriver,
-  type Look,
   type PowerCalls,
+  type ReadOnlyUse,
   RedfishDriver,
   WebhookDriver,
 } from '@rackwright/bmc';
@@ -53,9 +53,9 @@ export function createBmcDrivers(
   return {
     firmware: config.firmware,
     ...wakes,
-    driver: (endpoint, look) => {
+    driver: (endpoint, readOnly) => {
       const governor = governors.at(`${endpoint.address}:${endpoint.port}`);
-      const governed = look === undefined ? governor : governedFor(governor, look);
+      const governed = readOnly === undefined ? governor : governedFor(governor, readOnly);
       const { protocol } = endpoint;
       const calls =
         onBmcCall === undefined ? governed : meteredCalls(governed, protocol, clock, onBmcCall);
@@ -65,9 +65,9 @@ export function createBmcDrivers(
   };
 }
 
-function governedFor(governor: Governor, look: Look): GovernedCalls {
+function governedFor(governor: Governor, readOnly: ReadOnlyUse): GovernedCalls {
   return {
-    run: (credential, act, rest, signal) => governor.run(credential, act, rest, signal, look),
+    run: (credential, act, rest, signal) => governor.run(credential, act, rest, signal, readOnly),
   };
 }
 

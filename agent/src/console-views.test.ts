@@ -16,7 +16,7 @@ const access = create(agent.BmcAccessSchema, {
 });
 const limits = {
   ...{ viewsMax: 2, pendingBytesMax: 64, pieceBytesMax: 16, pieceEveryMs: 50 },
-  ...{ untakenBytesMax: 32, retryMs: 1_000, sessionLookMs: 5_000 },
+  ...{ untakenBytesMax: 32, retryMs: 1_000, sessionCheckMs: 5_000 },
 };
 
 const ok = <T>(value: T) => ({ kind: 'ok', value }) as const;

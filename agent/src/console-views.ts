@@ -31,7 +31,7 @@ export interface ConsoleViewLimits {
   readonly untakenBytesMax: number;
   readonly retryMs: number;
   /** The interval of checks whether the session is still open. */
-  readonly sessionLookMs: number;
+  readonly sessionCheckMs: number;
 }
 
 export const defaultConsoleViewLimits: ConsoleViewLimits = {
@@ -41,7 +41,7 @@ export const defaultConsoleViewLimits: ConsoleViewLimits = {
   pieceEveryMs: 50,
   untakenBytesMax: 64 * 1024,
   retryMs: 5_000,
-  sessionLookMs: 30_000,
+  sessionCheckMs: 30_000,
 };
 
 export interface ConsoleViewParts {
@@ -80,7 +80,7 @@ export class ConsoleViews implements ConsoleEars {
   #sentBytes = 0;
   #takenBytes = 0;
   #cancelPiece: Cancel | undefined;
-  #cancelLook: Cancel | undefined;
+  #cancelCheck: Cancel | undefined;
 
   constructor(parts: ConsoleViewParts) {
     this.#parts = parts;
@@ -103,7 +103,7 @@ export class ConsoleViews implements ConsoleEars {
     };
     const isFull = this.#views.size >= viewsMax;
     this.#views.set(order.id, view);
-    this.#lookLater();
+    this.#checkLater();
     if (isFull) {
       const message = `${viewsMax} consoles are shown by this agent already`;
       return this.#say(view, { failure: FailureType.CONFLICT, message });
@@ -128,17 +128,17 @@ export class ConsoleViews implements ConsoleEars {
     for (const id of [...this.#views.keys()]) this.end(id);
     this.#cancelPiece?.();
     this.#cancelPiece = undefined;
-    this.#cancelLook?.();
-    this.#cancelLook = undefined;
+    this.#cancelCheck?.();
+    this.#cancelCheck = undefined;
   }
 
   /** (V4) The next session may not open for days. */
-  #lookLater(): void {
+  #checkLater(): void {
     const { clock, session } = this.#parts;
-    this.#cancelLook ??= clock.after(this.#limits.sessionLookMs, () => {
-      this.#cancelLook = undefined;
+    this.#cancelCheck ??= clock.after(this.#limits.sessionCheckMs, () => {
+      this.#cancelCheck = undefined;
       if (session().status().kind !== 'connected') return this.stop();
-      if (this.#views.size > 0) this.#lookLater();
+      if (this.#views.size > 0) this.#checkLater();
     });
   }
 

@@ -174,13 +174,13 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
   });
   const key = await loadDeployKey(disk, random, `${config.stateFolder}/deploy-key`);
   const proofs = new Proofs({ clock, log, journal, key });
-  const looks = new PowerSync({ clock, random, log, drivers, session, orders: desk });
+  const power = new PowerSync({ clock, random, log, drivers, session, orders: desk });
   return {
     session,
     gateway: makeGateway(parts, session, desk, discovery, { tracer, consoles }),
     bootMemory: () => withDiscovery(session.bootMemory(), discovery),
     openDiscovery: (mac) => discovery.open(mac, journal.state.latestTimeMs),
-    ...bootEars({ watch, looks, desk, proofs, tracer, faults }),
+    ...bootEars({ watch, power, desk, proofs, tracer, faults }),
     proofs,
     deploys: makeDeployPages({
       proofs,
@@ -189,7 +189,7 @@ export async function openCore(parts: CoreParts): Promise<AgentCore> {
     }),
     start: () => {
       const hearing = hearingBoots(consoles, shared, drivers, session);
-      return session.start(makeExecutor(parts, drivers, desk, proofs, session, hearing), looks);
+      return session.start(makeExecutor(parts, drivers, desk, proofs, session, hearing), power);
     },
     stop: () => {
       const all = [session, watch, tracer, consoles, views, faults, discovery, images];
@@ -261,7 +261,7 @@ function hearingBoots(
 
 interface EarParts {
   readonly watch: NetbootWatch;
-  readonly looks: PowerSync;
+  readonly power: PowerSync;
   readonly desk: RunnerDesk;
   readonly proofs: Proofs;
   readonly tracer: BootTracer;
@@ -269,14 +269,14 @@ interface EarParts {
 }
 
 /** The receivers of what the boot path sees. */
-function bootEars({ watch, looks, desk, proofs, tracer, faults }: EarParts) {
+function bootEars({ watch, power, desk, proofs, tracer, faults }: EarParts) {
   return {
     onNetboot: (sighting: NetbootSighting): void => {
       watch.observe(sighting);
       faults.saw(sighting);
       const { hostUid, stage, permitted } = sighting;
       if (hostUid === undefined) return;
-      if (!permitted) looks.lookNow(hostUid);
+      if (!permitted) power.readNow(hostUid);
       desk.sawNetboot(hostUid);
       proofs.sawNetboot(hostUid, stage);
     },

@@ -3,7 +3,7 @@ import { VirtualClock } from '@rackwright/bmc/conformance';
 import type { LogFields } from '@rackwright/platform';
 import { nodeDisk } from '@rackwright/platform/node';
 import { expect, test } from 'vitest';
-import { lookAtInterfaces, watchInterfaces } from './interface-watch.ts';
+import { readInterfaces, watchInterfaces } from './interface-watch.ts';
 import { quietLog } from './testing/index.ts';
 
 /** Interfaces of which the test says whether they are there. */
@@ -20,7 +20,7 @@ async function setUp(first: Readonly<Record<string, number>>) {
     },
   };
   const names = ['eth1', 'eth2'];
-  const atStart = await lookAtInterfaces(disk);
+  const atStart = await readInterfaces(disk);
   const log = { ...quietLog, warn: (fields: LogFields) => void gone.push(fields['interface']) };
   const onCome = (name: string): void => void come.push(name);
   const cancel = watchInterfaces({ clock, disk, log, names, atStart, onCome });
@@ -72,7 +72,7 @@ test('the watch reports no interface after its end', async () => {
 });
 
 test('the interfaces of this machine are seen, and a name of none is not', async () => {
-  const seen = await lookAtInterfaces(nodeDisk());
+  const seen = await readInterfaces(nodeDisk());
   const own = Object.entries(networkInterfaces());
   const others = own.filter(([, addresses = []]) => addresses.some(({ internal }) => !internal));
   for (const [name] of others) expect(seen.get(name), name).toBeGreaterThan(0);

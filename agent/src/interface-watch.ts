@@ -20,7 +20,7 @@ export interface InterfaceWatchParts {
 }
 
 /** It has to be there at two looks: an unstable card is waited for. */
-const lookMs = 5_000;
+const pollMs = 5_000;
 /**
  * Lists the interfaces of this process's network; /sys may show another network's, as in a
  * container. It has one line for each multicast address that an interface receives, and each
@@ -30,7 +30,7 @@ const listPath = '/proc/self/net/dev_mcast';
 const listLine = /^(\d{1,10})\s+(\S+)\s/;
 
 /** The present interfaces. Never rejects: an interface that cannot be read counts as absent. */
-export async function lookAtInterfaces(disk: Pick<Disk, 'read'>): Promise<InterfaceIndexes> {
+export async function readInterfaces(disk: Pick<Disk, 'read'>): Promise<InterfaceIndexes> {
   // Another look follows in a few seconds.
   const bytes = await disk.read(listPath).catch(() => undefined);
   const indexes = new Map<string, number>();
@@ -47,8 +47,8 @@ export function watchInterfaces(parts: InterfaceWatchParts): Cancel {
   if (names.length === 0) return () => {};
   let isOver = false;
   let cancelTimer: Cancel;
-  const look = async (before: InterfaceIndexes): Promise<void> => {
-    const now = await lookAtInterfaces(disk);
+  const poll = async (before: InterfaceIndexes): Promise<void> => {
+    const now = await readInterfaces(disk);
     if (isOver) return;
     for (const name of names) {
       if (before.has(name) && !now.has(name))
@@ -62,7 +62,7 @@ export function watchInterfaces(parts: InterfaceWatchParts): Cancel {
     else onCome(come);
   };
   const wait = (before: InterfaceIndexes): void => {
-    cancelTimer = clock.after(lookMs, () => void look(before));
+    cancelTimer = clock.after(pollMs, () => void poll(before));
   };
   wait(atStart);
   return () => {

@@ -40,11 +40,11 @@ export async function kernelProblem(
   const path = files.find(({ name }) => name === runner.kernel)?.path;
   if (path === undefined || (await disk.find(path)) === undefined) return undefined;
   for await (const head of disk.read(path)) {
-    const told = kernelArchitecture(head);
-    if (told === undefined || told === runner.architecture) return undefined;
+    const architecture = kernelArchitecture(head);
+    if (architecture === undefined || architecture === runner.architecture) return undefined;
     const words = `runner.kernel has to be a kernel for ${runner.architecture}`;
     const more = runner.architecture === 'arm64' ? `; ${missing}` : '';
-    return `${words}; ${path} is one for ${told}${more}`;
+    return `${words}; ${path} is one for ${architecture}${more}`;
   }
   return undefined;
 }

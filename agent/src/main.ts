@@ -32,7 +32,7 @@ import {
 import { parseArguments, usage } from './arguments.ts';
 import { type AgentConfig, parseConfig, parseWholeConfig } from './config.ts';
 import { clockWarning, IdentityFiles, isKeyOver, join } from './identity/index.ts';
-import { lookAtInterfaces, watchInterfaces } from './interface-watch.ts';
+import { readInterfaces, watchInterfaces } from './interface-watch.ts';
 import { closedWords, divideInterfaces, strayAddresses } from './interfaces.ts';
 import { kernelProblem } from './kernel-file.ts';
 import { nginxSite } from './nginx-site.ts';
@@ -145,7 +145,7 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   const inherited = await openInherited(inheritedDescriptors(process.env, process.pid));
   const [clock, disk] = [nodeClock(), nodeDisk()];
   const names = [...new Set([...config.interfaces.map(({ name }) => name), ...inherited.names])];
-  const atStart = await lookAtInterfaces(disk);
+  const atStart = await readInterfaces(disk);
   const division = divideInterfaces(config, inherited, (name) => atStart.has(name));
   if (typeof division === 'string') throw new Error(division);
   for (const name of division.awaited) {
@@ -189,9 +189,9 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   // The service manager that handed the sockets over starts the agent again, with sockets of the
   // present interfaces.
   const onCome = (name: string): void => resolve(`interface ${name} has come`);
-  const endLook = watchInterfaces({ clock, disk, log, names, atStart, onCome });
+  const endInterfaceWatch = watchInterfaces({ clock, disk, log, names, atStart, onCome });
   log.info({ reason: await stopAsked }, 'agent stops');
-  endLook();
+  endInterfaceWatch();
   endWatch();
   await supervision.stopping();
   await agent.stop();

@@ -75,7 +75,7 @@ export class NetbootWatch {
   /** Host uid → wall time of its last request of any kind, oldest first. */
   readonly #seenAtMs = new Map<string, number>();
   /** Host uid → wall time of its last report. */
-  readonly #toldAtMs = new Map<string, number>();
+  readonly #reportedAtMs = new Map<string, number>();
   /** "operation id of the missing, uid of the shown" → its timer. */
   readonly #pending = new Map<string, Cancel>();
 
@@ -92,9 +92,9 @@ export class NetbootWatch {
     const { snapshot, grants } = memory();
     const hostName = snapshot.hosts.find((host) => host.hostUid === hostUid)?.hostName ?? '';
     const time = timestampFromMs(atMs);
-    const toldAtMs = this.#toldAtMs.get(hostUid);
-    if (toldAtMs === undefined || atMs - toldAtMs >= limits.repeatAfterMs) {
-      this.#remember(this.#toldAtMs, hostUid, atMs);
+    const reportedAtMs = this.#reportedAtMs.get(hostUid);
+    if (reportedAtMs === undefined || atMs - reportedAtMs >= limits.repeatAfterMs) {
+      this.#remember(this.#reportedAtMs, hostUid, atMs);
       publish(hostUid, { mac, hostUid, hostName, insteadOfOperationId: '', time });
     }
     for (const grant of grants) {

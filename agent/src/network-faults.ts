@@ -54,9 +54,9 @@ const { BOOT_MAC_NOT_SEEN, MAC_OF_OTHER_RACK } = RackFaultType;
 export class NetworkFaults {
   readonly #parts: NetworkFaultParts;
   /** By type and subject, seen longest ago first. */
-  readonly #standing = new Map<string, KeptFault>();
-  #told: agent.NetworkFaults = create(agent.NetworkFaultsSchema);
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  readonly #kept = new Map<string, KeptFault>();
+  #reported: agent.NetworkFaults = create(agent.NetworkFaultsSchema);
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
   #timer: Cancel | undefined;
   #expiry: Cancel | undefined;
 
@@ -98,7 +98,7 @@ export class NetworkFaults {
       this.#raise(MAC_OF_OTHER_RACK, { mac }, this.#parts.limits.strangerMs);
       return;
     }
-    if (this.#standing.size === 0) return;
+    if (this.#kept.size === 0) return;
     this.#clear((fault) => fault.hostUid === hostUid || isStranger(fault, mac));
   }
 
@@ -108,10 +108,10 @@ export class NetworkFaults {
 
   /** The new session has received nothing yet. */
   sessionOpened(): void {
-    this.#told = create(agent.NetworkFaultsSchema);
-    this.#toldAtMs = this.#parts.clock.suspendAwareMs();
-    this.#told = this.#list();
-    this.#parts.tell(this.#told);
+    this.#reported = create(agent.NetworkFaultsSchema);
+    this.#reportedAtMs = this.#parts.clock.suspendAwareMs();
+    this.#reported = this.#list();
+    this.#parts.tell(this.#reported);
   }
 
   stop(): void {
@@ -123,18 +123,18 @@ export class NetworkFaults {
     const { clock, limits } = this.#parts;
     const fault = create(agent.NetworkFaultSchema, { type, ...subject });
     const key = [type, fault.mac, fault.address, fault.hostUid].join(' ');
-    const isKnown = this.#standing.delete(key);
-    this.#standing.set(key, { fault, untilMs: clock.suspendAwareMs() + lastsMs });
+    const isKnown = this.#kept.delete(key);
+    this.#kept.set(key, { fault, untilMs: clock.suspendAwareMs() + lastsMs });
     if (isKnown) return;
-    const ofType = [...this.#standing].filter(([, standing]) => standing.fault.type === type);
+    const ofType = [...this.#kept].filter(([, kept]) => kept.fault.type === type);
     const [oldest] = ofType;
-    if (ofType.length > limits.ofTypeMax && oldest !== undefined) this.#standing.delete(oldest[0]);
+    if (ofType.length > limits.ofTypeMax && oldest !== undefined) this.#kept.delete(oldest[0]);
     this.#changed();
   }
 
   #clear(isOver: (fault: agent.NetworkFault) => boolean): void {
-    const over = [...this.#standing].filter(([, { fault }]) => isOver(fault));
-    for (const [key] of over) this.#standing.delete(key);
+    const over = [...this.#kept].filter(([, { fault }]) => isOver(fault));
+    for (const [key] of over) this.#kept.delete(key);
     if (over.length > 0) this.#changed();
   }
 
@@ -142,7 +142,7 @@ export class NetworkFaults {
     this.#expire();
     if (this.#timer !== undefined) return;
     const { clock, limits } = this.#parts;
-    const sinceMs = clock.suspendAwareMs() - this.#toldAtMs;
+    const sinceMs = clock.suspendAwareMs() - this.#reportedAtMs;
     this.#timer = clock.after(Math.max(0, limits.spacingMs - sinceMs), () => {
       this.#timer = undefined;
       this.#tell();
@@ -151,16 +151,16 @@ export class NetworkFaults {
 
   #tell(): void {
     const list = this.#list();
-    if (equals(agent.NetworkFaultsSchema, list, this.#told)) return;
-    this.#told = list;
-    this.#toldAtMs = this.#parts.clock.suspendAwareMs();
+    if (equals(agent.NetworkFaultsSchema, list, this.#reported)) return;
+    this.#reported = list;
+    this.#reportedAtMs = this.#parts.clock.suspendAwareMs();
     this.#parts.tell(list);
   }
 
   /** In an order of its own, so that seeing one again changes nothing. */
   #list(): agent.NetworkFaults {
-    const keys = [...this.#standing.keys()].toSorted();
-    const faults = keys.flatMap((key) => this.#standing.get(key)?.fault ?? []);
+    const keys = [...this.#kept.keys()].toSorted();
+    const faults = keys.flatMap((key) => this.#kept.get(key)?.fault ?? []);
     return create(agent.NetworkFaultsSchema, { faults });
   }
 
@@ -169,12 +169,12 @@ export class NetworkFaults {
     this.#expiry?.();
     this.#expiry = undefined;
     const { clock } = this.#parts;
-    const nextMs = Math.min(...[...this.#standing.values()].map(({ untilMs }) => untilMs));
+    const nextMs = Math.min(...[...this.#kept.values()].map(({ untilMs }) => untilMs));
     if (!Number.isFinite(nextMs)) return;
     this.#expiry = clock.after(Math.max(0, nextMs - clock.suspendAwareMs()), () => {
       const nowMs = clock.suspendAwareMs();
-      const over = [...this.#standing].filter(([, { untilMs }]) => untilMs <= nowMs);
-      for (const [key] of over) this.#standing.delete(key);
+      const over = [...this.#kept].filter(([, { untilMs }]) => untilMs <= nowMs);
+      for (const [key] of over) this.#kept.delete(key);
       if (over.length > 0) this.#changed();
       else this.#expire();
     });

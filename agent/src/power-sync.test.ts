@@ -195,8 +195,8 @@ describe('power sync', () => {
     looking.told();
     looking.bmc(1).power = 'on';
     const { length } = looking.calls;
-    for (let n = 0; n < 100; n += 1) looking.looks.lookNow('u1');
-    looking.looks.lookNow('nobody');
+    for (let n = 0; n < 100; n += 1) looking.looks.readNow('u1');
+    looking.looks.readNow('nobody');
     await looking.world.run(5_000);
     expect(looking.told()).toEqual([{ on: true, reachable: undefined, cause: undefined }]);
     const asked = looking.calls.slice(length).filter(({ bmc }) => bmc === '10.0.0.1');

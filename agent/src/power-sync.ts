@@ -33,16 +33,16 @@ import {
   identityToWire,
 } from './operations/index.ts';
 import type { RunnerDesk } from './runner-gateway/index.ts';
-import type { AgentSession, PowerLooks } from './session/index.ts';
+import type { AgentSession, PowerReadings } from './session/index.ts';
 
 export interface PowerSyncLimits {
   /** The bounds of the control plane's period. */
   readonly periodShortestMs: number;
   readonly periodLongestMs: number;
   /** BMCs of the rack that are asked at once. */
-  readonly looksMax: number;
+  readonly readsMax: number;
   /** Looks in a row without an answer, or their duration, after which silence is reported. */
-  readonly silentLooksMax: number;
+  readonly silentReadsMax: number;
   readonly silentMs: number;
   /** The identity is read anew every so many rounds, and before any report of a power change. */
   readonly identityRounds: number;
@@ -54,8 +54,8 @@ export interface PowerSyncLimits {
 export const defaultPowerSyncLimits: PowerSyncLimits = {
   periodShortestMs: 10_000,
   periodLongestMs: 3_600_000,
-  looksMax: 8,
-  silentLooksMax: 3,
+  readsMax: 8,
+  silentReadsMax: 3,
   silentMs: 300_000,
   identityRounds: 10,
   hostsMax: 4_096,
@@ -90,20 +90,20 @@ interface Target {
   /** Grows whenever an operation works on the host (P3). */
   disturbances: number;
   /** The power that was reported in this session since the last disturbance. */
-  toldPower: boolean | undefined;
-  toldHealth: agent.BmcTrouble | undefined;
-  toldHardware: string | undefined;
+  sentPower: boolean | undefined;
+  sentHealth: agent.BmcTrouble | undefined;
+  sentHardware: string | undefined;
   /** The round in which `power` was read; 0: it counts no more. */
   readInRound: number;
   power: boolean;
   /** The round in which the BMC was last identified; 0: not yet. */
   identifiedInRound: number;
-  silence: { readonly sinceMs: number; readonly looks: number } | undefined;
+  silence: { readonly sinceMs: number; readonly reads: number } | undefined;
   /** When it was last looked at outside its round. */
   outOfRoundAtMs: number;
 }
 
-export class PowerSync implements PowerLooks {
+export class PowerSync implements PowerReadings {
   readonly #parts: PowerSyncParts;
   readonly #limits: PowerSyncLimits;
   #generation = 0n;
@@ -119,15 +119,15 @@ export class PowerSync implements PowerLooks {
   constructor(parts: PowerSyncParts) {
     this.#parts = parts;
     this.#limits = parts.limits ?? defaultPowerSyncLimits;
-    const { looksMax: atOnceMax, hostsMax } = this.#limits;
+    const { readsMax: atOnceMax, hostsMax } = this.#limits;
     // Each host once in its round, and once outside it.
     const queueLimits = { atOnceMax, waitingMax: 2 * hostsMax };
-    const look = (target: Target): Promise<void> => this.#lookAt(target);
-    this.#due = new BoundedQueue(queueLimits, look, () => this.#allLooked());
+    const read = (target: Target): Promise<void> => this.#readTarget(target);
+    this.#due = new BoundedQueue(queueLimits, read, () => this.#allLooked());
   }
 
   sessionOpened(): void {
-    for (const target of this.#targets.values()) forgetTold(target);
+    for (const target of this.#targets.values()) forgetSent(target);
   }
 
   replace(sync: agent.PowerSync): void {
@@ -155,14 +155,14 @@ export class PowerSync implements PowerLooks {
     target.disturbances += 1;
     target.readInRound = 0;
     target.silence = undefined;
-    forgetTold(target);
+    forgetSent(target);
   }
 
   /**
    * A packet suggests that the host boots: its BMC is asked now. Strangers may send such packets
    * often.
    */
-  lookNow(hostUid: HostUid): void {
+  readNow(hostUid: HostUid): void {
     const { clock } = this.#parts;
     const target = this.#targets.get(hostUid);
     if (target === undefined || target.abort !== undefined) return;
@@ -204,7 +204,7 @@ export class PowerSync implements PowerLooks {
     this.#cancelRound = clock.after(this.#periodMs, () => this.#endRound());
     const stretchMs = this.#periodMs / this.#targets.size;
     for (const [index, target] of [...this.#targets.values()].entries()) {
-      this.#lookIn(target, (index + random.fraction()) * stretchMs);
+      this.#readIn(target, (index + random.fraction()) * stretchMs);
     }
   }
 
@@ -212,10 +212,10 @@ export class PowerSync implements PowerLooks {
   #joinRound(targets: readonly Target[]): void {
     const { clock, random } = this.#parts;
     const leftMs = Math.max(this.#roundEndsMs - clock.suspendAwareMs(), 0);
-    for (const target of targets) this.#lookIn(target, random.fraction() * leftMs);
+    for (const target of targets) this.#readIn(target, random.fraction() * leftMs);
   }
 
-  #lookIn(target: Target, delayMs: number): void {
+  #readIn(target: Target, delayMs: number): void {
     target.cancelTimer();
     target.cancelTimer = this.#parts.clock.after(Math.floor(delayMs), () => {
       this.#due.add(target);
@@ -237,7 +237,7 @@ export class PowerSync implements PowerLooks {
     if (this.#roundOver && this.#targets.size > 0) this.#endRound();
   }
 
-  async #lookAt(target: Target): Promise<void> {
+  async #readTarget(target: Target): Promise<void> {
     if (!this.#isWanted(target)) return;
     const { log } = this.#parts;
     const { hostUid } = target.asked;
@@ -247,7 +247,7 @@ export class PowerSync implements PowerLooks {
     const { disturbances } = target;
     target.abort = abort;
     try {
-      const sight = await this.#look(target, driver, abort.signal);
+      const sight = await this.#read(target, driver, abort.signal);
       const counts = disturbances === target.disturbances && !this.#isTaken(hostUid);
       if (counts && this.#isWanted(target)) this.#note(target, sight);
     } catch (error) {
@@ -279,15 +279,15 @@ export class PowerSync implements PowerLooks {
     return target.driver;
   }
 
-  async #look(target: Target, driver: BmcDriver, signal: AbortSignal): Promise<Sight> {
-    const seen = await driver.look(signal);
+  async #read(target: Target, driver: BmcDriver, signal: AbortSignal): Promise<Sight> {
+    const seen = await driver.readSight(signal);
     if (seen.kind !== 'ok') return sightOf(seen);
     const on = seen.value.power === 'on';
     const hardware = seen.value.health;
     const power = { kind: 'power', on, hardware } as const;
     const roundsAgo = this.#round - target.identifiedInRound;
     const known = target.identifiedInRound > 0 && roundsAgo < this.#limits.identityRounds;
-    const isNews = on !== target.toldPower || hardwareNews(target, hardware) !== undefined;
+    const isNews = on !== target.sentPower || hardwareNews(target, hardware) !== undefined;
     if (known && !isNews) return power;
     const identity = await driver.readIdentity(signal);
     if (identity.kind !== 'ok') return sightOf(identity);
@@ -327,12 +327,12 @@ export class PowerSync implements PowerLooks {
     const { clock } = this.#parts;
     const nowMs = clock.suspendAwareMs();
     const silent = trouble === agent.BmcTrouble.UNREACHABLE;
-    const { sinceMs, looks } = target.silence ?? { sinceMs: nowMs, looks: 0 };
-    target.silence = silent ? { sinceMs, looks: looks + 1 } : undefined;
+    const { sinceMs, reads } = target.silence ?? { sinceMs: nowMs, reads: 0 };
+    target.silence = silent ? { sinceMs, reads: reads + 1 } : undefined;
     target.readInRound = 0;
     const lastedMs = nowMs - sinceMs;
-    const { silentLooksMax, silentMs } = this.#limits;
-    if (silent && looks + 1 < silentLooksMax && lastedMs < silentMs) return;
+    const { silentReadsMax, silentMs } = this.#limits;
+    if (silent && reads + 1 < silentReadsMax && lastedMs < silentMs) return;
     const since = timestampFromMs(Math.round(clock.nowMs() - (silent ? lastedMs : 0)));
     const words = boundText(message, messageBytesMax);
     this.#tell(target, undefined, { reachable: !silent, trouble, message: words, since });
@@ -346,14 +346,14 @@ export class PowerSync implements PowerLooks {
     hardware?: MessageInitShape<typeof HardwareHealthSchema>,
   ): void {
     const news = {
-      ...(power === undefined || power === target.toldPower ? {} : { poweredOn: power }),
-      ...(bmcHealth.trouble === target.toldHealth ? {} : { bmcHealth }),
+      ...(power === undefined || power === target.sentPower ? {} : { poweredOn: power }),
+      ...(bmcHealth.trouble === target.sentHealth ? {} : { bmcHealth }),
       ...(hardware === undefined ? {} : { hardwareHealth: hardware }),
     };
     if (Object.keys(news).length === 0) return;
-    target.toldPower = power ?? target.toldPower;
-    target.toldHealth = bmcHealth.trouble;
-    if (hardware !== undefined) target.toldHardware = hardwareKey(hardware);
+    target.sentPower = power ?? target.sentPower;
+    target.sentHealth = bmcHealth.trouble;
+    if (hardware !== undefined) target.sentHardware = hardwareKey(hardware);
     const { session, log } = this.#parts;
     const { hostUid, hostName } = target.asked;
     log.info(
@@ -391,9 +391,9 @@ function keptOrNew(before: ReadonlyMap<string, Target>, asked: agent.PowerSyncHo
     abort: undefined,
     cancelTimer: () => undefined,
     disturbances: 0,
-    toldPower: undefined,
-    toldHealth: undefined,
-    toldHardware: undefined,
+    sentPower: undefined,
+    sentHealth: undefined,
+    sentHardware: undefined,
     readInRound: 0,
     power: false,
     identifiedInRound: 0,
@@ -411,21 +411,21 @@ function dismiss(target: Target): void {
   target.abort?.abort();
 }
 
-function forgetTold(target: Target): void {
-  target.toldPower = undefined;
-  target.toldHealth = undefined;
-  target.toldHardware = undefined;
+function forgetSent(target: Target): void {
+  target.sentPower = undefined;
+  target.sentHealth = undefined;
+  target.sentHardware = undefined;
 }
 
 /** The hardware state to report (P6); nothing from a BMC that does not report it. */
 function hardwareNews(
-  { toldHardware }: Target,
+  { sentHardware }: Target,
   hardware: HardwareHealth | undefined,
 ): MessageInitShape<typeof HardwareHealthSchema> | undefined {
   if (hardware === undefined) return undefined;
   const { level, words } = hardware;
   const news = { level: levelToWire(level), message: boundText(words, messageBytesMax) };
-  return hardwareKey(news) === toldHardware ? undefined : news;
+  return hardwareKey(news) === sentHardware ? undefined : news;
 }
 
 function hardwareKey({ level, message }: MessageInitShape<typeof HardwareHealthSchema>): string {

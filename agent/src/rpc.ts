@@ -7,7 +7,7 @@ export {
   connect,
   createClient,
   fetchPinnedCertificate,
-  lookAtServer,
+  probeServer,
   serve,
   sessionKeepalive,
 } from '@rackwright/rpc';

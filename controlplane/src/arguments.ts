@@ -56,15 +56,16 @@ export function parseArguments(words: readonly string[]): Command {
 }
 
 function copyOf(kind: 'backup' | 'restore', words: readonly string[]): Command {
-  const [place, other] = kind === 'backup' ? (['to', 'from'] as const) : (['from', 'to'] as const);
+  const [parameter, other] =
+    kind === 'backup' ? (['to', 'from'] as const) : (['from', 'to'] as const);
   const { values } = parseArgs({
     args: [...words],
     options: { ...configOption, ...helpOption, to: { type: 'string' }, from: { type: 'string' } },
   });
-  const { config, [place]: file = '', [other]: unused } = values;
+  const { config, [parameter]: file = '', [other]: unused } = values;
   if (values.help) return { kind: 'help' };
   if (unused !== undefined) return { kind: 'wrong', problem: `${kind} takes no --${other}` };
-  if (file === '') return { kind: 'wrong', problem: `${kind} needs --${place} FILE.tar` };
+  if (file === '') return { kind: 'wrong', problem: `${kind} needs --${parameter} FILE.tar` };
   return { kind, config, file };
 }
 

@@ -317,7 +317,7 @@ async function startWorks(
   audit.start(!store.isShared);
   await secretsKeeper.start();
   await rackKeys.start();
-  rackKeys.onChange(() => authorities.lookSoon());
+  rackKeys.onChange(() => authorities.checkSoon());
   await authorities.start(following, () => rackKeys.trusts());
   await hosts.start();
   discovery.start();

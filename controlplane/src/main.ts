@@ -161,9 +161,9 @@ async function runBackup(kind: 'backup' | 'restore', at: string, file: string): 
   const opening = { ...parts, retention: config.retention, acceptUnprovenDurability: true };
   const files = nodeLargeFiles();
   const path = resolve(file);
-  const where = { ...parts, ...credentialsFolder() };
+  const settings = { ...parts, ...credentialsFolder() };
   const keys =
-    config.secrets === undefined ? {} : { keySource: openKeySource(config.secrets.key, where) };
+    config.secrets === undefined ? {} : { keySource: openKeySource(config.secrets.key, settings) };
   const lines =
     kind === 'backup'
       ? await backupCommand(config, path, {

@@ -12,7 +12,7 @@ const lives = {
   caLifetimeMs: 3_600_000,
   nextStayMs: 0,
   retiredStayMs: 500,
-  lookMs: 300,
+  checkMs: 300,
 };
 const small: SiteOptions = { racks: 3, hostsPerRack: 3, trustTiming: lives };
 /** A busy machine has 12 s and more from the first try to renew to the end of the certificate. */

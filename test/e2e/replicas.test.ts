@@ -21,7 +21,7 @@ const timing = {
   caLifetimeMs: 3_600_000,
   nextStayMs: 0,
   retiredStayMs: 500,
-  lookMs: 300,
+  checkMs: 300,
 };
 const [first, second, third] = [randomBytes(32), randomBytes(32), randomBytes(32)];
 const missing = serverMissing();

@@ -80,7 +80,7 @@ test('metal3-5: an available host that is to have an image and no place waits', 
     {
       kind: 'quota',
       name: 'runner',
-      change: { kind: 'take', who: { hostUid: 'u1', run: host.record.runCount } },
+      change: { kind: 'take', owner: { hostUid: 'u1', run: host.record.runCount } },
     },
   ]);
   const after = host.record.host?.status;

@@ -83,7 +83,7 @@ export class Office {
         ...shared,
         ...parts,
         fleetView,
-        pools: { look: async () => undefined, known: () => new Map() },
+        pools: { reconcile: async () => undefined, known: () => new Map() },
         discovery: {
           accept: async () => undefined,
           listedIn: () => 0,

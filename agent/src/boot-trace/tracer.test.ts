@@ -43,7 +43,7 @@ function sight(n: number, stage: BootSight['stage']): BootSight {
     operationId: `u${n}/1/1/1`,
     mac: asMac(`52:54:00:00:00:0${n}`),
   };
-  return { ...whose, stage, program: 'firmware', what: 'came', bytes: 0, problem: '' };
+  return { ...whose, stage, program: 'firmware', kind: 'came', bytes: 0, problem: '' };
 }
 
 const kindsOf = ({ steps }: BootTrace) => steps.map(({ kind }) => kind);

@@ -76,9 +76,9 @@ interface Boot {
   givesAddresses: boolean;
   lastMs: number;
   /** The steps of the latest report. */
-  told: Waterfall | undefined;
+  reported: Waterfall | undefined;
   /** The screen lines of the latest report. */
-  toldScreen: string;
+  reportedScreen: string;
   /** The runner has arrived: nothing more is reported. */
   over: boolean;
   cancel: Cancel;
@@ -110,7 +110,7 @@ export class BootTracer {
   refused(operationId: OperationId, problem: string): void {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return;
-    this.#add(boot, { ...runnerEvent, what: 'came', problem });
+    this.#add(boot, { ...runnerEvent, kind: 'came', problem });
   }
 
   /**
@@ -120,8 +120,8 @@ export class BootTracer {
   arrived(operationId: OperationId): BootTrace | undefined {
     const boot = this.#bootOf(operationId);
     if (boot === undefined || boot.over) return undefined;
-    this.#add(boot, { ...runnerEvent, what: 'came' });
-    this.#add(boot, { ...runnerEvent, what: 'sent' });
+    this.#add(boot, { ...runnerEvent, kind: 'came' });
+    this.#add(boot, { ...runnerEvent, kind: 'sent' });
     boot.over = true;
     return traceOf(boot);
   }
@@ -149,7 +149,7 @@ export class BootTracer {
     if (nowMs >= grant.expiresAtMs) return undefined;
     const boot: Boot = {
       ...{ grant, steps: [], mac: '', givesAddresses: false, lastMs: nowMs },
-      ...{ told: undefined, toldScreen: '', over: false, cancel: () => undefined },
+      ...{ reported: undefined, reportedScreen: '', over: false, cancel: () => undefined },
     };
     this.#boots.set(grant.operationId, boot);
     this.#wait(boot);
@@ -169,14 +169,14 @@ export class BootTracer {
     const nowMs = clock.nowMs();
     const nextMs = this.#timesOf(boot).find((atMs) => atMs > nowMs);
     if (nextMs === undefined) return this.#drop(boot.grant.operationId);
-    boot.cancel = clock.after(nextMs - nowMs, () => this.#look(boot));
+    boot.cancel = clock.after(nextMs - nowMs, () => this.#observe(boot));
   }
 
-  #timesOf({ grant, lastMs, told }: Boot): readonly number[] {
+  #timesOf({ grant, lastMs, reported }: Boot): readonly number[] {
     const { quietMs } = this.#parts.limits;
     const lastCallMs = this.#lastCallMs(grant);
     const quietAtMs = lastMs + quietMs;
-    const isFirst = told === undefined && quietAtMs < lastCallMs;
+    const isFirst = reported === undefined && quietAtMs < lastCallMs;
     return [...(isFirst ? [quietAtMs] : []), lastCallMs, grant.expiresAtMs];
   }
 
@@ -185,15 +185,15 @@ export class BootTracer {
     return expiresAtMs - Math.min(this.#parts.limits.beforeEndMs, tenthMs);
   }
 
-  #look(boot: Boot): void {
+  #observe(boot: Boot): void {
     const { clock, limits, onUnseen } = this.#parts;
     const nowMs = clock.nowMs();
     if (!boot.over) {
       const isLast = nowMs >= this.#lastCallMs(boot.grant);
       const isStill = nowMs >= boot.lastMs + limits.quietMs;
       const isNews =
-        boot.told !== boot.steps || boot.toldScreen !== this.#screenOf(boot).join('\n');
-      if (isLast ? isNews : isStill && boot.told === undefined) this.#tell(boot);
+        boot.reported !== boot.steps || boot.reportedScreen !== this.#screenOf(boot).join('\n');
+      if (isLast ? isNews : isStill && boot.reported === undefined) this.#tell(boot);
       if (isLast && boot.steps.length === 0 && nowMs < boot.grant.expiresAtMs) onUnseen(boot.grant);
     }
     this.#wait(boot);
@@ -201,8 +201,8 @@ export class BootTracer {
 
   #tell(boot: Boot): void {
     const screen = this.#screenOf(boot);
-    boot.told = boot.steps;
-    boot.toldScreen = screen.join('\n');
+    boot.reported = boot.steps;
+    boot.reportedScreen = screen.join('\n');
     this.#parts.tell(boot.grant.hostUid, traceOf(boot, screen));
   }
 

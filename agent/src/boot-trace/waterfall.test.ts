@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { afterEvent, type Waterfall, type WaterfallEvent } from './waterfall.ts';
 
 const event = (told: Partial<WaterfallEvent>): WaterfallEvent => ({
-  ...{ stage: 'discover', program: 'firmware', what: 'came', bytes: 0, problem: '' },
+  ...{ stage: 'discover', program: 'firmware', kind: 'came', bytes: 0, problem: '' },
   ...told,
 });
 
@@ -19,13 +19,13 @@ test('a repeated request is the same step, with its last time and its last failu
     event({}),
     event({ program: 'loader' }),
     event(kernel),
-    event({ ...kernel, what: 'failed', problem: 'cut' }),
+    event({ ...kernel, kind: 'failed', problem: 'cut' }),
     event(kernel),
-    event({ ...kernel, what: 'sent', bytes: 7 }),
+    event({ ...kernel, kind: 'sent', bytes: 7 }),
   ]);
   expect(steps).toEqual([
-    { ...event({}), what: undefined, firstMs: 0, lastMs: 100, count: 2 },
-    { ...event({ program: 'loader' }), what: undefined, firstMs: 200, lastMs: 200, count: 1 },
+    { ...event({}), kind: undefined, firstMs: 0, lastMs: 100, count: 2 },
+    { ...event({ program: 'loader' }), kind: undefined, firstMs: 200, lastMs: 200, count: 1 },
     {
       ...kernel,
       ...{ firstMs: 300, lastMs: 500, count: 2, endMs: 600, bytes: 7, problem: '' },
@@ -40,7 +40,7 @@ const events = fc.array(
       ...(['script', 'kernel', 'initrd', 'runner'] as const),
     ),
     program: fc.constantFrom('firmware', 'loader', 'system'),
-    what: fc.constantFrom('came', 'sent', 'failed'),
+    kind: fc.constantFrom('came', 'sent', 'failed'),
     bytes: fc.nat(),
     problem: fc.string(),
   }),
@@ -54,9 +54,9 @@ test('a list has one step for each stage and program, and loses no count', () =>
       const names = all.map(({ stage, program }) => `${stage} ${program}`);
       expect(steps.map(({ stage, program }) => `${stage} ${program}`)).toEqual([...new Set(names)]);
       const count = steps.reduce((sum, step) => sum + step.count, 0);
-      expect(count).toBe(all.filter(({ what }) => what === 'came').length);
+      expect(count).toBe(all.filter(({ kind }) => kind === 'came').length);
       const bytes = steps.reduce((sum, step) => sum + step.bytes, 0);
-      expect(bytes).toBe(all.reduce((sum, one) => sum + (one.what === 'sent' ? one.bytes : 0), 0));
+      expect(bytes).toBe(all.reduce((sum, one) => sum + (one.kind === 'sent' ? one.bytes : 0), 0));
     }),
   );
 });

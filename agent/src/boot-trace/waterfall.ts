@@ -30,7 +30,7 @@ export type Waterfall = readonly WaterfallStep[];
 /** One event of a boot. */
 export type WaterfallEvent = Pick<
   BootSight,
-  'program' | 'what' | 'bytes' | 'problem' | 'transport'
+  'program' | 'kind' | 'bytes' | 'problem' | 'transport'
 > & { readonly stage: WaterfallStage };
 
 const countMax = 0xffff_ffff;
@@ -48,9 +48,9 @@ export function afterEvent(before: Waterfall, event: WaterfallEvent, atMs: numbe
 }
 
 function stepAfter(step: WaterfallStep, event: WaterfallEvent, atMs: number): WaterfallStep {
-  const { what, bytes, problem, transport } = event;
+  const { kind, bytes, problem, transport } = event;
   const seen = { ...step, problem, ...(transport === undefined ? {} : { transport }) };
-  switch (what) {
+  switch (kind) {
     case 'came':
       return { ...seen, lastMs: atMs, count: Math.min(step.count + 1, countMax) };
     case 'sent':

@@ -297,11 +297,11 @@ function fileProblems({ loaderFiles, files }: BootSettings): string[] {
 
 function interfaceProblems({ interfaces, tftp }: BootSettings): string[] {
   const named = new Set(interfaces.map(({ name }) => name));
-  const areTold = named.size === interfaces.length && (named.size === 1 || !named.has(undefined));
+  const areNamed = named.size === interfaces.length && (named.size === 1 || !named.has(undefined));
   const addresses = new Set(interfaces.map(({ serverAddress }) => serverAddress));
   const [none] = [
     ...unless(interfaces.length > 0, 'interfaces', 'at least one'),
-    ...unless(areTold, 'interfaces', 'one, or all with names of their own'),
+    ...unless(areNamed, 'interfaces', 'one, or all with names of their own'),
     ...unless(addresses.size === interfaces.length, 'interfaces', 'with an address each'),
   ];
   if (none !== undefined) return [none];
@@ -332,12 +332,12 @@ function meetingProblems(
   plans: readonly Planned[],
 ): readonly string[] {
   return plans.flatMap(({ one, at, plan: { subnet } }, index) => {
-    const what = `${at}dhcp.subnet.network`;
+    const network = `${at}dhcp.subnet.network`;
     const other = plans.slice(index + 1).find(({ plan }) => subnetsMeet(subnet, plan.subnet));
     const away = interfaces.find((two) => two !== one && subnetHas(subnet, two.serverAddress));
     return [
-      ...unless(other === undefined, what, `apart from that of interface ${other?.one.name}`),
-      ...unless(away === undefined, what, `without the address of interface ${away?.name}`),
+      ...unless(other === undefined, network, `apart from that of interface ${other?.one.name}`),
+      ...unless(away === undefined, network, `without the address of interface ${away?.name}`),
     ];
   });
 }
@@ -389,6 +389,6 @@ function planOf({ dhcp, serverAddress }: BootInterface): AddressPlan | string | 
   return typeof plan === 'string' ? plan : (subnetProblem(dhcp.subnet, plan) ?? plan);
 }
 
-function unless(holds: boolean, what: string, right: string): string[] {
-  return holds ? [] : [`${what} has to be ${right}`];
+function unless(holds: boolean, name: string, right: string): string[] {
+  return holds ? [] : [`${name} has to be ${right}`];
 }

@@ -80,14 +80,14 @@ async function raspberryPiFiles(
 }
 
 /** Reads files into memory; throws when one is missing, or when they are too large together. */
-function boundedReader(disk: Disk, what: string, bytesMax = loaderBytesMaxDefault) {
+function boundedReader(disk: Disk, fileKind: string, bytesMax = loaderBytesMaxDefault) {
   let bytesUsed = 0;
   return async ({ name, path }: NamedFile): Promise<Uint8Array> => {
     const bytes = await disk.read(path);
     if (bytes === undefined) throw missing(name, path);
     bytesUsed += bytes.length;
     if (bytesUsed <= bytesMax) return bytes;
-    throw new Error(`${what} up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`);
+    throw new Error(`${fileKind} up to ${name} have ${bytesUsed} bytes, limit ${bytesMax}`);
   };
 }
 

@@ -87,11 +87,11 @@ class BootPages {
 
   answer(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     if (request.target.length > this.#options.limits.targetBytesMax) {
-      return this.#told(request, refusal(414), 'malformed');
+      return this.#served(request, refusal(414), 'malformed');
     }
     const form = targetForm(request.target);
     if (form.host !== undefined && !this.#isOurs(form.host, request.localAddress)) {
-      return this.#told(request, refusal(421), 'nothing');
+      return this.#served(request, refusal(421), 'nothing');
     }
     return this.#answerPath({ ...request, target: form.path });
   }
@@ -102,26 +102,28 @@ class BootPages {
       // Without the token, which may be the right one.
       const shown = { ...request, target: `/phone-home/${target.id}/…` };
       return this.#phoneHome(request, target).then((response) =>
-        this.#told(shown, response, target.kind),
+        this.#served(shown, response, target.kind),
       );
     }
     const shown = target.kind === 'seed' ? { ...request, target: `/seed/${target.id}/…` } : request;
     const decided = this.#decide(request, target);
     return decided instanceof Promise
-      ? decided.then((response) => this.#told(shown, response, target.kind))
-      : this.#told(shown, decided, target.kind);
+      ? decided.then((response) => this.#served(shown, response, target.kind))
+      : this.#served(shown, decided, target.kind);
   }
 
   /** A name may be any of ours; an address has to be. */
   #isOurs(host: string, localAddress: string): boolean {
     const isAddress = /^[\d.]+$|^\[/.test(host);
-    const told = this.#urls(localAddress)?.serverAddress;
-    return !isAddress || host === localAddress || host === `[${localAddress}]` || host === told;
+    const localServer = this.#urls(localAddress)?.serverAddress;
+    return (
+      !isAddress || host === localAddress || host === `[${localAddress}]` || host === localServer
+    );
   }
 
-  #told(request: HttpRequest, response: HttpResponse, what: BootTarget['kind']): HttpResponse {
+  #served(request: HttpRequest, response: HttpResponse, kind: BootTarget['kind']): HttpResponse {
     const bytes = request.method === 'HEAD' ? 0 : bytesOf(response.body);
-    this.#options.meter?.httpAnswered(what, response.status, bytes);
+    this.#options.meter?.httpAnswered(kind, response.status, bytes);
     if (response.status >= 400) {
       const fields = { client: request.remoteAddress, status: response.status };
       this.#report({ ...fields, target: request.target.slice(0, 128) }, 'HTTP request refused');

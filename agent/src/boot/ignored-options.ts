@@ -11,7 +11,7 @@ export class IgnoredOptions {
   readonly #log: Log;
   readonly #lines: LineBudget;
   /** "MAC CODE" */
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
     this.#log = log;
@@ -21,9 +21,9 @@ export class IgnoredOptions {
   tell(mac: Mac, ignored: readonly IgnoredOption[]): void {
     for (const { code, problem } of ignored) {
       const key = `${mac} ${code}`;
-      if (this.#told.has(key)) continue;
-      if (this.#told.size >= rememberedMax) this.#told.clear();
-      this.#told.add(key);
+      if (this.#reported.has(key)) continue;
+      if (this.#reported.size >= rememberedMax) this.#reported.clear();
+      this.#reported.add(key);
       this.#lines.spend((suppressed) => {
         const fields = { mac, option: code, problem, suppressed };
         this.#log.warn(fields, 'a DHCP option that cannot be decoded is ignored');

@@ -45,7 +45,7 @@ export class KeptFiles {
   readonly #options: KeptFilesOptions;
   readonly #entries = new Map<string, Entry>();
   /** Being read, or found to be nothing that can be served. */
-  readonly #looks = new Map<string, 'later' | 'tooLarge' | 'missing'>();
+  readonly #readings = new Map<string, 'later' | 'tooLarge' | 'missing'>();
   #bytes = 0;
   #closed = false;
 
@@ -58,10 +58,10 @@ export class KeptFiles {
     const entry = this.#entries.get(path);
     const nowMs = this.#options.clock.suspendAwareMs();
     if (entry !== undefined && nowMs - entry.lookedAtMs < freshMs) return this.#lend(path, entry);
-    const look = this.#looks.get(path);
-    if (look !== undefined && look !== 'later') this.#looks.delete(path);
-    if (look === undefined) this.#look(path);
-    return { kind: look ?? 'later' };
+    const reading = this.#readings.get(path);
+    if (reading !== undefined && reading !== 'later') this.#readings.delete(path);
+    if (reading === undefined) this.#begin(path);
+    return { kind: reading ?? 'later' };
   }
 
   close(): void {
@@ -97,22 +97,22 @@ export class KeptFiles {
     if (entry.users === 0) this.#bytes -= entry.bytes.length;
   }
 
-  #look(path: string): void {
-    this.#looks.set(path, 'later');
-    this.#read(path).then(
+  #begin(path: string): void {
+    this.#readings.set(path, 'later');
+    this.#load(path).then(
       (end) => {
-        if (end === undefined) this.#looks.delete(path);
-        else this.#looks.set(path, end);
+        if (end === undefined) this.#readings.delete(path);
+        else this.#readings.set(path, end);
       },
       (error: unknown) => {
-        this.#looks.set(path, 'missing');
+        this.#readings.set(path, 'missing');
         this.#options.log.warn({ path }, 'a file for TFTP cannot be read', error);
       },
     );
   }
 
   /** Undefined: it is in memory, or has to wait for room. */
-  async #read(path: string): Promise<'tooLarge' | 'missing' | undefined> {
+  async #load(path: string): Promise<'tooLarge' | 'missing' | undefined> {
     const { disk, clock, bytesMax } = this.#options;
     const found = await disk.stat(path);
     if (found === undefined) return 'missing';

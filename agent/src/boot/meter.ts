@@ -12,12 +12,12 @@ export interface BootMeter {
   dhcpTrouble(): void;
   dhcpFault(kind: ServerNotice['kind']): void;
   /** Whether the server keeps silent for another one, now. */
-  dhcpQuiet(where: object, isQuiet: boolean): void;
+  dhcpQuiet(subnet: object, isQuiet: boolean): void;
   tftpRefused(): void;
   /** `bytes`: of the file, where all of it was sent. */
   tftpEnded(end: TransferEnd['kind'], bytes: number): void;
   /** `bytes`: of the answer's body. */
-  httpAnswered(what: BootTarget['kind'], status: number, bytes: number): void;
+  httpAnswered(kind: BootTarget['kind'], status: number, bytes: number): void;
   /** A boot script that starts the runner was given out for this operation. */
   runnerServed(operationId: OperationId): void;
 }

@@ -36,7 +36,7 @@ export interface BootSight {
   /** How a file was sent. */
   readonly transport?: 'tftp' | 'http';
   /** came: a request or a DHCP message arrived. sent: a file was sent whole. failed: it was not. */
-  readonly what: 'came' | 'sent' | 'failed';
+  readonly kind: 'came' | 'sent' | 'failed';
   /** The bytes of a sent file. */
   readonly bytes: number;
   /** Why it was not answered or sent; empty: it was, or goes on. */
@@ -111,10 +111,10 @@ export class BootSights {
     const whose = { hostUid, operationId, mac, program, givesAddresses };
     const stage = asked.asked;
     const why = isGranted ? '' : problem;
-    this.#tell({ ...whose, stage, what: 'came', bytes: 0, problem: why });
+    this.#tell({ ...whose, stage, kind: 'came', bytes: 0, problem: why });
     if (!isGranted) return;
     const answer = stage === 'discover' ? 'offer' : 'ack';
-    this.#tell({ ...whose, stage: answer, what: 'came', bytes: 0, problem: '' });
+    this.#tell({ ...whose, stage: answer, kind: 'came', bytes: 0, problem: '' });
   }
 
   /** A file was requested; undefined: it does not belong to a boot into the runner. */
@@ -130,10 +130,10 @@ export class BootSights {
     const stage = this.#stageOf(name);
     const program = programsOfFiles[stage];
     const file = { hostUid, operationId, mac, stage, program, transport };
-    this.#tell({ ...file, what: 'came', bytes: 0, problem: '' });
+    this.#tell({ ...file, kind: 'came', bytes: 0, problem: '' });
     return {
-      sent: (bytes) => this.#tell({ ...file, what: 'sent', bytes, problem: '' }),
-      failed: (problem) => this.#tell({ ...file, what: 'failed', bytes: 0, problem }),
+      sent: (bytes) => this.#tell({ ...file, kind: 'sent', bytes, problem: '' }),
+      failed: (problem) => this.#tell({ ...file, kind: 'failed', bytes: 0, problem }),
     };
   }
 

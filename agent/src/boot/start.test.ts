@@ -75,12 +75,12 @@ test('the server reports each step of a boot into the runner, and no other boot'
     await (await fetch(rig.url(filePath(grantedMac, 'vmlinuz')), { headers: { range } })).bytes();
   }
   await (await fetch(rig.url(filePath(grantedMac, 'nothing')))).bytes();
-  const sent = ({ what }: { readonly what: string }) => what === 'sent';
+  const sent = ({ kind }: { readonly kind: string }) => kind === 'sent';
   await expect.poll(() => rig.sights.filter(sent).length, { timeout: 10_000 }).toBe(3);
-  const told = rig.sights.map(({ stage, program, transport, what, bytes }) =>
-    [stage, program, transport, what, bytes].join(' '),
+  const told = rig.sights.map(({ stage, program, transport, kind, bytes }) =>
+    [stage, program, transport, kind, bytes].join(' '),
   );
-  const scriptBytes = rig.sights.find(({ stage, what }) => stage === 'script' && what === 'sent');
+  const scriptBytes = rig.sights.find(({ stage, kind }) => stage === 'script' && kind === 'sent');
   expect(told.toSorted()).toEqual(
     [
       ...['discover firmware  came 0', 'offer firmware  came 0'],
@@ -104,7 +104,7 @@ test('the server reports a file that was cut on its way', async () => {
   await asked.body?.getReader().read();
   ended.abort();
   const last = () => rig.sights.at(-1);
-  await expect.poll(last, { timeout: 10_000 }).toMatchObject({ stage: 'initrd', what: 'failed' });
+  await expect.poll(last, { timeout: 10_000 }).toMatchObject({ stage: 'initrd', kind: 'failed' });
   expect(last()?.problem).toContain('cut');
 });
 

@@ -116,12 +116,12 @@ export async function startBoot(
     for (const one of closers.splice(0).reverse()) await one();
   };
   try {
-    const told = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
+    const more = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
     const bootOf = (mac: Mac): BootChoice | string => bootOfHost(config, dependencies, mac);
-    const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...told });
+    const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...more });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
-      ...{ clock, log, gate, scripts, sights, ...told, ...blobs },
+      ...{ clock, log, gate, scripts, sights, ...more, ...blobs },
       knownHost: (mac: Mac) => hostUidOf(dependencies.memory(), mac, clock.nowMs()),
       files: files.all,
       fileVersion: async (path: string) => (await disk.stat(path))?.version,
@@ -190,8 +190,8 @@ function tftpSettings(config: BootConfig) {
 function tftpListen({ tftp }: BootConfig, { name, serverAddress }: BootInterface): TftpListen {
   const { address, port } = tftp;
   const transferAddress = address === everywhere ? serverAddress : address;
-  const where = name === undefined ? {} : { interface: name };
-  return { address, port, transferAddress, ...where };
+  const named = name === undefined ? {} : { interface: name };
+  return { address, port, transferAddress, ...named };
 }
 
 async function startDhcpIfOn(
@@ -204,14 +204,14 @@ async function startDhcpIfOn(
   if (dhcp.mode === 'off') return undefined;
   const { udp, disk, clock, memory, onDhcpFault: onFault = () => {} } = dependencies;
   const log = name === undefined ? dependencies.log : dependencies.log.child({ interface: name });
-  const where = name === undefined ? {} : { interface: name };
+  const named = name === undefined ? {} : { interface: name };
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
   const loadersOf = (mac: Mac): Loaders | undefined => {
     const boot = bootOfHost(config, dependencies, mac);
     return typeof boot === 'string' ? undefined : boot.loaders;
   };
   const servesRaspberryPi = config.raspberryPi !== undefined;
-  const what = { loadersOf, serverAddress, servesRaspberryPi, dhcp, urls, ...where, ...metered };
+  const rest = { loadersOf, serverAddress, servesRaspberryPi, dhcp, urls, ...named, ...metered };
   const { onAddressAsked = () => {}, onDhcpServerGone: onServerGone = () => {} } = dependencies;
   const sawAddress = makeAddressWatch({ clock, log, memory }, onAddressAsked);
   return startDhcp({
@@ -225,7 +225,7 @@ async function startDhcpIfOn(
     memory,
     onFault,
     onServerGone,
-    ...what,
+    ...rest,
   });
 }
 

@@ -207,7 +207,7 @@ class TftpServer {
     const { limits } = this.#options;
     let served: Served | undefined;
     const decision = decideRequest(datagram, load, limits, (name) => {
-      served = this.#lookUp(name, addresses[0] ?? '');
+      served = this.#find(name, addresses[0] ?? '');
       return served;
     });
     switch (decision.kind) {
@@ -257,7 +257,7 @@ class TftpServer {
     this.#options.kept.close();
   }
 
-  #lookUp(fileName: string, asked: string): Served {
+  #find(fileName: string, asked: string): Served {
     const target = parseTftpName(fileName);
     switch (target.kind) {
       case 'loader':

@@ -35,7 +35,7 @@ test('by TFTP alone a granted host comes from its script to the last byte', asyn
   }
   expect([...new Set(rig.observed.map(({ stage }) => stage))]).toEqual(['script', 'file']);
   expect(rig.observed.every(({ permitted, mac }) => permitted && mac === grantedMac)).toBe(true);
-  const came = rig.sights.filter(({ what }) => what === 'came').map(({ stage }) => stage);
+  const came = rig.sights.filter(({ kind: what }) => what === 'came').map(({ stage }) => stage);
   expect(new Set(came)).toEqual(new Set(['script', 'kernel', 'initrd']));
 });
 
@@ -87,6 +87,6 @@ test('in proxy mode U-Boot is not answered, and the trace of its boot says why',
   relay.close();
   const problem = expect.stringContaining('U-Boot hears no DHCP proxy');
   expect(rig.sights).toMatchObject([
-    { stage: 'discover', program: 'firmware', what: 'came', problem },
+    { stage: 'discover', program: 'firmware', kind: 'came', problem },
   ]);
 });

@@ -119,14 +119,14 @@ function grubTarget(parts: readonly string[]): BootTarget | undefined {
   return isGrubStart(`/grub/${parts.join('/')}`) ? { kind: 'grubStart' } : undefined;
 }
 
-function hostTarget([text, what, name, ...more]: readonly string[]): BootTarget | undefined {
-  if (text === undefined || what === undefined || more.length > 0) return undefined;
+function hostTarget([text, kind, name, ...more]: readonly string[]): BootTarget | undefined {
+  if (text === undefined || kind === undefined || more.length > 0) return undefined;
   const mac = canonicalMac(text);
   if (mac === undefined) return { kind: 'malformed' };
-  if (what === 'script.ipxe' && name === undefined)
+  if (kind === 'script.ipxe' && name === undefined)
     return { kind: 'script', mac, language: 'ipxe' };
-  if (what === 'grub.cfg' && name === undefined) return { kind: 'script', mac, language: 'grub' };
-  if (what === 'files' && name !== undefined) return { kind: 'hostFile', mac, name };
+  if (kind === 'grub.cfg' && name === undefined) return { kind: 'script', mac, language: 'grub' };
+  if (kind === 'files' && name !== undefined) return { kind: 'hostFile', mac, name };
   return undefined;
 }
 

@@ -207,17 +207,17 @@ export class Screen {
     this.#column = Math.min(Math.max(0, column), this.#size.columns - 1);
   }
 
-  #eraseScreen(what: number): void {
-    if (what >= 2 || (what === 0 && this.#row === 0 && this.#column === 0)) return this.#clear();
-    this.#eraseLine(what);
-    const [from, to] = what === 0 ? [this.#row + 1, this.#size.rows] : [0, this.#row];
+  #eraseScreen(part: number): void {
+    if (part >= 2 || (part === 0 && this.#row === 0 && this.#column === 0)) return this.#clear();
+    this.#eraseLine(part);
+    const [from, to] = part === 0 ? [this.#row + 1, this.#size.rows] : [0, this.#row];
     for (let row = from; row < to; row += 1) this.#cells[row] = [];
   }
 
-  #eraseLine(what: number): void {
+  #eraseLine(part: number): void {
     const row = this.#cells[this.#row] ?? [];
-    if (what === 0) row.length = Math.min(row.length, this.#column);
-    else if (what === 1) row.fill(' ', 0, this.#column + 1);
+    if (part === 0) row.length = Math.min(row.length, this.#column);
+    else if (part === 1) row.fill(' ', 0, this.#column + 1);
     else row.length = 0;
   }
 

@@ -100,9 +100,9 @@ export class SharedConsoles {
     const [listeners, abort] = [new Set<HearConsole>(), new AbortController()];
     const opening = open((bytes) => {
       const { scrollback, masked } = this.#keptOf(hostUid);
-      const told = masked.take(bytes);
-      scrollback.write(told);
-      for (const hear of [...listeners]) hear(told);
+      const shown = masked.take(bytes);
+      scrollback.write(shown);
+      for (const hear of [...listeners]) hear(shown);
     }, abort.signal);
     if (opening === undefined) return undefined;
     const shared = { listeners, abort, opening };

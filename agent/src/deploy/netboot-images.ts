@@ -37,7 +37,7 @@ export interface NetbootImagesParts {
 /** Between two tries of a failed fetch. */
 const retryMs = 20_000;
 /** Between two checks of the files on the disk. */
-const lookAgainMs = 60_000;
+const recheckMs = 60_000;
 
 export type NetbootImage =
   | { readonly kind: 'ready'; readonly image: NetbootSet }
@@ -100,14 +100,14 @@ export class NetbootImages {
   }
 
   /** Holds it until it is wanted no more (N2). Never rejects. */
-  async #keep(who: string, wanted: Wanted): Promise<void> {
+  async #keep(host: string, wanted: Wanted): Promise<void> {
     const { signal } = wanted.stop;
     while (!signal.aborted) {
       const { from, changed } = wanted;
       const trying = AbortSignal.any([signal, changed.signal]);
       try {
-        const held = await this.#hold(from, who, wanted, trying);
-        do await pause(this.#parts.clock, lookAgainMs, signal);
+        const held = await this.#hold(from, host, wanted, trying);
+        do await pause(this.#parts.clock, recheckMs, signal);
         while (!signal.aborted && (await held.isWhole()));
         wanted.image = undefined;
         wanted.words = 'it was lost from the disk of the agent';
@@ -129,14 +129,14 @@ export class NetbootImages {
 
   async #hold(
     from: agent.HostImage,
-    who: string,
+    host: string,
     wanted: Wanted,
     signal: AbortSignal,
   ): Promise<HeldHostImage> {
     const { architecture, credential, images } = this.#parts;
     const asked = await wantedImage(from, architecture, 'netboot', credential);
     if ('type' in asked) throw new Error(asked.message);
-    const held = await images.hold(who, asked, signal, (progress) => {
+    const held = await images.hold(host, asked, signal, (progress) => {
       wanted.words = wordsOf(progress);
     });
     held.giveBackSlot();
@@ -158,7 +158,7 @@ function askAs(wanted: Wanted, from: agent.HostImage): void {
 function wordsOf(progress: HostImageProgress): string {
   switch (progress.phase) {
     case 'queued':
-      return `queued, place ${progress.place}`;
+      return `queued, place ${progress.position}`;
     case 'admitted':
       return 'its registry is asked for it';
     case 'fetching':

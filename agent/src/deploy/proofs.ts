@@ -131,14 +131,14 @@ export class Proofs {
     return new Promise((resolve) => {
       const settle = (): void => {
         cancelTimer();
-        this.#waiters.delete(look);
+        this.#waiters.delete(check);
         signal.removeEventListener('abort', settle);
         resolve(this.isProved(deploymentId));
       };
-      const look = (): void => {
+      const check = (): void => {
         if (this.isProved(deploymentId)) settle();
       };
-      this.#waiters.add(look);
+      this.#waiters.add(check);
       signal.addEventListener('abort', settle, { once: true });
       const cancelTimer = this.#parts.clock.after(waitMs, settle);
     });

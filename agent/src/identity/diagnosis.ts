@@ -31,8 +31,8 @@ export interface DiagnosisParts {
  */
 export async function diagnose(parts: DiagnosisParts): Promise<string | undefined> {
   const { clock, host, port } = parts;
-  const { lookAtServer } = await import('../rpc.ts');
-  const face = await lookAtServer({ host, port, clock, timeoutMs: probeTimeoutMs });
+  const { probeServer } = await import('../rpc.ts');
+  const face = await probeServer({ host, port, clock, timeoutMs: probeTimeoutMs });
   return face === undefined ? undefined : explainFace(parts, face, clock.nowMs());
 }
 

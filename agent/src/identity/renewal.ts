@@ -38,18 +38,18 @@ const retryPart = 1 / 10;
  */
 const shortestLifeMs = 1_000;
 /** Timers are set no further than this, so that a step of the wall clock is noticed. */
-const lookAgainMs = 600_000;
+const recheckMs = 600_000;
 
 /** Only a session removes an authority: an answer may come from a replica that knows less. */
-function unite(known: string, told: string): string {
-  if (known === told) return known;
-  const all = [...certificatesIn(told), ...certificatesIn(known)].map(String);
+function unite(known: string, received: string): string {
+  if (known === received) return known;
+  const all = [...certificatesIn(received), ...certificatesIn(known)].map(String);
   const united = [...new Set(all)];
-  return united.length > authoritiesMax ? told : united.join('');
+  return united.length > authoritiesMax ? received : united.join('');
 }
 
 /** A rack's place in anything that is to be spread over all racks, 0 to 1 (1). */
-export function placeOf({ privateKeyPem }: Pick<AgentIdentity, 'privateKeyPem'>): number {
+export function keyCheckOf({ privateKeyPem }: Pick<AgentIdentity, 'privateKeyPem'>): number {
   const { publicKeyDer } = readKey(privateKeyPem);
   return createHash('sha256').update(publicKeyDer).digest().readUInt32BE(0) / 2 ** 32;
 }
@@ -57,7 +57,7 @@ export function placeOf({ privateKeyPem }: Pick<AgentIdentity, 'privateKeyPem'>)
 /** When to renew: wall time, milliseconds (1). */
 export function renewAtMs(identity: AgentIdentity): number {
   const { issuedAtMs, expiresAtMs } = identity;
-  const part = renewFromPart + renewOverPart * placeOf(identity);
+  const part = renewFromPart + renewOverPart * keyCheckOf(identity);
   return issuedAtMs + (expiresAtMs - issuedAtMs) * part;
 }
 
@@ -100,7 +100,7 @@ export class IdentityRenewal {
     const { clock } = this.#parts;
     const dueMs = Math.min(renewAtMs(this.#identity), this.#urgentAtMs) - clock.nowMs();
     if (dueMs <= 0) void this.#renew();
-    else this.#startAfter(Math.min(dueMs, lookAgainMs));
+    else this.#startAfter(Math.min(dueMs, recheckMs));
   }
 
   stop(): void {
@@ -115,7 +115,7 @@ export class IdentityRenewal {
     const authorities = certificatesIn(caCertificatePem);
     const signer = signerOf(new X509Certificate(this.#identity.certificatePem), authorities);
     if (signer !== undefined && fingerprintsOf([signer])[0] === activeCaSha256) return;
-    const inMs = placeOf(this.#identity) * renewWithinMs;
+    const inMs = keyCheckOf(this.#identity) * renewWithinMs;
     this.#urgentAtMs = Math.min(this.#urgentAtMs, this.#parts.clock.nowMs() + inMs);
     this.#parts.log.info({ inMs: Math.round(inMs) }, 'another authority signs: a new certificate');
     if (!this.#stopped) this.start();

@@ -15,9 +15,9 @@ export interface AdmissionLimits {
 export const defaultAdmissionLimits: AdmissionLimits = { atOnceMax: 8, waitingMax: 10_000 };
 
 interface Waiting {
-  readonly onPlace: (place: number) => void;
+  readonly onPosition: (position: number) => void;
   readonly admit: () => void;
-  place: number;
+  position: number;
 }
 
 export class ImageAdmission {
@@ -38,12 +38,12 @@ export class ImageAdmission {
    * aborted.
    */
   async enter(
-    who: string,
+    host: string,
     signal: AbortSignal,
-    onPlace: (place: number) => void,
+    onPosition: (position: number) => void,
   ): Promise<() => void> {
     if (signal.aborted) throw new OciError('unreachable', 'given up');
-    if (this.#inside >= this.#limits.atOnceMax) await this.#wait(who, signal, onPlace);
+    if (this.#inside >= this.#limits.atOnceMax) await this.#wait(host, signal, onPosition);
     else this.#inside += 1;
     let isInside = true;
     return () => {
@@ -53,19 +53,23 @@ export class ImageAdmission {
     };
   }
 
-  async #wait(who: string, signal: AbortSignal, onPlace: (place: number) => void): Promise<void> {
+  async #wait(
+    host: string,
+    signal: AbortSignal,
+    onPosition: (position: number) => void,
+  ): Promise<void> {
     const { waitingMax } = this.#limits;
     if (this.#waiting >= waitingMax) {
       throw new OciError('tooMany', `${waitingMax} wait for images already`);
     }
     const admitted = Promise.withResolvers<void>();
-    const waiting: Waiting = { onPlace, admit: admitted.resolve, place: 0 };
+    const waiting: Waiting = { onPosition, admit: admitted.resolve, position: 0 };
     const giveUp = (): void => {
-      if (this.#remove(who, waiting)) admitted.reject(new OciError('unreachable', 'given up'));
+      if (this.#remove(host, waiting)) admitted.reject(new OciError('unreachable', 'given up'));
     };
-    this.#queues.set(who, [...(this.#queues.get(who) ?? []), waiting]);
+    this.#queues.set(host, [...(this.#queues.get(host) ?? []), waiting]);
     this.#waiting += 1;
-    this.#tellPlaces();
+    this.#reportPositions();
     signal.addEventListener('abort', giveUp, { once: true });
     try {
       await admitted.promise;
@@ -77,46 +81,46 @@ export class ImageAdmission {
   /** The slot goes to the next request, or becomes free. */
   #leave(): void {
     const [next] = this.#queues;
-    const [who, [first] = []] = next ?? [''];
+    const [host, [first] = []] = next ?? [''];
     if (first === undefined) {
       this.#inside -= 1;
       return;
     }
-    this.#remove(who, first);
+    this.#remove(host, first);
     // A1: further requests of this host come after those of all other hosts.
-    const rest = this.#queues.get(who);
+    const rest = this.#queues.get(host);
     if (rest !== undefined) {
-      this.#queues.delete(who);
-      this.#queues.set(who, rest);
+      this.#queues.delete(host);
+      this.#queues.set(host, rest);
     }
-    this.#tellPlaces();
+    this.#reportPositions();
     first.admit();
   }
 
   /** False when it does not wait any more. */
-  #remove(who: string, waiting: Waiting): boolean {
-    const own = this.#queues.get(who) ?? [];
+  #remove(host: string, waiting: Waiting): boolean {
+    const own = this.#queues.get(host) ?? [];
     const rest = own.filter((each) => each !== waiting);
     if (rest.length === own.length) return false;
-    if (rest.length === 0) this.#queues.delete(who);
-    else this.#queues.set(who, rest);
+    if (rest.length === 0) this.#queues.delete(host);
+    else this.#queues.set(host, rest);
     this.#waiting -= 1;
-    this.#tellPlaces();
+    this.#reportPositions();
     return true;
   }
 
   /** A2. */
-  #tellPlaces(): void {
+  #reportPositions(): void {
     const longest = Math.max(0, ...[...this.#queues.values()].map(({ length }) => length));
-    let place = 0;
+    let position = 0;
     for (let round = 0; round < longest; round += 1) {
       for (const own of this.#queues.values()) {
         const waiting = own[round];
         if (waiting === undefined) continue;
-        place += 1;
-        if (waiting.place === place) continue;
-        waiting.place = place;
-        waiting.onPlace(place);
+        position += 1;
+        if (waiting.position === position) continue;
+        waiting.position = position;
+        waiting.onPosition(position);
       }
     }
   }

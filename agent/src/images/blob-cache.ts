@@ -71,12 +71,12 @@ interface Entry {
   readonly sizeBytes: number;
   usedAtMs: number;
   /** The file's size and time at its last verification (B2); undefined: unknown. */
-  proved?: Look | undefined;
+  proved?: FileReading | undefined;
   /** Set while it is checked; every further reader waits for it. */
   proving?: Promise<boolean> | undefined;
 }
 
-type Look = Awaited<ReturnType<LargeFiles['find']>>;
+type FileReading = Awaited<ReturnType<LargeFiles['find']>>;
 
 interface Fetching {
   readonly sizeBytes: number;
@@ -268,7 +268,7 @@ export class BlobCache {
     const path = this.#path(digest);
     try {
       const found = await files.find(path);
-      if (!looksAlike(found, entry.proved)) await this.#hash(digest, entry);
+      if (!isSameFile(found, entry.proved)) await this.#hash(digest, entry);
       entry.proved = await this.#touched(path, entry);
       return true;
     } catch (error) {
@@ -280,7 +280,7 @@ export class BlobCache {
   }
 
   /** The file's state now that its time of use is recorded. */
-  async #touched(path: string, { usedAtMs }: Entry): Promise<Look> {
+  async #touched(path: string, { usedAtMs }: Entry): Promise<FileReading> {
     const { files, log } = this.#parts;
     await files.touch(path, usedAtMs).catch((error: unknown) => {
       // After a restart its last use seems earlier than it was.
@@ -451,7 +451,7 @@ export class BlobCache {
   }
 }
 
-function looksAlike(one: Look, other: Look): boolean {
+function isSameFile(one: FileReading, other: FileReading): boolean {
   if (one === undefined || other === undefined) return false;
   return one.sizeBytes === other.sizeBytes && one.usedAtMs === other.usedAtMs;
 }

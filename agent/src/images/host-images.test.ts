@@ -139,7 +139,7 @@ test('a waiting host is told its place, and gets a slot that another host releas
   const first = await images.hold('h1', wanted(), never, tell);
   const second = images.hold('h2', wanted(), never, tell);
   const third = images.hold('h3', wanted(), never, tell);
-  expect(told).toContainEqual({ phase: 'queued', place: 2 });
+  expect(told).toContainEqual({ phase: 'queued', position: 2 });
   first.release();
   (await second).release();
   (await third).release();

@@ -64,7 +64,7 @@ export interface FromWeb
 
 export type HostImageProgress =
   /** 1 is next. */
-  | { readonly phase: 'queued'; readonly place: number }
+  | { readonly phase: 'queued'; readonly position: number }
   /** It is admitted, whether it had to wait or not. */
   | { readonly phase: 'admitted' }
   | { readonly phase: 'fetching'; readonly fetchedBytes: number; readonly allBytes: number };
@@ -103,12 +103,12 @@ export const defaultRetryDelaysMs: readonly number[] = [1_000, 2_000, 4_000, 8_0
 /** No host has this name. */
 const prefetcher = '';
 
-type Told = (progress: HostImageProgress) => void;
+type ReportProgress = (progress: HostImageProgress) => void;
 
 /** The callbacks of one fetch. */
 interface Fetch {
   readonly signal: AbortSignal;
-  readonly told: Told;
+  readonly report: ReportProgress;
   /** The blob is held now. */
   readonly keep: (digest: Digest) => void;
   /** Its source has sent some of it. */
@@ -133,9 +133,9 @@ export class HostImages {
     host: string,
     wanted: WantedHostImage,
     signal: AbortSignal,
-    told: Told,
+    report: ReportProgress,
   ): Promise<ComingHostImage> {
-    const coming = await this.begin(host, wanted, signal, told);
+    const coming = await this.begin(host, wanted, signal, report);
     try {
       await coming.whole;
       return coming;
@@ -153,13 +153,13 @@ export class HostImages {
     host: string,
     wanted: WantedHostImage,
     signal: AbortSignal,
-    told: Told,
+    report: ReportProgress,
   ): Promise<ComingHostImage> {
     const { cache } = this.#parts;
-    const leave = await this.#admission.enter(host, signal, (place) =>
-      told({ phase: 'queued', place }),
+    const leave = await this.#admission.enter(host, signal, (position) =>
+      report({ phase: 'queued', position }),
     );
-    told({ phase: 'admitted' });
+    report({ phase: 'admitted' });
     const stop = new AbortController();
     const either = AbortSignal.any([signal, stop.signal]);
     const held: Digest[] = [];
@@ -179,7 +179,7 @@ export class HostImages {
       const begun = Promise.withResolvers<void>();
       const anew = new AbortController();
       const ears = { begun: begun.resolve, anew: () => anew.abort() };
-      const fetch = { signal: either, told, keep, ...ears };
+      const fetch = { signal: either, report, keep, ...ears };
       const whole = this.#fetch(blobsOf(image, wanted.needs), source, fetch);
       whole.then(begun.resolve, begun.reject);
       await begun.promise;
@@ -200,9 +200,9 @@ export class HostImages {
   async prefetch(
     wanted: WantedHostImage,
     signal: AbortSignal,
-    told: Told,
+    report: ReportProgress,
   ): Promise<readonly Digest[]> {
-    const held = await this.hold(prefetcher, wanted, signal, told);
+    const held = await this.hold(prefetcher, wanted, signal, report);
     const digests = [...held.digests];
     held.release();
     return digests;
@@ -263,7 +263,7 @@ export class HostImages {
   async #fetch(
     blobs: readonly Descriptor[],
     source: BlobSource,
-    { signal, told, keep, begun, anew }: Fetch,
+    { signal, report, keep, begun, anew }: Fetch,
   ): Promise<void> {
     const { cache, retryDelaysMs } = this.#parts;
     const allBytes = blobs.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -285,7 +285,7 @@ export class HostImages {
       }
       if (hasBegun && bytes < (before ?? 0)) isThrownAway = true;
       const fetchedBytes = [...fetched.values()].reduce((sum, each) => sum + each, 0);
-      told({ phase: 'fetching', fetchedBytes, allBytes });
+      report({ phase: 'fetching', fetchedBytes, allBytes });
     };
     const fetches = blobs.map(async (blob) => {
       const { digest, sizeBytes } = blob;
@@ -319,6 +319,6 @@ function blobsOf({ disk, netboot }: HostImage, needs: 'disk' | 'netboot'): Descr
     const all = [netboot.kernel, ...netboot.initrds];
     return [...new Map(all.map((each) => [each.digest, each])).values()];
   }
-  const what = needs === 'disk' ? 'disk' : 'kernel to boot over the network';
-  throw new OciError('malformed', `the image has no ${what}`);
+  const target = needs === 'disk' ? 'disk' : 'kernel to boot over the network';
+  throw new OciError('malformed', `the image has no ${target}`);
 }

@@ -36,8 +36,8 @@ const noRoom = 'it had to make room for images that hosts use; it is fetched aga
 interface Listed {
   readonly wanted: agent.PrefetchImage;
   digests: readonly Digest[];
-  told: agent.ImagePrefetched;
-  toldAtMs: number;
+  reported: agent.ImagePrefetched;
+  reportedAtMs: number;
 }
 
 export class Prefetcher {
@@ -116,12 +116,12 @@ export class Prefetcher {
   /** Whether there is nothing to be fetched of it now (F5). */
   #isSettled(one: Listed): boolean {
     const { images } = this.#parts;
-    const { told, digests } = one;
+    const { reported, digests } = one;
     // Never fetched yet.
-    if (digests.length === 0) return told.done;
-    if (images.isHere(digests)) return told.done;
-    const hasRoom = images.hasRoom(Number(told.allBytes));
-    if (told.done) {
+    if (digests.length === 0) return reported.done;
+    if (images.isHere(digests)) return reported.done;
+    const hasRoom = images.hasRoom(Number(reported.allBytes));
+    if (reported.done) {
       this.#tell(
         one,
         { done: false, fetchedBytes: 0n, problem: hasRoom ? '' : noRoom },
@@ -166,10 +166,10 @@ export class Prefetcher {
     { always }: { readonly always: boolean },
   ): void {
     const nowMs = this.#parts.clock.suspendAwareMs();
-    one.told = create(agent.ImagePrefetchedSchema, { ...one.told, ...fields });
-    if (!always && nowMs - one.toldAtMs < tellAgainMs) return;
-    one.toldAtMs = nowMs;
-    this.#parts.tell(one.told);
+    one.reported = create(agent.ImagePrefetchedSchema, { ...one.reported, ...fields });
+    if (!always && nowMs - one.reportedAtMs < tellAgainMs) return;
+    one.reportedAtMs = nowMs;
+    this.#parts.tell(one.reported);
   }
 }
 
@@ -186,6 +186,6 @@ function keyOf({ image, architecture, netboot }: agent.PrefetchImage): string {
 function listed(wanted: agent.PrefetchImage): Listed {
   const { image, architecture, netboot } = wanted;
   const reference = image?.reference ?? '';
-  const told = create(agent.ImagePrefetchedSchema, { reference, architecture, netboot });
-  return { wanted, told, digests: [], toldAtMs: Number.NEGATIVE_INFINITY };
+  const reported = create(agent.ImagePrefetchedSchema, { reference, architecture, netboot });
+  return { wanted, reported, digests: [], reportedAtMs: Number.NEGATIVE_INFINITY };
 }

@@ -42,10 +42,17 @@ async function fromRegistry(
     const { registry, prefix } = mirror;
     const { plainHttp: isPlain } = mirror;
     const credential = await credentialOf(mirror, credentialBy);
-    mirrors.push({ registry, prefix, plainHttp: isPlain, credential, internal, ...said(mirror) });
+    mirrors.push({
+      registry,
+      prefix,
+      plainHttp: isPlain,
+      credential,
+      internal,
+      ...registryParts(mirror),
+    });
   }
   const credential = await credentialOf(image, credentialBy);
-  const access = { plainHttp, credential, internal, ...said(image) };
+  const access = { plainHttp, credential, internal, ...registryParts(image) };
   return { kind: 'registry', reference, mirrors, ...access };
 }
 
@@ -70,7 +77,10 @@ async function fromWeb(
 }
 
 /** Fields that an order may leave out. */
-function said({ caPem, tokenService }: Pick<agent.HostImageMirror, 'caPem' | 'tokenService'>) {
+function registryParts({
+  caPem,
+  tokenService,
+}: Pick<agent.HostImageMirror, 'caPem' | 'tokenService'>) {
   return { ...trusted(caPem), ...(tokenService === '' ? {} : { tokenService }) };
 }
 

@@ -91,9 +91,9 @@ function countDhcp(registry: Registry): Dhcp {
     dhcpAsked: (by, isAnswered) => requests.add({ by, answered: isAnswered ? 'yes' : 'no' }),
     dhcpTrouble: () => troubles.add({}),
     dhcpFault: (fault) => faults.add({ fault }),
-    dhcpQuiet: (where, isQuiet) => {
-      if (isQuiet) quiet.add(where);
-      else quiet.delete(where);
+    dhcpQuiet: (subnet, isQuiet) => {
+      if (isQuiet) quiet.add(subnet);
+      else quiet.delete(subnet);
     },
   };
 }
@@ -129,7 +129,7 @@ function countTftp(registry: Registry): Pick<BootMeter, 'tftpRefused' | 'tftpEnd
 }
 
 function countHttp(registry: Registry): Pick<BootMeter, 'httpAnswered'> {
-  const what = [
+  const targets = [
     'script',
     'hostFile',
     'file',
@@ -143,12 +143,12 @@ function countHttp(registry: Registry): Pick<BootMeter, 'httpAnswered'> {
   const requests = registry.counter(
     'rackwright_agent_http_requests_total',
     'HTTP requests of machines that boot, by what was asked for and the class of the answer.',
-    { what, status: ['2xx', '3xx', '4xx', '5xx'] },
+    { what: targets, status: ['2xx', '3xx', '4xx', '5xx'] },
   );
   const bytes = registry.counter(
     'rackwright_agent_http_bytes_total',
     'Bytes of the bodies of HTTP answers.',
-    { what },
+    { what: targets },
   );
   const classes = { 2: '2xx', 3: '3xx', 4: '4xx' } as const;
   return {

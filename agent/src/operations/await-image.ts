@@ -18,7 +18,7 @@ export interface AwaitImageParts {
 
 const waitsForCall = 'waits until the host phones home';
 /** The interval of checks for new sights of the host. */
-const lookMs = 15_000;
+const pollMs = 15_000;
 
 export async function awaitImage(
   { proofs, clock }: AwaitImageParts,
@@ -30,13 +30,13 @@ export async function awaitImage(
   if (deployment.deploy?.proof === DeployProof.POWER_ON) return { kind: 'complete' };
   const sinceMs = clock.nowMs();
   const signs = () => proofs.signsSince(operation.hostUid, sinceMs);
-  let told: string | undefined;
+  let reported: string | undefined;
   for (;;) {
     const seen = signs();
     const news = seen.map(({ kind }) => kind).join();
-    if (news !== told) context.continuing({ step, text: waitsForCall, signs: seen });
-    told = news;
-    const waitMs = Math.max(0, Math.min(context.remainingMs(), lookMs));
+    if (news !== reported) context.continuing({ step, text: waitsForCall, signs: seen });
+    reported = news;
+    const waitMs = Math.max(0, Math.min(context.remainingMs(), pollMs));
     if (await proofs.whenProved(deployment.id, waitMs, context.signal)) {
       return { kind: 'complete' };
     }

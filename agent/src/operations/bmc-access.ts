@@ -5,7 +5,7 @@ import type {
   BmcTransient,
   ExpectedSystem,
   Firmware,
-  Look,
+  ReadOnlyUse,
 } from '@rackwright/bmc';
 import {
   type agent,
@@ -38,8 +38,8 @@ export interface BmcEndpoint {
 
 /** The BMCs of the rack: drivers share one governor per address. */
 export interface BmcDrivers {
-  /** With `look` its calls give way to every other one. */
-  driver(endpoint: BmcEndpoint, look?: Look): BmcDriver;
+  /** With `readOnly` its calls give way to every other one. */
+  driver(endpoint: BmcEndpoint, readOnly?: ReadOnlyUse): BmcDriver;
   /** Forgets everything about a BMC. */
   forget(address: string, port: number): void;
   /** Sends magic packets to these MAC addresses; absent: no host is woken from here. */

@@ -12,7 +12,10 @@ import type { SlotLimit } from './time-limit.ts';
 export function progressWords(progress: HostImageProgress): Omit<Progress, 'step'> {
   switch (progress.phase) {
     case 'queued':
-      return { text: `queued for the image, place ${progress.place}`, queuePlace: progress.place };
+      return {
+        text: `queued for the image, place ${progress.position}`,
+        queuePlace: progress.position,
+      };
     case 'admitted':
       return { text: 'asks for the image' };
     case 'fetching': {

@@ -119,7 +119,7 @@ const untilStopped = (within: OperationContext): Promise<FinalResult> =>
 test('the runner is ordered once the image has begun to come, and the image is held', async () => {
   const released: string[] = [];
   const { asked, run, told } = setUp(async (_host, _wanted, _signal, tell) => {
-    tell({ phase: 'queued', place: 3 });
+    tell({ phase: 'queued', position: 3 });
     tell({ phase: 'fetching', fetchedBytes: 1_500_000, allBytes: 3_000_000 });
     return heldImage(released);
   });
@@ -217,7 +217,7 @@ const withSlotTime = { turnTimeout: durationFromMs(20_000) };
 test('the wait for a slot does not count against the step’s own time', async () => {
   const order = Promise.withResolvers<FinalResult>();
   const { request, run, told, time } = setUp(async (_host, _wanted, _signal, tell) => {
-    tell({ phase: 'queued', place: 1 });
+    tell({ phase: 'queued', position: 1 });
     await new Promise<void>((resolve) => void time.open().clock.after(30_000, resolve));
     tell({ phase: 'admitted' });
     return heldImage();
@@ -237,7 +237,7 @@ test('the wait for a slot does not count against the step’s own time', async (
 
 test('the wait for a slot ends early enough to leave the step its own time', async () => {
   const { request, run, time } = setUp((_host, _wanted, signal, tell) => {
-    tell({ phase: 'queued', place: 7 });
+    tell({ phase: 'queued', position: 7 });
     return new Promise((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(new OciError('unreachable', 'given up')));
     });

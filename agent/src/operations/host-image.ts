@@ -76,7 +76,7 @@ export async function withHostImage(
   if ('type' in wanted) return wanted;
   const limit = slotLimit(parts.clock, request, context);
   let isOrdered = false;
-  const told = (progress: HostImageProgress): void => {
+  const report = (progress: HostImageProgress): void => {
     if (progress.phase !== 'queued') limit.begin();
     // From then on the runner reports the progress.
     if (isOrdered) return;
@@ -87,7 +87,7 @@ export async function withHostImage(
     const begin = parts.images[wayToHold(request.deployment)];
     coming =
       taken(parts, operation, request, wanted) ??
-      (await begin.call(parts.images, operation.hostUid, wanted, limit.signal, told));
+      (await begin.call(parts.images, operation.hostUid, wanted, limit.signal, report));
     limit.begin();
   } catch (error) {
     return notHeld(error, context, limit);
@@ -246,8 +246,8 @@ function because<Result>(broken: OciError, result: FinalResult | Result): FinalR
   // The runner was stopped: it had not begun, by its own report, or that is unknown.
   if (!isFinal(result) || result.kind !== 'failed') return its;
   if (result.disksUntouched === true) {
-    const isTold = its.kind === 'failed' || its.kind === 'transientError';
-    return isTold ? { ...its, disksUntouched: true } : its;
+    const isFailure = its.kind === 'failed' || its.kind === 'transientError';
+    return isFailure ? { ...its, disksUntouched: true } : its;
   }
   if (its.kind !== 'failed') return its;
   const { observations } = result;

@@ -51,8 +51,8 @@ const bmcAddressesMax = 10_000;
 
 export function createExecutor(parts: ExecutorParts): Executor {
   const { drivers, orders, clock, log, forgetDeployments } = parts;
-  const looks = { orders, driveLists: new DriveLists(drivers, clock, log) };
-  const { driveLists } = looks;
+  const inspectParts = { orders, driveLists: new DriveLists(drivers, clock, log) };
+  const { driveLists } = inspectParts;
   const own = ownSteps(parts);
   const bmcOfHost = new Map<string, { address: string; port: number }>();
   const remember = (operation: agent.Operation, access: agent.BmcAccess | undefined): void => {
@@ -73,7 +73,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
           remember(operation, kind.value.bmc);
           return switchPower(parts, operation, kind.value, context);
         case 'inspect':
-          return inspect(looks, operation, kind.value, context);
+          return inspect(inspectParts, operation, kind.value, context);
         case 'runStep':
           if (kind.value.bmc !== undefined) {
             remember(operation, kind.value.bmc);
@@ -85,7 +85,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
           return Promise.resolve(unsupported(operation));
       }
     },
-    resume: (operation, context) => resume(parts, looks, operation, context),
+    resume: (operation, context) => resume(parts, inspectParts, operation, context),
     ended: (operationId) => orders.ended(operationId),
     handOffAnswered: (handOff, acts) => orders.handOffAnswered(handOff, acts),
     handOffUnderWay: (hostUid) => orders.handOffUnderWay(hostUid),
@@ -134,7 +134,7 @@ async function runWithoutBmc(
 
 function resume(
   parts: ExecutorParts,
-  looks: InspectParts,
+  inspectParts: InspectParts,
   operation: agent.Operation,
   context: OperationContext,
 ): 'interrupted' | Promise<FinalResult | 'interrupted'> {
@@ -145,10 +145,10 @@ function resume(
     if (kind.value.bmc !== undefined || kind.value.bootOperationId === '') return 'interrupted';
     return resumeStep(parts.orders, operation, kind.value, context, parts);
   }
-  return resumeInspect(looks, operation, kind.value, context);
+  return resumeInspect(inspectParts, operation, kind.value, context);
 }
 
 function unsupported(operation: agent.Operation): FinalResult {
-  const what = operation.kind.case ?? 'an unknown kind';
-  return failure('unsupported', `this agent does not execute ${what}`);
+  const kind = operation.kind.case ?? 'an unknown kind';
+  return failure('unsupported', `this agent does not execute ${kind}`);
 }

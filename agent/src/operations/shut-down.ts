@@ -20,8 +20,8 @@ import { resultOfBmc } from './bmc-access.ts';
 /** Longest wait of a policy; a longer one is taken for a mistake. */
 const waitLongestMs = 3_600_000;
 /** Between two looks at the power: the first ones soon, for many systems stop fast. */
-const looksAfterMs = [1_000, 2_000, 3_000] as const;
-const laterLooksAfterMs = 5_000;
+const pollsAfterMs = [1_000, 2_000, 3_000] as const;
+const laterPollsAfterMs = 5_000;
 /** A machine that stopped by itself and is switched on again mostly is so within this. */
 const settleMs = 2_000;
 
@@ -106,10 +106,10 @@ async function waitUntilOff(
   endsAtMs: number,
 ): Promise<BmcResult<'off' | 'late'>> {
   const { signal } = context;
-  for (let look = 0; ; look += 1) {
+  for (let poll = 0; ; poll += 1) {
     const leftMs = endsAtMs - clock.suspendAwareMs();
     if (leftMs <= 0) return { kind: 'ok', value: 'late' };
-    await pause(clock, Math.min(looksAfterMs[look] ?? laterLooksAfterMs, leftMs), signal);
+    await pause(clock, Math.min(pollsAfterMs[poll] ?? laterPollsAfterMs, leftMs), signal);
     const power = await driver.powerState(signal);
     if (power.kind === 'ok' && power.value === 'off') return { kind: 'ok', value: 'off' };
     if (power.kind === 'failed') return power;

@@ -188,7 +188,7 @@ describe('an order to a runner', () => {
     says(live, 'op', { kind: 'continuing', step: 's', percent: 40, text: 'half' });
     desk.detach(live);
     await expect(clock.settle(run)).rejects.toThrow('nothing is due');
-    expect(clock.nowMs()).toBe(defaultDeskLimits.awayToldAfterMs);
+    expect(clock.nowMs()).toBe(defaultDeskLimits.awayReportAfterMs);
     const away = 'the runner is not connected since 1970-01-01T00:00:00.000Z';
     expect(session.heard.at(-1)).toEqual({
       step: 'deploy.erase_devices',

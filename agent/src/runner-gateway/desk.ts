@@ -40,7 +40,7 @@ export interface DeskLimits {
   /** How long a hand-off that may act keeps its host from other work until its runner knows it. */
   readonly handOffWaitMs: number;
   /** How long a runner may be away before its work reports that. */
-  readonly awayToldAfterMs: number;
+  readonly awayReportAfterMs: number;
   /** Final reports kept for operations that the session has not resumed yet. */
   readonly unclaimedReportsMax: number;
   /** Boots of which it is remembered that they are over. */
@@ -53,7 +53,7 @@ export const defaultDeskLimits: DeskLimits = {
   cancelGraceMs: 30_000,
   leaseRetryMs: 2_000,
   handOffWaitMs: 30_000,
-  awayToldAfterMs: 30_000,
+  awayReportAfterMs: 30_000,
   unclaimedReportsMax: 64,
   bootsOverMax: 1_024,
 };
@@ -334,7 +334,7 @@ export class RunnerDesk implements RunnerOrders {
       this.#absences.delete(bootOperationId);
       for (const outstanding of left()) outstanding.runnerAway(sinceMs);
     };
-    this.#absences.set(bootOperationId, clock.after(limits.awayToldAfterMs, tell));
+    this.#absences.set(bootOperationId, clock.after(limits.awayReportAfterMs, tell));
   }
 
   #absenceOver(bootOperationId: OperationId): void {
@@ -416,16 +416,16 @@ export class RunnerDesk implements RunnerOrders {
       let cancelTimer: Cancel = () => {};
       const settle = (how: 'linked' | 'tooLate' | 'aborted'): void => {
         cancelTimer();
-        this.#waiters.delete(look);
+        this.#waiters.delete(check);
         signal.removeEventListener('abort', abort);
         resolve(how);
       };
-      const look = (): void => {
+      const check = (): void => {
         if (isThere()) settle('linked');
         else if (isOver()) settle('tooLate');
       };
       const abort = (): void => settle('aborted');
-      this.#waiters.add(look);
+      this.#waiters.add(check);
       signal.addEventListener('abort', abort, { once: true });
       cancelTimer = this.#parts.clock.after(waitMs, () => settle('tooLate'));
     });
@@ -456,10 +456,10 @@ function oversize(
     observations: observations && toBinary(agent.ObservationsSchema, observations),
     evidence: evidence && toBinary(agent.StepEvidenceSchema, evidence),
   };
-  for (const [what, bytes] of Object.entries(parts)) {
+  for (const [part, bytes] of Object.entries(parts)) {
     if (bytes === undefined || bytes.length <= runnerPartBytesMax) continue;
     const size = `${bytes.length} bytes; at most ${runnerPartBytesMax} can be kept`;
-    return failed('unsupported', `the runner's ${what} has ${size}`);
+    return failed('unsupported', `the runner's ${part} has ${size}`);
   }
   return undefined;
 }

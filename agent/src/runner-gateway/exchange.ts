@@ -44,7 +44,7 @@ export interface ExchangeParts {
   readonly orderOf: (bootToken: string, operationId: OperationId) => object | undefined;
 }
 
-type Told = MessageInitShape<typeof runner.ExchangeResponseSchema>;
+type ExchangeResponseInit = MessageInitShape<typeof runner.ExchangeResponseSchema>;
 type Asked = runner.ExchangeRequest['message'];
 
 const pieceBytesMax = 64 * 1024;
@@ -67,7 +67,7 @@ export class Exchanges {
   async *serve(
     requests: AsyncIterable<runner.ExchangeRequest>,
     signal: AbortSignal,
-  ): AsyncGenerator<Told, void, undefined> {
+  ): AsyncGenerator<ExchangeResponseInit, void, undefined> {
     const incoming = requests[Symbol.asyncIterator]();
     const next = () => this.#next(incoming, signal);
     const admitted = this.#admit(await next());
@@ -88,7 +88,7 @@ export class Exchanges {
   }
 
   /** The admitted number of bytes, or the answer instead. */
-  #admit(first: Asked | undefined): number | NonNullable<Told['message']> {
+  #admit(first: Asked | undefined): number | NonNullable<ExchangeResponseInit['message']> {
     const { limits, orderOf } = this.#parts;
     if (first?.case !== 'begin') return refused('the first message has to be ExchangeBegin');
     const { bootToken, operationId, bytes } = first.value;
@@ -128,7 +128,10 @@ export class Exchanges {
     return hash.digest();
   }
 
-  async *#send(bytes: number, signal: AbortSignal): AsyncGenerator<Told, void, undefined> {
+  async *#send(
+    bytes: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<ExchangeResponseInit, void, undefined> {
     const hash = createHash('sha256');
     const pace = new Pace(this.#parts, signal);
     for (let left = bytes; left > 0 && !signal.aborted; ) {
@@ -188,6 +191,6 @@ class Pace {
   }
 }
 
-function refused(value: string): NonNullable<Told['message']> {
+function refused(value: string): NonNullable<ExchangeResponseInit['message']> {
   return { case: 'refused', value };
 }

@@ -33,7 +33,7 @@ export const noHandOffs: HandOffSession = {
 };
 
 /** Boots that are remembered as released. */
-const toldMax = 4_096;
+const sentMax = 4_096;
 
 export interface HandOffParts {
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export class HandOffs {
    */
   readonly #untoldSinceMs = new Map<string, number>();
   /** Boots whose runner was released since the start of the agent. */
-  readonly #told = new Set<string>();
+  readonly #sent = new Set<string>();
 
   constructor(parts: HandOffParts) {
     this.#parts = parts;
@@ -76,7 +76,7 @@ export class HandOffs {
   underWay(hostUid: HostUid): string | undefined {
     const { clock, session, runnerWaitMs } = this.#parts;
     const handOff = session.ofHost(hostUid);
-    if (handOff === undefined || this.#told.has(handOff.bootOperationId)) return undefined;
+    if (handOff === undefined || this.#sent.has(handOff.bootOperationId)) return undefined;
     const nowMs = clock.suspendAwareMs();
     const sinceMs = this.#untoldSinceMs.get(handOff.bootOperationId) ?? nowMs;
     this.#untoldSinceMs.set(handOff.bootOperationId, sinceMs);
@@ -109,9 +109,9 @@ export class HandOffs {
   /** Remembered of the last boots only: those before have been booted again long since. */
   #isOver(bootOperationId: OperationId): void {
     this.#untoldSinceMs.delete(bootOperationId);
-    this.#told.add(bootOperationId);
-    const [oldest] = this.#told;
-    if (this.#told.size > toldMax && oldest !== undefined) this.#told.delete(oldest);
+    this.#sent.add(bootOperationId);
+    const [oldest] = this.#sent;
+    if (this.#sent.size > sentMax && oldest !== undefined) this.#sent.delete(oldest);
   }
 
   /**

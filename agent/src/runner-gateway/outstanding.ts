@@ -78,7 +78,7 @@ export class Outstanding {
   #brake: Brake | undefined = undefined;
   /** Times in a row that a runner was connected under a freeze and reported nothing about it. */
   #unheard = 0;
-  #toldWaiting = false;
+  #hasReportedWaiting = false;
   #over = false;
   #cancelDeadline: Cancel = () => {};
   #cancelOffer: Cancel = () => {};
@@ -233,8 +233,8 @@ export class Outstanding {
 
   /** Once: nothing changes while it waits. */
   #tellWaiting(): void {
-    if (this.#toldWaiting) return;
-    this.#toldWaiting = true;
+    if (this.#hasReportedWaiting) return;
+    this.#hasReportedWaiting = true;
     this.#parts.context.continuing({ step: this.#step(), text: waitsForLease });
   }
 

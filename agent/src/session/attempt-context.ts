@@ -19,7 +19,7 @@ import { cancelled, deadlinePassed, frozen, noCredential, noLease, notDurable } 
 import type { WorkLease } from './work-lease.ts';
 
 /** The interval at which a step that waits for the lease checks its deadline. */
-const leaseLookMs = 60_000;
+const leaseCheckMs = 60_000;
 const waitsForLease = 'waits for the work lease';
 /** How long it waits for the end of a freeze: the next renewal of the lease reports a thaw. */
 const thawWaitMs = 10_000;
@@ -106,7 +106,7 @@ async function mayDestroy(
     const remainingMs = attempt.remainingMs();
     if (remainingMs <= 0) throw new AttemptEnd(noLease());
     tellWaiting(attempt, step, brake?.text ?? waitsForLease, deps);
-    const waitMs = brake === undefined ? leaseLookMs : thawWaitMs;
+    const waitMs = brake === undefined ? leaseCheckMs : thawWaitMs;
     await lease.whenValid(Math.min(remainingMs, waitMs), attempt.signal);
   }
 }

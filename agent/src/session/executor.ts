@@ -132,7 +132,7 @@ export interface Executor {
 }
 
 /** Looks at power beside the operations; its input comes from the session. */
-export interface PowerLooks {
+export interface PowerReadings {
   /** A session has opened: reports of the session before may be lost. */
   sessionOpened(): void;
   /** Replaces the earlier request. */

@@ -45,7 +45,7 @@ export class Grants {
   }
 
   /** Every grant whose host is not handed off: it may start a runner, or has started it. */
-  standing(): readonly BootGrantState[] {
+  states(): readonly BootGrantState[] {
     return this.all().filter(({ handedOff }) => handedOff === undefined);
   }
 

@@ -16,7 +16,7 @@ export {
   type ExecutedKind,
   type Executor,
   type OperationContext,
-  type PowerLooks,
+  type PowerReadings,
   type Progress,
 } from './executor.ts';
 export type { ObservationsInit } from './facts.ts';

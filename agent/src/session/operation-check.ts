@@ -79,8 +79,8 @@ function checkRunStep(runStep: agent.RunStep): OperationCheck {
   const { step, mode, destructive, bootOperationId } = runStep;
   if (step === '') return missing('run_step.step');
   // Out of band the BMC replaces the runner of a boot.
-  const place = runStep.bmc === undefined ? undefined : badBmc('run_step', runStep.bmc);
-  if (place !== undefined) return place;
+  const problem = runStep.bmc === undefined ? undefined : badBmc('run_step', runStep.bmc);
+  if (problem !== undefined) return problem;
   // A step of a deployment that is the agent's own needs neither.
   const isOwn = runStep.deployment !== undefined && destructive === false;
   if (runStep.bmc === undefined && bootOperationId === '' && !isOwn) {

@@ -18,19 +18,19 @@ export function paced(
   tell: (progress: Progress) => void,
 ): (progress: Progress) => void {
   let latest: Progress | undefined;
-  let told: Progress | undefined;
+  let reported: Progress | undefined;
   let nextAtMs = Number.NEGATIVE_INFINITY;
   let isWaiting = false;
   const tellLatest = (): void => {
-    if (latest === undefined || latest === told) return;
-    told = latest;
+    if (latest === undefined || latest === reported) return;
+    reported = latest;
     nextAtMs = clock.suspendAwareMs() + progressPaceMs;
     tell(latest);
   };
   return (progress) => {
     latest = progress;
     const waitMs = nextAtMs - clock.suspendAwareMs();
-    if (waitMs <= 0 || told === undefined || isNews(told, progress)) return tellLatest();
+    if (waitMs <= 0 || reported === undefined || isNews(reported, progress)) return tellLatest();
     if (isWaiting) return;
     isWaiting = true;
     clock.after(waitMs, () => {

@@ -19,7 +19,7 @@ import { BootSnapshots, type BootState, makeBootMemory } from './boot-snapshot.t
 import { brakeOf } from './brake.ts';
 import { Credentials } from './credentials.ts';
 import { type Ears, type TrustKeeper, tellEars } from './ears.ts';
-import type { BootGrantState, Credential, Executor, PowerLooks } from './executor.ts';
+import type { BootGrantState, Credential, Executor, PowerReadings } from './executor.ts';
 import { Facts, type ObservationsInit } from './facts.ts';
 import { Grants } from './grants.ts';
 import { type HandOffState, handOffOf } from './hand-off.ts';
@@ -58,7 +58,7 @@ export interface SessionOptions extends Ears {
 
 interface Running {
   readonly executor: Executor;
-  readonly looks: PowerLooks | undefined;
+  readonly power: PowerReadings | undefined;
   readonly attempts: Attempts;
 }
 
@@ -96,7 +96,7 @@ export class AgentSession {
       options.observer?.bootOpened(grant);
     };
     this.grants = new Grants({ ...options, onOpened });
-    const grants = () => this.grants.standing();
+    const grants = () => this.grants.states();
     this.bootMemory = makeBootMemory(this.#snapshots, () => journal.state, grants);
     this.#link = new Link({
       ...options,
@@ -112,10 +112,10 @@ export class AgentSession {
 
   /**
    * Resumes the state of the previous start, then dials, without end. Resolves when the first dial
-   * is under way. To be called once. Without `looks` power is not looked at between operations.
+   * is under way. To be called once. Without `power` nothing reads power between operations.
    */
-  async start(given: Executor, looks?: PowerLooks): Promise<void> {
-    const executor = looks === undefined ? given : disturbing(given, looks);
+  async start(given: Executor, power?: PowerReadings): Promise<void> {
+    const executor = power === undefined ? given : disturbing(given, power);
     if (this.#running !== undefined) throw new Error('the session has been started before');
     const attempts = new Attempts({
       ...this.#options,
@@ -126,7 +126,7 @@ export class AgentSession {
       outlet: this.#link,
       executor,
     });
-    this.#running = { executor, looks, attempts };
+    this.#running = { executor, power, attempts };
     await this.#snapshots.load();
     // A new journal remembers no store: the copy of the old one's may count further than the store.
     if (this.#options.journal.state.store === undefined) await this.#snapshots.startOver();
@@ -136,7 +136,7 @@ export class AgentSession {
 
   /** Closes the stream and dials no more. Operations run on; their reports stay in the journal. */
   stop(): void {
-    this.#running?.looks?.stop();
+    this.#running?.power?.stop();
     this.#link.stop();
   }
 
@@ -276,7 +276,7 @@ export class AgentSession {
       watchesConsoles: this.#options.consoles !== undefined,
       ...storeInHello(this.#seen(), this.#refusal ?? store?.refusal),
       trustedCaSha256: [...(this.#options.trust?.trusted() ?? [])],
-      grants: this.grants.standing().map((grant) => ({
+      grants: this.grants.states().map((grant) => ({
         operationId: grant.operationId,
         hostUid: grant.hostUid,
         expireTime: timestampFromMs(grant.expiresAtMs),
@@ -291,8 +291,8 @@ export class AgentSession {
   }
 
   #welcomed(welcome: agent.Welcome): void {
-    const { attempts, looks } = this.#started();
-    looks?.sessionOpened();
+    const { attempts, power } = this.#started();
+    power?.sessionOpened();
     this.#credentials.heard();
     this.#refuseOrNot(welcome);
     this.#lease.reset(this.#refusal !== undefined);
@@ -333,7 +333,7 @@ export class AgentSession {
       case 'forget':
         return this.#forget(message.value.hostUid);
       case 'powerSync':
-        return this.#look(message.value);
+        return this.#setPowerSync(message.value);
       case 'storeAccepted':
         return this.#noted(this.#acceptStore(message.value));
       case 'trustBundle':
@@ -439,11 +439,11 @@ export class AgentSession {
     this.#link.send({ case: 'snapshotApplied', value });
   }
 
-  #look(sync: agent.PowerSync): void {
+  #setPowerSync(sync: agent.PowerSync): void {
     for (const { bmc, hostUid } of sync.hosts) {
       if (bmc !== undefined) this.#credentials.noteUse(bmc.credential, hostUid);
     }
-    this.#started().looks?.replace(sync);
+    this.#started().power?.replace(sync);
   }
 
   /** Drops everything of a host, once, and reports it when nothing of it is left. */
@@ -459,8 +459,8 @@ export class AgentSession {
   }
 
   async #forgetNow(hostUid: HostUid): Promise<void> {
-    const { attempts, executor, looks } = this.#started();
-    looks?.forgetHost(hostUid);
+    const { attempts, executor, power } = this.#started();
+    power?.forgetHost(hostUid);
     const operationsGone = await attempts.forgetHost(hostUid);
     await this.grants.closeHost(hostUid);
     const snapshotForgot = await this.#snapshots.forgetHost(hostUid);
@@ -482,15 +482,15 @@ export class AgentSession {
 }
 
 /** A power change by an operation needs no report, and it may happen during a look. */
-function disturbing(executor: Executor, looks: PowerLooks): Executor {
+function disturbing(executor: Executor, power: PowerReadings): Executor {
   return {
     ...executor,
     execute: async (operation, context) => {
-      looks.disturbed(operation.hostUid);
+      power.disturbed(operation.hostUid);
       try {
         return await executor.execute(operation, context);
       } finally {
-        looks.disturbed(operation.hostUid);
+        power.disturbed(operation.hostUid);
       }
     },
   };

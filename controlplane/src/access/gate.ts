@@ -48,7 +48,7 @@ export type Factory = (seat: Seat) => BoundService;
 export interface GateOptions {
   readonly store: StateStore;
   readonly signIn: SignIn;
-  readonly places: HostLocations;
+  readonly locations: HostLocations;
   /** Runs between the gate and the handler of a permitted call. */
   letIn?(method: DescMethod, handler: AnyHandler, actor: Actor): AnyHandler;
   /** The trace parent for work that a call starts; unset: calls have none. */
@@ -99,7 +99,7 @@ interface Admitted {
 async function admit(
   make: Factory,
   method: DescMethod,
-  { store, signIn, places, traceOf }: GateOptions,
+  { store, signIn, locations, traceOf }: GateOptions,
   input: unknown,
   context: CallContext,
 ): Promise<Admitted> {
@@ -121,11 +121,11 @@ async function admit(
     return { handler: handlerOf(make({ store, ...whose }), method), principal };
   }
   if (row.reach.kind === 'fleet') throw scopeTooSmall(principal, actionOf(method));
-  const seen = scopedStore(store, principal.scope, { places });
+  const seen = scopedStore(store, principal.scope, { locations });
   const asked = { row, request, principal, store, seen, make, method, context };
   await checkReach(asked);
   if (row.reach.kind === 'batch') {
-    const within = scopedStore(store, principal.scope, { collections: ['hosts'], places });
+    const within = scopedStore(store, principal.scope, { collections: ['hosts'], locations });
     const handler = handlerOf(make({ store: within, ...whose }), method);
     return { handler, principal, check: (answer) => checkBatch(asked, answer as Fields) };
   }
@@ -171,14 +171,14 @@ function streaming(make: Factory, method: DescMethod, options: GateOptions): Any
 
 /** Invariant 3. A stream checks again for each response: what is in sight changes. */
 function redactionOf(
-  { store, signIn, places }: GateOptions,
+  { store, signIn, locations }: GateOptions,
   method: DescMethod,
   input: unknown,
   context: CallContext,
 ) {
   const row = accessTable[pathOf(method)];
   const asked = row === undefined || !isRequest(input) ? [] : askedFor(row, input as Fields);
-  return new Redaction(callerOf(signIn, context), store, asked, places);
+  return new Redaction(callerOf(signIn, context), store, asked, locations);
 }
 
 function isRequest(input: unknown): boolean {

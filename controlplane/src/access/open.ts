@@ -94,14 +94,14 @@ function providerOf(options: AccessOptions) {
 
 /** Records the first use of a credential, in this process and in each hour. */
 function tellSignIns(clock: Clock, audit: AuditSink) {
-  const toldMs = new Map<string, number>();
+  const recordedMs = new Map<string, number>();
   return (principal: Principal, context: CallContext): void => {
     const { actor, proofSha256, role, scope } = principal;
-    const who = `${actor} ${proofSha256}`;
+    const key = `${actor} ${proofSha256}`;
     const nowMs = clock.nowMs();
-    if (Math.abs(nowMs - (toldMs.get(who) ?? Number.NEGATIVE_INFINITY)) < hourMs) return;
-    if (toldMs.size >= rememberedMax) toldMs.clear();
-    toldMs.set(who, nowMs);
+    if (Math.abs(nowMs - (recordedMs.get(key) ?? Number.NEGATIVE_INFINITY)) < hourMs) return;
+    if (recordedMs.size >= rememberedMax) recordedMs.clear();
+    recordedMs.set(key, nowMs);
     audit.note({
       kind: 'signIn',
       actor,

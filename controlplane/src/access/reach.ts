@@ -61,7 +61,7 @@ export async function checkReach(asked: JudgedCall): Promise<void> {
       await checkSeen(asked, textAt(request, reach.field));
       break;
     case 'made':
-      checkPlace(asked, reach.field, fieldsAt(request, reach.field) ?? {});
+      checkLocation(asked, reach.field, fieldsAt(request, reach.field) ?? {});
       break;
     default:
       break;
@@ -97,8 +97,11 @@ function namesOfBatch(request: Fields): string[] {
 export function checkRepeated({ row, principal }: JudgedCall, answer: Fields): void {
   const { kind } = row.reach;
   if (kind !== 'made' && row.answersHost !== true) return;
-  const place = { rack: textAt(answer, 'spec.rack'), pool: textAt(answer, `labels.${poolLabel}`) };
-  if (includes(principal.scope, place)) return;
+  const location = {
+    rack: textAt(answer, 'spec.rack'),
+    pool: textAt(answer, `labels.${poolLabel}`),
+  };
+  if (includes(principal.scope, location)) return;
   throw alreadyExists(`${textAt(answer, 'name')} exists already.`);
 }
 
@@ -109,7 +112,7 @@ async function checkSeen({ seen, principal }: JudgedCall, name: string): Promise
 }
 
 /** Checks the place of a resource that is to be created. */
-function checkPlace({ principal }: JudgedCall, field: string, made: Fields): void {
+function checkLocation({ principal }: JudgedCall, field: string, made: Fields): void {
   const { scope } = principal;
   const rack = textAt(made, 'spec.rack');
   const pool = textAt(made, `labels.${poolLabel}`);
@@ -150,7 +153,7 @@ async function checkOutcome(asked: JudgedCall): Promise<void> {
   const handler = make({ store, actor: principal.actor, principal }).handlers[method.localName];
   const dry = { ...request, validateOnly: true };
   const after = await (handler?.(dry as never, context) as Promise<Fields>);
-  checkPlace(asked, field.replace('.name', ''), after);
+  checkLocation(asked, field.replace('.name', ''), after);
 }
 
 async function exists(store: StateStore, name: string): Promise<boolean> {

@@ -38,31 +38,31 @@ export class Redaction {
     principal: Principal,
     store: StateStore,
     asked: readonly string[],
-    places: HostLocations,
+    locations: HostLocations,
   ) {
     this.#principal = principal;
     this.#store = store;
     this.#own = new Set(asked.flatMap((text) => text.match(resourceName) ?? []));
-    this.#hosts = hostsInSight(store, principal.scope, places);
+    this.#hosts = hostsInSight(store, principal.scope, locations);
   }
 
   /** The error as the caller may see it. */
   async error(error: unknown): Promise<unknown> {
     if (!(error instanceof ApiFailure) || isUnscoped(this.#principal.scope)) return error;
-    const said = error.error;
+    const refusal = error.error;
     // The gate's own words contain only parts of the caller's request.
-    if (fromTheGate.has(said.reason)) return error;
-    if (said.kind === 'notFound' && said.reason === 'RESOURCE_NOT_FOUND') {
-      const name = said.metadata?.['resource'] ?? '';
+    if (fromTheGate.has(refusal.reason)) return error;
+    if (refusal.kind === 'notFound' && refusal.reason === 'RESOURCE_NOT_FOUND') {
+      const name = refusal.metadata?.['resource'] ?? '';
       const [own] = this.#own;
       return notInScope(this.#principal, this.#own.has(name) ? name : (own ?? 'it'));
     }
     const metadata: Record<string, string> = {};
-    for (const [key, value] of Object.entries(said.metadata ?? {})) {
+    for (const [key, value] of Object.entries(refusal.metadata ?? {})) {
       metadata[key] = await this.#without(value);
     }
-    const message = await this.#without(said.message);
-    const next = { ...said, message, ...(said.metadata === undefined ? {} : { metadata }) };
+    const message = await this.#without(refusal.message);
+    const next = { ...refusal, message, ...(refusal.metadata === undefined ? {} : { metadata }) };
     if (!('violations' in next)) return new ApiFailure(next, error.cause);
     const violations: FieldViolation[] = [];
     for (const { field, description } of next.violations) {
@@ -112,12 +112,12 @@ export class Redaction {
   async #sees(name: string): Promise<boolean> {
     const known = this.#known.get(name) ?? this.#own.has(name);
     if (this.#known.has(name) || known) return known;
-    const seen = await this.#look(name);
+    const seen = await this.#isVisible(name);
     this.#known.set(name, seen);
     return seen;
   }
 
-  async #look(name: string): Promise<boolean> {
+  async #isVisible(name: string): Promise<boolean> {
     const [collection = '', id = ''] = name.split('/');
     if (collection === 'hosts') return (await this.#hosts.get(id)) !== undefined;
     const found = await getOrNone(this.#store, collection, id);

@@ -37,10 +37,10 @@ export function tokenUnknown(): ApiFailure {
 const busyRetryAfterMs = 1_000;
 
 /** Too many unknown tokens are shown at present to check this one. */
-export function signInBusy(what: 'token' | 'session'): ApiFailure {
+export function signInBusy(kind: 'token' | 'session'): ApiFailure {
   return unavailable(
     'SIGN_IN_BUSY',
-    `The ${what} is not known here yet, and too many unknown ones come to look at each: try again.`,
+    `The ${kind} is not known here yet, and too many unknown ones come to look at each: try again.`,
     busyRetryAfterMs,
   );
 }

@@ -77,7 +77,7 @@ async function soon(isSo: () => boolean): Promise<void> {
 test('a watch of one rack looks only once at each host of other racks', async () => {
   await put('hosts.there', hostBytes('zz'));
   await put('hosts.here', hostBytes('aa'));
-  const heard = await told(scopedStore(counted(), scope, { places }));
+  const heard = await told(scopedStore(counted(), scope, { locations: places }));
   for (let round = 0; round < 30; round += 1) {
     await put('hosts.there', hostBytes('zz'));
     await put('facts.there', Uint8Array.of(round));
@@ -96,7 +96,7 @@ test('a host that leaves the scope is reported as deleted, whatever was seen bef
   await put('facts.h', Uint8Array.of(1));
   const slow = counted();
   // The read of the host whose facts have changed is newer than the watch.
-  const heard = await told(scopedStore(slow, scope, { places }));
+  const heard = await told(scopedStore(slow, scope, { locations: places }));
   await put('facts.h', Uint8Array.of(2));
   await put('hosts.h', hostBytes('zz'));
   await put('facts.h', Uint8Array.of(3));
@@ -115,7 +115,7 @@ test('credentials and racks are judged by the rows of the fleet, without a list'
   await put('hosts.there', hostBytes('zz', 'credentials/theirs'));
   await fleetView.start();
   for (const id of ['mine', 'theirs']) await put(`credentials.${id}`, Uint8Array.of());
-  const store = scopedStore(counted(), scope, { places });
+  const store = scopedStore(counted(), scope, { locations: places });
   expect((await store.get('credentials.mine')).kind).toBe('found');
   expect((await store.get('credentials.theirs')).kind).toBe('absent');
   expect(reads.filter((read) => read.startsWith('list'))).toEqual([]);
@@ -133,7 +133,7 @@ test('the records of a host are in scope if the host’s own record is', async (
   await put('hosts.h', hostBytes('aa'));
   await put('hosts.there', hostBytes('zz'));
   for (const id of ['h', 'there']) await put(`workflows.${id}.w`, Uint8Array.of());
-  const store = scopedStore(counted(), scope, { places });
+  const store = scopedStore(counted(), scope, { locations: places });
   expect((await store.get('workflows.h.w')).kind).toBe('found');
   expect((await store.get('workflows.there.w')).kind).toBe('absent');
   expect(reads).toEqual([

@@ -31,15 +31,15 @@ const rememberedMax = 65_536;
 export function scopedStore(
   inner: StateStore,
   scope: Scope,
-  { collections, places }: Sight,
+  { collections, locations }: Sight,
 ): StateStore {
-  return new ScopedStore(inner, scope, collections, places);
+  return new ScopedStore(inner, scope, collections, locations);
 }
 
 /** How far a scope shows. */
 export interface Sight {
   readonly collections?: readonly string[];
-  readonly places: HostLocations;
+  readonly locations: HostLocations;
 }
 
 /**
@@ -69,18 +69,18 @@ class ScopedStore implements StateStore {
   readonly #inner: StateStore;
   readonly #scope: Scope;
   readonly #only: readonly string[] | undefined;
-  readonly #places: HostLocations;
+  readonly #locations: HostLocations;
 
   constructor(
     inner: StateStore,
     scope: Scope,
     only: readonly string[] | undefined,
-    places: HostLocations,
+    locations: HostLocations,
   ) {
     this.#inner = inner;
     this.#scope = scope;
     this.#only = only;
-    this.#places = places;
+    this.#locations = locations;
   }
 
   get driver() {
@@ -167,8 +167,8 @@ class ScopedStore implements StateStore {
         yield event;
         continue;
       }
-      const told = await this.#tellOf(event, seen);
-      if (told !== undefined) yield told;
+      const shown = await this.#tellOf(event, seen);
+      if (shown !== undefined) yield shown;
     }
   }
 
@@ -189,7 +189,7 @@ class ScopedStore implements StateStore {
   }
 
   #hosts(): HostsInSight {
-    return hostsInSight(this.#inner, this.#scope, this.#places);
+    return hostsInSight(this.#inner, this.#scope, this.#locations);
   }
 
   async #sees(looked: { key: string; value: Uint8Array }, hosts: HostsInSight): Promise<boolean> {
@@ -215,8 +215,8 @@ class ScopedStore implements StateStore {
     if (collection !== 'facts' || this.#only?.includes('hosts') === false) return true;
     // The state that this watch last reported of the host goes first; a read may be newer than
     // that.
-    const told = seen.get(`hosts.${hostId}`) ?? seen.get(key);
-    if (told !== undefined) return told;
+    const known = seen.get(`hosts.${hostId}`) ?? seen.get(key);
+    if (known !== undefined) return known;
     const isSeen = (await this.#hosts().get(hostId)) !== undefined;
     remember(seen, key, isSeen);
     return isSeen;

@@ -163,7 +163,7 @@ export class Sessions {
     checkOrigin(context);
     if (!nameShape.test(name)) throw sessionOver();
     const hash = hashOf(name);
-    const kept = await this.#look(hash);
+    const kept = await this.#read(hash);
     if (kept === undefined || this.#isOver(kept.record)) throw sessionOver();
     const principal = await this.#principalIn(kept.record);
     return { ...principal, expireMs: expireMsOf(kept.record), session: hash };
@@ -174,7 +174,7 @@ export class Sessions {
     const name = cookieOf(context, sessionCookie);
     if (name === undefined || !nameShape.test(name)) return false;
     const hash = hashOf(name);
-    const kept = await this.#look(hash);
+    const kept = await this.#read(hash);
     if (kept === undefined) return false;
     // A record is written once: on a conflict, another caller has deleted it.
     await deleteRecord(this.#options, keyOf(hash), kept.revision);
@@ -190,7 +190,7 @@ export class Sessions {
   onEnd(hash: string, end: () => void): () => void {
     const cancel = this.#ends.add(hash, end);
     // It may have ended between the check of the call and this line; or the watch lags.
-    if (!this.#known.has(hash)) void this.#lookAgain(hash);
+    if (!this.#known.has(hash)) void this.#reread(hash);
     return cancel;
   }
 
@@ -207,7 +207,7 @@ export class Sessions {
     }
   }
 
-  async #look(hash: string): Promise<Kept<SessionRecord> | undefined> {
+  async #read(hash: string): Promise<Kept<SessionRecord> | undefined> {
     const { clock, store } = this.#options;
     // Another replica may have just opened it: the refusal is not final.
     if (!this.#known.has(hash) && this.#unknown.tryTake(1, clock.nowMs()) > 0) {
@@ -248,7 +248,7 @@ export class Sessions {
     return principal;
   }
 
-  async #lookAgain(hash: string): Promise<void> {
+  async #reread(hash: string): Promise<void> {
     const { store, log } = this.#options;
     try {
       const kept = await answered(store.get(keyOf(hash)));

@@ -97,16 +97,20 @@ export async function isInSight(
   return rule !== undefined && (await rule(scope, looked, hosts));
 }
 
-/** The hosts of the store that are in the scope; `places` knows where all hosts are. */
-export function hostsInSight(store: StateStore, scope: Scope, places: HostLocations): HostsInSight {
+/** The hosts of the store that are in the scope; `locations` knows where all hosts are. */
+export function hostsInSight(
+  store: StateStore,
+  scope: Scope,
+  locations: HostLocations,
+): HostsInSight {
   const known = new Map<HostId, Promise<Host | undefined>>();
   return {
     get: (hostId) => {
-      const look = known.get(hostId) ?? loadHost(store, scope, hostId);
-      known.set(hostId, look);
-      return look;
+      const visible = known.get(hostId) ?? loadHost(store, scope, hostId);
+      known.set(hostId, visible);
+      return visible;
     },
-    some: (field, name) => places.some(scope, field, name),
+    some: (field, name) => locations.some(scope, field, name),
   };
 }
 

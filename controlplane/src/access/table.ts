@@ -88,19 +88,19 @@ const rack = (field = 'name') => ({ kind: 'rack', field }) as const;
 const resource = (field = 'name') => ({ kind: 'resource', field }) as const;
 const made = (field: string) => ({ kind: 'made', field }) as const;
 
-const looks = (reach: Reach, role: Role = viewer) => ({ role, reach, changes: false });
+const reads = (reach: Reach, role: Role = viewer) => ({ role, reach, changes: false });
 const asks = (reach: Reach, role: Role = operator) => ({ role, reach, changes: true });
 const ofHost = asks(host());
 const ofRack = asks(rack(), admin);
 const ofFleet = asks(fleet, admin);
-const read = looks(seen);
+const read = reads(seen);
 const open = { kind: 'open' } as const;
 
 /** By "SERVICE/Method", with the full name of the service. */
 export const accessTable: Readonly<Record<string, Row>> = {
   ...under(HostService, {
     CreateHost: { ...asks(made('host')), pointsBmc: true },
-    GetHost: looks(host()),
+    GetHost: reads(host()),
     ListHosts: read,
     CountHosts: read,
     UpdateHost: { ...asks(host('host.name')), pointsBmc: true },
@@ -109,7 +109,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
       ...ofHost,
       raised: ({ mode }) => (mode === DeletionMode.FORCE ? admin : undefined),
     },
-    WatchHosts: looks(host()),
+    WatchHosts: reads(host()),
     VerifyHost: ofHost,
     InspectHost: ofHost,
     CleanHost: ofHost,
@@ -133,14 +133,14 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ResumeRun: ofHost,
     SkipStep: ofHost,
     CancelHostDeletion: ofHost,
-    ExplainHost: looks(host()),
-    ListCleanSteps: looks(host()),
-    ListHostRevisions: looks(host()),
-    GetHostInventory: looks(host()),
+    ExplainHost: reads(host()),
+    ListCleanSteps: reads(host()),
+    ListHostRevisions: reads(host()),
+    GetHostInventory: reads(host()),
     // It asks a BMC, and for that sends its password to the agent.
-    ReadHostBmc: looks(host(), operator),
+    ReadHostBmc: reads(host(), operator),
     // A console may show secrets of what runs there.
-    WatchHostConsole: looks(host(), operator),
+    WatchHostConsole: reads(host(), operator),
   }),
   ...under(RackService, {
     CreateRack: ofFleet,
@@ -151,7 +151,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     DeleteRack: ofFleet,
     WatchRacks: read,
     // It names hosts of every pool.
-    ExplainRack: looks(rack()),
+    ExplainRack: reads(rack()),
     // The holder of a join token becomes the rack's agent, and receives the BMC passwords.
     CreateJoinToken: asks(rack('rack'), admin),
     RevokeAgent: ofRack,
@@ -161,7 +161,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     AcceptRestoredStore: ofRack,
     // It fills a cache and harms nobody: the oldest image is removed first.
     PrefetchImage: asks(rack()),
-    ListPrefetchedImages: looks(rack()),
+    ListPrefetchedImages: reads(rack()),
     DropPrefetchedImage: asks(rack()),
   }),
   ...under(CredentialService, {
@@ -176,24 +176,24 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListErasureCertificates: read,
     GetErasureDocument: read,
     ListErasureDocuments: read,
-    GetTrust: looks(self),
+    GetTrust: reads(self),
   }),
   // Each record is shown as far as it is in scope.
   ...under(EventService, { WatchEvents: read, ListEvents: read }),
   // A URL may contain a secret, and events of every rack are sent to it.
   ...under(EventSinkService, {
     CreateEventSink: ofFleet,
-    GetEventSink: looks(fleet, admin),
-    ListEventSinks: looks(fleet, admin),
+    GetEventSink: reads(fleet, admin),
+    ListEventSinks: reads(fleet, admin),
     UpdateEventSink: ofFleet,
     DeleteEventSink: ofFleet,
-    ListDeadLetters: looks(fleet, admin),
+    ListDeadLetters: reads(fleet, admin),
     ReplayDeadLetters: ofFleet,
     DropDeadLetters: ofFleet,
   }),
   ...under(FleetService, {
     // A rule for every rack also applies to the racks in scope.
-    GetFleet: looks(self),
+    GetFleet: reads(self),
     UpdateFleet: ofFleet,
     FreezeFleet: ofFleet,
     ThawFleet: ofFleet,
@@ -217,10 +217,10 @@ export const accessTable: Readonly<Record<string, Row>> = {
     DeleteExpectedHost: asks(resource()),
   }),
   ...under(HistoryService, {
-    DiffHost: looks(host()),
-    GetHostRun: looks(host()),
-    ListHostRuns: looks(host('parent')),
-    ExplainRun: looks(host()),
+    DiffHost: reads(host()),
+    GetHostRun: reads(host()),
+    ListHostRuns: reads(host('parent')),
+    ExplainRun: reads(host()),
   }),
   ...under(PlanService, {
     // A plan is stored, and replaces an older one.
@@ -229,7 +229,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
       // An operator may start what an administrator has planned.
       raised: ({ run }) => (isForcedDelete(run) ? admin : undefined),
     },
-    GetPlan: looks(host()),
+    GetPlan: reads(host()),
     StartPlan: ofHost,
   }),
   ...under(PoolService, {
@@ -239,7 +239,7 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ListPools: read,
     UpdatePool: asks(fleet),
     DeletePool: asks(fleet),
-    WatchPools: looks(resource()),
+    WatchPools: reads(resource()),
     PausePool: asks(resource()),
     ResumePool: asks(resource()),
     ApprovePool: asks(resource()),
@@ -250,35 +250,35 @@ export const accessTable: Readonly<Record<string, Row>> = {
     ExplainPool: read,
   }),
   ...under(SecretsService, {
-    GetSecretsKey: looks(fleet, admin),
+    GetSecretsKey: reads(fleet, admin),
     RotateSecretsKey: ofFleet,
   }),
   ...under(AuthorityService, {
     // It names the racks that a rotation waits for.
-    GetAuthorities: looks(fleet),
+    GetAuthorities: reads(fleet),
     RotateAuthority: ofFleet,
     AdvanceAuthority: ofFleet,
   }),
   ...under(TemplateService, {
     // Hosts of every rack run the same templates.
     CreateTemplate: asks(fleet),
-    GetTemplate: looks(self),
-    ListTemplates: looks(self),
+    GetTemplate: reads(self),
+    ListTemplates: reads(self),
     UpdateTemplate: asks(fleet),
     DeleteTemplate: asks(fleet),
   }),
   ...under(WorkflowService, {
     CreateWorkflow: asks(host('parent')),
-    GetWorkflow: looks(host()),
-    ListWorkflows: looks(host('parent')),
+    GetWorkflow: reads(host()),
+    ListWorkflows: reads(host('parent')),
     UpdateWorkflow: asks(host('workflow.name')),
     DeleteWorkflow: ofHost,
     RunWorkflow: ofHost,
     CancelWorkflow: ofHost,
-    GetWorkflowRun: looks(host()),
-    ListWorkflowRuns: looks(host('parent')),
-    ExplainWorkflow: looks(host()),
-    ReadStepOutput: looks(host()),
+    GetWorkflowRun: reads(host()),
+    ListWorkflowRuns: reads(host('parent')),
+    ExplainWorkflow: reads(host()),
+    ReadStepOutput: reads(host()),
   }),
   ...under(WorkflowBatchService, {
     CreateWorkflowBatch: asks({ kind: 'batch' }),
@@ -290,23 +290,23 @@ export const accessTable: Readonly<Record<string, Row>> = {
   }),
   ...under(AccessService, {
     CreateToken: ofFleet,
-    GetToken: looks(fleet, admin),
-    ListTokens: looks(fleet, admin),
+    GetToken: reads(fleet, admin),
+    ListTokens: reads(fleet, admin),
     DeleteToken: ofFleet,
     EndSessions: ofFleet,
-    WhoAmI: looks(self),
+    WhoAmI: reads(self),
   }),
   // Join tokens and registered keys are the proofs of this service.
   ...under(agent.EnrolmentService, {
     IssueCertificate: asks(open, Role.UNSPECIFIED),
   }),
   ...under(Health, {
-    Check: looks(open, Role.UNSPECIFIED),
-    List: looks(open, Role.UNSPECIFIED),
-    Watch: looks(open, Role.UNSPECIFIED),
+    Check: reads(open, Role.UNSPECIFIED),
+    List: reads(open, Role.UNSPECIFIED),
+    Watch: reads(open, Role.UNSPECIFIED),
   }),
   ...under(ServerReflection, {
-    ServerReflectionInfo: looks(self),
+    ServerReflectionInfo: reads(self),
   }),
 };
 

@@ -179,7 +179,7 @@ export class TokenBook {
     // It may have been revoked between the check of the call and this line.
     const over = this.#known.get(proofSha256);
     if (over === true) end();
-    if (over === undefined) void this.#lookAgain(token, proofSha256);
+    if (over === undefined) void this.#reread(token, proofSha256);
     const cancel = this.#atExpiry(expireMs, end);
     return () => {
       cancel();
@@ -188,7 +188,7 @@ export class TokenBook {
   }
 
   /** A newer record may have replaced it, or the watch lags. */
-  async #lookAgain(name: string, proof: string): Promise<void> {
+  async #reread(name: string, proof: string): Promise<void> {
     const { store, clock, log, firstTokenSha256 } = this.#options;
     if (proof === firstTokenSha256) return;
     try {

@@ -36,7 +36,7 @@ export interface CallAudit {
   /** The handler of a permitted call (invariant 2); `actor` is the caller. */
   letIn(method: DescMethod, handler: AnyHandler, actor: Actor): AnyHandler;
   /** The services, with every refused call recorded; `actorOf` names the caller. */
-  atTheDoor(services: readonly BoundService[], actorOf: ActorOf): BoundService[];
+  recordRefusals(services: readonly BoundService[], actorOf: ActorOf): BoundService[];
 }
 
 /** Calls are recorded in this trail; `changes` says for which methods (invariant 1). */
@@ -53,7 +53,7 @@ export function auditCalls(trail: AuditTrail, changes: (method: DescMethod) => b
         return own(input, context);
       };
     },
-    atTheDoor: (services, actorOf) =>
+    recordRefusals: (services, actorOf) =>
       services.map(({ service, handlers: own }) => {
         const handlers = { ...own };
         for (const method of service.methods) {

@@ -43,8 +43,8 @@ export class RefusalBound {
     const isFailure = event.kind === 'request';
     const own = isFailure ? `${caller} failed` : caller;
     const isShared = !this.#minutes.has(own) && this.#minutes.size >= callersMax;
-    const place = isShared ? others : own;
-    const minute = this.#minutes.get(place) ?? this.#begin(place);
+    const account = isShared ? others : own;
+    const minute = this.#minutes.get(account) ?? this.#begin(account);
     minute.count += 1;
     if (minute.count <= (isFailure ? failuresPerMinuteMax : refusalsPerMinuteMax)) {
       this.#record(event);
@@ -56,20 +56,20 @@ export class RefusalBound {
 
   /** Records every count. */
   close(): void {
-    for (const place of [...this.#minutes.keys()]) this.#end(place);
+    for (const account of [...this.#minutes.keys()]) this.#end(account);
   }
 
-  #begin(place: string): Minute {
-    const cancel = this.#clock.after(minuteMs, () => this.#end(place));
+  #begin(account: string): Minute {
+    const cancel = this.#clock.after(minuteMs, () => this.#end(account));
     const minute: Minute = { count: 0, unlisted: 0, last: undefined, cancel };
-    this.#minutes.set(place, minute);
+    this.#minutes.set(account, minute);
     return minute;
   }
 
   /** Invariant 1: the last event is recorded for all. */
-  #end(place: string): void {
-    const minute = this.#minutes.get(place);
-    this.#minutes.delete(place);
+  #end(account: string): void {
+    const minute = this.#minutes.get(account);
+    this.#minutes.delete(account);
     minute?.cancel();
     if (minute?.last === undefined) return;
     const more = minute.unlisted - 1;

@@ -106,7 +106,7 @@ class Trail implements AuditTrail {
   #idle: (() => void) | undefined;
   /** Calls of this process whose record is not stored yet. */
   readonly #begun = new Set<string>();
-  #cancelLook: Cancel = () => {};
+  #cancelCheck: Cancel = () => {};
 
   constructor(deps: TrailDependencies) {
     this.#deps = deps;
@@ -151,9 +151,9 @@ class Trail implements AuditTrail {
     const { clock, log } = this.#deps;
     const again = (): void => {
       if (!this.#closed)
-        this.#cancelLook = clock.after(unfinishedAfterMs, () => this.start(isOnly));
+        this.#cancelCheck = clock.after(unfinishedAfterMs, () => this.start(isOnly));
     };
-    this.#lookForUnfinished(isOnly)
+    this.#findUnfinished(isOnly)
       .catch((error: unknown) => {
         log.warn(
           {},
@@ -164,7 +164,7 @@ class Trail implements AuditTrail {
       .finally(again);
   }
 
-  async #lookForUnfinished(isOnly: boolean): Promise<void> {
+  async #findUnfinished(isOnly: boolean): Promise<void> {
     const { clock, store, log } = this.#deps;
     const beforeMs = isOnly ? Number.POSITIVE_INFINITY : clock.nowMs() - unfinishedAfterMs;
     const { unfinished, isCut } = await unfinishedIn(store.log, beforeMs);
@@ -203,7 +203,7 @@ class Trail implements AuditTrail {
   async close(): Promise<void> {
     this.#refusals.close();
     this.#closed = true;
-    this.#cancelLook();
+    this.#cancelCheck();
     if (this.#queue.size > 0) {
       await this.#within(closeWaitMs, new Promise<void>((resolve) => (this.#idle = resolve)));
     }
@@ -258,8 +258,8 @@ class Trail implements AuditTrail {
     this.#lost += 1;
     const { kind, actor, action, resource, outcome, message, requestId, operationId, peer } =
       record;
-    const told = { kind, actor, action, resource, outcome, message, requestId, operationId, peer };
-    const fields = { ...told, lost: this.#lost, reason };
+    const entry = { kind, actor, action, resource, outcome, message, requestId, operationId, peer };
+    const fields = { ...entry, lost: this.#lost, reason };
     this.#deps.log.error(fields, 'an audit record was lost; this line has it');
     settled(false);
   }

@@ -8,7 +8,7 @@ import { type AuditRecord, AuditRecordSchema, store as wire } from '@rackwright/
 import { type EntryLog, LOG_PAGE_MAX } from '@rackwright/store';
 
 /** How far back from the newest entry the search goes: no call takes that long. */
-const lookBackMs = 3_600_000;
+const spanMs = 3_600_000;
 const lookedAtMax = 64 * LOG_PAGE_MAX;
 const begunSuffix = '-begun';
 
@@ -24,7 +24,7 @@ export interface Unfinished {
 }
 
 /** The result of one search. */
-interface LookBack {
+interface Scan {
   readonly unfinished: readonly Unfinished[];
   /** There were more entries than the search reads: earlier begins are unknown. */
   readonly isCut: boolean;
@@ -38,20 +38,20 @@ export async function unfinishedIn(
   log: EntryLog,
   beforeMs: number,
   entriesMax = lookedAtMax,
-): Promise<LookBack> {
+): Promise<Scan> {
   const ended = new Set<string>();
   const found: Unfinished[] = [];
   let position: number | undefined;
   let sinceMs: number | undefined;
-  const told = (isCut: boolean) => ({
+  const entryOf = (isCut: boolean) => ({
     unfinished: found.filter(({ id }) => !ended.has(id)),
     isCut,
   });
   for (let looked = 0; looked < entriesMax; ) {
     const { entries, more } = await log.back(LOG_PAGE_MAX, position);
     for (const { id, value, atMs, position: at } of entries) {
-      sinceMs ??= atMs - lookBackMs;
-      if (atMs > 0 && atMs < sinceMs) return told(false);
+      sinceMs ??= atMs - spanMs;
+      if (atMs > 0 && atMs < sinceMs) return entryOf(false);
       position = at;
       looked += 1;
       const { record, begun } = fromBinary(wire.AuditEntryRecordSchema, value);
@@ -60,9 +60,9 @@ export async function unfinishedIn(
         found.push({ id: id.slice(0, -begunSuffix.length), record });
       }
     }
-    if (!more || position === undefined) return told(false);
+    if (!more || position === undefined) return entryOf(false);
   }
-  return told(true);
+  return entryOf(true);
 }
 
 /** The final record of a call whose outcome is unknown. */

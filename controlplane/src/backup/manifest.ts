@@ -64,9 +64,9 @@ export function parseManifest(text: string): BackupManifest {
   }
   const { format } = isRecord(read) ? read : {};
   if (format !== backupFormat && format !== sealedBackupFormat) {
-    const said = typeof format === 'string' ? JSON.stringify(format.slice(0, 80)) : 'none';
+    const found = typeof format === 'string' ? JSON.stringify(format.slice(0, 80)) : 'none';
     throw new BackupError(
-      `its format is ${said}; this program reads up to ${sealedBackupFormat}. ` +
+      `its format is ${found}; this program reads up to ${sealedBackupFormat}. ` +
         'Use the program that made it.',
     );
   }

@@ -26,7 +26,7 @@ import {
   storeName,
 } from './manifest.ts';
 import { nameInside, openKey } from './sealed-keys.ts';
-import { clearStage, leftoverOf, openStage, placeAll, type Staging } from './staging.ts';
+import { clearStage, leftoverOf, moveAll, openStage, type Staging } from './staging.ts';
 import { storesInBackup } from './store-drivers.ts';
 
 export interface RestoreParts {
@@ -68,7 +68,7 @@ export async function restoreBackup(
     await checkFits(config, manifest, parts);
     await openSealedKeys(staging, manifest, parts);
     if (staging.store !== undefined) await openStaged(staging.store.path, parts);
-    await placeAll(config, staging, parts, crashPoint);
+    await moveAll(config, staging, parts, crashPoint);
     return manifest;
   } finally {
     await clearStage(config, parts, crashPoint);

@@ -29,7 +29,7 @@ export interface Staging {
   readonly folder: string;
   readonly identity: string;
   /** On the same file system as the store's place; missing for a store that is not a file. */
-  readonly store?: { readonly folder: string; readonly path: string; readonly place: string };
+  readonly store?: { readonly folder: string; readonly path: string; readonly target: string };
 }
 
 /** Where files are staged for this configuration. */
@@ -42,7 +42,7 @@ export function stagingOf({ dataFolder, store }: StagingConfig): Staging {
     case 'sqlite': {
       const storeFolder = `${store.path}.restoring`;
       const path = `${storeFolder}/${storeName}`;
-      return { folder, identity, store: { folder: storeFolder, path, place: store.path } };
+      return { folder, identity, store: { folder: storeFolder, path, target: store.path } };
     }
   }
 }
@@ -66,7 +66,7 @@ async function mustBeEmpty(
   if (found !== undefined) {
     throw new BackupError(`${dataFolder} holds ${found}, and ${emptyFolderOnly}: move that away`);
   }
-  for (const path of store === undefined ? [] : [store.place, store.folder]) {
+  for (const path of store === undefined ? [] : [store.target, store.folder]) {
     if ((await disk.stat(path)) === undefined) continue;
     throw new BackupError(`${path} exists, and ${emptyFolderOnly}: move that away`);
   }
@@ -97,8 +97,8 @@ export async function clearStage(
   if (leftover === 'nothing') return;
   const { folder, store } = stagingOf(config);
   if (store !== undefined) {
-    if (leftover === 'unfinished' && (await files.isSame(store.place, store.path))) {
-      await disk.remove(store.place);
+    if (leftover === 'unfinished' && (await files.isSame(store.target, store.path))) {
+      await disk.remove(store.target);
       crashPoint('cp.restoreStoreTakenAway');
     }
     await files.removeFolder(store.folder);
@@ -122,7 +122,7 @@ export async function settleRestoration(config: StagingConfig, parts: StagingPar
 }
 
 /** Moves the staged files to their places. */
-export async function placeAll(
+export async function moveAll(
   { dataFolder }: StagingConfig,
   { identity, store }: Staging,
   { files }: StagingParts,
@@ -133,7 +133,7 @@ export async function placeAll(
     const found = await files.list(store.folder);
     const log = found.find(({ name, sizeBytes }) => name.endsWith('-wal') && sizeBytes > 0);
     if (log !== undefined) throw new BackupError(`${store.folder}/${log.name} is not empty`);
-    await files.link(store.path, store.place);
+    await files.link(store.path, store.target);
     crashPoint('cp.restoreStorePlaced');
   }
   await files.rename(identity, `${dataFolder}/identity`);

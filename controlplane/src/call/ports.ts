@@ -83,9 +83,9 @@ export interface RpcDependencies {
     'candidates' | 'caughtUp' | 'collection' | 'counts' | 'countsBy' | 'idsBy' | 'row' | 'rows'
   >;
   readonly discovery: DiscoveryPort;
-  readonly workflows: Pick<Workflows, 'look' | 'oneAtATime'>;
-  readonly batches: Pick<Batches, 'look' | 'openIds'>;
-  readonly pools: Pick<Pools, 'look' | 'known'>;
+  readonly workflows: Pick<Workflows, 'reconcile' | 'oneAtATime'>;
+  readonly batches: Pick<Batches, 'reconcile' | 'openIds'>;
+  readonly pools: Pick<Pools, 'reconcile' | 'known'>;
   /** Resolves tags; missing: tags are not resolved. */
   readonly resolve?: ResolveImage;
   /** The progress of agents with prefetched images. */
@@ -104,7 +104,7 @@ export interface RpcDependencies {
   /** Finds the rack of an agent's key. */
   readonly rackKeys: Pick<RackKeys, 'rackOf' | 'wrote'>;
   /** Missing: the secrets key can be neither read nor changed. */
-  readonly secretsKeeper?: Pick<SecretsKeeper, 'look' | 'rotate'>;
+  readonly secretsKeeper?: Pick<SecretsKeeper, 'status' | 'rotate'>;
   /** The output of steps' programs, from agents connected to this replica. */
   readonly stepLogs: Pick<StepLogs, 'read' | 'onChange'>;
   /** Asks BMCs through agents connected to this replica; missing: there are none. */

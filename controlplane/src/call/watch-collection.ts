@@ -38,7 +38,7 @@ export interface Watched<D extends DescMessage, F> {
 }
 
 /** One response of a watch; a listed record has no position of its own. */
-type Told<F> =
+type SentItem<F> =
   | (F & { readonly kind: Kinds['UPDATED' | 'DELETED']; readonly position: string })
   | { readonly kind: Kinds['SYNCED']; readonly position: string };
 
@@ -48,7 +48,7 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
   watched: Watched<D, F>,
   position: string,
   signal: AbortSignal,
-): AsyncGenerator<Told<F>, void, undefined> {
+): AsyncGenerator<SentItem<F>, void, undefined> {
   const { collection, schema, only, kinds, show, gone } = watched;
   const isWatched = (key: string) =>
     isDirectlyBelow(collection, key) && (only === undefined || key === `${collection}.${only}`);
@@ -56,7 +56,7 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
     record: fromBinary(schema, value),
     revision,
   });
-  const told = new Set<string>();
+  const sent = new Set<string>();
   const left = new Set<string>();
   let from: number;
   if (position === '') {
@@ -66,7 +66,7 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
       if (!isWatched(key)) continue;
       const shown = await showListed(keptOf(value, revision));
       if (shown === undefined) continue;
-      told.add(key);
+      sent.add(key);
       yield { ...shown, kind: kinds.UPDATED, position: '' };
     }
     yield { kind: kinds.SYNCED, position: formatPosition(store, before) };
@@ -80,12 +80,12 @@ export async function* watchCollection<D extends DescMessage, F extends object>(
     const at = formatPosition(store, revision);
     const shown = change.kind === 'put' ? await show(keptOf(change.value, revision)) : undefined;
     if (shown !== undefined) {
-      told.add(key);
+      sent.add(key);
       left.delete(key);
       yield { ...shown, kind: kinds.UPDATED, position: at };
       continue;
     }
-    const mayBeKnown = told.delete(key) || (position !== '' && !left.has(key));
+    const mayBeKnown = sent.delete(key) || (position !== '' && !left.has(key));
     if (change.kind === 'put' && !mayBeKnown) continue;
     left.add(key);
     yield { ...gone(key.replace('.', '/')), kind: kinds.DELETED, position: at };

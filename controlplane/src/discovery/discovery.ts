@@ -75,7 +75,7 @@ const bootsMax = 64;
 const bootsPerHourMax = 512;
 const resyncMsMin = 10_000;
 /** Machines or lines that are read from the store and the view at once. */
-const looksAtOnce = 32;
+const readsAtOnce = 32;
 
 export class Discovery {
   readonly #deps: DiscoveryDependencies;
@@ -96,7 +96,7 @@ export class Discovery {
       retryDelayMs: resyncMsMin,
       keyOf: String,
       fieldsOf: (discovered) => ({ discovered }),
-      pass: () => this.#lookAtDue(),
+      pass: () => this.#judgeDue(),
     });
     this.#reader = new SnapshotReader(deps.store, deps.fleetView);
     this.#intake = new Intake(deps, this.#elsewhere);
@@ -214,7 +214,7 @@ export class Discovery {
       for (const near of snapshot.machines) for (const key of keysOfMachine(near)) keys.add(key);
       return this.#intake.takeIn(seen, { snapshot, ofRack: () => this.#snapshotOf(rack) });
     });
-    if (answer === '') await this.#lookAt(keys);
+    if (answer === '') await this.#judge(keys);
     return answer;
   }
 
@@ -226,11 +226,11 @@ export class Discovery {
     });
   }
 
-  async #lookAtDue(): Promise<void> {
+  async #judgeDue(): Promise<void> {
     const due = this.#due;
     this.#due = new Set();
     try {
-      await this.#lookAt(due);
+      await this.#judge(due);
     } catch (error) {
       if (due === undefined) this.#due = undefined;
       else for (const key of due) this.#due?.add(key);
@@ -239,12 +239,12 @@ export class Discovery {
   }
 
   /** D1: looks at everything with one of these keys; undefined: at everything. */
-  async #lookAt(keys: ReadonlySet<string> | undefined): Promise<void> {
+  async #judge(keys: ReadonlySet<string> | undefined): Promise<void> {
     const touched = new Set(keys);
     const { machines } = await this.#noteListed();
     for (const some of groups(havingKeys(machines, keys))) {
       for (const key of some.flatMap(keysOfMachine)) touched.add(key);
-      if (!(await this.#lookAtSome(some))) return;
+      if (!(await this.#judgeSome(some))) return;
     }
     const { lines } = await this.#noteListed();
     for (const some of groups(havingKeys(lines, keys && touched))) {
@@ -260,7 +260,7 @@ export class Discovery {
   }
 
   /** False: stopped. */
-  async #lookAtSome(machines: readonly KeptMachine[]): Promise<boolean> {
+  async #judgeSome(machines: readonly KeptMachine[]): Promise<boolean> {
     let snapshot: DiscoverySnapshot | undefined;
     for (const { id } of machines) {
       if (this.#controller.signal.aborted) return false;
@@ -345,9 +345,9 @@ export class Discovery {
 }
 
 function groups<T>(all: readonly T[]): T[][] {
-  const count = Math.ceil(all.length / looksAtOnce);
+  const count = Math.ceil(all.length / readsAtOnce);
   return Array.from({ length: count }, (_, at) =>
-    all.slice(at * looksAtOnce, (at + 1) * looksAtOnce),
+    all.slice(at * readsAtOnce, (at + 1) * readsAtOnce),
   );
 }
 

@@ -36,8 +36,8 @@ export class SeenElsewhere {
       .filter(([, seen]) => seen.rack === rack || seen.seenIn === rack)
       .slice(0, remarksMax)
       .map(([name, { seenIn, mac }]) => {
-        const what = name.startsWith('hosts/') ? 'this host' : 'this machine';
-        return `${name}: a machine that says it is ${what} netbooted in ${seenIn}, from ${mac}`;
+        const kind = name.startsWith('hosts/') ? 'this host' : 'this machine';
+        return `${name}: a machine that says it is ${kind} netbooted in ${seenIn}, from ${mac}`;
       });
   }
 }

@@ -153,19 +153,19 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
   const { serial: wantedSerial = '', mac = '', bmcAddress = '' } = match ?? {};
   const asked = [
     {
-      what: `serial ${wantedSerial}`,
+      property: `serial ${wantedSerial}`,
       wanted: wantedSerial !== '',
       fits: serial !== '' && meaningfulSerial(wantedSerial) === serial,
       says: `the serial ${serial || 'nothing'}`,
     },
     {
-      what: `MAC ${mac}`,
+      property: `MAC ${mac}`,
       wanted: mac !== '',
       fits: traits.macs.includes(mac),
       says: `the MACs ${traits.macs.slice(0, namedMax).join(' ')}`,
     },
     {
-      what: `BMC ${bmcAddress}`,
+      property: `BMC ${bmcAddress}`,
       wanted: bmcAddress !== '',
       fits: bmcAddress === bmc,
       says: bmc === '' ? 'no BMC address that could be read in band' : `the BMC ${bmc}`,
@@ -175,8 +175,8 @@ export function matchOf({ match }: ExpectedHost, { machine, traits }: KeptMachin
   const differs = asked.filter((each) => !each.fits);
   if (fits.length === 0) return { kind: 'other' };
   if (differs.length === 0) return { kind: 'fits' };
-  const words = differs.map(({ what, says }) => `not ${what}: it has ${says}`).join(', ');
-  return { kind: 'partly', fits: fits.map(({ what }) => what).join(', '), differs: words };
+  const words = differs.map(({ property, says }) => `not ${property}: it has ${says}`).join(', ');
+  return { kind: 'partly', fits: fits.map(({ property }) => property).join(', '), differs: words };
 }
 
 /** The most names of one kind in a message. */
@@ -184,22 +184,22 @@ const namedMax = 4;
 
 /** What an unused line says of machines that match it in part, or of rival lines. */
 export function conflictOf({ id, expected }: KeptExpected, snapshot: DiscoverySnapshot): string {
-  const said = snapshot.isHost(id)
+  const words = snapshot.isHost(id)
     ? [`hosts/${id} exists already and was not made of this line`]
     : [];
-  const ofMachines = saidOfMachines.get(snapshot) ?? conflictsOf(snapshot);
-  saidOfMachines.set(snapshot, ofMachines);
-  said.push(...(ofMachines.get(expected.uid) ?? []));
-  return bounded(said.slice(0, namedMax).join('; '));
+  const ofMachines = wordsOfMachines.get(snapshot) ?? conflictsOf(snapshot);
+  wordsOfMachines.set(snapshot, ofMachines);
+  words.push(...(ofMachines.get(expected.uid) ?? []));
+  return bounded(words.slice(0, namedMax).join('; '));
 }
 
 /** Computed once for each snapshot: by the uid of the line. */
-const saidOfMachines = new WeakMap<DiscoverySnapshot, ReadonlyMap<string, readonly string[]>>();
+const wordsOfMachines = new WeakMap<DiscoverySnapshot, ReadonlyMap<string, readonly string[]>>();
 
 function conflictsOf(snapshot: DiscoverySnapshot): ReadonlyMap<string, readonly string[]> {
-  const said = new Map<string, string[]>();
+  const wordsById = new Map<string, string[]>();
   const say = ({ expected }: KeptExpected, words: string): void => {
-    said.set(expected.uid, [...(said.get(expected.uid) ?? []), words].slice(0, namedMax));
+    wordsById.set(expected.uid, [...(wordsById.get(expected.uid) ?? []), words].slice(0, namedMax));
   };
   for (const kept of snapshot.machines) {
     const { name } = kept.machine;
@@ -215,7 +215,7 @@ function conflictsOf(snapshot: DiscoverySnapshot): ReadonlyMap<string, readonly 
       if (elsewhere !== undefined) say(line, elsewhere);
     }
   }
-  return said;
+  return wordsById;
 }
 
 const wordsCharsMax = 1_000;

@@ -44,23 +44,23 @@ const machineIndex = indexed(({ traits }: KeptMachine) => traitKeys(traits));
 
 class Index<T> {
   readonly #items: readonly T[];
-  readonly #places = new Map<string, number[]>();
+  readonly #positions = new Map<string, number[]>();
 
   constructor(items: readonly T[], keys: (item: T) => readonly string[]) {
     this.#items = items;
-    for (const [place, item] of items.entries()) {
+    for (const [position, item] of items.entries()) {
       for (const key of keys(item)) {
-        const places = this.#places.get(key);
-        if (places === undefined) this.#places.set(key, [place]);
-        else places.push(place);
+        const positions = this.#positions.get(key);
+        if (positions === undefined) this.#positions.set(key, [position]);
+        else positions.push(position);
       }
     }
   }
 
   near(keys: readonly string[]): T[] {
-    const places = new Set(keys.flatMap((key) => this.#places.get(key) ?? []));
-    const inOrder = [...places].sort((one, other) => one - other);
-    return inOrder.map((place) => this.#items[place]).filter((item) => item !== undefined);
+    const positions = new Set(keys.flatMap((key) => this.#positions.get(key) ?? []));
+    const inOrder = [...positions].sort((one, other) => one - other);
+    return inOrder.map((position) => this.#items[position]).filter((item) => item !== undefined);
   }
 }
 

@@ -28,7 +28,7 @@ import {
   eventsOf,
   gapOf,
   isCreateOnly,
-  isTold,
+  isEventSource,
   type TracedEvent,
 } from './derive/derive.ts';
 import { merged } from './merged.ts';
@@ -107,7 +107,7 @@ class CollectionFeed {
         // The store may repeat changes that were reported, followed by all later ones.
         if (change.revision <= position) continue;
         position = change.revision;
-        yield this.#fed(await this.#told(change), position);
+        yield this.#fed(await this.#eventsOf(change), position);
       }
       if (isWhole) return;
       position = yield* this.#bridge(position);
@@ -118,8 +118,8 @@ class CollectionFeed {
     return { collection: this.#collection, events, upTo };
   }
 
-  async #told(change: Change): Promise<readonly TracedEvent[]> {
-    if (!isTold(this.#collection, change.key)) return [];
+  async #eventsOf(change: Change): Promise<readonly TracedEvent[]> {
+    if (!isEventSource(this.#collection, change.key)) return [];
     const before = await this.#before(change);
     this.#remember(change);
     return eventsOf(this.#store.incarnation, this.#collection, change, before);
@@ -155,7 +155,7 @@ class CollectionFeed {
     for await (const page of listingsOf(read, { limit: pageRecords })) {
       before ??= page.before;
       for (const { key, revision } of page.entries) {
-        if (revision <= position || !isTold(this.#collection, key)) continue;
+        if (revision <= position || !isEventSource(this.#collection, key)) continue;
         for (const events of await this.#bridged(key, position)) yield this.#fed(events, undefined);
       }
     }

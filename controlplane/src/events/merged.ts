@@ -15,14 +15,14 @@ export async function* merged<T>(
   const ready: (() => T | undefined)[] = [];
   let wake: (() => void) | undefined;
   let open = iterators.length;
-  const told = (take: () => T | undefined) => {
+  const advance = (take: () => T | undefined) => {
     ready.push(take);
     wake?.();
   };
   const ask = (iterator: AsyncIterator<T>) => {
     iterator.next().then(
       (next) =>
-        told(() => {
+        advance(() => {
           if (next.done === true) {
             open -= 1;
             return undefined;
@@ -31,7 +31,7 @@ export async function* merged<T>(
           return next.value;
         }),
       (error: unknown) =>
-        told(() => {
+        advance(() => {
           throw error;
         }),
     );

@@ -29,10 +29,10 @@ export async function* eventsBack(
   let after: Change | undefined;
   for await (const change of changesBack(store, key, from)) {
     if (change.kind === 'change') {
-      if (after !== undefined) yield told(store, collection, after, change.change);
+      if (after !== undefined) yield eventsUntil(store, collection, after, change.change);
       after = change.change;
     } else if (after !== undefined) {
-      yield told(store, collection, after, change.before === 'gone' ? 'gone' : undefined);
+      yield eventsUntil(store, collection, after, change.before === 'gone' ? 'gone' : undefined);
     } else if (from !== undefined) {
       // The store had it when the earlier page ended before it.
       const gap = gapOf(store.incarnation, { key, revision: from }, GapReason.COMPACTED);
@@ -61,7 +61,7 @@ async function* changesBack(
   }
 }
 
-function told(
+function eventsUntil(
   { incarnation }: Pick<StateStore, 'incarnation'>,
   collection: EventCollection,
   change: Change,

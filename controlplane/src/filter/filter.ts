@@ -309,9 +309,9 @@ function dayOf(ms: number): string {
 
 function refuse(
   { reader, name, comparator, atComparator }: Asked,
-  what: string,
+  subject: string,
   at?: number,
 ): never {
-  if (at !== undefined) return reader.fail(`${name} ${what}`, at);
-  return reader.fail(`${comparator} ${what}`, atComparator);
+  if (at !== undefined) return reader.fail(`${name} ${subject}`, at);
+  return reader.fail(`${comparator} ${subject}`, atComparator);
 }

@@ -53,8 +53,8 @@ function readPart<T>(reader: FilterReader, fields: Fields<T>): Part<T> {
   const word = reader.word();
   const found = word === undefined ? undefined : fieldNamed(fields, word);
   if (found === undefined) {
-    const what = word === undefined ? 'a field has to stand here' : `there is no field ${word}`;
-    return reader.fail(`${what}; fields are ${fieldNames(fields)}`, at);
+    const problem = word === undefined ? 'a field has to stand here' : `there is no field ${word}`;
+    return reader.fail(`${problem}; fields are ${fieldNames(fields)}`, at);
   }
   const valueOf = sortable(found.field);
   if (valueOf === undefined) {

@@ -5,11 +5,11 @@ export class FilterError extends Error {
   /** Position of the wrong character, from 1. */
   readonly position: number;
 
-  constructor(text: string, at: number, what: string) {
+  constructor(text: string, at: number, problem: string) {
     const position = [...text.slice(0, at)].length + 1;
     const near = [...text.slice(at)].slice(0, 20).join('');
-    const where = near === '' ? 'at the end' : `near ${JSON.stringify(near)}`;
-    super(`at character ${position}, ${where}: ${what}`);
+    const location = near === '' ? 'at the end' : `near ${JSON.stringify(near)}`;
+    super(`at character ${position}, ${location}: ${problem}`);
     this.position = position;
   }
 }
@@ -52,8 +52,8 @@ export class FilterReader {
     return this.at === this.text.length;
   }
 
-  fail(what: string, at = this.at): never {
-    throw new FilterError(this.text, at, what);
+  fail(problem: string, at = this.at): never {
+    throw new FilterError(this.text, at, problem);
   }
 
   /** Consumes this text if it comes next; returns whether it did. */

@@ -286,7 +286,7 @@ export class FleetView {
     const rows = new FleetRows();
     let from: StoreRevision | undefined;
     const { store, clock, log } = this.#deps;
-    let toldMs = clock.nowMs();
+    let checkedMs = clock.nowMs();
     // Other calls run in between.
     const pages = { limit: buildEntries, between: () => this.#pause(0) };
     for await (const page of listingsOf((each) => store.list(prefix, each), pages)) {
@@ -294,8 +294,8 @@ export class FleetView {
       for (const entry of page.entries) {
         if (isDirectlyBelow(prefix, entry.key)) rows.put(rowOf(entry, this.#decodeAnew));
       }
-      if (clock.nowMs() < toldMs + progressMs) continue;
-      toldMs = clock.nowMs();
+      if (clock.nowMs() < checkedMs + progressMs) continue;
+      checkedMs = clock.nowMs();
       log.info({ hosts: rows.size }, 'the hosts are being read');
     }
     if (from === undefined) return;
@@ -374,13 +374,13 @@ export class FleetView {
 
   /** Most records of a fleet-wide read are not read again: they are not cached. */
   readonly #decodeAnew = (entry: Entry): wire.HostRecord =>
-    this.#told(entry, fromBinary(wire.HostRecordSchema, entry.value));
+    this.#filled(entry, fromBinary(wire.HostRecordSchema, entry.value));
 
   /** Decoded once, and shared with the other readers. */
   readonly #decodeShared = (entry: Entry): wire.HostRecord =>
-    this.#told(entry, sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
+    this.#filled(entry, sharedRecordOf(this.#deps.store, wire.HostRecordSchema, entry));
 
-  #told({ key, revision }: Entry, record: wire.HostRecord): wire.HostRecord {
+  #filled({ key, revision }: Entry, record: wire.HostRecord): wire.HostRecord {
     const host = idOfKey(key);
     for (const listener of this.#recordListeners) {
       try {

@@ -7,12 +7,12 @@ export class SortedIds {
   }
 
   add(id: string): void {
-    const at = this.#placeOf(id);
+    const at = this.#indexOf(id);
     if (this.#ids[at] !== id) this.#ids.splice(at, 0, id);
   }
 
   delete(id: string): void {
-    const at = this.#placeOf(id);
+    const at = this.#indexOf(id);
     if (this.#ids[at] === id) this.#ids.splice(at, 1);
   }
 
@@ -21,10 +21,10 @@ export class SortedIds {
    * every other id appears once.
    */
   *behind(after: string): Generator<string, void, undefined> {
-    let at = this.#placeOf(after);
+    let at = this.#indexOf(after);
     for (let last = after; ; ) {
       // Searched again only where an insertion or deletion has moved it.
-      if (this.#ids[at] !== last) at = this.#placeOf(last);
+      if (this.#ids[at] !== last) at = this.#indexOf(last);
       if (this.#ids[at] === last) at += 1;
       const id = this.#ids[at];
       if (id === undefined) return;
@@ -34,7 +34,7 @@ export class SortedIds {
   }
 
   /** The index of the id, or where it would be inserted. */
-  #placeOf(id: string): number {
+  #indexOf(id: string): number {
     let low = 0;
     let high = this.#ids.length;
     while (low < high) {

@@ -129,10 +129,10 @@ interface Parts {
   readonly rest: string;
 }
 
-const ofLook = String.raw`\d+-\d+-\d+-manifest`;
+const ofInspection = String.raw`\d+-\d+-\d+-manifest`;
 const ofCertificate = String.raw`\d+-\d+-\d+-\d+-[0-9a-f]{8}`;
 const certificateId = new RegExp(`^(.+)-(${ofCertificate})$`);
-const documentId = new RegExp(`^(.+)-(${ofLook}|${ofCertificate}-(?:addendum|revocation))$`);
+const documentId = new RegExp(`^(.+)-(${ofInspection}|${ofCertificate}-(?:addendum|revocation))$`);
 
 function certificateAt({ key, value }: Entry) {
   const [, hostUid = '', rest = ''] = key.split('.');
@@ -184,8 +184,8 @@ async function wholeStatement(
 
 /** Whether a power cycle has since confirmed that the device is erased. */
 async function proofOf(store: StateStore, { hostUid, rest }: Parts): Promise<PowerCycleProof> {
-  const has = async (what: 'addendum' | 'revocation') => {
-    const found = await store.get(storeKey(documents, hostUid, `${rest}-${what}`));
+  const has = async (document: 'addendum' | 'revocation') => {
+    const found = await store.get(storeKey(documents, hostUid, `${rest}-${document}`));
     return found.kind === 'found';
   };
   if (await has('revocation')) return PowerCycleProof.REFUTED;

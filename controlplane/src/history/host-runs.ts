@@ -60,9 +60,9 @@ export async function explainRun(deps: RpcDependencies, name: string): Promise<E
   const ofHost = await deps.hosts.explain(id.hostId);
   // It may have ended since it was read.
   if (ofHost === undefined) throw notFound(name);
-  const told = clone(ExplanationSchema, ofHost);
-  told.subject = name;
-  return told;
+  const shown = clone(ExplanationSchema, ofHost);
+  shown.subject = name;
+  return shown;
 }
 
 interface RunId {

@@ -33,7 +33,7 @@ export type { DraftPlan } from './foresee/plan-basis.ts';
 export { planChangedText } from './foresee/plan-check.ts';
 export { partChangeText } from './hardware/changes.ts';
 export { comparedParts, gapsOfBmc } from './hardware/compare.ts';
-export { lookFirstReason, wantsAvailable } from './life/goal.ts';
+export { reviewReason, wantsAvailable } from './life/goal.ts';
 export { heldBy } from './life/refusal.ts';
 export { isInUseOf, useOf } from './life/use-of.ts';
 export { descends, isSameLife, lifeOf } from './operation/lineage.ts';
@@ -41,7 +41,7 @@ export { agentBackMs, agentWordMs } from './operation/operation.ts';
 export { shutdownSeconds } from './operation/shutdown.ts';
 export { displayOf } from './pass/display.ts';
 export type { PassResult, RequestOutcome } from './pass/pass-result.ts';
-export { placesMax } from './pass/quota.ts';
+export { limitHostsMax } from './pass/quota.ts';
 export { engineSteps, isOfTemplate, switchesOn } from './pass/step-names.ts';
 export { defaultTiming, type EngineTiming } from './pass/timing.ts';
 export type {

@@ -29,7 +29,7 @@ import {
   countGoalRun,
   hasWhatRunsNeed,
   mayTryAgain,
-  waitsForLook,
+  waitsForReview,
   wantedRun,
   wantsAvailable,
 } from './life/goal.ts';
@@ -213,7 +213,7 @@ function startWanted(pass: Pass): boolean {
     if (startPower(pass, record.pendingPower)) return true;
   }
   const kind = wantedRun(pass);
-  if (waitsForLook(pass, kind)) return false;
+  if (waitsForReview(pass, kind)) return false;
   if (kind === undefined || !mayTryAgain(pass)) return endStay(pass) || enforcePower(pass);
   if (!hasWhatRunsNeed(pass) || !countGoalRun(pass)) return false;
   startRun(pass, kind, actors.goal);

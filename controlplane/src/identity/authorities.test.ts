@@ -29,7 +29,7 @@ const machine = nodeClock();
 const clock: Clock = {
   ...machine,
   after: (delayMs, callback) => {
-    if (delayMs === timing.lookMs) looks += 1;
+    if (delayMs === timing.checkMs) looks += 1;
     return machine.after(delayMs, callback);
   },
 };
@@ -38,7 +38,7 @@ const disk = nodeDisk();
 let lines: string[] = [];
 const warn: Log['warn'] = (_fields, message) => void lines.push(message);
 const log: Log = { debug: () => {}, info: () => {}, warn, error: warn, child: () => log };
-let timing = { ...defaultTrustTiming, nextStayMs: 0, retiredStayMs: 0, lookMs: 50 };
+let timing = { ...defaultTrustTiming, nextStayMs: 0, retiredStayMs: 0, checkMs: 50 };
 let root: string;
 let store: StateStore;
 let stops: (() => void)[];
@@ -73,7 +73,7 @@ async function start(name: string): Promise<Replica> {
   const following = new Following({ store, clock, log, retryDelayMs: 1_000 });
   const keys = new RackKeys({ store, log, following });
   await keys.start();
-  keys.onChange(() => authorities.lookSoon());
+  keys.onChange(() => authorities.checkSoon());
   await authorities.start(following, () => keys.trusts());
   stops.push(() => {
     authorities.stop();

@@ -73,7 +73,7 @@ export interface TrustNow {
 /** Pause before a retry (disk full, store unavailable), milliseconds. */
 const retryMs = 5_000;
 /** Several racks that change together cause one check. */
-const lookSoonMs = 200;
+const soonMs = 200;
 /** The most lost compare-and-sets. */
 const roundsMax = 8;
 
@@ -177,8 +177,8 @@ export class Authorities {
   #taking: Promise<void> = Promise.resolve();
   #racks: () => readonly RackTrust[] = () => [];
   #cancelRenewal: Cancel = () => undefined;
-  #cancelLook: Cancel = () => undefined;
-  #lookAtMs = Number.POSITIVE_INFINITY;
+  #cancelRound: Cancel = () => undefined;
+  #roundAtMs = Number.POSITIVE_INFINITY;
   #stopped = false;
   readonly #faults = new Set<string>();
 
@@ -214,19 +214,19 @@ export class Authorities {
     });
     await this.#followed.start();
     this.#armRenewal();
-    this.#lookWithin(0);
+    this.#checkWithin(0);
   }
 
   stop(): void {
     this.#stopped = true;
     this.#followed?.stop();
     this.#cancelRenewal();
-    this.#cancelLook();
+    this.#cancelRound();
   }
 
   /** Something that a rotation may wait for has changed. */
-  lookSoon(): void {
-    if (isMoving(this.#now.record)) this.#lookWithin(lookSoonMs);
+  checkSoon(): void {
+    if (isMoving(this.#now.record)) this.#checkWithin(soonMs);
   }
 
   /**
@@ -286,7 +286,7 @@ export class Authorities {
 
   #tell(): void {
     this.#armRenewal();
-    this.lookSoon();
+    this.checkSoon();
     for (const listener of this.#listeners) listener(this.#now);
   }
 
@@ -316,19 +316,19 @@ export class Authorities {
     });
   }
 
-  #lookWithin(delayMs: number): void {
+  #checkWithin(delayMs: number): void {
     const { clock, log, timing } = this.#options;
     const atMs = clock.nowMs() + delayMs;
-    if (this.#stopped || atMs >= this.#lookAtMs) return;
-    this.#cancelLook();
-    this.#lookAtMs = atMs;
-    this.#cancelLook = clock.after(delayMs, () => {
-      this.#lookAtMs = Number.POSITIVE_INFINITY;
-      this.#look()
+    if (this.#stopped || atMs >= this.#roundAtMs) return;
+    this.#cancelRound();
+    this.#roundAtMs = atMs;
+    this.#cancelRound = clock.after(delayMs, () => {
+      this.#roundAtMs = Number.POSITIVE_INFINITY;
+      this.#check()
         .catch((error: unknown) => {
           log.warn({}, 'the rotation of authorities could not be checked', error);
         })
-        .finally(() => this.#lookWithin(timing.lookMs));
+        .finally(() => this.#checkWithin(timing.checkMs));
     });
   }
 
@@ -355,7 +355,7 @@ export class Authorities {
   /**
    * Advances every stage that waits for nothing; any replica may do it, and one of them succeeds.
    */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { timing, clock } = this.#options;
     this.#warn();
     if (!isMoving(this.#now.record)) return;

@@ -86,11 +86,11 @@ export class RackKeys {
     const set = this.#attended.get(rackId) ?? new Set();
     set.add(attended);
     this.#attended.set(rackId, set);
-    void this.#lookAgain(attended);
+    void this.#recheck(attended);
     return () => this.#leave(attended);
   }
 
-  async #lookAgain(attended: Attended): Promise<void> {
+  async #recheck(attended: Attended): Promise<void> {
     const { store, log } = this.#parts;
     const key = storeKey(racksPrefix, attended.rackId);
     try {

@@ -16,7 +16,7 @@ const yearMs = 365 * 86_400_000;
 const retryMs = 5_000;
 const random = nodeRandom();
 /** No automatic checks. */
-const timing = { ...defaultTrustTiming, lookMs: 10 * yearMs };
+const timing = { ...defaultTrustTiming, checkMs: 10 * yearMs };
 let nowMs: number;
 let timers: { readonly atMs: number; readonly act: () => void }[];
 let isFull: boolean;

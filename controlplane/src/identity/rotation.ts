@@ -31,7 +31,7 @@ export interface TrustTiming {
   /** This long before its expiry the signing authority is a fault, until another one signs. */
   readonly caWarningMs: number;
   /** How often the conditions are checked without a change. */
-  readonly lookMs: number;
+  readonly checkMs: number;
 }
 
 const dayMs = 86_400_000;
@@ -42,7 +42,7 @@ export const defaultTrustTiming: TrustTiming = Object.freeze({
   nextStayMs: dayMs,
   retiredStayMs: 10 * 60_000,
   caWarningMs: 90 * dayMs,
-  lookMs: 30_000,
+  checkMs: 30_000,
 });
 
 /** The most authorities that are trusted at once; another rotation waits. */

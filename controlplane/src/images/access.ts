@@ -21,8 +21,8 @@ export type ImageSources =
 export function internalAddressesOf(sources: ImageSources, registry: string): string[] {
   const { registries, internalAddresses = [] } = sources ?? {};
   const named = registryOf(registries, registry);
-  const places = named === undefined ? [] : [named, ...named.mirrors];
-  const own = places.flatMap((each) => entriesNaming(each.registry, each.plainHttp ? 80 : 443));
+  const locations = named === undefined ? [] : [named, ...named.mirrors];
+  const own = locations.flatMap((each) => entriesNaming(each.registry, each.plainHttp ? 80 : 443));
   return [...new Set([...internalAddresses, ...own])];
 }
 

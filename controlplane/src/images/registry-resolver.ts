@@ -121,14 +121,19 @@ async function ask(
 async function accessTo(parts: RegistryResolverParts, registry: string, tag: string) {
   const fleet = await parts.fleet();
   const sources = fleet?.fleet?.spec;
-  const told = registryOf(sources?.registries, registry);
-  const { credential: name = '', plainHttp = false, caPem = '', tokenService = '' } = told ?? {};
-  const place = {
+  const settings = registryOf(sources?.registries, registry);
+  const {
+    credential: name = '',
+    plainHttp = false,
+    caPem = '',
+    tokenService = '',
+  } = settings ?? {};
+  const source = {
     ...{ registry, plainHttp, ...(caPem === '' ? {} : { caPem }) },
     ...(tokenService === '' ? {} : { tokenService }),
     internal: internalAddressesOf(sources, registry),
   };
-  if (name === '') return { ...place, credential: undefined };
+  if (name === '') return { ...source, credential: undefined };
   try {
     const record = await credentialRecord(parts, name);
     const rack = record?.credential?.racks[0] ?? '';
@@ -141,7 +146,7 @@ async function accessTo(parts: RegistryResolverParts, registry: string, tag: str
     }
     noteGiven(parts.audit, opened, `${registry}, for the tag ${tag}`);
     const { username, password } = opened;
-    return { ...place, credential: { username, password } };
+    return { ...source, credential: { username, password } };
   } catch (error) {
     return failed('registryUnauthorized', `${registry}: ${whyNotGiven(error)}`);
   }
@@ -188,9 +193,9 @@ const failureNames: Readonly<Record<OciFailureKind, FailureName>> = {
 
 function failureOf(error: OciError, registry: string): Failed {
   const { kind, message, retryAfterMs } = error;
-  const told = failed(failureNames[kind], `${message}${remedyOf(error, registry)}`);
-  if (kind !== 'tooMany' && retryAfterMs === undefined) return told;
-  return { ...told, retryAfterMs: Math.min(restMaxMs, retryAfterMs ?? restDefaultMs) };
+  const failure = failed(failureNames[kind], `${message}${remedyOf(error, registry)}`);
+  if (kind !== 'tooMany' && retryAfterMs === undefined) return failure;
+  return { ...failure, retryAfterMs: Math.min(restMaxMs, retryAfterMs ?? restDefaultMs) };
 }
 
 function failed(type: FailureName, message: string): Failed {

@@ -114,9 +114,9 @@ export class Controller<Thing = string, Reason extends string = 'look'> implemen
     this.#failures.delete(key);
   }
 
-  /** Calls `look` repeatedly with this pause in between, to find what a lost wake-up has missed. */
-  resync(resyncIntervalMs: number, look: () => Promise<void> | void): void {
-    resyncLater({ ...this.#parts, resyncIntervalMs }, look, this.signal);
+  /** Calls `check` again and again after this pause, to find what a lost wake-up has missed. */
+  resync(resyncIntervalMs: number, check: () => Promise<void> | void): void {
+    resyncLater({ ...this.#parts, resyncIntervalMs }, check, this.signal);
   }
 
   stop(): void {

@@ -12,7 +12,7 @@ export interface ResyncParts {
 /** Looks an interval from now, and again an interval after each look, until `signal` aborts. */
 export function resyncLater(
   parts: ResyncParts,
-  look: () => Promise<void> | void,
+  check: () => Promise<void> | void,
   signal: AbortSignal,
 ): void {
   if (signal.aborted) return;
@@ -20,11 +20,11 @@ export function resyncLater(
   const again = async () => {
     signal.removeEventListener('abort', cancel);
     try {
-      await look();
+      await check();
     } catch (error) {
       log.warn({}, 'the resync failed', error);
     }
-    resyncLater(parts, look, signal);
+    resyncLater(parts, check, signal);
   };
   const cancel = clock.after(resyncIntervalMs, () => void again());
   signal.addEventListener('abort', cancel, { once: true });

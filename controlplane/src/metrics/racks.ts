@@ -67,14 +67,14 @@ export class CountedRacks {
     if (record.agentPublicKey.length === 0) return undefined;
     const status = record.rack?.status;
     const { certificateExpireTime: end, freeze, restoredStore, faults = [] } = status ?? {};
-    const standing: Readonly<Record<RackStop, boolean>> = {
+    const isStopped: Readonly<Record<RackStop, boolean>> = {
       frozen: freeze !== undefined,
       restored: restoredStore !== undefined,
       duplicateAgent: duplicateAgentOf(status) !== undefined,
     };
     return {
       certificateEndSeconds: end === undefined ? undefined : timestampMs(end) / 1_000,
-      stops: rackStops.filter((stop) => standing[stop]),
+      stops: rackStops.filter((stop) => isStopped[stop]),
       faults: [...new Set(faults.map(({ type }) => type))],
     };
   }

@@ -85,10 +85,10 @@ async function prefetchedBefore(
 ): Promise<PrefetchedImage | undefined> {
   const record = await rackOf(deps, name);
   if (!hasApplied(record, appliedId('prefetchImage', requestId))) return undefined;
-  const told = recall(record, 'prefetched', requestId);
-  const isAsked = told === undefined || isSameQuestion(told, asked);
+  const recalled = recall(record, 'prefetched', requestId);
+  const isAsked = recalled === undefined || isSameQuestion(recalled, asked);
   const found = record.prefetchedImages.find((each) => {
-    return told === undefined ? isSameQuestion(each, asked) : isSame(each, told);
+    return recalled === undefined ? isSameQuestion(each, asked) : isSame(each, recalled);
   });
   if (isAsked && found !== undefined) return found;
   throw notAnyMore(name, requestId, asked.image);
@@ -140,9 +140,9 @@ async function referenceOf(deps: RpcDependencies, image: string): Promise<string
   const versions = isUnscoped(deps.principal.scope)
     ? await credentialVersions(deps, fleet)
     : new Map(credentialsOfRegistries(registries).map((name) => [name, 0n]));
-  const told = hostImageOf(reference, fleet?.fleet?.spec, versions);
-  if (told.kind === 'ok') return reference;
-  throw invalidArgument([{ field: 'image', description: told.problem }]);
+  const resolved = hostImageOf(reference, fleet?.fleet?.spec, versions);
+  if (resolved.kind === 'ok') return reference;
+  throw invalidArgument([{ field: 'image', description: resolved.problem }]);
 }
 
 /** Handles one ListPrefetchedImages. */
@@ -198,9 +198,9 @@ function shown(
   image: PrefetchedImage,
 ): PrefetchedImage {
   const answer = Object.assign(clone(PrefetchedImageSchema, image), { rack: name });
-  const told = prefetched?.of(idOf(name), image);
-  if (told === undefined) return answer;
-  const { fetchedBytes, allBytes, done, problem, atMs } = told;
+  const progress = prefetched?.of(idOf(name), image);
+  if (progress === undefined) return answer;
+  const { fetchedBytes, allBytes, done, problem, atMs } = progress;
   return Object.assign(answer, {
     ...{ fetchedBytes, allBytes, done, problem, asOfTime: timestampFromMs(atMs) },
   });

@@ -2,7 +2,7 @@
 import { PowerMismatchPolicy, type RackSpec, type WipeBudget } from '@rackwright/messages';
 import { controlCharacters } from '../call/texts.ts';
 import type { Violations } from '../call/violations.ts';
-import { placesMax } from '../host/index.ts';
+import { limitHostsMax } from '../host/index.ts';
 import { checkEnum } from '../host/spec/host-spec.ts';
 import { checkDiscoveryPolicy } from './discovery-spec.ts';
 
@@ -38,11 +38,11 @@ export function checkRackSpec(path: string, spec: RackSpec, violations: Violatio
     );
   }
   const runs = limits?.runs;
-  if (runs !== undefined && (runs === 0 || runs > placesMax)) {
+  if (runs !== undefined && (runs === 0 || runs > limitHostsMax)) {
     const instead = runs === 0 ? '; to let nothing begin, freeze the rack' : '';
     violations.add(
       `${path}.limits.runs`,
-      `is ${runs}; it must be from 1 to ${placesMax}${instead}`,
+      `is ${runs}; it must be from 1 to ${limitHostsMax}${instead}`,
     );
   }
   if (wipeBudget !== undefined) checkBudget(`${path}.wipe_budget`, wipeBudget, violations);
@@ -61,8 +61,8 @@ export function checkRackSpec(path: string, spec: RackSpec, violations: Violatio
 
 export function checkBudget(path: string, budget: WipeBudget, violations: Violations): void {
   const { hosts, seconds } = budget;
-  if (hosts > placesMax) {
-    violations.add(`${path}.hosts`, `is ${hosts}; it must be from 0 to ${placesMax}`);
+  if (hosts > limitHostsMax) {
+    violations.add(`${path}.hosts`, `is ${hosts}; it must be from 0 to ${limitHostsMax}`);
   }
   if (seconds !== undefined && (seconds === 0 || seconds > budgetSecondsMax)) {
     violations.add(`${path}.seconds`, `is ${seconds}; it must be from 1 to ${budgetSecondsMax}`);

@@ -30,7 +30,7 @@ export function checkRegistries(
   const seen = new Set<string>();
   registries.forEach((registry, index) => {
     const at = `${path}[${index}]`;
-    checkPlace(at, registry, violations);
+    checkSource(at, registry, violations);
     if (seen.has(registry.registry)) {
       violations.add(`${at}.registry`, `repeats ${quote(registry.registry)}`);
     }
@@ -41,8 +41,8 @@ export function checkRegistries(
   if (bytes > caBytesOfAllMax) {
     violations.add(path, `has ${bytes} bytes of ca_pem; at most ${caBytesOfAllMax} are kept`);
   }
-  const places = registries.flatMap((registry) => [registry, ...registry.mirrors]);
-  const names = new Set(places.map(({ credential }) => credential).filter((name) => name !== ''));
+  const sources = registries.flatMap((registry) => [registry, ...registry.mirrors]);
+  const names = new Set(sources.map(({ credential }) => credential).filter((name) => name !== ''));
   if (names.size > credentialsMax) {
     violations.add(path, `names ${names.size} credentials; at most ${credentialsMax} are kept`);
   }
@@ -56,7 +56,7 @@ function checkMirrors(path: string, registry: ImageRegistry, violations: Violati
   }
   mirrors.forEach((mirror, index) => {
     const at = `${path}[${index}]`;
-    checkPlace(at, mirror, violations);
+    checkSource(at, mirror, violations);
     if (mirror.prefix !== '' && !isRepository(mirror.prefix)) {
       const form = 'lower-case parts joined by "/", as in "docker.io", or empty';
       violations.add(`${at}.prefix`, `is ${quote(mirror.prefix)}; it must be ${form}`);
@@ -72,7 +72,7 @@ function checkMirrors(path: string, registry: ImageRegistry, violations: Violati
   }
 }
 
-function checkPlace(
+function checkSource(
   path: string,
   { registry, credential, plainHttp, caPem, tokenService }: ImageRegistry | ImageMirror,
   violations: Violations,

@@ -9,11 +9,11 @@ import { fromJson, toBinary } from '@bufbuild/protobuf';
 import { store as wire } from '@rackwright/messages';
 
 const uid = '3f9a51c07be24d868e1290a4c7d35b6f';
-const place = { serial: `${uid}-A`, sizeBytes: '1048576' };
+const diskId = { serial: `${uid}-A`, sizeBytes: '1048576' };
 const disk = {
   device: 'sda',
   transport: 'TRANSPORT_SATA',
-  ...place,
+  ...diskId,
   discardSupported: true,
   regions: [{ name: 'sda', sizeBytes: '1048576', logicalBlockBytes: 512 }],
 };

@@ -107,7 +107,7 @@ describe('the key that seals', () => {
     const a = await replica('a', [one]);
     const b = await replica('b', [two, one]);
     expect([a.secrets.keyId, b.secrets.keyId]).toEqual([id(one), id(one)]);
-    expect(await a.keeper.look()).toMatchObject({ keyId: id(one), nextKeyId: '', waitsFor: '' });
+    expect(await a.keeper.status()).toMatchObject({ keyId: id(one), nextKeyId: '', waitsFor: '' });
   });
 
   test('is asked for at the start: a replica without it does not start', async () => {
@@ -194,13 +194,13 @@ describe('with several replicas', () => {
     expect(a.secrets.keyId).toBe(id(one));
     await settled();
     await passTime(2_000);
-    expect((await a.keeper.look()).keyId).toBe(id(one));
+    expect((await a.keeper.status()).keyId).toBe(id(one));
 
     b.keys = [two, one];
     await b.keeper.rotate(userActor('admin'), '');
     await settled();
     await passTime(2_000);
-    expect(await a.keeper.look()).toMatchObject({ keyId: id(two), nextKeyId: '', waitsFor: '' });
+    expect(await a.keeper.status()).toMatchObject({ keyId: id(two), nextKeyId: '', waitsFor: '' });
     expect([a.secrets.keyId, b.secrets.keyId]).toEqual([id(two), id(two)]);
     expect(await opened(createSecrets([two], random), 'c1')).toBe('secret of c1');
   });
@@ -214,7 +214,7 @@ describe('with several replicas', () => {
     await a.keeper.rotate(userActor('admin'), '');
     await settled();
     await passTime(2_000);
-    expect((await a.keeper.look()).keyId).toBe(id(two));
+    expect((await a.keeper.status()).keyId).toBe(id(two));
     expect(b.secrets.keyId).toBe(id(two));
     expect(await opened(b.secrets, 'c1')).toBe('secret of c1');
   });
@@ -230,13 +230,13 @@ describe('with several replicas', () => {
     for (const keys of [[], [one], [one]]) {
       b.keys = keys;
       await passTime(30_000);
-      expect((await a.keeper.look()).keyId).toBe(id(one));
+      expect((await a.keeper.status()).keyId).toBe(id(one));
     }
-    expect((await a.keeper.look()).waitsFor).toContain('b does not have key');
+    expect((await a.keeper.status()).waitsFor).toContain('b does not have key');
     b.keys = [two, one];
     const { reads } = b;
     for (let turn = 0; turn < 60; turn += 1) await passTime(2_000);
-    expect(await a.keeper.look()).toMatchObject({ keyId: id(two), waitsFor: '' });
+    expect(await a.keeper.status()).toMatchObject({ keyId: id(two), waitsFor: '' });
     expect(b.secrets.keyId).toBe(id(two));
     expect(b.reads).toBe(reads + 1);
     expect(await opened(createSecrets([two], random), 'c1')).toBe('secret of c1');
@@ -267,7 +267,7 @@ describe('with several replicas', () => {
     await settled();
     expect(() => b.secrets.seal('credentials/c2', 1n, 'x')).toThrow('keeps no secret until');
     expect([b.keeper.isFit, b.secrets.keyIds]).toEqual([false, [id(one)]]);
-    expect((await a.keeper.look()).waitsFor).toContain(`key ${id(two)}, which seals`);
+    expect((await a.keeper.status()).waitsFor).toContain(`key ${id(two)}, which seals`);
     b.keys = [two, one];
     await passTime(2_000);
     await passTime(2_000);
@@ -283,11 +283,11 @@ describe('with several replicas', () => {
     b.keeper.stop();
     a.keys = [two, one];
     await a.keeper.rotate(userActor('admin'), '');
-    expect((await a.keeper.look()).waitsFor).toContain('replica b');
+    expect((await a.keeper.status()).waitsFor).toContain('replica b');
     await passTime(201_000);
     await passTime(2_000);
-    expect((await a.keeper.look()).keyId).toBe(id(two));
-    expect((await a.keeper.look()).replicas.map(({ replica: name }) => name)).toEqual(['a']);
+    expect((await a.keeper.status()).keyId).toBe(id(two));
+    expect((await a.keeper.status()).replicas.map(({ replica: name }) => name)).toEqual(['a']);
   });
 
   test('every replica tells why another one cannot read its keys', async () => {
@@ -297,7 +297,7 @@ describe('with several replicas', () => {
     b.keys = [];
     await a.keeper.rotate(userActor('admin'), '');
     await settled();
-    expect((await a.keeper.look()).waitsFor).toContain('the file of b is missing');
+    expect((await a.keeper.status()).waitsFor).toContain('the file of b is missing');
   });
 });
 
@@ -312,7 +312,7 @@ describe('a change that was cut short', () => {
     await store.put('secrets.key', toBinary(wire.SecretsKeyRecordSchema, record), kept.revision);
     nowMs += 201_000;
     const b = await replica('b', [two, one]);
-    const shown = await b.keeper.look();
+    const shown = await b.keeper.status();
     expect(shown).toMatchObject({ keyId: id(two), nextKeyId: '', waitsFor: '' });
     expect(await opened(createSecrets([two], random), 'c3')).toBe('secret of c3');
   });
@@ -335,8 +335,8 @@ describe('a change that was cut short', () => {
     a.keys = [two, one];
     await a.keeper.rotate(userActor('admin'), '');
     await add(createSecrets([one], random), 'late');
-    expect((await a.keeper.look()).waitsFor).toContain('1 record is still under');
+    expect((await a.keeper.status()).waitsFor).toContain('1 record is still under');
     await passTime(60_000);
-    expect((await a.keeper.look()).waitsFor).toBe('');
+    expect((await a.keeper.status()).waitsFor).toBe('');
   });
 });

@@ -91,7 +91,7 @@ export class SecretsKeeper {
   #readForMs = 0;
   #readAgainAtMs = 0;
   #readAgainPauseMs = readAgainMinMs;
-  #toldFitness = true;
+  #lastFitness = true;
   #onFitness: (isFit: boolean) => void = () => undefined;
 
   constructor(parts: KeeperParts) {
@@ -147,7 +147,7 @@ export class SecretsKeeper {
   }
 
   /** The present status. */
-  async look(): Promise<SecretsKey> {
+  async status(): Promise<SecretsKey> {
     const { store, secrets, source } = this.#parts;
     const { record } = await this.#record();
     const readers = await this.#readers();
@@ -162,7 +162,7 @@ export class SecretsKeeper {
     const { record } = await this.#record();
     if (!hasApplied(record, requestId)) await this.#ask(actor, requestId);
     await this.#round();
-    return this.look();
+    return this.status();
   }
 
   async #ask(actor: Actor, requestId: RequestId): Promise<void> {
@@ -264,8 +264,8 @@ export class SecretsKeeper {
 
   #tellFitness(): void {
     const { secrets, source, log } = this.#parts;
-    if (this.isFit === this.#toldFitness) return;
-    this.#toldFitness = this.isFit;
+    if (this.isFit === this.#lastFitness) return;
+    this.#lastFitness = this.isFit;
     if (!this.isFit) {
       const words = 'the key that seals secrets is not here: nothing is sealed until it is';
       log.error({ secretsKey: secrets.keyId, source: source.described }, words);
@@ -381,13 +381,13 @@ export class SecretsKeeper {
   async #follow(): Promise<void> {
     if (!this.#parts.isShared) return;
     const { following, log } = this.#parts;
-    const look = (key: string): void => {
+    const check = (key: string): void => {
       if (key !== recordKey) return;
       this.#round().catch((error: unknown) => {
         log.warn({}, 'secrets not looked at', error);
       });
     };
-    this.#followed = followValues(following, recordKey, look);
+    this.#followed = followValues(following, recordKey, check);
     await this.#followed.start();
   }
 }

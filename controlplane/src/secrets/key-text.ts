@@ -15,31 +15,31 @@ export const keyTextBytesMax = 16 * 1024;
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 /**
- * The keys of a text. Throws `SecretError` with the number of the wrong line; `where` is its
+ * The keys of a text. Throws `SecretError` with the number of the wrong line; `source` is its
  * source.
  */
-export function parseKeys(text: string, where: string): readonly Uint8Array[] {
+export function parseKeys(text: string, source: string): readonly Uint8Array[] {
   if (Buffer.byteLength(text) > keyTextBytesMax) {
-    throw new SecretError(`${where} has more than ${keyTextBytesMax} bytes; ${form}`);
+    throw new SecretError(`${source} has more than ${keyTextBytesMax} bytes; ${form}`);
   }
   const keys: Uint8Array[] = [];
   for (const [index, written] of text.split('\n').entries()) {
     const line = written.trim();
     if (line === '' || line.startsWith('#')) continue;
     if (!base64.test(line)) {
-      throw new SecretError(`${where}: line ${index + 1} is not base64; ${form}`);
+      throw new SecretError(`${source}: line ${index + 1} is not base64; ${form}`);
     }
     const key = Buffer.from(line, 'base64');
     if (key.length !== keyBytes) {
       throw new SecretError(
-        `${where}: line ${index + 1} must hold ${keyBytes} bytes in base64, not ${key.length}`,
+        `${source}: line ${index + 1} must hold ${keyBytes} bytes in base64, not ${key.length}`,
       );
     }
     keys.push(new Uint8Array(key));
   }
-  if (keys.length === 0) throw new SecretError(`${where} holds no key; ${form}`);
+  if (keys.length === 0) throw new SecretError(`${source} holds no key; ${form}`);
   if (keys.length > keysMax) {
-    throw new SecretError(`${where} holds ${keys.length} keys; at most ${keysMax} are read`);
+    throw new SecretError(`${source} holds ${keys.length} keys; at most ${keysMax} are read`);
   }
   return keys;
 }

@@ -134,17 +134,18 @@ export function createOperatorServices(
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
   const reflection = createReflection([...services, health.service.service]);
   const { store, audit } = deps;
-  const places = new HostLocations(deps.fleetView);
+  const locations = new HostLocations(deps.fleetView);
   const factories = makers.map((make) => (seat: Seat) => make({ ...deps, ...seat }));
   const calls = audit && auditCalls(audit, changesSomething);
   const letIn = calls === undefined ? {} : { letIn: calls.letIn };
   const tracing = traceCalls(deps);
   const { traceOf } = tracing;
-  const gate = { store, signIn, places, traceOf, ...letIn };
+  const gate = { store, signIn, locations, traceOf, ...letIn };
   const own = gated([...factories, () => reflection], gate);
-  const atTheDoor = calls?.atTheDoor(own, (context) => actorOf(signIn, context)) ?? own;
+  const recordingRefusals =
+    calls?.recordRefusals(own, (context) => actorOf(signIn, context)) ?? own;
   return {
-    services: [...countCalls(tracing.traced(atTheDoor), deps.onCall), health.service],
+    services: [...countCalls(tracing.traced(recordingRefusals), deps.onCall), health.service],
     openServices: openServices(),
     health,
   };

@@ -51,7 +51,7 @@ export async function takeSlot(
     const latest = kept === undefined ? undefined : latestRun(kept.record);
     if (isOpen(latest) && hasEnded(latest, host)) {
       // Its host has already ended the old run: that is written before a new run replaces it.
-      await deps.workflows.look(id);
+      await deps.workflows.reconcile(id);
       return undefined;
     }
     if (isOpen(latest)) {
@@ -69,7 +69,7 @@ export async function takeSlot(
     const next = acceptRun(before, id, { ...orderOf(record), use }, nowMs);
     const written = await writeRecord(deps, schema, workflowKey(id), next, standsAt);
     if (written.kind === 'conflict') return undefined;
-    const looked = await deps.workflows.look(id);
+    const looked = await deps.workflows.reconcile(id);
     return slotOf(deps, record, id, host, looked?.record ?? next);
   });
 }

@@ -67,12 +67,12 @@ export class Batches {
       ...deps,
       keyOf: String,
       fieldsOf: (batchId) => ({ batch: `workflowBatches/${batchId}` }),
-      pass: (batchId) => this.#look(batchId),
+      pass: (batchId) => this.#reconcile(batchId),
     });
   }
 
   async start(): Promise<void> {
-    this.#deps.workflows.onLook((record) => {
+    this.#deps.workflows.onReconcile((record) => {
       for (const { requestedBy } of keptRuns(record)) {
         const batchId = batchOfActor(readActor(requestedBy));
         if (batchId !== undefined && this.#open.has(batchId)) this.wake(batchId);
@@ -109,11 +109,11 @@ export class Batches {
   }
 
   /** Reconciles the batch now; resolves with the resulting batch. */
-  look(batchId: BatchId): Promise<LookedBatch | undefined> {
-    return this.#controller.take(batchId, () => this.#look(batchId));
+  reconcile(batchId: BatchId): Promise<LookedBatch | undefined> {
+    return this.#controller.take(batchId, () => this.#reconcile(batchId));
   }
 
-  async #look(batchId: BatchId): Promise<LookedBatch | undefined> {
+  async #reconcile(batchId: BatchId): Promise<LookedBatch | undefined> {
     const { store, clock } = this.#deps;
     const key = batchKey(batchId);
     for (let pass = 0; pass < passesMax; pass++) {

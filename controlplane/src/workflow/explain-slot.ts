@@ -70,14 +70,14 @@ export function withAwaitedSlots(
 ): Explanation {
   const [first] = slots;
   if (first === undefined) return explanation;
-  const told = clone(ExplanationSchema, explanation);
-  told.causes.push(...slots.map(causeOf));
+  const shown = clone(ExplanationSchema, explanation);
+  shown.causes.push(...slots.map(causeOf));
   // The slot does not change the host's present blocker.
-  if (told.blocker !== '') return told;
-  told.unblock.push(...slots.flatMap(adviceOf));
-  told.blocker = `its slot in ${first.batch}`;
-  if (first.since !== undefined) told.since = first.since;
-  return told;
+  if (shown.blocker !== '') return shown;
+  shown.unblock.push(...slots.flatMap(adviceOf));
+  shown.blocker = `its slot in ${first.batch}`;
+  if (first.since !== undefined) shown.since = first.since;
+  return shown;
 }
 
 /** For a workflow that the host has not got yet; undefined when no batch will give it. */

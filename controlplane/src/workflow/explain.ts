@@ -43,10 +43,10 @@ export async function explainWorkflow(
     case WorkflowRunState.RUNNING: {
       const ofHost = await source.hosts.explain(id.hostId);
       if (ofHost === undefined) return explainEnded(id, run, host);
-      const told = clone(ExplanationSchema, ofHost);
-      told.subject = subject;
-      told.headline = `run ${run.number}: ${ofHost.headline}`;
-      return told;
+      const shown = clone(ExplanationSchema, ofHost);
+      shown.subject = subject;
+      shown.headline = `run ${run.number}: ${ofHost.headline}`;
+      return shown;
     }
     default:
       return explainEnded(id, run, host, await source.hosts.usualOf(id.hostId));
@@ -82,15 +82,15 @@ async function hasTemplate({ store }: ViewSource, { templateId }: WorkflowId): P
 
 function explainPending(id: WorkflowId, run: WorkflowRun, templateThere: boolean): Explanation {
   const { waiting, deadline } = run;
-  const told = tellPending(waiting, id, templateThere);
+  const pending = tellPending(waiting, id, templateThere);
   return create(ExplanationSchema, {
     subject: workflowName(id),
     headline: `run ${run.number} is pending: it has been accepted and has not started`,
     causes: waiting === undefined ? [] : [causeOf(waiting.message, waiting.since)],
-    blocker: told.blocker,
+    blocker: pending.blocker,
     ...(waiting?.since === undefined ? {} : { since: waiting.since }),
     ...(deadline === undefined ? {} : { deadline }),
-    unblock: [...told.unblock],
+    unblock: [...pending.unblock],
     lastEvidence: `asked for by ${run.requestedBy}`,
   });
 }
@@ -99,12 +99,12 @@ function causeOf(text: string, since: NonNullable<WorkflowRun['waiting']>['since
   return since === undefined ? { text } : { text, since };
 }
 
-interface ToldOfPending {
+interface PendingText {
   readonly blocker: string;
   readonly unblock: readonly string[];
 }
 
-type PendingCell = (id: WorkflowId, templateThere: boolean) => ToldOfPending;
+type PendingCell = (id: WorkflowId, templateThere: boolean) => PendingText;
 
 /** All possible waits of a run before a host has it. */
 const pendingCells: Readonly<Record<PendingWait, PendingCell>> = {
@@ -133,7 +133,7 @@ function tellPending(
   waiting: WorkflowRun['waiting'],
   id: WorkflowId,
   templateThere: boolean,
-): ToldOfPending {
+): PendingText {
   const wait = pendingWaitOf(waiting);
   if (wait !== undefined) return pendingCells[wait](id, templateThere);
   // An unknown wait, such as of another version: only its own word is shown.
@@ -165,16 +165,16 @@ function explainEnded(
   const type = error === undefined ? '' : `: ${failureWord(error.type)}`;
   const ownWords = `${endings[run.state] ?? 'ended'}${type}`;
   const again = `run it again: rackwright workflow run ${id.hostId} ${id.templateId}`;
-  const told =
+  const shown =
     carrier === undefined
       ? create(ExplanationSchema, { causes: texts.map((text) => ({ text })) })
       : explainEndedRun(host, carrier, usual);
-  told.subject = workflowName(id);
-  told.headline = `run ${run.number} ${carrier === undefined ? ownWords : howItEnded(carrier)}`;
-  if (run.endTime !== undefined) told.since = run.endTime;
-  if (run.state === WorkflowRunState.SUCCEEDED) told.unblock = [];
-  else if (told.unblock.length === 0) told.unblock = [again];
-  return told;
+  shown.subject = workflowName(id);
+  shown.headline = `run ${run.number} ${carrier === undefined ? ownWords : howItEnded(carrier)}`;
+  if (run.endTime !== undefined) shown.since = run.endTime;
+  if (run.state === WorkflowRunState.SUCCEEDED) shown.unblock = [];
+  else if (shown.unblock.length === 0) shown.unblock = [again];
+  return shown;
 }
 
 const endings: Readonly<Record<number, string>> = {

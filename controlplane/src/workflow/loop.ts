@@ -49,7 +49,7 @@ import {
   workflowName,
   workflowOfKey,
 } from './names.ts';
-import { endedBy, isOpen, latestRun, started, told, waitFor } from './record.ts';
+import { endedBy, isOpen, latestRun, started, waitFor, withAlert } from './record.ts';
 import type { StartOrder } from './rendering.ts';
 import { SeenWorkflows } from './seen.ts';
 import { gatherSurroundings } from './surroundings.ts';
@@ -94,7 +94,7 @@ export class Workflows {
       ...deps,
       keyOf: workflowKey,
       fieldsOf: (id) => ({ workflow: workflowName(id) }),
-      pass: (id) => this.#look(id),
+      pass: (id) => this.#reconcile(id),
     });
   }
 
@@ -134,13 +134,13 @@ export class Workflows {
   }
 
   /** Calls `listener` after every look at a workflow. */
-  onLook(listener: (record: wire.WorkflowRecord) => void): void {
+  onReconcile(listener: (record: wire.WorkflowRecord) => void): void {
     this.#listeners.push(listener);
   }
 
   /** Carries out pending decisions; resolves with the resulting workflow. */
-  look(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
-    return this.#controller.take(id, () => this.#look(id));
+  reconcile(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
+    return this.#controller.take(id, () => this.#reconcile(id));
   }
 
   /** Runs `work` without a concurrent look on this replica; other replicas may look. */
@@ -153,7 +153,7 @@ export class Workflows {
     this.#controller.wake(id, 'look');
   }
 
-  async #look(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
+  async #reconcile(id: WorkflowId): Promise<WorkflowSnapshot | undefined> {
     const key = workflowKey(id);
     let refused = false;
     for (let pass = 0; pass < passesMax; pass++) {
@@ -234,7 +234,7 @@ export class Workflows {
       }
       case 'tell':
         await this.#tell(id, record, action.number);
-        await this.#write(id, kept, told(record, action.number));
+        await this.#write(id, kept, withAlert(record, action.number));
     }
   }
 

@@ -14,7 +14,7 @@ export interface RequestDependencies {
   readonly random: Random;
   readonly clock: { nowMs(): number };
   readonly hosts: Pick<Hosts, 'request'>;
-  readonly workflows: Pick<Workflows, 'look' | 'oneAtATime'>;
+  readonly workflows: Pick<Workflows, 'reconcile' | 'oneAtATime'>;
 }
 
 export interface ReadHost {
@@ -64,7 +64,7 @@ export async function lookedAt(
   deps: RequestDependencies,
   id: WorkflowId,
 ): Promise<WorkflowSnapshot> {
-  const looked = await deps.workflows.look(id).catch((error: unknown) => {
+  const looked = await deps.workflows.reconcile(id).catch((error: unknown) => {
     if (isAway(error)) throw error;
     return existingWorkflow(deps, id);
   });

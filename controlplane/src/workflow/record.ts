@@ -217,7 +217,7 @@ function forgetOldest(draft: wire.WorkflowRecord): void {
 }
 
 /** The host's timeline has the line of a run that timed out before its start. */
-export function told(record: wire.WorkflowRecord, number: bigint): wire.WorkflowRecord {
+export function withAlert(record: wire.WorkflowRecord, number: bigint): wire.WorkflowRecord {
   const { draft } = draftOf(record);
   draft.untoldRuns = draft.untoldRuns.filter((each) => each !== number);
   return draft;

@@ -25,7 +25,7 @@ export type Rendering =
   | { readonly kind: 'bad'; readonly text: string };
 
 /** The most problems in a text; the rest are counted. */
-const problemsToldMax = 5;
+const problemsShownMax = 5;
 
 /** The order for the host, or why the template cannot run. */
 export function renderRun(
@@ -60,7 +60,7 @@ function orderOf(
 /** "templates/clock: line 3, column 5: …" */
 function problemText(name: string, problems: readonly Problem[]): string {
   const lines = problems
-    .slice(0, problemsToldMax)
+    .slice(0, problemsShownMax)
     .map(({ line, column, message }) => `line ${line}, column ${column}: ${message}`);
   const more = problems.length - lines.length;
   return `${name}: ${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;

@@ -303,7 +303,7 @@ export interface BmcDriver extends BmcReadings {
   readIdentity(signal?: AbortSignal): Promise<BmcResult<BmcIdentity>>;
   powerState(signal?: AbortSignal): Promise<BmcResult<PowerState>>;
   /** Power, and the hardware's health from the same answer. */
-  look(signal?: AbortSignal): Promise<BmcResult<BmcSight>>;
+  readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>>;
   /**
    * Sets the override for the next boot and reads it back. Absent: the device switches power and
    * nothing else, so the machine boots by its own order.

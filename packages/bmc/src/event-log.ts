@@ -31,13 +31,13 @@ export async function clearLog(
   const before = await entries();
   if (before.kind !== 'ok') return before;
   if (before.value === 0) return ok({ changed: false, notes: [] });
-  const told = await clear();
-  if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+  const cleared = await clear();
+  if (cleared.kind !== 'ok' && !mayHaveHappened(cleared)) return cleared;
   const isCleared = (count: number): boolean => count <= clearedEntriesMax;
   const after = await readUntil(clock, readBack, entries, isCleared, signal);
   if (after.kind !== 'ok') return after;
   if (isCleared(after.value)) return ok({ changed: true, notes: [] });
-  if (told.kind !== 'ok') return told;
+  if (cleared.kind !== 'ok') return cleared;
   const words = `it has ${after.value} entries, ${before.value} before`;
   return failed('notApplied', 'the BMC accepted to clear its event log and did not', words);
 }

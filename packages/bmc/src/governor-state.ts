@@ -78,10 +78,10 @@ export class GovernorState {
   }
 
   /** May a call with this credential version start at `nowMs`? Changes nothing. */
-  admit(nowMs: number, credential: string, isLook = false): CallAdmission {
+  admit(nowMs: number, credential: string, isReadOnly = false): CallAdmission {
     const refusals = this.#refusals.get(credential) ?? 0;
     const { authenticationFailuresMax } = this.#limits;
-    if (refusals >= (isLook ? 1 : authenticationFailuresMax)) {
+    if (refusals >= (isReadOnly ? 1 : authenticationFailuresMax)) {
       return { kind: 'refuse', result: lockGuardRefusal(credential, refusals) };
     }
     if (this.#inFlight) return { kind: 'waitForEnd' };
@@ -107,14 +107,17 @@ export class GovernorState {
     nowMs: number,
     credential: string,
     result: BmcResult<unknown> | undefined,
-    { wasLook = false, restMs = 0 }: { readonly wasLook?: boolean; readonly restMs?: number } = {},
+    {
+      wasReadOnly = false,
+      restMs = 0,
+    }: { readonly wasReadOnly?: boolean; readonly restMs?: number } = {},
   ): void {
     this.#inFlight = false;
     this.#restsUntilMs = nowMs + (this.#limits.spacingMs ?? restMs);
     if (result === undefined) return;
     if (result.kind === 'transient') {
       if (result.reason === 'busy' || result.reason === 'trouble') this.#silence = undefined;
-      const silent = result.reason === 'unreachable' && !wasLook;
+      const silent = result.reason === 'unreachable' && !wasReadOnly;
       if (silent) this.#fellSilent(nowMs, result.backendWords);
       return;
     }

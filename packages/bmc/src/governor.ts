@@ -6,7 +6,7 @@ import { type BmcHealth, type GovernorLimits, GovernorState } from './governor-s
  * A call that only looks, and gives way to every act: it is refused while another feature's call
  * waits or is under way, and asked to stop when one arrives.
  */
-export interface Look {
+export interface ReadOnlyUse {
   /** Aborts the signal that the look's calls were made with. */
   giveWay(): void;
 }
@@ -24,7 +24,7 @@ export interface GovernedCalls {
 /** How long a driver leaves its BMC alone after each call, in milliseconds. */
 export interface RestAfter {
   /** One that only reads. */
-  readonly look: number;
+  readonly read: number;
   /** One that may have changed something: the BMC is at work. */
   readonly act: number;
 }
@@ -69,10 +69,10 @@ export class Governor {
     act: () => Promise<BmcResult<T>>,
     { restMs }: Rest,
     signal?: AbortSignal,
-    look?: Look,
+    readOnly?: ReadOnlyUse,
   ): Promise<BmcResult<T>> {
     if (signal?.aborted === true) return Promise.resolve(cancelled());
-    if (look === undefined) this.#makeWay();
+    if (readOnly === undefined) this.#makeWay();
     else if (this.#hasWork()) {
       return Promise.resolve(transient('busy', 'an operation is at work on this BMC'));
     }
@@ -88,7 +88,7 @@ export class Governor {
     };
     const waiting: Waiting = {
       credential,
-      look,
+      readOnly,
       restMs,
       refuse: (refusal) => {
         signal?.removeEventListener('abort', onAbort);
@@ -116,18 +116,18 @@ export class Governor {
   /** Whether anything but looks waits or is under way. */
   #hasWork(): boolean {
     const calls = this.#inFlight === undefined ? this.#queue : [this.#inFlight, ...this.#queue];
-    return calls.some(({ look }) => look === undefined);
+    return calls.some(({ readOnly }) => readOnly === undefined);
   }
 
   /** Every look, under way or waiting, breaks off. */
   #makeWay(): void {
-    for (const { look } of [...this.#queue]) look?.giveWay();
-    this.#inFlight?.look?.giveWay();
+    for (const { readOnly } of [...this.#queue]) readOnly?.giveWay();
+    this.#inFlight?.readOnly?.giveWay();
   }
 
-  #ended({ credential, look, restMs }: Waiting, result: BmcResult<unknown> | undefined): void {
+  #ended({ credential, readOnly, restMs }: Waiting, result: BmcResult<unknown> | undefined): void {
     this.#inFlight = undefined;
-    const call = { wasLook: look !== undefined, restMs };
+    const call = { wasReadOnly: readOnly !== undefined, restMs };
     this.#state.ended(this.#clock.suspendAwareMs(), credential, result, call);
     const health = this.#state.health();
     if (health.kind !== this.#reported) {
@@ -142,7 +142,7 @@ export class Governor {
     this.#cancelTimer = undefined;
     for (let first = this.#queue[0]; first !== undefined; first = this.#queue[0]) {
       const nowMs = this.#clock.suspendAwareMs();
-      const admission = this.#state.admit(nowMs, first.credential, first.look !== undefined);
+      const admission = this.#state.admit(nowMs, first.credential, first.readOnly !== undefined);
       switch (admission.kind) {
         case 'refuse':
           this.#queue.shift();
@@ -191,7 +191,7 @@ export class Governors {
 interface Waiting {
   readonly restMs: number;
   readonly credential: string;
-  readonly look: Look | undefined;
+  readonly readOnly: ReadOnlyUse | undefined;
   readonly refuse: (refusal: BmcRefusal) => void;
   readonly start: () => Promise<void>;
 }

@@ -38,7 +38,7 @@ export {
   type GovernedCalls,
   Governor,
   Governors,
-  type Look,
+  type ReadOnlyUse,
   type Rest,
   type RestAfter,
 } from './governor.ts';

@@ -14,13 +14,13 @@ const latin1 = new TextDecoder('latin1');
  */
 export class ByteReader {
   readonly #bytes: Uint8Array;
-  readonly #what: string;
+  readonly #subject: string;
   #offset = 0;
 
-  /** `what` names the thing being read ("DHCP packet") and begins every error message. */
-  constructor(bytes: Uint8Array, what: string) {
+  /** `subject` names the thing being read ("DHCP packet") and begins every error message. */
+  constructor(bytes: Uint8Array, subject: string) {
     this.#bytes = bytes;
-    this.#what = what;
+    this.#subject = subject;
   }
 
   /** Bytes already read. */
@@ -85,7 +85,7 @@ export class ByteReader {
 
   /** An error that says what is being read and where. */
   error(problem: string): DecodeError {
-    return new DecodeError(`${this.#what}: ${problem} at byte ${this.#offset}`);
+    return new DecodeError(`${this.#subject}: ${problem} at byte ${this.#offset}`);
   }
 
   #peekable(count: number): this {

@@ -123,12 +123,12 @@ function readContexts(
 
 function readContext(reader: ConfigReader): ContextSettings {
   const texts = ['server', 'tokenFile', 'caFile'] as const;
-  const said = texts.flatMap((key) => {
+  const given = texts.flatMap((key) => {
     const value = reader.optionalText(key);
     return value === undefined ? [] : [[key, value] as const];
   });
   const login = reader.optionalSection('login', readLogin);
-  return { ...Object.fromEntries(said), ...(login === undefined ? {} : { login }) };
+  return { ...Object.fromEntries(given), ...(login === undefined ? {} : { login }) };
 }
 
 function readLogin(reader: ConfigReader): LoginSettings {

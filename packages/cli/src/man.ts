@@ -105,7 +105,7 @@ function sectionsOf(words: readonly string[], target: Target): string[] {
   return [
     `.SS "${escaped(words.join(' '))}"`,
     `.B ${escaped(words.join(' '))}`,
-    ...placesOf(positional),
+    ...argumentsOf(positional),
     ...(all.length === 0 ? [] : ['[\\fIFLAGS\\fR]']),
     '.PP',
     ...paragraphs(target.fullDescription ?? target.brief),
@@ -113,7 +113,7 @@ function sectionsOf(words: readonly string[], target: Target): string[] {
   ];
 }
 
-function placesOf(positional: Command<CliContext>['parameters']['positional']): string[] {
+function argumentsOf(positional: Command<CliContext>['parameters']['positional']): string[] {
   if (positional === undefined) return [];
   const { parameters } =
     positional.kind === 'tuple' ? positional : { parameters: [positional.parameter] };

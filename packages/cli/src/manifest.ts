@@ -293,7 +293,7 @@ function rowOf(map: YAMLMap, yaml: YamlText): Row {
     } else if (isScalar(value)) values[name] = writtenAs(value);
     else yaml.wrong(key, `${name} must be a text`);
   }
-  return { line: yaml.placeOf(map).line, values, labels };
+  return { line: yaml.positionOf(map).line, values, labels };
 }
 
 function textsOf(map: YAMLMap, at: Node, yaml: YamlText): Record<string, string> {

@@ -59,7 +59,7 @@ export async function routesFor(
   const loaded = typed === undefined ? undefined : await loadRoute(typed);
   const routes = routeNames.map((name) => [
     name,
-    loaded !== undefined && name === typed ? loaded : placeFor(briefs[name]),
+    loaded !== undefined && name === typed ? loaded : groupFor(briefs[name]),
   ]);
   const [brief = ''] = fullDescription.split('\n', 1);
   return buildRouteMap({
@@ -68,7 +68,7 @@ export async function routesFor(
   });
 }
 
-function placeFor(brief: string): Command<CliContext> {
+function groupFor(brief: string): Command<CliContext> {
   return buildCommand<object, [], CliContext>({
     docs: { brief },
     parameters: {},

@@ -119,10 +119,10 @@ export async function openConnection(io: CommandIo, flags: ConnectionFlags): Pro
 
 /** A person who waits gets the reason, once. */
 function repeatsOf({ clock, random, err }: CommandIo, server: string): Repeats {
-  let isTold = false;
+  let isWarned = false;
   const onRepeat = (): void => {
-    if (!isTold) err.write(`${server} is unavailable now: trying again for a few seconds\n`);
-    isTold = true;
+    if (!isWarned) err.write(`${server} is unavailable now: trying again for a few seconds\n`);
+    isWarned = true;
   };
   return { clock, random, onRepeat };
 }

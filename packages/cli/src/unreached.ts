@@ -2,12 +2,12 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { ApiFailure } from '@rackwright/messages';
-import { lookAtCertificates } from '@rackwright/rpc';
+import { probeCertificates } from '@rackwright/rpc';
 import type { CommandIo } from './command-io.ts';
 import { NotReached } from './failure.ts';
 
 /** Somebody waits for the sentence. */
-const lookTimeoutMs = 3_000;
+const probeTimeoutMs = 3_000;
 const pemBlock = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 /** The server that was to be reached. */
@@ -33,8 +33,8 @@ export async function explained(
   }
   if (error.error.kind !== 'unavailable') return error;
   const { host, port } = partsOf(server);
-  const look = { host, port, timeoutMs: lookTimeoutMs, clock: io.clock };
-  const chain = await lookAtCertificates(look);
+  const probe = { host, port, timeoutMs: probeTimeoutMs, clock: io.clock };
+  const chain = await probeCertificates(probe);
   const why = chain === undefined ? undefined : whyNotBelieved(wanted, chain, io.clock.nowMs());
   const toDo = 'Check --server, and that it runs there';
   const words = why ?? `no control plane answers at ${server}. ${error.message}. ${toDo}`;

@@ -48,7 +48,7 @@ export function App({ clients, clock }: AppProps) {
       ) : (
         <main class="sign-in-page">
           <h1>Rackwright</h1>
-          <FailureBox what="The console cannot begin" failure={stage.failure} />
+          <FailureBox subject="The console cannot begin" failure={stage.failure} />
         </main>
       );
     case 'out':

@@ -47,8 +47,8 @@ export class Demo {
     try {
       return await Promise.race([this.#play(), this.#interrupted.promise.then(() => 130)]);
     } catch (error) {
-      const what = error instanceof StoryFailure ? 'This did not hold' : 'The demo cannot go on';
-      this.#screen.say(`\n${what}: ${errorText(error)}`);
+      const problem = error instanceof StoryFailure ? 'This did not hold' : 'The demo cannot go on';
+      this.#screen.say(`\n${problem}: ${errorText(error)}`);
       const last = this.#site?.lastWords();
       if (last !== undefined && last !== '') this.#screen.say(`The ends of the logs:\n${last}`);
       return 1;

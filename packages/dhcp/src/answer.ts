@@ -99,8 +99,8 @@ export function answerBootRequest(
   settings: ProxySettings,
 ): ProxyAnswer {
   if (request.client.kind === 'uBoot' && permission === 'runner') return silence(hearsNoProxy);
-  const told = bootParts(request, permission, settings);
-  return told.kind === 'nothing' ? silence(told.reason) : reply(request, settings, told.parts);
+  const parts = bootParts(request, permission, settings);
+  return parts.kind === 'nothing' ? silence(parts.reason) : reply(request, settings, parts.parts);
 }
 
 const hearsNoProxy =

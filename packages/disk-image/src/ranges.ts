@@ -110,8 +110,8 @@ class PieceReader implements Ranges {
 
   async read(offset: number, length: number): Promise<Uint8Array> {
     if (!Number.isSafeInteger(offset) || offset < 0 || offset + length > this.sizeBytes) {
-      const place = `${length} bytes at ${offset}`;
-      throw new ImageError('malformed', `the image speaks of ${place}, beyond its end`);
+      const range = `${length} bytes at ${offset}`;
+      throw new ImageError('malformed', `the image speaks of ${range}, beyond its end`);
     }
     const first = Math.floor(offset / pieceBytes);
     const within = offset - first * pieceBytes;
@@ -188,7 +188,7 @@ class PieceReader implements Ranges {
     if (this.#digests === undefined) return;
     const digest = createHash('sha256').update(piece).digest();
     if (this.#digests[number] !== undefined && digest.equals(this.#digests[number])) return;
-    const what = `piece ${number} of the image is not what was served before`;
-    throw new ImageError('digestMismatch', what);
+    const pieceText = `piece ${number} of the image is not what was served before`;
+    throw new ImageError('digestMismatch', pieceText);
   }
 }

@@ -217,9 +217,9 @@ function behindVolume(drive: ListedDrive, volumes: readonly DeviceFacts[]): Driv
 }
 
 function actionOf({ name }: ListedDrive): string {
-  const place = name === '' ? 'the disk' : `the disk in "${name}"`;
+  const disk = name === '' ? 'the disk' : `the disk in "${name}"`;
   return (
-    `look whether ${place} is plugged in, works, and hangs on a controller that shows it to the ` +
+    `look whether ${disk} is plugged in, works, and hangs on a controller that shows it to the ` +
     'system (no RAID mode, no disabled port); pull it or make it seen, then inspect the host again'
   );
 }

@@ -88,9 +88,9 @@ export function judgeCertificates(question: StatusQuestion): StatusAnswer {
     if (statement === undefined) continue;
     const digest = digests[index] ?? '';
     const { storeIncarnation } = statement;
-    const known = followers.get(placeOf(statement)) ?? [];
+    const known = followers.get(chainPositionOf(statement)) ?? [];
     if (known.some((each) => each.digest === digest)) continue;
-    followers.set(placeOf(statement), [...known, { digest, storeIncarnation }]);
+    followers.set(chainPositionOf(statement), [...known, { digest, storeIncarnation }]);
   }
   const beside = findBeside(digests, statements, followers);
   const known: Known = { question, digests: new Set(digests), followers, beside, ...documents };
@@ -206,27 +206,29 @@ function foundText({ findsSharePpcm, confidenceBp }: ErasureStatement['verificat
 
 function notProvedOf(statement: ErasureStatement): string[] {
   const { verdict, ofFailedStep, capacity, identity, device } = statement;
-  const said: string[] = [];
-  if (ofFailedStep) said.push('nothing: its step failed');
-  if ('reason' in verdict) said.push(`that it was erased: ${verdict.reason}`);
-  if (verdict.kind === 'switchedOff') said.push('that it was erased: the verdict was switched off');
-  if (statement.method === 'metadataOnly') said.push('that anything but metadata was erased');
-  if (!statement.methodProvenOnDevice) said.push('the method is not yet proven on a device');
-  if (capacity.kind === 'notExamined') said.push(`hidden areas: ${capacity.reason}`);
-  if (device.certifiedAs === 'volume') said.push('the disks behind this RAID volume');
-  if (identity.kind === 'waived') said.push(`which machine it was: waived by ${identity.policy}`);
-  return [...said, ...statement.notExamined.map((area) => `not examined: ${area}`)];
+  const statements: string[] = [];
+  if (ofFailedStep) statements.push('nothing: its step failed');
+  if ('reason' in verdict) statements.push(`that it was erased: ${verdict.reason}`);
+  if (verdict.kind === 'switchedOff')
+    statements.push('that it was erased: the verdict was switched off');
+  if (statement.method === 'metadataOnly') statements.push('that anything but metadata was erased');
+  if (!statement.methodProvenOnDevice) statements.push('the method is not yet proven on a device');
+  if (capacity.kind === 'notExamined') statements.push(`hidden areas: ${capacity.reason}`);
+  if (device.certifiedAs === 'volume') statements.push('the disks behind this RAID volume');
+  if (identity.kind === 'waived')
+    statements.push(`which machine it was: waived by ${identity.policy}`);
+  return [...statements, ...statement.notExamined.map((area) => `not examined: ${area}`)];
 }
 
 /** The first statement of a host's chain names none before it; there is one such place. */
-function placeOf({ previousSha256, host }: ErasureStatement): string {
+function chainPositionOf({ previousSha256, host }: ErasureStatement): string {
   return previousSha256 ?? `first of ${host.uid}`;
 }
 
 /** One store writes one statement into each place of a chain: of two, one is false. */
 function chainProblem(statement: ErasureStatement, known: Known): string | undefined {
   const { storeIncarnation, previousSha256 } = statement;
-  const here = known.followers.get(placeOf(statement)) ?? [];
+  const here = known.followers.get(chainPositionOf(statement)) ?? [];
   const count = here.filter((each) => each.storeIncarnation === storeIncarnation).length;
   return count > 1 ? `${count} certificates follow ${previousSha256 ?? 'none'}` : undefined;
 }
@@ -251,7 +253,7 @@ function findBeside(
       if (statement === undefined) break;
       const { storeIncarnation } = statement;
       path.push(at);
-      const here = followers.get(placeOf(statement)) ?? [];
+      const here = followers.get(chainPositionOf(statement)) ?? [];
       found = beside.get(at) ?? here.filter((each) => each.storeIncarnation !== storeIncarnation);
       at = beside.has(at) ? null : statement.previousSha256;
     }
@@ -278,9 +280,9 @@ function chainLack(
 }
 
 function invalid(problems: readonly CertificateProblem[]): CertificateReport {
-  const said = problems.map(describeProblem);
+  const texts = problems.map(describeProblem);
   const nothing = { statement: undefined, proved: [], notProved: ['anything'] };
-  return { status: 'invalid', ...nothing, problems: said };
+  return { status: 'invalid', ...nothing, problems: texts };
 }
 
 function ppcm(share: number): string {

@@ -17,13 +17,13 @@ import type { DeviceFacts } from './facts.ts';
 /** Size of a challenge block and of a read, in bytes. */
 export const blockBytes = 4096;
 /** Seeded challenge blocks besides the first and the last one. */
-export const challengeSeededPlaces = 62;
+export const challengeSeededBlocks = 62;
 /** The first place and the last one. */
-const endPlaces = 2;
+const endBlocks = 2;
 /** At most three aligned blocks touch the first and the last place. */
-const candidatesMax = challengeSeededPlaces + 3;
+const candidatesMax = challengeSeededBlocks + 3;
 /** Blocks that are written after an erasure that leaves any content. */
-export const markPlaces = 16;
+export const markBlocks = 16;
 /** A seed has 16 to 64 bytes. */
 export const seedBytesMin = 16;
 export const seedBytesMax = 64;
@@ -100,7 +100,7 @@ export function planChallenge(
   const ends = [head.offset, lastBlockOf(tail)];
   const candidates = pickBlocks(seed, 'challenge', spans, candidatesMax);
   const apart = candidates.filter((offset) => ends.every((end) => !overlaps(offset, end)));
-  const challenges = ascending([...ends, ...apart.slice(0, challengeSeededPlaces)]);
+  const challenges = ascending([...ends, ...apart.slice(0, challengeSeededBlocks)]);
   const bytesExamined = spans.reduce((sum, span) => sum + span.length, 0);
   if (verification.level === 'full') {
     return { challenges, reading: { level: 'full', spans }, bytesExamined };
@@ -117,7 +117,7 @@ export function planChallenge(
  */
 export function challengeCount(seed: Uint8Array, spans: readonly Span[]): number {
   const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
-  if (total >= candidatesMax) return endPlaces + challengeSeededPlaces;
+  if (total >= candidatesMax) return endBlocks + challengeSeededBlocks;
   return planChallenge(seed, spans, { level: 'full' }).challenges.length;
 }
 
@@ -141,9 +141,9 @@ export function planMarks(
   spans: readonly Span[],
   { challenges }: Pick<ChallengePlan, 'challenges'>,
 ): number[] {
-  const candidates = pickBlocks(seed, 'mark', spans, markPlaces + 3 * challenges.length);
+  const candidates = pickBlocks(seed, 'mark', spans, markBlocks + 3 * challenges.length);
   const free = candidates.filter((offset) => challenges.every((each) => !overlaps(offset, each)));
-  return free.slice(0, markPlaces);
+  return free.slice(0, markBlocks);
 }
 
 /** The 4,096 bytes of the mark at `offset`. */
@@ -198,13 +198,13 @@ function wordBelow(hash: Uint8Array, index: number, limit: number): number {
 }
 
 /**
- * One block from each of `places` equal strata (C4), ascending. A stratum is `total` units of a
+ * One block from each of `blocks` equal strata (C4), ascending. A stratum is `total` units of a
  * block's n-th part long, so it needs no rounding; the unit is drawn, and its block is read. Two
  * neighbours may draw the block that both have a part of.
  */
-function drawStratified(seed: Uint8Array, spans: readonly Span[], places: number): number[] {
+function drawStratified(seed: Uint8Array, spans: readonly Span[], blocks: number): number[] {
   const total = spans.reduce((sum, span) => sum + Math.floor(span.length / blockBytes), 0);
-  const strata = Math.min(places, total);
+  const strata = Math.min(blocks, total);
   const whole = Math.floor(total / strata);
   const part = total % strata;
   const locate = ascendingOffsets(spans);

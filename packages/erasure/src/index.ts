@@ -157,12 +157,12 @@ export {
   type VerdictReader,
 } from './verdict.ts';
 export {
+  blocksForHole,
+  blocksForShare,
   defaultVerificationPolicy,
   describeVerification,
   holeFound,
   percent,
-  placesForHole,
-  placesForShare,
   planRereading,
   planVerification,
   type ReadSpeed,

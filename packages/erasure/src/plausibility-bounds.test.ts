@@ -64,7 +64,7 @@ test.each([
   expect(plausibilityProblems(outcome(slow), ordered)).toEqual([]);
   const fast = { ...slow, methodMs: Math.floor(msAt(most * 1.01)) };
   expect(plausibilityProblems(outcome(fast), ordered)).toMatchObject([
-    { kind: 'speed', what: 'write', most },
+    { kind: 'speed', direction: 'write', most },
   ]);
 });
 
@@ -74,7 +74,7 @@ test('the bytes of all readings count for the speed of reading', () => {
     plausibilityProblems(Object.assign(truth, { bytesOfReadings }), ordered);
   expect(read(4_000_000_000n)).toEqual([]);
   expect(read(4_100_000_000n)).toEqual([
-    { kind: 'speed', what: 'read', found: 2_050_000_000, most: 2e9 },
+    { kind: 'speed', direction: 'read', found: 2_050_000_000, most: 2e9 },
   ]);
 });
 
@@ -84,16 +84,16 @@ test('a runner that tells no times of its parts has had the whole time for each'
     return plausibilityProblems(Object.assign(said, { verifyMs: 0n }), ordered);
   };
   expect(silent(Math.ceil(msAt(2e9)))).toEqual([]);
-  expect(silent(Math.floor(msAt(2.1e9)))).toMatchObject([{ what: 'write' }]);
+  expect(silent(Math.floor(msAt(2.1e9)))).toMatchObject([{ direction: 'write' }]);
 });
 
 test('parts take no longer than the whole, but for a second', () => {
   const parts = (wholeMs: number) =>
     plausibilityProblems(outcome({ methodMs: 2_000_000, wholeMs }), ordered);
   expect(parts(2_000_000)).toEqual([]);
-  expect(parts(1_999_999)).toEqual([{ kind: 'order', what: 'longerThanItself' }]);
+  expect(parts(1_999_999)).toEqual([{ kind: 'order', order: 'longerThanItself' }]);
   expect(plausibilityProblems(outcome({ methodMs: 0, wholeMs: 0 }), ordered)).not.toContainEqual({
-    ...{ kind: 'order', what: 'endBeforeStart' },
+    ...{ kind: 'order', order: 'endBeforeStart' },
   });
 });
 
@@ -102,7 +102,7 @@ test('no part takes longer than its order is old, but for a minute and one per c
     plausibilityProblems(outcome({ methodMs: 2_000_000 }), ordered, orderAgeMs);
   const leastMs = (2_001_000 - 60_000) / 1.01;
   expect(aged(Math.ceil(leastMs))).toEqual([]);
-  expect(aged(Math.floor(leastMs) - 1)).toEqual([{ kind: 'order', what: 'longerThanItsOrder' }]);
+  expect(aged(Math.floor(leastMs) - 1)).toEqual([{ kind: 'order', order: 'longerThanItsOrder' }]);
 });
 
 test('evidence without device, method or time cannot be checked', () => {
@@ -146,7 +146,7 @@ test('an order to read in a later boot counts both seeds, and lets nothing be wr
   expect(plausibilityProblems(read, later)).toEqual([]);
   const written = Object.assign(read, { bytesWritten: 1n });
   expect(plausibilityProblems(written, later)).toEqual([
-    { kind: 'count', what: 'bytesWritten', found: 1, wanted: 0 },
+    { kind: 'count', count: 'bytesWritten', found: 1, wanted: 0 },
   ]);
 });
 

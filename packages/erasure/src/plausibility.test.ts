@@ -67,14 +67,16 @@ test.each(['placesRead', 'bytesRead', 'bytesExamined'] as const)('refuses other 
   const truth = outcome(size)[name];
   for (const found of [truth - 1n, truth + 1n]) {
     expect(problems({ [name]: found })).toEqual([
-      { kind: 'count', what: name, found: Number(found), wanted: Number(truth) },
+      { kind: 'count', count: name, found: Number(found), wanted: Number(truth) },
     ]);
   }
 });
 
 test('fewer challenge blocks or bytes written, and another way of reading, are refused', () => {
-  expect(problems({ challengeBlocksWritten: 63n })).toMatchObject([{ what: 'challengeBlocks' }]);
-  expect(problems({ bytesWritten: BigInt(size) - 512n })).toMatchObject([{ what: 'bytesWritten' }]);
+  expect(problems({ challengeBlocksWritten: 63n })).toMatchObject([{ count: 'challengeBlocks' }]);
+  expect(problems({ bytesWritten: BigInt(size) - 512n })).toMatchObject([
+    { count: 'bytesWritten' },
+  ]);
   const verification = verificationToWire({ level: 'sampled', places: 499 });
   expect(problems({ verification })).toMatchObject([{ kind: 'verification' }]);
 });
@@ -82,15 +84,15 @@ test('fewer challenge blocks or bytes written, and another way of reading, are r
 test('a 2 TB hard disk overwritten in a minute is refused, and so are times out of order', () => {
   const fast = { methodMs: 60_000n, endTime: timestampFromMs(1_070_000) };
   const [problem] = problems(fast);
-  expect(problem).toMatchObject({ kind: 'speed', what: 'write', most: 2e9 });
+  expect(problem).toMatchObject({ kind: 'speed', direction: 'write', most: 2e9 });
   expect(problem && describeImplausible(problem)).toMatch(
     /^no such device writes 3278688\d* bytes/,
   );
   expect(problems({ endTime: timestampFromMs(999_000) })).toEqual([
-    { kind: 'order', what: 'endBeforeStart' },
+    { kind: 'order', order: 'endBeforeStart' },
   ]);
   expect(problems({ verifyMs: 1_000_000_000n })).toEqual([
-    { kind: 'order', what: 'longerThanItself' },
+    { kind: 'order', order: 'longerThanItself' },
   ]);
 });
 

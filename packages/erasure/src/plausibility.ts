@@ -38,18 +38,18 @@ const clockRate = 0.01;
 export type PlausibilityProblem =
   | {
       readonly kind: 'count';
-      readonly what: CountName;
+      readonly count: CountName;
       readonly found: number;
       readonly wanted: number;
     }
   | { readonly kind: 'verification'; readonly found: string; readonly wanted: string }
   | {
       readonly kind: 'speed';
-      readonly what: 'read' | 'write';
+      readonly direction: 'read' | 'write';
       readonly found: number;
       readonly most: number;
     }
-  | { readonly kind: 'order'; readonly what: OrderProblem }
+  | { readonly kind: 'order'; readonly order: OrderProblem }
   | { readonly kind: 'notPlanned'; readonly reason: string };
 export type OrderProblem = 'endBeforeStart' | 'longerThanItself' | 'longerThanItsOrder';
 export type CountName =
@@ -95,15 +95,15 @@ const orderTexts: Readonly<Record<OrderProblem, string>> = {
 export function describeImplausible(problem: PlausibilityProblem): string {
   switch (problem.kind) {
     case 'count':
-      return `${problem.what} is ${problem.found}; size, seed and order make it ${problem.wanted}`;
+      return `${problem.count} is ${problem.found}; size, seed and order make it ${problem.wanted}`;
     case 'verification':
       return `it was read back ${problem.found}, and ${problem.wanted} was ordered`;
     case 'speed': {
-      const verb = problem.what === 'read' ? 'reads' : 'writes';
+      const verb = problem.direction === 'read' ? 'reads' : 'writes';
       return `no such device ${verb} ${problem.found} bytes per second, at most ${problem.most}`;
     }
     case 'order':
-      return orderTexts[problem.what];
+      return orderTexts[problem.order];
     case 'notPlanned':
       return `it cannot be checked: ${problem.reason}`;
   }
@@ -218,16 +218,16 @@ function countProblems(
   const problems = names
     .filter((name) => found[name] !== implied[name])
     .map((name): PlausibilityProblem => {
-      return { kind: 'count', what: name, found: found[name], wanted: implied[name] };
+      return { kind: 'count', count: name, found: found[name], wanted: implied[name] };
     });
   const bytesWritten = Number(outcome.bytesWritten);
   const wantsWrites = method === 'overwrite' || method === 'metadataOnly';
   const isCheck = bytesWritten === 0;
   if (isReading(ordered) && !isCheck) {
-    problems.push({ kind: 'count', what: 'bytesWritten', found: bytesWritten, wanted: 0 });
+    problems.push({ kind: 'count', count: 'bytesWritten', found: bytesWritten, wanted: 0 });
   } else if (wantsWrites && !isCheck && bytesWritten < implied.bytesExamined) {
     const counts = { found: bytesWritten, wanted: implied.bytesExamined };
-    problems.push({ kind: 'count', what: 'bytesWritten', ...counts });
+    problems.push({ kind: 'count', count: 'bytesWritten', ...counts });
   }
   return problems;
 }
@@ -243,20 +243,20 @@ function timeProblems(
     return [{ kind: 'notPlanned', reason: 'it names no start or no end' }];
   }
   const wholeMs = timestampMs(endTime) - timestampMs(startTime);
-  if (wholeMs < 0) return [{ kind: 'order', what: 'endBeforeStart' }];
+  if (wholeMs < 0) return [{ kind: 'order', order: 'endBeforeStart' }];
   const [methodMs, verifyMs] = [Number(outcome.methodMs), Number(outcome.verifyMs)];
   const problems: PlausibilityProblem[] = [];
   if (methodMs + verifyMs > wholeMs + slackMs) {
-    problems.push({ kind: 'order', what: 'longerThanItself' });
+    problems.push({ kind: 'order', order: 'longerThanItself' });
   }
   const oldestMs = orderAgeMs * (1 + clockRate) + orderSlackMs;
   if (methodMs + verifyMs > oldestMs) {
-    problems.push({ kind: 'order', what: 'longerThanItsOrder' });
+    problems.push({ kind: 'order', order: 'longerThanItsOrder' });
   }
   const most = speedMax[facts.mediaType ?? (facts.rotational ? 'hdd' : 'unknown')];
-  const check = (what: 'read' | 'write', bytes: number, milliseconds: number) => {
+  const check = (direction: 'read' | 'write', bytes: number, milliseconds: number) => {
     const found = Math.round((bytes * 1000) / (Math.min(milliseconds, oldestMs) + slackMs));
-    if (found > most) problems.push({ kind: 'speed', what, found, most });
+    if (found > most) problems.push({ kind: 'speed', direction, found, most });
   };
   // A runner that does not report the duration of its parts has had the whole time for each.
   const allRead = Math.max(Number(outcome.bytesRead), Number(outcome.bytesOfReadings));

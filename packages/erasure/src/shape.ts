@@ -30,10 +30,10 @@ export function text(charactersMax: number): Shape<string> {
   };
 }
 
-export function matching(pattern: RegExp, what: string): Shape<string> {
+export function matching(pattern: RegExp, name: string): Shape<string> {
   return (value, path) => {
     if (typeof value === 'string' && pattern.test(value)) return value;
-    throw new ShapeError(path, `${what}, not ${describe(value)}`);
+    throw new ShapeError(path, `${name}, not ${describe(value)}`);
   };
 }
 

@@ -199,10 +199,10 @@ function fillJudge({ deallocatedByte }: VerdictQuestion): Judge {
 function leftByte(offset: number, block: Uint8Array, deallocatedByte: number): Verdict {
   const fill = block[0] === 0 ? 0 : deallocatedByte;
   const at = block.findIndex((byte) => byte !== fill);
-  const place = offset + at;
+  const position = offset + at;
   const found = (block[at] ?? 0).toString(16).padStart(2, '0');
-  const reason = `byte 0x${found} is left at offset ${place} where 0x00 was expected`;
-  return { kind: 'notErased', reason, offset: place };
+  const reason = `byte 0x${found} is left at offset ${position} where 0x00 was expected`;
+  return { kind: 'notErased', reason, offset: position };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { holeFound, placesForHole, placesForShare, shareFound } from './verification.ts';
+import { blocksForHole, blocksForShare, holeFound, shareFound } from './verification.ts';
 
 const gib = 1024 ** 3;
 
@@ -11,7 +11,7 @@ test.each([0.5, 0.9, 0.99, 0.999_9])('with a confidence of %d more places find l
       expect(hole).toBeGreaterThan(0);
       expect(hole).toBeLessThan(before);
       // The computed number of places finds a hole of that size, and no larger hole is promised.
-      const needed = placesForHole(hole, sizeBytes, sure);
+      const needed = blocksForHole(hole, sizeBytes, sure);
       expect(needed).toBeLessThanOrEqual(places);
       expect(holeFound(needed, sizeBytes, sure)).toBeLessThanOrEqual(hole);
       before = hole;
@@ -26,8 +26,8 @@ test('the share that is found is the one that so many places miss so seldom', ()
   ] as const) {
     const share = shareFound(places, sure);
     expect((1 - share) ** places).toBeCloseTo(1 - sure, 6);
-    expect(placesForShare(share * 1.000_001, sure)).toBeLessThanOrEqual(places);
-    expect(placesForShare(share / 1.01, sure)).toBeGreaterThan(places);
+    expect(blocksForShare(share * 1.000_001, sure)).toBeLessThanOrEqual(places);
+    expect(blocksForShare(share / 1.01, sure)).toBeGreaterThan(places);
   }
 });
 

@@ -5,11 +5,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { blockBytes, planChallenge, type Verification } from './challenge.ts';
 import {
+  blocksForHole,
+  blocksForShare,
   defaultVerificationPolicy,
   describeVerification,
   holeFound,
-  placesForHole,
-  placesForShare,
   planVerification,
   regionVerification,
   shareFound,
@@ -34,7 +34,7 @@ function planned(change: object, policy: object = {}): Verification {
 }
 
 test('the plan finds 0.01 % with 99 % by 46,050 places at any size', () => {
-  expect(placesForShare(0.0001, 0.99)).toBe(46_050);
+  expect(blocksForShare(0.0001, 0.99)).toBe(46_050);
   for (const sizeBytes of [64 * gib, 1e12, 20e12, 1e15]) {
     expect(planned({ sizeBytes })).toEqual({ level: 'sampled', places: 46_050 });
   }
@@ -74,7 +74,7 @@ test('a simulated hole of the promised size is found wherever it lies', () => {
   const sizeBytes = 4096 * blockBytes;
   const holeBytes = 200 * blockBytes;
   const confidence = 0.9;
-  const places = placesForHole(holeBytes, sizeBytes, confidence);
+  const places = blocksForHole(holeBytes, sizeBytes, confidence);
   const width = sizeBytes / places;
   // Within a stratum, and astride two: the worst case that the bound is made for.
   for (const from of [width, 10.5 * width, 11 * width - holeBytes / 2, sizeBytes - holeBytes]) {
@@ -121,7 +121,7 @@ test('the confidence follows from the places that were read, as was asked for', 
   fc.assert(
     fc.property(sizes, fc.integer({ min: 1, max: 10 ** 8 }), (blocks, holeBytes) => {
       const sizeBytes = blocks * blockBytes;
-      const places = placesForHole(holeBytes, sizeBytes, 0.99);
+      const places = blocksForHole(holeBytes, sizeBytes, 0.99);
       if (places > blocks) return;
       const found = holeFound(places, sizeBytes, 0.99);
       expect(Math.ceil(found / blockBytes)).toBeLessThanOrEqual(Math.ceil(holeBytes / blockBytes));

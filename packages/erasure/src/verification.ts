@@ -41,7 +41,7 @@ export const defaultVerificationPolicy: VerificationPolicy = {
 };
 
 /** More places are not drawn: reading the whole device in order is then the cheaper way. */
-export const placesMax = 2 ** 22;
+export const blocksMax = 2 ** 22;
 
 export interface VerificationQuestion {
   readonly method: ErasureMethod;
@@ -62,9 +62,9 @@ export function planVerification({
   if (isWhole || isOverwritten) return { level: 'full' };
   const places =
     policy.holeBytes === undefined
-      ? placesForShare(policy.share, policy.confidence)
-      : placesForHole(policy.holeBytes, sizeBytes, policy.confidence);
-  const isTooMany = places > placesMax || places * blockBytes >= sizeBytes;
+      ? blocksForShare(policy.share, policy.confidence)
+      : blocksForHole(policy.holeBytes, sizeBytes, policy.confidence);
+  const isTooMany = places > blocksMax || places * blockBytes >= sizeBytes;
   return isTooMany ? { level: 'full' } : { level: 'sampled', places };
 }
 
@@ -81,14 +81,14 @@ export function planRereading(erased: Verification, question: VerificationQuesti
 }
 
 /** Places that find a left share of a device of any size; `Infinity` when none suffice. */
-export function placesForShare(share: number, confidence: number): number {
+export function blocksForShare(share: number, confidence: number): number {
   if (share >= 1) return 1;
   if (confidence >= 1) return Number.POSITIVE_INFINITY;
   return Math.max(1, Math.ceil(Math.log1p(-confidence) / Math.log1p(-share)));
 }
 
 /** Places that find one hole of so many bytes at any position of a device. */
-export function placesForHole(holeBytes: number, sizeBytes: number, confidence: number): number {
+export function blocksForHole(holeBytes: number, sizeBytes: number, confidence: number): number {
   if (!(holeBytes >= 1)) throw new RangeError(`a hole has at least one byte, not ${holeBytes}`);
   const blocks = Math.ceil(sizeBytes / blockBytes);
   const hole = Math.ceil(holeBytes / blockBytes);
@@ -96,14 +96,14 @@ export function placesForHole(holeBytes: number, sizeBytes: number, confidence: 
 }
 
 /** The smallest share that so many places find with this confidence. */
-export function shareFound(places: number, confidence: number): number {
-  return -Math.expm1(Math.log1p(-confidence) / places);
+export function shareFound(drawn: number, confidence: number): number {
+  return -Math.expm1(Math.log1p(-confidence) / drawn);
 }
 
 /** The smallest hole, in bytes, that so many places find with this confidence at any position. */
-export function holeFound(places: number, sizeBytes: number, confidence: number): number {
+export function holeFound(drawn: number, sizeBytes: number, confidence: number): number {
   const blocks = Math.ceil(sizeBytes / blockBytes);
-  const width = blocks / Math.min(places, blocks);
+  const width = blocks / Math.min(drawn, blocks);
   const hole = Math.ceil(2 * width * (1 - Math.sqrt(1 - confidence)));
   // H bytes touch at least H / 4096 blocks, so one byte more than the blocks before suffices.
   return (hole - 1) * blockBytes + 1;
@@ -173,7 +173,7 @@ export function percent(share: number): string {
   return `${Number((share * 100).toPrecision(4))} %`;
 }
 
-function mustBeShare(what: string, value: number): void {
+function mustBeShare(name: string, value: number): void {
   if (value > 0 && value <= 1) return;
-  throw new RangeError(`${what} is above 0 and at most 1, not ${value}`);
+  throw new RangeError(`${name} is above 0 and at most 1, not ${value}`);
 }

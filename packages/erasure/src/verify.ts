@@ -181,8 +181,8 @@ function compareWithEvidence(
 
 function comparison() {
   const problems: CertificateProblem[] = [];
-  const compare = (field: string, said: unknown, signed: unknown) => {
-    const [left, right] = [JSON.stringify(said), JSON.stringify(signed)];
+  const compare = (field: string, stated: unknown, signed: unknown) => {
+    const [left, right] = [JSON.stringify(stated), JSON.stringify(signed)];
     if (left === right) return;
     problems.push({ kind: 'fieldDiffers', field, statement: left, evidence: right });
   };

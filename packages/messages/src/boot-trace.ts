@@ -89,8 +89,10 @@ export function bootText(trace: BootTrace): string {
   const last = furthestOf(steps);
   const tried = steps.find(({ kind }) => kind === missing);
   const how = tried === undefined ? 'never came' : `did not come whole${problemOf(tried)}`;
-  const what = `${bootStageText(missing)} ${how}`;
-  return last === undefined ? what : `the boot got as far as ${bootStageText(last.kind)}; ${what}`;
+  const subject = `${bootStageText(missing)} ${how}`;
+  return last === undefined
+    ? subject
+    : `the boot got as far as ${bootStageText(last.kind)}; ${subject}`;
 }
 
 /** The waterfall: a line for each step, and one for the missing step. */
@@ -120,13 +122,13 @@ function stepLine(step: BootStep, start: Timestamp | undefined): string {
   const { kind, count, bytes, firstTime, lastTime, endTime } = step;
   const offset = offsetText(start, firstTime).padStart(offsetWidth);
   const by = bootStepBy(step);
-  const told = [
+  const parts = [
     ...(by ? [by] : []),
     ...(bytes > 0n ? [`${bytes} bytes`] : []),
     ...(endTime === undefined ? [] : [`done at ${offsetText(start, endTime)}`]),
     ...(count > 1 ? [`${counted(count, 'time')}, last at ${offsetText(start, lastTime)}`] : []),
   ];
-  const more = told.length === 0 ? '' : ` (${told.join(', ')})`;
+  const more = parts.length === 0 ? '' : ` (${parts.join(', ')})`;
   return `${offset}  ${bootStageText(kind)}${more}${problemOf(step)}`;
 }
 

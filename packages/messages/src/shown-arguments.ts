@@ -29,14 +29,14 @@ export function shownArguments(
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => {
       if (hidden.has(name)) return [name, value === '' ? '' : hiddenValue];
-      const line = (name === 'url' ? placeOf(value) : value).replaceAll(/\s+/g, ' ').trim();
+      const line = (name === 'url' ? addressOf(value) : value).replaceAll(/\s+/g, ' ').trim();
       const isLong = line.length > valueCharactersMax;
       return [name, isLong ? `${line.slice(0, valueCharactersMax)}${hiddenValue}` : line];
     });
 }
 
 /** Scheme, host and port; the rest of a URL is not shown. */
-function placeOf(text: string): string {
+function addressOf(text: string): string {
   const url = URL.parse(text);
   if (url === null || url.origin === 'null') return hiddenValue;
   const isBare = url.pathname === '/' && url.search === '' && url.hash === '';

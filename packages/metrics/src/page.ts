@@ -69,8 +69,8 @@ export async function serveMetrics(
       else server = opened;
       log.info({ address: opened.address, port: opened.port }, 'metrics are served');
     } catch (error) {
-      const where = `${listen.address}:${listen.port}`;
-      log.error({ where, retryMs }, 'the port of the metrics cannot be opened', error);
+      const address = `${listen.address}:${listen.port}`;
+      log.error({ where: address, retryMs }, 'the port of the metrics cannot be opened', error);
       if (!isClosed) cancel = clock.after(retryMs, () => void open());
     }
   };

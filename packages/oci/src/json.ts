@@ -3,23 +3,23 @@ import { OciError } from './failure.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The object in `bytes`; `what` names it in errors. */
-export function parseJson(bytes: Uint8Array, what: string): JsonObject {
+/** The object in `bytes`; `name` names it in errors. */
+export function parseJson(bytes: Uint8Array, name: string): JsonObject {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
     // The message of the parser repeats bytes of the registry.
-    throw new OciError('malformed', `the ${what} is not JSON`);
+    throw new OciError('malformed', `the ${name} is not JSON`);
   }
-  return asObject(value, `the ${what}`);
+  return asObject(value, `the ${name}`);
 }
 
-export function asObject(value: unknown, what: string): JsonObject {
+export function asObject(value: unknown, name: string): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     return value as JsonObject;
   }
-  throw new OciError('malformed', `${what} is no object`);
+  throw new OciError('malformed', `${name} is no object`);
 }
 
 /** The list at `key`; absent and null are empty. */

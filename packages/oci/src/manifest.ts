@@ -140,18 +140,18 @@ export function readAnnotations(object: JsonObject): Annotations {
   return Object.fromEntries(texts);
 }
 
-/** A descriptor; `what` names it in errors. */
-export function readDescriptor(value: unknown, what: string): Descriptor {
-  const object = asObject(value, what);
+/** A descriptor; `name` names it in errors. */
+export function readDescriptor(value: unknown, name: string): Descriptor {
+  const object = asObject(value, name);
   const digestText = textAt(object, 'digest');
   const digest = parseDigest(digestText);
   if (digest === undefined) {
     const shown = JSON.stringify(digestText.slice(0, 100));
-    throw new OciError('malformed', `${what} has the digest ${shown}; only sha256 is taken`);
+    throw new OciError('malformed', `${name} has the digest ${shown}; only sha256 is taken`);
   }
   const { size } = object as { size?: unknown };
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
-    throw new OciError('malformed', `${what} has no size`);
+    throw new OciError('malformed', `${name} has no size`);
   }
   return { mediaType: textAt(object, 'mediaType'), digest, sizeBytes: size };
 }

@@ -64,15 +64,15 @@ export class ConfigReader {
     });
   }
 
-  /** A text that `fits`; `what` says what would be right. */
-  textThat(key: string, fits: (text: string) => boolean, what: string, fallback?: string): string {
-    return this.#read(key, fallback, '', what, (value) =>
+  /** A text that `fits`; `form` says what would be right. */
+  textThat(key: string, fits: (text: string) => boolean, form: string, fallback?: string): string {
+    return this.#read(key, fallback, '', form, (value) =>
       typeof value === 'string' && fits(value) ? value : undefined,
     );
   }
 
-  optionalTextThat(key: string, fits: (text: string) => boolean, what: string): string | undefined {
-    return this.#has(key) ? this.textThat(key, fits, what) : undefined;
+  optionalTextThat(key: string, fits: (text: string) => boolean, form: string): string | undefined {
+    return this.#has(key) ? this.textThat(key, fits, form) : undefined;
   }
 
   optionalText(key: string): string | undefined {
@@ -151,16 +151,16 @@ export class ConfigReader {
     key: string,
     fallback: T | undefined,
     harmless: T,
-    what: string,
+    form: string,
     accept: (value: unknown) => T | undefined,
   ): T {
     const value = this.#take(key) ?? fallback;
     if (value === undefined) {
-      const missing = new ConfigError(`${this.#at(key)} is missing: give ${what}`);
+      const missing = new ConfigError(`${this.#at(key)} is missing: give ${form}`);
       return this.#fail(missing, harmless);
     }
     const accepted = accept(value);
-    return accepted ?? this.#fail(wrong(this.#at(key), what), fallback ?? harmless);
+    return accepted ?? this.#fail(wrong(this.#at(key), form), fallback ?? harmless);
   }
 
   #fail<T>(problem: ConfigError, instead: T): T {
@@ -212,6 +212,6 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function wrong(path: string, what: string): ConfigError {
-  return new ConfigError(`${path} has to be ${what}`);
+function wrong(path: string, problem: string): ConfigError {
+  return new ConfigError(`${path} has to be ${problem}`);
 }

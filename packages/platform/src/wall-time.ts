@@ -2,7 +2,7 @@
 import type { Cancel, Clock } from './clock.ts';
 
 /** Timers are set no further than this, so that a step of the wall clock is noticed. */
-const lookAgainMs = 600_000;
+const recheckMs = 600_000;
 
 /** Calls `act` once when wall time has reached `atMs`; within this call when it is past. */
 export function atWallTime(
@@ -14,7 +14,7 @@ export function atWallTime(
   const arm = (): void => {
     const leftMs = atMs - clock.nowMs();
     if (leftMs <= 0) act();
-    else cancel = clock.after(Math.min(leftMs, lookAgainMs), arm);
+    else cancel = clock.after(Math.min(leftMs, recheckMs), arm);
   };
   arm();
   return () => cancel();

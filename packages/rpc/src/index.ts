@@ -7,10 +7,10 @@ export type { Repeats } from './client/repeats.ts';
 export { overHttp } from './http/http-calls.ts';
 export {
   fetchPinnedCertificate,
-  lookAtCertificates,
   type PinnedProbe,
+  probeCertificates,
 } from './probe/pinned-certificate.ts';
-export { type FaceProbe, lookAtServer, type ServerFace } from './probe/server-face.ts';
+export { type FaceProbe, probeServer, type ServerFace } from './probe/server-face.ts';
 export { type RpcServer, type ServeOptions, type ServerCounts, serve } from './server/server.ts';
 export { createHealthBoard, type HealthBoard } from './standard/health.ts';
 export { createReflection } from './standard/reflection.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { putInPlace } from './base.ts';
+import { moveInto } from './base.ts';
 
 let folder = '';
 
@@ -21,12 +21,12 @@ function made(name: string): string {
 test('the first of two builds at once stays, and the second one uses it', async () => {
   const home = join(folder, 'base');
   const [first, second] = [made('first'), made('second')];
-  await putInPlace(first, home);
-  await putInPlace(second, home);
+  await moveInto(first, home);
+  await moveInto(second, home);
   expect(readFileSync(join(home, 'facts.json'), 'utf8')).toBe('first');
 });
 
 test('a build that cannot be put in place says why', async () => {
   const nowhere = join(folder, 'missing', 'base');
-  await expect(putInPlace(made('first'), nowhere)).rejects.toThrow('ENOENT');
+  await expect(moveInto(made('first'), nowhere)).rejects.toThrow('ENOENT');
 });

@@ -84,7 +84,7 @@ export async function makeBase(options: {
     await mkdir(made, { recursive: true });
     await fill(workshop, made, options);
     await forgetOldBases(options.folder, home);
-    await putInPlace(made, home);
+    await moveInto(made, home);
   } finally {
     await rm(work, { recursive: true, force: true });
   }
@@ -95,7 +95,7 @@ export async function makeBase(options: {
  * Gives a folder its name, unless another build of the same was faster: then that one stays, and is
  * used. Throws any other error that keeps the folder from its name.
  */
-export async function putInPlace(made: string, home: string): Promise<void> {
+export async function moveInto(made: string, home: string): Promise<void> {
   try {
     await rename(made, home);
   } catch (error) {

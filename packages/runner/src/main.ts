@@ -170,12 +170,12 @@ async function makeSteps(
       : folderFiles(scratch);
   const command = runCommand(commandParts(software, programs, join(stateFolder, 'command')));
   const web = nodeWebClient();
-  const imagePlace =
+  const imageSource =
     software === undefined
       ? linuxImageTools(nodeExec(undefined, 'ours'), web, clock, nodeHashes())
       : softwareImageTools(web, clock, nodeHashes());
   return [
-    ...[...stepsOfCleans, verifyErased, writeImage(imagePlace)],
+    ...[...stepsOfCleans, verifyErased, writeImage(imageSource)],
     ...[runScript(scriptParts), runFile(files), command],
   ];
 }

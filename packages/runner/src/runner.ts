@@ -373,8 +373,8 @@ class RunnerLoop {
 
   async #mayBegin(operationId: OperationId, signal: AbortSignal): Promise<PermissionEnd> {
     const may = await this.#permissions.ask(operationId, signal, (reason) => {
-      const told = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
-      this.#note(told);
+      const report = { kind: 'progressed', operationId, percent: 0, text: reason } as const;
+      this.#note(report);
     });
     const begun = may.kind === 'granted' && !signal.aborted;
     if (begun) this.#note({ kind: 'begun', operationId });

@@ -69,7 +69,7 @@ export interface ActionKind {
   readonly beside: readonly string[];
   /** How it continues after an interruption; undefined: the step says whether it is idempotent. */
   readonly rerunClass: RerunClass | undefined;
-  readonly read: (place: ActionSource) => ReadAction | undefined;
+  readonly read: (source: ActionSource) => ReadAction | undefined;
 }
 
 const anyText = upTo(sourceBytesMax);
@@ -78,18 +78,18 @@ const interpreters = ['/bin/sh', '/usr/bin/node'];
 const script: ActionKind = {
   beside: ['interpreter', 'environment', 'idempotent', 'destructive', 'handOff'],
   rerunClass: undefined,
-  read: (place) => ({
+  read: (source) => ({
     step: scriptStep,
     arguments: [
-      ...text(place, 'script', place.field, someUpTo(sourceBytesMax)),
+      ...text(source, 'script', source.field, someUpTo(sourceBytesMax)),
       ...text(
-        place,
+        source,
         'interpreter',
-        place.beside.get('interpreter'),
+        source.beside.get('interpreter'),
         oneOf(interpreters),
         '/bin/sh',
       ),
-      ...texts(place, 'environment', place.beside.get('environment'), environment),
+      ...texts(source, 'environment', source.beside.get('environment'), environment),
     ],
     destructive: true,
   }),
@@ -98,16 +98,16 @@ const script: ActionKind = {
 const command: ActionKind = {
   beside: ['idempotent', 'destructive', 'handOff'],
   rerunClass: undefined,
-  read: (place) => {
+  read: (source) => {
     const known = ['image', 'arguments', 'environment', 'directory'];
-    const fields = mapWith(place, known, 'image');
+    const fields = mapWith(source, known, 'image');
     return {
       step: commandStep,
       arguments: [
-        ...text(place, 'image', fields.get('image'), imageProblem),
-        ...list(place, 'arguments', fields.get('arguments'), commandArgumentsMax),
-        ...texts(place, 'environment', fields.get('environment'), environment),
-        ...text(place, 'directory', fields.get('directory'), directoryProblem),
+        ...text(source, 'image', fields.get('image'), imageProblem),
+        ...list(source, 'arguments', fields.get('arguments'), commandArgumentsMax),
+        ...texts(source, 'environment', fields.get('environment'), environment),
+        ...text(source, 'directory', fields.get('directory'), directoryProblem),
       ],
       destructive: true,
     };
@@ -117,16 +117,16 @@ const command: ActionKind = {
 const file: ActionKind = {
   beside: ['destructive'],
   rerunClass: RerunClass.SAFE,
-  read: (place) => {
+  read: (source) => {
     const onDisk = ['partition', 'filesystem'];
     const known = ['path', 'content', 'encoding', 'mode', 'disk', ...onDisk];
-    const fields = mapWith(place, known, 'path', 'content');
+    const fields = mapWith(source, known, 'path', 'content');
     const isOnDisk = fields.has('disk');
-    const { problems } = place.reading;
-    const said = place.beside.get('destructive');
-    if (isOnDisk && said?.node.kind === 'scalar' && said.node.text === 'false') {
+    const { problems } = source.reading;
+    const destructive = source.beside.get('destructive');
+    if (isOnDisk && destructive?.node.kind === 'scalar' && destructive.node.text === 'false') {
       const message = 'cannot be false: a file on a disk always counts as destructive';
-      problems.add(said.node.at, said.path, message);
+      problems.add(destructive.node.at, destructive.path, message);
     }
     for (const name of onDisk) {
       const field = fields.get(name);
@@ -140,18 +140,18 @@ const file: ActionKind = {
     }
     const encodingField = fields.get('encoding');
     const encoding =
-      encodingField && choice(place.reading, encodingField, ['text', 'base64'] as const);
+      encodingField && choice(source.reading, encodingField, ['text', 'base64'] as const);
     const content = encoding === 'base64' ? base64Problem : anyText;
     return {
       step: fileStep,
       arguments: [
-        ...text(place, 'path', fields.get('path'), pathProblem),
-        ...text(place, 'content', fields.get('content'), content),
+        ...text(source, 'path', fields.get('path'), pathProblem),
+        ...text(source, 'content', fields.get('content'), content),
         { name: 'encoding', kind: 'text', text: constant(encoding ?? 'text') },
-        ...text(place, 'mode', fields.get('mode'), modeProblem, '0644'),
-        ...text(place, 'disk', fields.get('disk'), diskProblem),
-        ...text(place, 'partition', fields.get('partition'), partitionProblem),
-        ...text(place, 'filesystem', fields.get('filesystem'), oneOf(['ext4', 'xfs', 'vfat'])),
+        ...text(source, 'mode', fields.get('mode'), modeProblem, '0644'),
+        ...text(source, 'disk', fields.get('disk'), diskProblem),
+        ...text(source, 'partition', fields.get('partition'), partitionProblem),
+        ...text(source, 'filesystem', fields.get('filesystem'), oneOf(['ext4', 'xfs', 'vfat'])),
       ],
       destructive: isOnDisk,
     };
@@ -177,14 +177,14 @@ const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
 const bmc: ActionKind = {
   beside: ['arguments', 'idempotent', 'destructive'],
   rerunClass: undefined,
-  read: (place) => {
+  read: (source) => {
     const wanted = 'must be a step of the BMC, as management.clear_event_log';
-    const step = plainText(place.reading, place.field, (name) => {
+    const step = plainText(source.reading, source.field, (name) => {
       if (name.startsWith('run.')) return `${wanted}; ${quoted(name)} runs in the runner`;
       return stepName.test(name) ? undefined : `${wanted}, not ${quoted(name)}`;
     });
     if (step === undefined) return undefined;
-    const entries = named(place, place.beside.get('arguments'), {
+    const entries = named(source, source.beside.get('arguments'), {
       max: bmcArgumentsMax,
       pattern: argumentName,
       wanted: 'letters, digits and "_", beginning with a small letter',
@@ -197,9 +197,9 @@ const bmc: ActionKind = {
 const wait: ActionKind = {
   beside: [],
   rerunClass: RerunClass.SAFE,
-  read: (place) => ({
+  read: (source) => ({
     step: 'wait',
-    arguments: text(place, 'seconds', place.field, waitProblem),
+    arguments: text(source, 'seconds', source.field, waitProblem),
     destructive: false,
   }),
 };
@@ -207,9 +207,9 @@ const wait: ActionKind = {
 const hold: ActionKind = {
   beside: [],
   rerunClass: RerunClass.SAFE,
-  read: (place) => ({
+  read: (source) => ({
     step: 'hold',
-    arguments: text(place, 'reason', place.field, someUpTo(reasonCharsMax)),
+    arguments: text(source, 'reason', source.field, someUpTo(reasonCharsMax)),
     destructive: false,
   }),
 };
@@ -217,15 +217,15 @@ const hold: ActionKind = {
 const webhook: ActionKind = {
   beside: ['idempotent'],
   rerunClass: undefined,
-  read: (place) => {
-    const fields = mapWith(place, ['url', 'method', 'body', 'headers'], 'url');
+  read: (source) => {
+    const fields = mapWith(source, ['url', 'method', 'body', 'headers'], 'url');
     return {
       step: webhookStep,
       arguments: [
-        ...text(place, 'url', fields.get('url'), urlProblem),
-        ...text(place, 'method', fields.get('method'), oneOf(['POST', 'PUT']), 'POST'),
-        ...text(place, 'body', fields.get('body'), anyText),
-        ...texts(place, 'headers', fields.get('headers'), {
+        ...text(source, 'url', fields.get('url'), urlProblem),
+        ...text(source, 'method', fields.get('method'), oneOf(['POST', 'PUT']), 'POST'),
+        ...text(source, 'body', fields.get('body'), anyText),
+        ...texts(source, 'headers', fields.get('headers'), {
           max: headersMax,
           pattern: headerName,
           wanted: 'letters, digits and "-", and is none that the call sets itself, as host',
@@ -322,14 +322,14 @@ function list(
 }
 
 function texts(
-  place: ActionSource,
+  source: ActionSource,
   name: string,
   field: Field | undefined,
   names: Names,
 ): ParsedArgument[] {
   if (field === undefined) return [];
-  const entries = named(place, field, names);
-  return [{ name, kind: 'map', entries }, ...secretsOf(place, field, names)];
+  const entries = named(source, field, names);
+  return [{ name, kind: 'map', entries }, ...secretsOf(source, field, names)];
 }
 
 /** The values that name credentials, as one argument of JSON: names, and no secret. */

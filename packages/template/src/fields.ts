@@ -87,9 +87,9 @@ export function choice<T extends string>(
   const { node, path } = field;
   // YAML readers of 1.1 have taught people that "off" may be a boolean.
   if (node.kind === 'scalar' && values.some((value) => value === node.text)) return node.text as T;
-  const said = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
+  const found = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
   const hint = node.kind === 'scalar' ? near(node.text, values) : '';
-  problems.add(node.at, path, `must be one of ${values.join(', ')}, not ${said}${hint}`);
+  problems.add(node.at, path, `must be one of ${values.join(', ')}, not ${found}${hint}`);
   return undefined;
 }
 
@@ -107,8 +107,8 @@ export function whole(
 ): number | undefined {
   const value = node.kind === 'scalar' && node.type === 'integer' ? Number(node.text) : Number.NaN;
   if (value >= 0 && value <= maximum) return value;
-  const said = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
-  problems.add(node.at, path, `must be a whole number from 0 to ${maximum}, not ${said}`);
+  const found = node.kind === 'scalar' ? quoted(node.text) : kindOf(node);
+  problems.add(node.at, path, `must be a whole number from 0 to ${maximum}, not ${found}`);
   return undefined;
 }
 

@@ -115,12 +115,12 @@ function refuseTwice({ problems }: ParseContext, outlines: readonly Outline[]): 
 function inSight(step: Outline, outlines: readonly Outline[]): StepsInSight {
   const others = new Map<string, OutOfSight>();
   const before: string[] = [];
-  const place = outlines.indexOf(step);
+  const position = outlines.indexOf(step);
   for (const [index, { name, handler }] of outlines.entries()) {
     if (name === '' || before.includes(name)) continue;
-    if (index === place) others.set(name, 'itself');
+    if (index === position) others.set(name, 'itself');
     else if (handler) others.set(name, 'handler');
-    else if (step.handler || index < place) before.push(name);
+    else if (step.handler || index < position) before.push(name);
     else others.set(name, 'later');
   }
   return { before, others };
@@ -283,14 +283,14 @@ function followUp(
   if (field === undefined) return 'fail';
   const handlers = outlines.filter(({ handler }) => handler).map(({ name }) => name);
   const known = [...outcomes, ...handlers.filter((name) => name !== '')];
-  const said = plainText(reading, field, (text) => {
+  const given = plainText(reading, field, (text) => {
     if (known.includes(text)) return undefined;
     if (outlines.some(({ name }) => name === text)) {
       return `${quoted(text)} is a step; what steps call stands under handlers`;
     }
     return `there is no handler ${quoted(text)}${meant(text, known)}`;
   });
-  return said ?? 'fail';
+  return given ?? 'fail';
 }
 
 /** Handlers that call each other would never end. */

@@ -42,8 +42,8 @@ export interface TextSource {
 }
 
 /** Reads and checks; a constant text also as a whole. */
-export function textTemplate(place: TextSource, check: TextCheck): TextTemplate {
-  const { scalar, path, problems } = place;
+export function textTemplate(textSource: TextSource, check: TextCheck): TextTemplate {
+  const { scalar, path, problems } = textSource;
   const pieces: Piece[] = [];
   const { text } = scalar;
   let from = 0;
@@ -51,11 +51,11 @@ export function textTemplate(place: TextSource, check: TextCheck): TextTemplate 
     if (problems.isFull) break;
     const close = closing(text, open + 2);
     if (close === undefined) {
-      problems.add(sourceOffset(place.source, scalar, open), path, '{{ has no closing }}');
+      problems.add(sourceOffset(textSource.source, scalar, open), path, '{{ has no closing }}');
       break;
     }
     if (open > from) pieces.push(text.slice(from, open));
-    const piece = expressionPiece(place, open + 2, close);
+    const piece = expressionPiece(textSource, open + 2, close);
     if (piece !== undefined) pieces.push(piece);
     from = close + 2;
   }
@@ -89,8 +89,8 @@ function closing(text: string, from: number): number | undefined {
   return plain < 0 ? undefined : plain;
 }
 
-function expressionPiece(place: TextSource, from: number, to: number): Piece | undefined {
-  const { source, scalar, path, around, problems } = place;
+function expressionPiece(textSource: TextSource, from: number, to: number): Piece | undefined {
+  const { source, scalar, path, around, problems } = textSource;
   const at = (offset: number) => sourceOffset(source, scalar, from + offset);
   const parsed = parseExpression(scalar.text.slice(from, to));
   if (parsed.kind === 'bad') {
@@ -134,8 +134,8 @@ export function renderText(
     if (room.chars < 0) break;
     const text = typeof piece === 'string' ? piece : filledIn(piece, lookup);
     if (text === undefined) {
-      const { expression, at: place } = piece as Exclude<Piece, string>;
-      problems.add(place(expression.at), path, unknownMessage(expression));
+      const { expression, at: textSource } = piece as Exclude<Piece, string>;
+      problems.add(textSource(expression.at), path, unknownMessage(expression));
       continue;
     }
     room.chars -= text.length;

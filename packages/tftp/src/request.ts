@@ -60,7 +60,7 @@ export function decideRequest(
   datagram: Uint8Array,
   load: TransferLoad,
   limits: TftpLimits,
-  lookUp: (fileName: string) => Lookup,
+  resolve: (fileName: string) => Lookup,
 ): RequestDecision {
   const request = readRequest(datagram);
   if (request.kind === 'ignore' || request.kind === 'refuse') return request;
@@ -74,7 +74,7 @@ export function decideRequest(
     const most = limits.transfersPerClientMax;
     return refuse(tftpError.notDefined, `more than ${most} transfers of one client`);
   }
-  const found = lookUp(request.fileName);
+  const found = resolve(request.fileName);
   if (found.kind === 'later') return { kind: 'ignore', reason: 'not here yet' };
   if (found.kind === 'refused') return refuse(found.code, found.message);
   const negotiated = negotiate(request.options, found.bytes.length, limits);

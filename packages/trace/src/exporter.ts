@@ -115,12 +115,12 @@ export class SpanExporter {
     if (!this.#stopping.signal.aborted) this.#sendLater();
   }
 
-  #tell(isTaken: boolean, what: string): void {
+  #tell(isTaken: boolean, action: string): void {
     if (isTaken !== this.#isRefused) return;
     this.#isRefused = !isTaken;
     const { log, url } = this.#parts;
     if (isTaken) log.info({ url }, 'the collector takes spans again');
-    else log.warn({ url, what }, 'the collector does not take spans; they are dropped');
+    else log.warn({ url, what: action }, 'the collector does not take spans; they are dropped');
   }
 }
 

@@ -144,7 +144,7 @@ test('many hosts get one fetch, in turns, and all of it is right', async (contex
     version: 'of stable',
     disk: { format: 'raw', contentBytes: disk.length, architecture: 'amd64' },
   });
-  expect(told).toContainEqual({ phase: 'queued', place: 3 });
+  expect(told).toContainEqual({ phase: 'queued', position: 3 });
   expect(told).toContainEqual({
     ...{ phase: 'fetching', fetchedBytes: disk.length, allBytes: disk.length },
   });

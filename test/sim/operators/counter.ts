@@ -59,11 +59,11 @@ function openCounter(view: WorldView, replica: Replica) {
       ...{ store, clock, random: view.random, log, fleetView },
       hosts: replica.hosts,
       workflows: replica.parts?.workflows ?? {
-        look: async () => undefined,
+        reconcile: async () => undefined,
         oneAtATime: async (_id, work) => await work(),
       },
-      pools: replica.pools ?? { look: async () => undefined, known: () => new Map() },
-      batches: replica.parts?.batches ?? { look: async () => undefined, openIds: () => [] },
+      pools: replica.pools ?? { reconcile: async () => undefined, known: () => new Map() },
+      batches: replica.parts?.batches ?? { reconcile: async () => undefined, openIds: () => [] },
       discovery: replica.discovery ?? {
         accept: async () => undefined,
         listedIn: () => 0,

@@ -196,8 +196,8 @@ export const poolPlants: readonly Plant[] = [
     name: 'noIsYes',
     breaks: 'P12: a gate lets a host through by its yes alone',
     file: 'controlplane/src/pool/decide/gate.ts',
-    find: "'proceed' in said && said.proceed === true;",
-    replace: "'proceed' in said;",
+    find: "'proceed' in vote && vote.proceed === true;",
+    replace: "'proceed' in vote;",
     caughtBy: seeded(3026),
   },
   {

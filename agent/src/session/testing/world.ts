@@ -9,7 +9,12 @@ import type { Clock, Log, Random } from '@rackwright/platform';
 import type { FinalResult } from '@rackwright/results';
 import { Journal } from '../../journal/index.ts';
 import { MemoryDisk } from '../../journal/testing/disk.ts';
-import { AgentSession, type Executor, type OperationContext, type PowerLooks } from '../index.ts';
+import {
+  AgentSession,
+  type Executor,
+  type OperationContext,
+  type PowerReadings,
+} from '../index.ts';
 import { TestClock } from './clock.ts';
 import { ControlPlane } from './control-plane.ts';
 
@@ -65,7 +70,7 @@ export class World {
   kinds: Executor['operationKinds'] = ['verifyAccess', 'setPower', 'inspect', 'runStep'];
   limits: ConstructorParameters<typeof AgentSession>[0]['limits'] = {};
   /** Makes what looks at power, for each life. */
-  looks: ((life: Life) => PowerLooks) | undefined;
+  looks: ((life: Life) => PowerReadings) | undefined;
   /** The present life's session. */
   session: AgentSession | undefined;
   #kill: () => void = () => undefined;

@@ -186,7 +186,7 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
 
 /** Sorted by name; revoked tokens are not listed. */
 /** The position of a token in pages; the first token may have no record. */
-function placeOf({ token }: wire.TokenRecord): string {
+function resourceName({ token }: wire.TokenRecord): string {
   return storeKey(...(token?.name ?? 'tokens/0').split('/'));
 }
 
@@ -195,7 +195,7 @@ async function listTokens(deps: RpcDependencies, request: ListTokensRequest) {
   const after = parsePageToken(deps.store, 'tokens', request.pageToken);
   const rest = (await allTokens(deps))
     .filter(({ record }) => record.revokeTime === undefined)
-    .filter(({ record }) => placeOf(record) > after);
+    .filter(({ record }) => resourceName(record) > after);
   const page = rest.slice(0, size);
   const last = page.at(-1)?.record;
   return {
@@ -203,7 +203,7 @@ async function listTokens(deps: RpcDependencies, request: ListTokensRequest) {
     nextPageToken:
       last === undefined || page.length === rest.length
         ? ''
-        : formatPageToken(deps.store, 'tokens', placeOf(last)),
+        : formatPageToken(deps.store, 'tokens', resourceName(last)),
   };
 }
 

@@ -84,7 +84,7 @@ export class ConsoleViews {
   readonly #deps: ConsoleViewsDependencies;
   readonly #viewers = new Map<string, Viewer>();
   /** By session: the bytes received, and how many of them were acknowledged. */
-  readonly #taken = new WeakMap<LiveSession, { bytes: number; told: number }>();
+  readonly #taken = new WeakMap<LiveSession, { bytes: number; sent: number }>();
   #next = 1;
 
   constructor(deps: ConsoleViewsDependencies) {
@@ -151,11 +151,11 @@ export class ConsoleViews {
 
   /** (3) */
   #tellTaken(session: LiveSession, length: number): void {
-    const taken = this.#taken.get(session) ?? { bytes: 0, told: 0 };
+    const taken = this.#taken.get(session) ?? { bytes: 0, sent: 0 };
     taken.bytes += length;
     this.#taken.set(session, taken);
-    if (taken.bytes - taken.told < tellTakenBytes) return;
-    taken.told = taken.bytes;
+    if (taken.bytes - taken.sent < tellTakenBytes) return;
+    taken.sent = taken.bytes;
     const value = create(agent.ConsoleTakenSchema, { bytes: BigInt(taken.bytes) });
     session.send({ case: 'consoleTaken', value });
   }

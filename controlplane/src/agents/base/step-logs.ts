@@ -39,10 +39,10 @@ export class StepLogs {
   /** Takes a piece. The sender must be permitted to report for the host. */
   take({ operationId, hostUid, offset, content }: agent.StepLog): void {
     if (!operationId.startsWith(`${hostUid}/`) || content.length === 0) return;
-    const standing = this.#rings.get(hostUid);
+    const present = this.#rings.get(hostUid);
     const ring =
-      standing?.operationId === operationId
-        ? standing
+      present?.operationId === operationId
+        ? present
         : { operationId, pieces: [], bytes: 0, end: 0n };
     if (offset < ring.end) return;
     this.#rings.delete(hostUid);

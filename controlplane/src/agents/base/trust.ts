@@ -29,10 +29,10 @@ const trustedMax = 8;
  * recorded.
  */
 export async function believedBy(
-  said: Pick<agent.TrustApplied, 'trustedCaSha256'>,
+  applied: Pick<agent.TrustApplied, 'trustedCaSha256'>,
   trust: SessionTrust | undefined,
 ): Promise<string[]> {
-  const digests = trustedOf(said);
+  const digests = trustedOf(applied);
   return trust === undefined ? digests : trust.existing(digests);
 }
 

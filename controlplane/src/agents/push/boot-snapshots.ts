@@ -21,7 +21,7 @@ import type { GivenSecrets } from './given-secrets.ts';
 /** Pause before another try, after a boot snapshot could not be made. */
 const retryMs = 1_000;
 /** The longest delay until a changed credential is noticed. */
-const lookAgainMs = 30_000;
+const recheckMs = 30_000;
 
 type Message = agent.SessionResponse['message'];
 
@@ -43,7 +43,7 @@ export class BootSnapshots {
   /** Messages that wait for earlier ones (2). */
   #held: Promise<void> | undefined;
   #lookedAtMs = 0;
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
 
   constructor(deps: SessionDependencies, rackId: RackId, parts: BootSnapshotsParts) {
     this.#deps = deps;
@@ -88,14 +88,14 @@ export class BootSnapshots {
     if (list === undefined || !list.hosts.some(({ netboot }) => netboot !== undefined)) return;
     if ((fleet?.revision ?? 0) !== list.access.fleetRevision) return void this.send();
     const nowMs = this.#deps.clock.nowMs();
-    if (nowMs - this.#lookedAtMs < lookAgainMs) return;
+    if (nowMs - this.#lookedAtMs < recheckMs) return;
     this.#lookedAtMs = nowMs;
-    this.#lookAgain(list, fleet?.record).catch((error: unknown) => {
+    this.#recheck(list, fleet?.record).catch((error: unknown) => {
       this.#deps.log.warn({ rack: this.#rackId }, 'credentials of images could not be read', error);
     });
   }
 
-  async #lookAgain(list: BootList, fleet: wire.FleetRecord | undefined): Promise<void> {
+  async #recheck(list: BootList, fleet: wire.FleetRecord | undefined): Promise<void> {
     const versions = await credentialVersions(this.#deps, fleet);
     if (isSameMap(versions, list.access.versions)) await this.#give(list);
     else await this.send();
@@ -131,9 +131,9 @@ export class BootSnapshots {
   async #give({ hosts }: BootList): Promise<void> {
     const wanted = new Map<string, bigint>();
     for (const { netboot } of hosts) {
-      for (const place of [netboot?.image, ...(netboot?.image?.mirrors ?? [])]) {
-        if (place !== undefined && place.credential !== '') {
-          wanted.set(place.credential, place.credentialVersion);
+      for (const source of [netboot?.image, ...(netboot?.image?.mirrors ?? [])]) {
+        if (source !== undefined && source.credential !== '') {
+          wanted.set(source.credential, source.credentialVersion);
         }
       }
     }
@@ -146,8 +146,8 @@ export class BootSnapshots {
 
   /** Each problem once. */
   #tell(problem: string): void {
-    if (this.#told.has(problem)) return;
-    this.#told.add(problem);
+    if (this.#logged.has(problem)) return;
+    this.#logged.add(problem);
     const words = 'what hosts of the rack boot over the network is at risk';
     this.#deps.log.warn({ rack: this.#rackId, problem }, words);
   }

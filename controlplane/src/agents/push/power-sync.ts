@@ -28,7 +28,7 @@ import type { SessionSink } from '../base/sink.ts';
 
 const periodDefaultSeconds = 60;
 /** The longest delay until a change elsewhere, such as of a credential, is noticed. */
-const lookAgainMs = 30_000;
+const recheckMs = 30_000;
 
 type Message = agent.SessionResponse['message'];
 type CredentialMessage = Extract<Message, { case: 'credentialValue' }>;
@@ -67,7 +67,7 @@ export class PowerSyncs {
   heard(rack: wire.RackRecord | undefined, revision: number): void {
     const other = periodMsOf(rack) !== this.#sent?.periodMs;
     const news = revision !== this.#lookedAtRevision;
-    const late = this.#deps.clock.nowMs() - this.#lookedAtMs >= lookAgainMs;
+    const late = this.#deps.clock.nowMs() - this.#lookedAtMs >= recheckMs;
     if (other || (news && late)) void this.refresh();
   }
 
@@ -75,7 +75,9 @@ export class PowerSyncs {
   async digest(digest: agent.PowerDigest): Promise<void> {
     const { hosts } = this.#deps;
     if (digest.generation !== this.#sent?.generation) return;
-    const known = new Map(hosts.index.looksOfRack(this.#rackId).map((host) => [host.uid, host]));
+    const known = new Map(
+      hosts.index.powerTargetsOfRack(this.#rackId).map((host) => [host.uid, host]),
+    );
     const lost = digest.hosts.flatMap(({ hostUid, poweredOn }) => {
       const host = known.get(hostUid);
       // A host counts once, even if it is named several times.
@@ -98,7 +100,8 @@ export class PowerSyncs {
     this.#lookedAtMs = clock.nowMs();
     this.#lookedAtRevision = revision;
     const periodMs = periodMsOf(rack?.record);
-    const wanted = periodMs === 0 ? [] : hosts.index.looksOfRack(this.#rackId).filter(hasBmc);
+    const wanted =
+      periodMs === 0 ? [] : hosts.index.powerTargetsOfRack(this.#rackId).filter(hasBmc);
     const credentials = await this.#credentialsOf(wanted);
     const sync = create(agent.PowerSyncSchema, {
       generation: BigInt(revision),
@@ -122,7 +125,7 @@ export class PowerSyncs {
   }
 
   /** A credential that cannot be opened is left out: runs of its hosts report the problem. */
-  async #credentialsOf(hosts: readonly LookedAt[]): Promise<Map<string, ForLooks>> {
+  async #credentialsOf(hosts: readonly LookedAt[]): Promise<Map<string, PowerTarget>> {
     const names = [...new Set(hosts.map(({ bmc }) => bmc.credential))];
     const found = await Promise.all(names.map((name) => this.#credential(name, hosts)));
     return new Map(found.filter((each) => each !== undefined));
@@ -132,7 +135,7 @@ export class PowerSyncs {
   async #credential(
     name: string,
     wanted: readonly LookedAt[],
-  ): Promise<[string, ForLooks] | undefined> {
+  ): Promise<[string, PowerTarget] | undefined> {
     const { store, hosts, log } = this.#deps;
     const record = await credentialRecord({ store }, name);
     const { credential } = record ?? {};
@@ -162,7 +165,7 @@ export class PowerSyncs {
 }
 
 /** A credential for polling, and its secret where the agent does not have it yet. */
-interface ForLooks {
+interface PowerTarget {
   readonly version: bigint;
   readonly message: CredentialMessage | undefined;
   readonly mayGoTo: (host: LookedAt) => boolean;

@@ -30,7 +30,7 @@ import type { SessionSink } from '../base/sink.ts';
 import type { GivenSecrets } from './given-secrets.ts';
 
 /** The longest delay until a change elsewhere, such as of a credential, is noticed. */
-const lookAgainMs = 30_000;
+const recheckMs = 30_000;
 /** Longest stored reason. */
 const problemCharsMax = 500;
 
@@ -63,7 +63,7 @@ export class Prefetches {
     const nowMs = this.#deps.clock.nowMs();
     const { registries = [], internalAddresses = [] } = fleet?.fleet?.spec ?? {};
     const seen = JSON.stringify([list.map(imageKey), registries, internalAddresses]);
-    const isLate = list.length > 0 && nowMs - this.#lookedAtMs >= lookAgainMs;
+    const isLate = list.length > 0 && nowMs - this.#lookedAtMs >= recheckMs;
     if (this.#sent !== undefined && seen === this.#seen && !isLate) return;
     this.#lookedAtMs = nowMs;
     this.#seen = seen;
@@ -83,11 +83,11 @@ export class Prefetches {
   }
 
   /** The agent reports its progress (3). */
-  took({ reference, architecture, netboot, ...told }: agent.ImagePrefetched): void {
+  took({ reference, architecture, netboot, ...progress }: agent.ImagePrefetched): void {
     const named = { reference, architecture, netboot };
     if (!this.#list.some((each) => imageKey(each) === imageKey(named))) return;
-    const { fetchedBytes, allBytes, done } = told;
-    const problem = told.problem.slice(0, problemCharsMax);
+    const { fetchedBytes, allBytes, done } = progress;
+    const problem = progress.problem.slice(0, problemCharsMax);
     const atMs = this.#deps.clock.nowMs();
     this.#deps.prefetched?.set(this.#rackId, named, {
       ...{ fetchedBytes, allBytes, done, problem, atMs },
@@ -104,8 +104,8 @@ export class Prefetches {
 
   #cannot(named: NamedImage, problem: string): void {
     const [fetchedBytes, allBytes, atMs] = [0n, 0n, this.#deps.clock.nowMs()];
-    const told = { fetchedBytes, allBytes, done: false, problem, atMs };
-    this.#deps.prefetched?.set(this.#rackId, named, told);
+    const progress = { fetchedBytes, allBytes, done: false, problem, atMs };
+    this.#deps.prefetched?.set(this.#rackId, named, progress);
   }
 
   async #refresh(

@@ -59,7 +59,7 @@ export class NetworkFaults {
     this.#writtenAtMs = nowMs;
     try {
       const found: RackFault[] = [];
-      for (const told of list.faults) found.push(...(await this.#faultOf(told)));
+      for (const reported of list.faults) found.push(...(await this.#faultOf(reported)));
       await updateRack(this.#deps, this.#rackId, (_record, status) => keep(status, found, nowMs));
       this.#written = list;
     } catch (error) {

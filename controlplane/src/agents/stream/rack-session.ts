@@ -302,8 +302,8 @@ export class RackSession {
 
   /** R6: the rival whose valid session on this replica this agent must not replace. */
   #rival(hello: agent.Hello): Rival | undefined {
-    const standing = this.#deps.registry.sessionOf(this.#rackId);
-    return standing && rivalHere(standing, hello, this.#deps);
+    const current = this.#deps.registry.sessionOf(this.#rackId);
+    return current && rivalHere(current, hello, this.#deps);
   }
 
   #liveSession(

@@ -60,7 +60,9 @@ export function createAgentService(deps: AgentServiceDependencies): AgentService
   deps.trust?.onChange(() => {
     for (const session of sessions) session.sendTrust();
   });
-  deps.hosts.index.onLooksChange(soon(powerSyncDelayMs, (session) => session.sendPowerSync()));
+  deps.hosts.index.onPowerTargetsChange(
+    soon(powerSyncDelayMs, (session) => session.sendPowerSync()),
+  );
   return {
     queues: shared,
     async *session(requests, context) {

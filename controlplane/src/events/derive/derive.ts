@@ -63,7 +63,7 @@ export function isEventCollection(name: string): name is EventCollection {
 }
 
 /** Whether a key of this collection belongs to records with events. */
-export function isTold(collection: EventCollection, key: string): boolean {
+export function isEventSource(collection: EventCollection, key: string): boolean {
   return key.split('.').length === rules[collection].segments;
 }
 
@@ -94,19 +94,19 @@ export function eventsOf(
   const { schema, steps } = rules[collection];
   const segments = change.key.split('.');
   if (before === 'gone') return [gapOf(incarnation, change, GapReason.COMPACTED)];
-  let told: EventDraft;
+  let draft: EventDraft;
   try {
     const was = before === 'absent' ? undefined : fromBinary(schema, before.value);
     const is = change.kind === 'put' ? fromBinary(schema, change.value) : undefined;
-    told = steps({ segments, before: was, after: is });
+    draft = steps({ segments, before: was, after: is });
   } catch {
     // One change must not stop a feed for ever, whether its record or this code is at fault. The
     // consumers get a gap with its reason in place of the events.
     return [gapOf(incarnation, change, GapReason.UNREADABLE)];
   }
-  const { contents, labels = noLabels } = told;
+  const { contents, labels = noLabels } = draft;
   return contents.map((content, index) => ({
-    event: eventOf(incarnation, change, told, content, index),
+    event: eventOf(incarnation, change, draft, content, index),
     labels,
   }));
 }
@@ -114,14 +114,14 @@ export function eventsOf(
 function eventOf(
   incarnation: string,
   { revision, atMs }: Pick<Change, 'revision' | 'atMs'>,
-  told: EventDraft,
+  draft: EventDraft,
   content: EventContent,
   index: number,
 ): Event {
-  const { subject, rack = '', actor = '', cause = '', traceParent = '' } = told;
-  const time = told.time ?? (atMs === undefined ? undefined : timestampFromMs(atMs));
+  const { subject, rack = '', actor = '', cause = '', traceParent = '' } = draft;
+  const time = draft.time ?? (atMs === undefined ? undefined : timestampFromMs(atMs));
   return create(EventSchema, {
-    id: `${incarnation}_${revision}_${told.place ?? index}`,
+    id: `${incarnation}_${revision}_${draft.position ?? index}`,
     type: typeOf(content.case),
     ...{ subject, rack, actor, cause, traceParent },
     ...(time === undefined ? {} : { time }),
@@ -140,8 +140,8 @@ const revisionDigits = 16;
 const indexDigits = 4;
 
 function sequenceOf(revision: StoreRevision, index: number): string {
-  const place = String(index).padStart(indexDigits, '0');
-  return `${String(revision).padStart(revisionDigits, '0')}-${place}`;
+  const position = String(index).padStart(indexDigits, '0');
+  return `${String(revision).padStart(revisionDigits, '0')}-${position}`;
 }
 
 /** The event for a change whose earlier value is unknown. */
@@ -156,8 +156,8 @@ export function gapOf(
   const isNamed = id !== '' && collection !== 'fleet';
   // Differs from the events of the same revision, and from gaps of other collections at it.
   const at = eventCollections.findIndex((each) => each === collection);
-  const place = isNamed ? 'gap' : `gap-${reason}-${at}`;
-  const told = { subject: isNamed ? `${name}/${id}` : collection, contents: [], place };
+  const position = isNamed ? 'gap' : `gap-${reason}-${at}`;
+  const draft = { subject: isNamed ? `${name}/${id}` : collection, contents: [], position };
   const content = { case: 'gap', value: { reason } } as const;
-  return { event: eventOf(incarnation, change, told, content, 0), labels: noLabels };
+  return { event: eventOf(incarnation, change, draft, content, 0), labels: noLabels };
 }

@@ -31,7 +31,7 @@ export interface EventDraft {
   readonly cause?: string | undefined;
   readonly traceParent?: string;
   /** The end of the id; unset: the index among the contents. */
-  readonly place?: string;
+  readonly position?: string;
   /** Each an event, in an order that never changes for the same change. */
   readonly contents: readonly EventContent[];
 }

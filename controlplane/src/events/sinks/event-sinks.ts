@@ -23,7 +23,7 @@ export type SinkTarget = (typeof sinkTargets)[number];
 
 /** The results of an attempt, as metrics name them. */
 export const attemptResults = ['delivered', 'failed', 'dead'] as const;
-export type EventMeter = (target: SinkTarget, what: (typeof attemptResults)[number]) => void;
+export type EventMeter = (target: SinkTarget, result: (typeof attemptResults)[number]) => void;
 
 export interface EventSinksParts extends WorkerParts {
   readonly following: Following;
@@ -123,7 +123,7 @@ export class EventSinks {
           const sink: Delivered = {
             ...{ sinkId, uid, begin, filter, attemptMs: requestTimeoutMs },
             send: (event, signal) => sendToWebhook(webhooks, value, event, signal),
-            meter: (what) => meter('webhook', what),
+            meter: (result) => meter('webhook', result),
           };
           return { target: 'webhook', sink };
         }
@@ -133,7 +133,7 @@ export class EventSinks {
           const sink: Delivered = {
             ...{ sinkId, uid, begin, filter, attemptMs: publishTimeoutMs },
             send: (event) => sendToNats(store, event),
-            meter: (what) => meter('nats', what),
+            meter: (result) => meter('nats', result),
           };
           return { target: 'nats', sink };
         }

@@ -32,7 +32,7 @@ export interface Delivered {
   /** Longest time of one attempt. */
   readonly attemptMs: number;
   /** Called with the result of each attempt. */
-  readonly meter: (what: 'delivered' | 'failed' | 'dead') => void;
+  readonly meter: (result: 'delivered' | 'failed' | 'dead') => void;
 }
 
 export interface WorkerParts extends CursorParts {

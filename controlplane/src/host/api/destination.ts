@@ -69,14 +69,14 @@ export async function checkDestination(
   after: Destination,
   violations: Violations,
 ): Promise<void> {
-  const isMoved = !isSamePlace(before, after);
+  const isMoved = !isSameBmc(before, after);
   if (isMoved) violations.addIf(`${path}.bmc.address`, await internalProblem(store, after));
   const credential = await credentialOf(store, after);
   const found = credential && destinationProblem(credential, after);
   if (found !== undefined) violations.add(`${path}.${found.field}`, found.problem);
 }
 
-function isSamePlace(before: Destination | undefined, { bmc }: Destination): boolean {
+function isSameBmc(before: Destination | undefined, { bmc }: Destination): boolean {
   if (bmc === undefined) return true;
   return before?.bmc !== undefined && endpointText(before.bmc) === endpointText(bmc);
 }
@@ -91,12 +91,12 @@ async function internalProblem(
   if (/(^|\.)localhost$/.test(address)) {
     return `is ${address}, which names the agent’s own machine; give the address of the BMC`;
   }
-  const what = internalAddress(address);
-  if (what === undefined) return undefined;
+  const kind = internalAddress(address);
+  if (kind === undefined) return undefined;
   const listed = (await readFleet(store))?.fleet?.spec?.internalAddresses ?? [];
   if (mayBeReached(address, bmcPort(bmc), listed)) return undefined;
   return (
-    `is ${address}, ${what}; an administrator may list it: ` +
+    `is ${address}, ${kind}; an administrator may list it: ` +
     `rackwright fleet update --internal-address ${address}`
   );
 }

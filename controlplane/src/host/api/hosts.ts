@@ -42,8 +42,8 @@ export function createHostService(deps: RpcDependencies): BoundService {
     explainHost: async ({ name }) => {
       const explanation = await deps.hosts.explain(requireName('hosts', name));
       if (explanation === undefined) throw notFound(name);
-      const told = withAwaitedSlots(explanation, await awaitedSlots(deps, name));
-      return withItsPool(deps, told);
+      const shown = withAwaitedSlots(explanation, await awaitedSlots(deps, name));
+      return withItsPool(deps, shown);
     },
     listCleanSteps: ({ name }) => listCleanSteps(deps, name),
     getHostInventory: ({ name }) => getHostInventory(deps, name),

@@ -195,8 +195,8 @@ export async function* rowsMatching(
     }
     if (row.kind !== 'host') continue;
     if (rack !== undefined && row.rack !== rack) continue;
-    const place = { rack: row.rack, pool: row.labels[poolLabel] ?? '' };
-    if (includes(principal.scope, place) && filter.matches(row)) found.push(row);
+    const location = { rack: row.rack, pool: row.labels[poolLabel] ?? '' };
+    if (includes(principal.scope, location) && filter.matches(row)) found.push(row);
   }
   yield found;
 }

@@ -21,7 +21,7 @@ import { accessTo } from '../index.ts';
 import { bmcFailed, notVerified, refusalOf } from './bmc-refusal.ts';
 
 /** How often the host's existence and the caller's rights are checked. */
-export const lookIntervalMs = 30_000;
+export const checkIntervalMs = 30_000;
 
 type Response = MessageInitShape<typeof WatchHostConsoleResponseSchema>;
 type View = Extract<Awaited<ReturnType<ConsoleViews['open']>>, { kind: 'open' }>['view'];
@@ -35,7 +35,7 @@ export async function* watchHostConsole(
   const host = await verifiedHost(deps, name);
   const view = await openView(deps, host);
   try {
-    for await (const each of withTicks(shownBy(view, signal), lookIntervalMs, deps.clock)) {
+    for await (const each of withTicks(shownBy(view, signal), checkIntervalMs, deps.clock)) {
       if (each.kind === 'item') yield responseOf(each.item, host);
       else await mustBeSame(deps, host);
     }

@@ -67,8 +67,8 @@ export async function* watchHosts(
   const filter = filterOf(hostFields, request.filter);
   const { view, changesOnly, position } = request;
   const isResumed = position !== '' || changesOnly;
-  const told = { sent: new Map<HostId, SentHost>(), left: new Set<HostId>() };
-  const watching: Watching = { deps, only, filter, view, isResumed, ...told };
+  const delivered = { sent: new Map<HostId, SentHost>(), left: new Set<HostId>() };
+  const watching: Watching = { deps, only, filter, view, isResumed, ...delivered };
   const from = yield* begin(watching, position);
   const changes = follow(deps.store, from, ['hosts', 'facts'], signal);
   for await (const next of withTicks(changes, servedIntervalMs, deps.clock)) {

@@ -25,16 +25,18 @@ const textMax = 256;
 export function noteDrives(pass: Pass, observations: agent.Observations | undefined): void {
   const asks = pass.record.operation?.operation?.kind.case;
   if (asks !== 'verifyAccess' && asks !== 'inspect') return;
-  const told = observations?.bmcDrives;
-  if (told === undefined && pass.context.facts.bmcDrives === undefined) return;
-  const bmcDrives = told === undefined ? undefined : bounded(told);
+  const reported = observations?.bmcDrives;
+  if (reported === undefined && pass.context.facts.bmcDrives === undefined) return;
+  const bmcDrives = reported === undefined ? undefined : bounded(reported);
   pass.effects.push({ kind: 'facts', facts: { bmcDrives } });
 }
 
 /** The present drives: those of this pass, otherwise the earlier ones. */
 export function knownDrives({ effects, context }: PassView): BmcDriveList | undefined {
-  const told = effects.findLast((effect) => effect.kind === 'facts' && 'bmcDrives' in effect.facts);
-  return told?.kind === 'facts' ? told.facts.bmcDrives : context.facts.bmcDrives;
+  const reported = effects.findLast(
+    (effect) => effect.kind === 'facts' && 'bmcDrives' in effect.facts,
+  );
+  return reported?.kind === 'facts' ? reported.facts.bmcDrives : context.facts.bmcDrives;
 }
 
 function bounded({ available, complete, unavailableReason, drives }: BmcDriveList): BmcDriveList {

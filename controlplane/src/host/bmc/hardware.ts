@@ -17,19 +17,19 @@ export const hardwareCritical = 'hardwareCritical';
 
 /** An unknown or missing level changes nothing. */
 export function foldHardware(pass: Pass, { level, message }: HardwareHealth): void {
-  const standing = hasFault(pass.status.faults, hardwareCritical);
+  const present = hasFault(pass.status.faults, hardwareCritical);
   switch (level) {
     case HealthLevel.CRITICAL: {
       const words = message === '' ? '' : `: ${message}`;
-      const said = `its BMC says that its hardware is critical${words}`;
+      const finding = `its BMC says that its hardware is critical${words}`;
       const clearedBy = 'the BMC, when it says that the hardware is well';
-      setFault(pass, hardwareCritical, said, clearedBy, FaultSeverity.WARNING);
-      if (!standing) causedBy(pass, actors.agent, `${hardwareCritical}: ${said}`);
+      setFault(pass, hardwareCritical, finding, clearedBy, FaultSeverity.WARNING);
+      if (!present) causedBy(pass, actors.agent, `${hardwareCritical}: ${finding}`);
       return;
     }
     case HealthLevel.OK:
     case HealthLevel.WARNING:
-      if (!standing) return;
+      if (!present) return;
       clearFault(pass, hardwareCritical);
       causedBy(pass, actors.agent, `${hardwareCritical} is over`);
       return;

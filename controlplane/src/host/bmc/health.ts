@@ -51,11 +51,11 @@ export const bmcFaults: ReadonlySet<string> = new Set(types);
 /** A silent BMC is a warning at first, and an error after this time. */
 export const silenceErrorMs = 10 * 60_000;
 
-/** The result of a poll. `toldAt` is from the agent's clock, like `health.since`. */
+/** The result of a poll. `readTime` is from the agent's clock, like `health.since`. */
 export function foldBmcHealth(
   pass: Pass,
   health: agent.BmcHealth,
-  toldAt: Timestamp | undefined,
+  readTime: Timestamp | undefined,
 ): void {
   if (health.reachable === undefined) return;
   if (health.reachable && health.trouble === agent.BmcTrouble.UNSPECIFIED) {
@@ -64,7 +64,7 @@ export function foldBmcHealth(
   }
   const type = faultOf(health.trouble);
   if (type !== bmcUnreachable) bmcAnswered(pass);
-  setBmcFault(pass, type, health.message, sinceOf(pass, health, toldAt));
+  setBmcFault(pass, type, health.message, sinceOf(pass, health, readTime));
 }
 
 /** Failures that only a responding BMC can cause; the others are found before or without it. */
@@ -131,12 +131,12 @@ function bmcAnswered(pass: Pass): void {
 }
 
 function setBmcFault(pass: Pass, type: BmcFault, message: string, since?: Timestamp): void {
-  const standing = faultOfType(pass.status.faults, type);
+  const present = faultOfType(pass.status.faults, type);
   const passing = type === bmcUnreachable || type === bmcBusy;
-  const severity = standing?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
+  const severity = present?.severity ?? FaultSeverity[passing ? 'WARNING' : 'ERROR'];
   const clearedBy = passing ? 'the BMC’s next answer' : 'the next call that works';
   setFault(pass, type, message, clearedBy, severity, since);
-  if (standing === undefined) causedBy(pass, actors.agent, `${type}: ${message}`);
+  if (present === undefined) causedBy(pass, actors.agent, `${type}: ${message}`);
 }
 
 function endFault(pass: Pass, type: BmcFault): void {
@@ -149,9 +149,9 @@ function endFault(pass: Pass, type: BmcFault): void {
 function sinceOf(
   { context }: PassView,
   { since }: agent.BmcHealth,
-  toldAt: Timestamp | undefined,
+  readTime: Timestamp | undefined,
 ): Timestamp {
-  if (since === undefined || toldAt === undefined) return timestampFromMs(context.nowMs);
-  const lastedMs = Math.max(timestampMs(toldAt) - timestampMs(since), 0);
+  if (since === undefined || readTime === undefined) return timestampFromMs(context.nowMs);
+  const lastedMs = Math.max(timestampMs(readTime) - timestampMs(since), 0);
   return timestampFromMs(context.nowMs - lastedMs);
 }

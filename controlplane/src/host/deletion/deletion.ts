@@ -58,7 +58,7 @@ const tooManyRemains =
 type DeleteRequest = Extract<HostRequest, { kind: 'delete' }>;
 
 /** Whether the present intent already covers the request: then nothing changes. */
-export function isDeletionStanding({ status }: PassView, { mode }: DeleteRequest): boolean {
+export function isDeletionRequested({ status }: PassView, { mode }: DeleteRequest): boolean {
   if (status.deletion === undefined) return false;
   return status.deletion.mode === DeletionMode.FORCE || mode !== DeletionMode.FORCE;
 }

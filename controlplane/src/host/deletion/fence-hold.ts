@@ -55,9 +55,9 @@ export function setFences(pass: Pass, uids: readonly HostUid[]): void {
 /** Removes the fences that no longer exist. */
 export function foldFences(pass: Pass): void {
   const { fences } = pass.record;
-  const standing = fences.filter((uid) => pass.context.fencesPending.has(uid));
-  if (standing.length === fences.length) return;
-  setFences(pass, standing);
-  const lifted = fences.filter((uid) => !standing.includes(uid)).join(', ');
+  const present = fences.filter((uid) => pass.context.fencesPending.has(uid));
+  if (present.length === fences.length) return;
+  setFences(pass, present);
+  const lifted = fences.filter((uid) => !present.includes(uid)).join(', ');
   causedBy(pass, actors.system, `the fence of what was removed by force is lifted (${lifted})`);
 }

@@ -204,7 +204,7 @@ export function noteWriteSent({ record }: Pass, { name }: StepView): void {
 }
 
 /** What a write attempt reports of the disks, at its end or before (2). */
-export function noteWriteTold(
+export function noteWriteReported(
   { record }: Pass,
   { name }: StepView,
   { result }: agent.Report,

@@ -27,12 +27,12 @@ export function queueTimeoutMs({ name }: StepView, timing: EngineTiming): number
 }
 
 /** The agent's progress of an order: its position in the queue, or that the wait is over. */
-export function foldPass(pass: Pass, run: Run, step: RunStep, said: agent.Continuing): void {
+export function foldPass(pass: Pass, run: Run, step: RunStep, progress: agent.Continuing): void {
   const { operation: slot, image } = pass.record;
   const { timing } = pass.context;
   const queueMs = queueTimeoutMs(step, timing);
   if (slot?.sendTime === undefined || slot.cancelId !== '' || queueMs === 0) return;
-  if (said.queuePlace > 0) {
+  if (progress.queuePlace > 0) {
     slot.queued = true;
     step.deadline = timestampFromMs(timestampMs(slot.sendTime) + queueMs);
     waitFor(pass, run, 'image', `its turn to get ${image}`, slot.sendTime);

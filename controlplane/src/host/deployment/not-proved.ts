@@ -33,11 +33,11 @@ const detailMax = 64;
 export function foldSigns(
   { record }: Pass,
   step: StepView,
-  said: readonly agent.HostSign[],
+  signs: readonly agent.HostSign[],
   { isEnd }: { readonly isEnd: boolean },
 ): void {
-  if (step.name !== awaitImageStep || said.length === 0) return;
-  const known = said.filter(({ kind }) => signWords[kind] !== undefined).slice(0, signsMax);
+  if (step.name !== awaitImageStep || signs.length === 0) return;
+  const known = signs.filter(({ kind }) => signWords[kind] !== undefined).slice(0, signsMax);
   const kept = known.map(({ kind, time, detail }) => {
     const words = { kind, detail: cut(detail, detailMax) };
     return create(agent.HostSignSchema, time === undefined ? words : { ...words, time });

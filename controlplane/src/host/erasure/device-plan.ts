@@ -224,8 +224,8 @@ export function tooWeakFor(
   const disabling = disablingOf(step, { policy, pool: labels['pool'], fleet });
   const text = 'the plan has no erasure at the level of the cleaning policy';
   if (disabling === undefined) return stepFailure('notCertified', `${text}: no step of it erases`);
-  const { by, who } = placeOf(disabling);
-  const why = `${who} sets the priority of ${step} to 0`;
+  const { by, owner } = disablerOf(disabling);
+  const why = `${owner} sets the priority of ${step} to 0`;
   const pool = disabling.from === 'pool' ? disabling.pool : '';
   return stepFailure('notCertified', `${text}: ${why}`, '', disabledStep(step, by, pool));
 }
@@ -241,14 +241,17 @@ function stepAtLevel(policy: HostSpec['cleaning']): string {
   return policy?.level === ErasureLevel.METADATA_ONLY ? eraseMetadataStep : eraseStep;
 }
 
-function placeOf({ from, pool }: Disabling): { readonly by: PriorityPlace; readonly who: string } {
+function disablerOf({ from, pool }: Disabling): {
+  readonly by: PriorityPlace;
+  readonly owner: string;
+} {
   switch (from) {
     case 'host':
-      return { by: PriorityPlace.HOST, who: 'its own cleaning policy' };
+      return { by: PriorityPlace.HOST, owner: 'its own cleaning policy' };
     case 'pool':
-      return { by: PriorityPlace.POOL, who: `the fleet, for hosts with the label pool=${pool},` };
+      return { by: PriorityPlace.POOL, owner: `the fleet, for hosts with the label pool=${pool},` };
     case 'fleet':
-      return { by: PriorityPlace.FLEET, who: 'the fleet, for every host,' };
+      return { by: PriorityPlace.FLEET, owner: 'the fleet, for every host,' };
   }
 }
 

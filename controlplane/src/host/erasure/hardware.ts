@@ -112,9 +112,9 @@ export function noteBootMacs(pass: Pass): void {
   }
   const are = unknown.length === 1 ? 'is' : 'are';
   const text = `${unknown.join(', ')} ${are} on no interface of its last inventory`;
-  const standing = faultOfType(pass.status.faults, bootMacUnknown);
+  const present = faultOfType(pass.status.faults, bootMacUnknown);
   // A different address needs an inspection of its own.
-  if (!isSameSet(standing?.unknownBootMacs ?? [], unknown)) clearFault(pass, bootMacUnknown);
+  if (!isSameSet(present?.unknownBootMacs ?? [], unknown)) clearFault(pass, bootMacUnknown);
   const clearedBy = `${byInspection} that finds it, or another boot MAC`;
   setFault(pass, bootMacUnknown, text, clearedBy).unknownBootMacs = [...unknown];
 }
@@ -147,8 +147,10 @@ export function isInspectedSince(
 const byInspection = 'an inspection';
 
 function knownInventory({ effects, context }: PassView): Inventory | undefined {
-  const told = effects.findLast((effect) => effect.kind === 'facts' && 'inventory' in effect.facts);
-  return told?.kind === 'facts' ? told.facts.inventory : context.facts.inventory;
+  const reported = effects.findLast(
+    (effect) => effect.kind === 'facts' && 'inventory' in effect.facts,
+  );
+  return reported?.kind === 'facts' ? reported.facts.inventory : context.facts.inventory;
 }
 
 function macsOf({ interfaces }: Inventory): ReadonlySet<string> {

@@ -132,8 +132,8 @@ export function plansToProve(pass: PassView, run: RunView): agent.DevicePlan[] {
 /** Whether a run has inspected its host already. */
 export function hasLooked({ steps, currentStep }: RunView): boolean {
   return steps.some(({ name, state }, at) => {
-    const looks = name === engineSteps.inspect || name === engineSteps.inspectAgain;
-    return at < currentStep && looks && state === StepState.SUCCEEDED;
+    const isInspection = name === engineSteps.inspect || name === engineSteps.inspectAgain;
+    return at < currentStep && isInspection && state === StepState.SUCCEEDED;
   });
 }
 

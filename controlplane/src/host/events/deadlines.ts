@@ -69,11 +69,11 @@ export function foldDeadlines(pass: Pass): void {
 function noRunner(pass: PassView, run: RunView, step: StepView): RunFailure {
   const why = whyNoRunner(pass, run);
   const text = `${calledStep(step)}: no runner reported from the host before its deadline`;
-  const said = why === undefined ? text : `${text}: ${why}`;
+  const reasonText = why === undefined ? text : `${text}: ${why}`;
   const trace = bootTraceOf(pass, bootOperationId(pass, run));
-  if (trace === undefined) return stepFailure('deadline', said);
+  if (trace === undefined) return stepFailure('deadline', reasonText);
   const detail = bootLines(trace).join('\n');
-  return stepFailure('deadline', said, detail, bootStalled(trace.missing));
+  return stepFailure('deadline', reasonText, detail, bootStalled(trace.missing));
 }
 
 /** The end of an engine's own wait needs no report of an agent. */

@@ -25,7 +25,7 @@ import {
 import { backoffDelayMs, resultFromWire } from '@rackwright/results';
 import { noteDrives } from '../bmc/drives.ts';
 import { bmcWorked, clearInBand, foldBmcFailure, foldSilence } from '../bmc/health.ts';
-import { noteWriteTold } from '../deployment/deployment.ts';
+import { noteWriteReported } from '../deployment/deployment.ts';
 import { foldPass, queueTimedOut } from '../deployment/image-queue.ts';
 import { foldSigns, hostNotProved } from '../deployment/not-proved.ts';
 import { noteWritten } from '../deployment/written-disk.ts';
@@ -111,7 +111,7 @@ function foldResult(pass: Pass, report: agent.Report): AnswerVerdict | undefined
       ? undefined
       : foldUnsupported(pass, attempt, report, read.problem);
   }
-  noteWriteTold(pass, attempt.step, report);
+  noteWriteReported(pass, attempt.step, report);
   noteWritten(pass, attempt.step, report);
   noteBurnIn(pass, attempt.step, report);
   if (endsAttempt(report)) causedBy(pass, actors.agent, resultText(report, attempt.step));
@@ -404,11 +404,11 @@ function foldFailed(pass: Pass, { run, step }: Attempt, result: agent.Failed): v
   foldSigns(pass, step, result.observations?.signs ?? [], { isEnd: true });
   noteSpeedsOfFailed(pass, step, result);
   if (step.name === verifyErasedStep) noteNotProved(pass, result);
-  const own = inOurWords(pass, run, step, result) ?? asTold(pass, step, result);
+  const own = inOurWords(pass, run, step, result) ?? reportedFailure(pass, step, result);
   failStep(pass, run, step, own);
 }
 
-function asTold(pass: PassView, step: StepView, result: agent.Failed): RunFailure {
+function reportedFailure(pass: PassView, step: StepView, result: agent.Failed): RunFailure {
   const words = result.message || `${calledStep(step)} failed; the agent did not say why`;
   const name = failureNameOf(result.type) ?? 'invalidResult';
   const owner = otherOwner(pass, result);

@@ -207,8 +207,8 @@ function landBadly(pass: Pass, run: Run, landing: Landing, disk: DiskAfter | und
   // visible.
   const hidesGoal = beside && status.backoff !== undefined;
   // A person's stop of an inspection is no error of the host.
-  const isStoppedLook = run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED;
-  if (run.error !== undefined && !hidesGoal && !isStoppedLook) {
+  const isStoppedInspection = run.kind === RunKind.INSPECT && run.outcome === RunOutcome.CANCELLED;
+  if (run.error !== undefined && !hidesGoal && !isStoppedInspection) {
     status.lastError = create(HostErrorSchema, {
       failure: run.error,
       time: now(pass),

@@ -20,14 +20,14 @@ import { failStep } from '../run/engine.ts';
 import { offered } from '../run/known-steps.ts';
 import { replan } from '../run/replan.ts';
 
-/** Observed facts: never desired state, progress or errors. `toldAt` is the agent's clock. */
+/** Observed facts: never desired state, progress or errors. `readTime` is the agent's clock. */
 export function foldFacts(
   pass: Pass,
   observations: agent.Observations | undefined,
-  toldAt?: Timestamp,
+  readTime?: Timestamp,
 ): void {
   if (observations === undefined) return;
-  if (observations.bmcHealth !== undefined) foldBmcHealth(pass, observations.bmcHealth, toldAt);
+  if (observations.bmcHealth !== undefined) foldBmcHealth(pass, observations.bmcHealth, readTime);
   if (observations.hardwareHealth !== undefined) foldHardware(pass, observations.hardwareHealth);
   if (observations.poweredOn !== undefined) foldPower(pass, observations.poweredOn);
   if (observations.runnerReady !== undefined) foldRunnerReady(pass, observations.runnerReady);
@@ -82,8 +82,8 @@ function foldRefusal(pass: Pass, { bootOperationId: boot, message }: agent.Runne
   const run = activeRun(pass.status);
   const isWaiting = run !== undefined && currentStep(run)?.name === engineSteps.awaitRunner;
   if (!isWaiting || boot !== bootOperationId(pass, run)) return;
-  const said = { bootOperationId: boot, message: cut(message, messageMax) };
-  pass.record.runnerRefused = create(agent.RunnerRefusedSchema, said);
+  const shown = { bootOperationId: boot, message: cut(message, messageMax) };
+  pass.record.runnerRefused = create(agent.RunnerRefusedSchema, shown);
 }
 
 type Steps = readonly agent.StepDescription[];
@@ -120,8 +120,8 @@ function foldNetboot(pass: Pass, netboot: agent.UnexpectedNetboot): void {
   const ordered = operationParts(host.uid, netboot.insteadOfOperationId);
   if (ordered?.runNumber !== run.number || step.name !== engineSteps.awaitRunner) return;
   const { mac, hostName, insteadOfOperationId } = netboot;
-  const said = { mac: cut(mac, nameMax), hostName: cut(hostName, nameMax), insteadOfOperationId };
-  pass.record.netbootInstead = create(agent.UnexpectedNetbootSchema, said);
+  const shown = { mac: cut(mac, nameMax), hostName: cut(hostName, nameMax), insteadOfOperationId };
+  pass.record.netbootInstead = create(agent.UnexpectedNetbootSchema, shown);
 }
 
 /** The longest stored name of an unknown host, in characters. */

@@ -20,14 +20,14 @@ import { activeRun } from '../pass/pass.ts';
 import { type Again, againOf } from './again.ts';
 import { adviceOnBoot } from './boot-advice.ts';
 import { hostId } from './explanation-draft.ts';
-import { change, type Line, look, start } from './lines.ts';
+import { change, inspect, type Line, start } from './lines.ts';
 
 /** The names in the lines, in the form for commands. */
 interface Named {
   readonly host: string;
   readonly credential: string;
   /** Address and port, with the protocol, for reading. */
-  readonly place: string;
+  readonly location: string;
   /** The value of `--bmc` for this host: with the port where it differs from the default. */
   readonly endpoint: string;
   /** Whether the work in progress is its deletion. */
@@ -61,7 +61,7 @@ const again = ({ again: { command, kind } }: Named, then = 'then'): Line => ({
   text: `${then}: ${command}`,
 });
 
-const retriedByItself = look('it is then tried again at once by itself');
+const retriedByItself = inspect('it is then tried again at once by itself');
 const updateBmc = ({ host, endpoint }: Named) => `rackwright host update ${host} --bmc ${endpoint}`;
 const verify = (host: string) => `rackwright host verify ${host}`;
 const updateCredential = ({ credential }: Named) =>
@@ -72,27 +72,27 @@ const overNetwork = ({ host }: Named) =>
 const otherCredential = ({ host }: Named) => `rackwright host update ${host} --credential ID`;
 
 const replaceDisk: Advice = (named) => [
-  look('take the disk that is named out of the host, or replace it'),
+  inspect('take the disk that is named out of the host, or replace it'),
   again(named),
 ];
 
 const seeSettings: Advice = (named) => [
-  look(`see what holds and what still waits for a boot: rackwright host bmc bios ${named.host}`),
+  inspect(`see what holds and what still waits for a boot: rackwright host bmc bios ${named.host}`),
   again(named, 'correct the step, then'),
 ];
 
 const otherImage: Advice = (named) => [
-  look('have the image made or pushed anew, or name another one'),
+  inspect('have the image made or pushed anew, or name another one'),
   again(named),
 ];
 
 const history = ({ host }: Named) => `rackwright host history ${host}`;
 const bmcLog = ({ host }: Named) =>
-  look(`see in the log of its BMC why it refused: rackwright host bmc log ${host}`);
+  inspect(`see in the log of its BMC why it refused: rackwright host bmc log ${host}`);
 
 /** A failure of a type that this version does not know. */
 const seeHistory: Advice = (named) => [
-  look(`see what failed, and in which step: ${history(named)}`),
+  inspect(`see what failed, and in which step: ${history(named)}`),
   again(named),
 ];
 
@@ -101,54 +101,56 @@ const justAgain: Advice = (named) => [again(named, 'start it again')];
 
 /** A fault of agent or runner, not of the host. */
 const reportIt: Advice = (named) => [
-  look('look at the logs of the agent of its rack, and see that its version fits this one'),
+  inspect('look at the logs of the agent of its rack, and see that its version fits this one'),
   again(named),
 ];
 
 /** An unreachable BMC is a fault, and no failed run. */
 const unreachable: Advice = (named) => [
-  look(`see that the BMC at ${named.place} has power and network; it is tried again by itself`),
+  inspect(
+    `see that the BMC at ${named.location} has power and network; it is tried again by itself`,
+  ),
   change(`or correct its address: ${updateBmc(named)}`),
 ];
 
 /** A fault of an inspection, whether or not a run failed. */
 const diskKnownElsewhere: Advice = (named) => [
-  look('find out which of the two hosts has the disk that is named, and whether both see it'),
-  look('if it was moved: inspect the other host again, or delete it if it is gone'),
+  inspect('find out which of the two hosts has the disk that is named, and whether both see it'),
+  inspect('if it was moved: inspect the other host again, or delete it if it is gone'),
   change(`or vouch for it: rackwright host update ${named.host} --moved-disk SERIAL`),
   again(named),
 ];
 
 const advice: Readonly<Record<FailureName, Advice>> = {
   authentication: (named) => [
-    look(`correct user name and password: ${updateCredential(named)}`),
+    inspect(`correct user name and password: ${updateCredential(named)}`),
     retriedByItself,
   ],
   lockedOut: (named) => [
-    look('wait until the BMC lets the account in again, or unlock it there'),
-    look(`then store the credential again: ${updateCredential(named)}`),
+    inspect('wait until the BMC lets the account in again, or unlock it there'),
+    inspect(`then store the credential again: ${updateCredential(named)}`),
     retriedByItself,
   ],
   credentialUnusable: (named) => [
-    look(`give its password again: ${updateCredential(named)}`),
+    inspect(`give its password again: ${updateCredential(named)}`),
     change(`or, when it may not go there, give the host another one: ${otherCredential(named)}`),
     retriedByItself,
   ],
   protocol: (named) => [
-    look(`see what answers at ${named.place}: it does not speak the protocol of a BMC`),
+    inspect(`see what answers at ${named.location}: it does not speak the protocol of a BMC`),
     change(`correct address or protocol: ${updateBmc(named)}`),
   ],
   invalidArgument: (named) => [
     change(`correct where its BMC is: ${updateBmc(named)}`),
-    look(`or how it is spoken to: ${updateCredential(named)}`),
+    inspect(`or how it is spoken to: ${updateCredential(named)}`),
     retriedByItself,
   ],
   certificateMismatch: ({ host, shownCertificate }) => [
-    look('find out why the BMC shows another certificate than the pinned one'),
+    inspect('find out why the BMC shows another certificate than the pinned one'),
     change(`if it is right: rackwright host update ${host} --bmc-certificate ${shownCertificate}`),
   ],
   notApplied: (named) => [
-    look(`the BMC at ${named.place} says yes and does nothing: reset or replace it`),
+    inspect(`the BMC at ${named.location} says yes and does nothing: reset or replace it`),
     again(named),
   ],
   settingRefused: seeSettings,
@@ -156,43 +158,49 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   stillPending: seeSettings,
   updateFailed: (named) => [
     bmcLog(named),
-    look(`see which components it lists: rackwright host bmc firmware ${named.host}`),
+    inspect(`see which components it lists: rackwright host bmc firmware ${named.host}`),
     again(named, 'correct component, version and uri of the step, then'),
   ],
   volumesRefused: (named) => [
     bmcLog(named),
-    look('correct controller and drives of the step: the message says what the BMC lists'),
+    inspect('correct controller and drives of the step: the message says what the BMC lists'),
     again(named),
   ],
   hardwareDefect: (named) => [
-    look(`see what the burn-in has found: rackwright host get ${named.host}`),
-    look('replace the part that is named, or improve its cooling'),
+    inspect(`see what the burn-in has found: rackwright host get ${named.host}`),
+    inspect('replace the part that is named, or improve its cooling'),
     again(named),
   ],
   mediaRefused: (named) => [
-    look(`see that the BMC at ${named.place} can fetch from the agent, and has a licence for it`),
+    inspect(
+      `see that the BMC at ${named.location} can fetch from the agent, and has a licence for it`,
+    ),
     overNetwork(named),
     again(named),
   ],
   mediaMissing: (named) => [
-    look(`see that the BMC at ${named.place} has a virtual drive for CDs, and the agent media`),
+    inspect(
+      `see that the BMC at ${named.location} has a virtual drive for CDs, and the agent media`,
+    ),
     overNetwork(named),
     again(named),
   ],
   identityMismatch: (named) => [
-    look('find out which of the two hosts has the wrong BMC address (or cable)'),
+    inspect('find out which of the two hosts has the wrong BMC address (or cable)'),
     change(`correct it: ${updateBmc(named)}`),
     ...(named.owner === '' ? [] : [start(`if that is the other one’s: ${verify(named.owner)}`)]),
     // After any failure: only a verify checks again whose BMC responds there.
     start(`then: ${verify(named.host)}`),
   ],
   identityUnproven: (named) => [
-    look('give the machine a serial number in SMBIOS and FRU'),
+    inspect('give the machine a serial number in SMBIOS and FRU'),
     change(`or accept it as it is: rackwright host update ${named.host} --allow-unproven-identity`),
     again(named),
   ],
   dataReturned: ({ host }) => [
-    look('the disk that is named does not keep an erasure: take it out of the host, or replace it'),
+    inspect(
+      'the disk that is named does not keep an erasure: take it out of the host, or replace it',
+    ),
     start(
       'then have its disks erased, and read again after a power cycle: ' +
         `rackwright host clean ${host}`,
@@ -212,25 +220,25 @@ const advice: Readonly<Record<FailureName, Advice>> = {
       : [...erase, again(named, 'or erase what has been added since')];
   },
   planChanged: (named) => [
-    look('find out why other disks are there than the plan has named'),
+    inspect('find out why other disks are there than the plan has named'),
     ...(named.isDeleted
       ? [
-          look(
+          inspect(
             'then plan the deletion anew, and start that: ' +
               `rackwright host plan delete ${named.host}`,
           ),
-          look(
+          inspect(
             'or take it back, and delete the host anew: ' +
               `rackwright host cancel-delete ${named.host}`,
           ),
         ]
       : [
           again(named, 'then erase what is there'),
-          look(`or plan it anew, and start that: rackwright host plan clean ${named.host}`),
+          inspect(`or plan it anew, and start that: rackwright host plan clean ${named.host}`),
         ]),
   ],
   imageNotFound: (named) => [
-    look(
+    inspect(
       `see that ${named.registry} has the image, and that its name is right; or name another image`,
     ),
     again(named),
@@ -242,27 +250,27 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   wrongArchitecture: otherImage,
   imageUnusable: otherImage,
   registryUnauthorized: (named) => [
-    look(
+    inspect(
       'give the registry a credential: ' +
         `rackwright fleet registry set ${named.registry} --credential ID`,
     ),
     again(named),
   ],
   registryUnreachable: (named) => [
-    look(`see that ${named.registry} answers the agent of its rack`),
-    look(
+    inspect(`see that ${named.registry} answers the agent of its rack`),
+    inspect(
       'or say how it is asked: ' +
         `rackwright fleet registry set ${named.registry} --authority FILE`,
     ),
     again(named),
   ],
   noSpace: (named) => [
-    look('make room on the disk of the agent, or let its cache of images be larger'),
+    inspect('make room on the disk of the agent, or let its cache of images be larger'),
     again(named),
   ],
   imageTooLarge: (named) => [
     change(`name a larger disk: rackwright host update ${named.host} --root-disk min-size=SIZE`),
-    look('or use a smaller image'),
+    inspect('or use a smaller image'),
     again(named),
   ],
   keepDisk: (named) => [
@@ -270,7 +278,7 @@ const advice: Readonly<Record<FailureName, Advice>> = {
       'name another disk for the image: ' +
         `rackwright host update ${named.host} --root-disk serial=SERIAL`,
     ),
-    look('or keep that disk no longer'),
+    inspect('or keep that disk no longer'),
     again(named),
   ],
   noRootDisk: (named) => [
@@ -281,14 +289,14 @@ const advice: Readonly<Record<FailureName, Advice>> = {
     again(named),
   ],
   notProved: (named) => [
-    look(
+    inspect(
       `look at the console of hosts/${named.host}: whether it boots, has an address on the ` +
         'provisioning network, and runs cloud-init to the end',
     ),
     again(named),
   ],
   queueTimeout: (named) => [
-    look(
+    inspect(
       'let the agent of its rack serve more hosts at once (imagesAtOnceMax in its ' +
         'configuration), or ask for fewer at a time',
     ),
@@ -300,52 +308,57 @@ const advice: Readonly<Record<FailureName, Advice>> = {
   ioError: replaceDisk,
   deviceRefused: replaceDisk,
   deviceChanged: replaceDisk,
-  deviceVanished: (named) => [look('see that the disk that is named is in its slot'), again(named)],
+  deviceVanished: (named) => [
+    inspect('see that the disk that is named is in its slot'),
+    again(named),
+  ],
   hiddenArea: (named) => [
-    look('the disk that is named hides capacity: let the policy remove it, or replace the disk'),
+    inspect('the disk that is named hides capacity: let the policy remove it, or replace the disk'),
     again(named),
   ],
   runnerLost: (named) => [
-    look(`look at the console of hosts/${named.host}, and at its link to the provisioning network`),
+    inspect(
+      `look at the console of hosts/${named.host}, and at its link to the provisioning network`,
+    ),
     again(named),
   ],
   tooLate: (named) => [
-    look(`see what the host waited for until the window closed: ${history(named)}`),
-    look('wait for the next window of its pool, or give the pool a longer one'),
+    inspect(`see what the host waited for until the window closed: ${history(named)}`),
+    inspect('wait for the next window of its pool, or give the pool a longer one'),
     again(named),
   ],
-  exitCode: (named) => [look('read what the program wrote; correct the step'), again(named)],
-  refused: (named) => [look('see why the webhook refuses'), again(named)],
+  exitCode: (named) => [inspect('read what the program wrote; correct the step'), again(named)],
+  refused: (named) => [inspect('see why the webhook refuses'), again(named)],
   notAllowed: (named) => [
-    look('find out from the message which setting forbids the step, and what it forbids'),
-    look('or permit an internal address: rackwright fleet update --internal-address ADDRESS'),
-    look('or permit a URL of firmware: redfishFirmwareUrls in the configuration of its agent'),
+    inspect('find out from the message which setting forbids the step, and what it forbids'),
+    inspect('or permit an internal address: rackwright fleet update --internal-address ADDRESS'),
+    inspect('or permit a URL of firmware: redfishFirmwareUrls in the configuration of its agent'),
     again(named, 'correct the step or that setting, then'),
   ],
   conflict: (named) => [
-    look(`see what else was at work on the host or its BMC: ${history(named)}`),
-    look('wait until that has ended, or end it; if the host was on already, reset it instead'),
+    inspect(`see what else was at work on the host or its BMC: ${history(named)}`),
+    inspect('wait until that has ended, or end it; if the host was on already, reset it instead'),
     again(named),
   ],
   unsupported: reportIt,
   invalidResult: reportIt,
   internal: reportIt,
   cancelled: (named) => [
-    look(`see who or what ended it, and why: ${history(named)}`),
+    inspect(`see who or what ended it, and why: ${history(named)}`),
     again(named, 'once that reason is gone, then'),
   ],
   deadline: (named) => [...adviceOnBoot(named.missing, named), again(named)],
   interrupted: justAgain,
-  lost: (named) => [look('look what became of the host'), again(named)],
+  lost: (named) => [inspect('look what became of the host'), again(named)],
   pendingTimeout: ({ host }) => [
-    look(`see what the workflow waited for: rackwright workflow explain ${host} TEMPLATE`),
-    look(
+    inspect(`see what the workflow waited for: rackwright workflow explain ${host} TEMPLATE`),
+    inspect(
       'or let it wait for longer: ' +
         `rackwright workflow update ${host} TEMPLATE --pending-timeout 4h`,
     ),
     start(`once that is over: rackwright workflow run ${host} TEMPLATE`),
   ],
-  restored: (named) => [look('look whether the host is in use'), again(named)],
+  restored: (named) => [inspect('look whether the host is in use'), again(named)],
 };
 
 /** The problem: a failure, or a BMC that does not respond. */
@@ -389,7 +402,7 @@ function namesOf(record: store.HostRecord): Named {
   return {
     host,
     credential: bmc === undefined ? 'CREDENTIAL' : idOf(bmc.credential),
-    place: `${bmc?.address ?? '?'}:${port} (${protocol.name})`,
+    location: `${bmc?.address ?? '?'}:${port} (${protocol.name})`,
     endpoint: bmc?.port === undefined ? 'ADDRESS' : `ADDRESS:${bmc.port}`,
     again: againOf(record, host),
     shownCertificate: shownCertificateOf(record),

@@ -6,14 +6,14 @@ import { powerAction, stepFlags } from './flags-of-run.ts';
 
 export interface Again {
   readonly command: string;
-  readonly kind: 'look' | 'start';
+  readonly kind: 'inspect' | 'start';
   /** It starts a clean by the host's policy. */
   readonly isClean: boolean;
 }
 
 export function againOf(record: store.HostRecord, host: string): Again {
   const { words, starts: isStart, isClean = false } = failedCommand(record, host);
-  return { command: `rackwright ${words}`, kind: isStart ? 'start' : 'look', isClean };
+  return { command: `rackwright ${words}`, kind: isStart ? 'start' : 'inspect', isClean };
 }
 
 interface Command {

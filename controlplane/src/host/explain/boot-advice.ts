@@ -1,6 +1,6 @@
 /** What a person can do about a boot that stopped, by the step that was not reached. */
 import { BootStepKind } from '@rackwright/messages';
-import { change, type Line, look } from './lines.ts';
+import { change, inspect, type Line } from './lines.ts';
 
 /** The names in the lines, in the form for commands. */
 interface Named {
@@ -11,13 +11,15 @@ interface Named {
 
 type Advice = (named: Named) => readonly Line[];
 
-const holdUp: Advice = ({ host }) => [look(`see what holds it up at the console of hosts/${host}`)];
+const holdUp: Advice = ({ host }) => [
+  inspect(`see what holds it up at the console of hosts/${host}`),
+];
 
 const seeRack = ({ rack }: Named): Line =>
-  look(`see the faults of its rack: rackwright rack explain ${rack}`);
+  inspect(`see the faults of its rack: rackwright rack explain ${rack}`);
 
 const httpFile: Advice = ({ host, rack }) => [
-  look(
+  inspect(
     `see at the console of hosts/${host} how the download ends, and that HTTP to the agent of ` +
       `racks/${rack} is not cut on the way`,
   ),
@@ -26,7 +28,7 @@ const httpFile: Advice = ({ host, rack }) => [
 const table: Readonly<Record<BootStepKind, Advice>> = {
   [BootStepKind.UNSPECIFIED]: holdUp,
   [BootStepKind.DISCOVER]: (named) => [
-    look(
+    inspect(
       `see that the network card ${named.macs.join(', ')} of hosts/${named.host} has link, is on ` +
         `the provisioning network of racks/${named.rack}, and that its firmware boots from it`,
     ),
@@ -34,22 +36,22 @@ const table: Readonly<Record<BootStepKind, Advice>> = {
     seeRack(named),
   ],
   [BootStepKind.OFFER]: (named) => [
-    look('see why the agent makes it no offer: another DHCP server, or a range that is used up'),
+    inspect('see why the agent makes it no offer: another DHCP server, or a range that is used up'),
     seeRack(named),
   ],
   [BootStepKind.REQUEST]: (named) => [
-    look('see whether another DHCP server answers it, and whether the agent’s answers reach it'),
+    inspect('see whether another DHCP server answers it, and whether the agent’s answers reach it'),
     seeRack(named),
   ],
   [BootStepKind.ACK]: (named) => [seeRack(named)],
   [BootStepKind.LOADER]: ({ host, rack }) => [
-    look(
+    inspect(
       `see that nothing between hosts/${host} and the agent of racks/${rack} drops TFTP (UDP 69 ` +
         'and high ports) or HTTP, and that the agent has a loader for its firmware',
     ),
   ],
   [BootStepKind.SCRIPT]: ({ host }) => [
-    look(
+    inspect(
       `see at the console of hosts/${host} whether the boot loader drives its network card, and ` +
         'whether the firmware refuses it (Secure Boot)',
     ),
@@ -57,7 +59,7 @@ const table: Readonly<Record<BootStepKind, Advice>> = {
   [BootStepKind.KERNEL]: httpFile,
   [BootStepKind.INITRD]: httpFile,
   [BootStepKind.RUNNER]: ({ host, rack }) => [
-    look(
+    inspect(
       `see at the console of hosts/${host} whether the kernel starts, drives its network card, ` +
         `gets an address, and reaches the runners’ port of the agent of racks/${rack}`,
     ),

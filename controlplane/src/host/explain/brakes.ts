@@ -10,13 +10,13 @@ import {
   type store,
 } from '@rackwright/messages';
 import { idOf } from '../../records/index.ts';
-import { lookFirstReason } from '../life/goal.ts';
+import { reviewReason } from '../life/goal.ts';
 import { isRestoredHold } from '../life/restored.ts';
 import { freezeText } from '../pass/brake.ts';
 import type { HostContext } from '../pass/types.ts';
 import { hostId } from './explanation-draft.ts';
 
-interface ToldOfBrake {
+interface BrakeText {
   readonly causes?: readonly { readonly text: string; readonly since?: Timestamp | undefined }[];
   readonly blocker: string;
   readonly braked: { readonly nextAttemptTime?: Timestamp };
@@ -24,7 +24,7 @@ interface ToldOfBrake {
 }
 
 /** A run that waits for the end of a freeze. */
-export function tellFreeze({ freeze }: HostContext): ToldOfBrake {
+export function tellFreeze({ freeze }: HostContext): BrakeText {
   const again = 'the work then goes on by itself';
   if (freeze === undefined) {
     return { blocker: 'a freeze', unblock: [`nothing: ${again}`], braked: {} };
@@ -46,7 +46,7 @@ export function tellQueue(
   run: Run,
   { quotaViews }: HostContext,
   blocker: string,
-): ToldOfBrake {
+): BrakeText {
   const rack = idOf(rackOf(record));
   const queued = quotaViews.flatMap(({ name, own, nextSlotMs, quota }) =>
     own
@@ -56,7 +56,7 @@ export function tellQueue(
   const nextMs = queued?.position === 1 ? queued.nextSlotMs : undefined;
   const since = run.waiting?.since;
   const text = run.waiting?.message ?? '';
-  const place = queued === undefined ? '' : ` (place ${queued.position} in the queue)`;
+  const queueText = queued === undefined ? '' : ` (place ${queued.position} in the queue)`;
   const raise =
     hostWaitOf(run.waiting) === 'capacity'
       ? `rackwright rack update ${rack} --runs N`
@@ -65,7 +65,7 @@ export function tellQueue(
         : `rackwright rack update ${rack} --wipe-budget N/SECONDS`;
   return {
     blocker,
-    causes: [{ text: `${text}${place}`, since }],
+    causes: [{ text: `${text}${queueText}`, since }],
     braked: nextMs === undefined ? {} : { nextAttemptTime: timestampFromMs(nextMs) },
     // A limit of 0 never gives a slot.
     unblock:
@@ -89,7 +89,7 @@ export function tellRestored(record: store.HostRecord, context: HostContext) {
 }
 
 /** After the acceptance: a host that is left unchanged, because it may have been taken into use. */
-export function tellLookFirst(record: store.HostRecord) {
+export function tellReviewFirst(record: store.HostRecord) {
   const { host, lookFirstSince } = record;
   const { state, claim, backoff, inRescue = false } = host?.status ?? {};
   const isOfPool = claim !== undefined && isPool(readActor(claim.by));
@@ -101,7 +101,7 @@ export function tellLookFirst(record: store.HostRecord) {
   const id = hostId(record);
   const text = 'what it was used for in the stretch that the store has lost is not known here';
   return {
-    headline: `not booted nor erased by itself: ${lookFirstReason}`,
+    headline: `not booted nor erased by itself: ${reviewReason}`,
     causes: [{ text, since: lookFirstSince }],
     blocker: 'a person',
     since: lookFirstSince,
@@ -117,9 +117,9 @@ export function tellLookFirst(record: store.HostRecord) {
 
 /** Work in progress goes on; the next work waits until a person accepts the store. */
 export function tellRunOfRestored(record: store.HostRecord, context: HostContext) {
-  const told = tellRestored(record, context);
-  if (told === undefined) return undefined;
-  const { causes, blocker, unblock } = told;
+  const draft = tellRestored(record, context);
+  if (draft === undefined) return undefined;
+  const { causes, blocker, unblock } = draft;
   return { causes, blocker, unblock };
 }
 

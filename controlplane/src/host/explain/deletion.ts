@@ -58,12 +58,12 @@ export function needsWork(record: store.HostRecord, spec: HostSpec | undefined):
 }
 
 /** Adds the alternative that needs neither agent nor BMC. */
-export function withForce(record: store.HostRecord, told: ExplanationDraft): ExplanationDraft {
+export function withForce(record: store.HostRecord, draft: ExplanationDraft): ExplanationDraft {
   const { deletion } = record.host?.status ?? {};
-  if (deletion === undefined || deletion.mode === DeletionMode.FORCE) return told;
+  if (deletion === undefined || deletion.mode === DeletionMode.FORCE) return draft;
   const force = `rackwright host delete ${hostId(record)} --force --reason WHY`;
   const line = `or remove it without agent and BMC, which leaves a note of what may be: ${force}`;
-  return { ...told, unblock: [...(told.unblock ?? []), line] };
+  return { ...draft, unblock: [...(draft.unblock ?? []), line] };
 }
 
 /** Why a fence is still there; undefined when the host has none. */

@@ -34,7 +34,7 @@ import { displayOf } from '../pass/display.ts';
 import { activeRun, currentStep, runName, waitsForOthers } from '../pass/pass.ts';
 import type { HostContext } from '../pass/types.ts';
 import { adviceDuringRun, adviceFor } from './advice.ts';
-import { tellLookFirst, tellRestored, tellRunOfRestored } from './brakes.ts';
+import { tellRestored, tellReviewFirst, tellRunOfRestored } from './brakes.ts';
 import {
   needsWork,
   tellFence,
@@ -68,20 +68,20 @@ export function explainHost(
   { usual = noUsualTimes, progress }: MoreKnown = {},
 ): Explanation {
   const seen = withRackFaults(record, context, tell(record, context, progress));
-  const told = withDisksElsewhere(record, seen);
+  const draft = withDisksElsewhere(record, seen);
   const run = record.host?.status === undefined ? undefined : activeRun(record.host.status);
   const usualMs = run === undefined ? undefined : usual.runMs(run);
   return create(ExplanationSchema, {
     subject: record.host?.name ?? '',
-    headline: told.headline,
-    causes: (told.causes ?? []).map(({ text, since }) =>
+    headline: draft.headline,
+    causes: (draft.causes ?? []).map(({ text, since }) =>
       create(CauseSchema, since === undefined ? { text } : { text, since }),
     ),
-    blocker: told.blocker ?? '',
-    ...(told.since === undefined ? {} : { since: told.since }),
-    ...(told.nextAttemptTime === undefined ? {} : { nextAttemptTime: told.nextAttemptTime }),
-    ...(told.deadline === undefined ? {} : { deadline: told.deadline }),
-    unblock: [...(told.unblock ?? [])],
+    blocker: draft.blocker ?? '',
+    ...(draft.since === undefined ? {} : { since: draft.since }),
+    ...(draft.nextAttemptTime === undefined ? {} : { nextAttemptTime: draft.nextAttemptTime }),
+    ...(draft.deadline === undefined ? {} : { deadline: draft.deadline }),
+    unblock: [...(draft.unblock ?? [])],
     lastEvidence: lastEvidence(record, progress),
     ...(usualMs === undefined ? {} : { usualDuration: durationFromMs(usualMs) }),
     lastScreen: lastScreen(record, context),
@@ -111,18 +111,18 @@ function lastScreen({ host }: store.HostRecord, { facts }: HostContext): string[
 function withRackFaults(
   record: store.HostRecord,
   context: HostContext,
-  told: ExplanationDraft,
+  draft: ExplanationDraft,
 ): ExplanationDraft {
   const { spec, status, name = '' } = record.host ?? {};
   const { rackFaults = [] } = context;
-  if (rackFaults.length === 0 || status === undefined || !isKeptFromBoot(status)) return told;
+  if (rackFaults.length === 0 || status === undefined || !isKeptFromBoot(status)) return draft;
   const around = faultsAround(rackFaults, name, spec?.bootMacs ?? []);
   const texts = around.map(({ message, since }) => ({ text: message, since }));
   const advice = around.flatMap((fault) => rackFaultAdvice(fault, spec?.rack ?? ''));
   return {
-    ...told,
-    causes: [...(told.causes ?? []), ...texts],
-    unblock: [...new Set([...(told.unblock ?? []), ...advice])],
+    ...draft,
+    causes: [...(draft.causes ?? []), ...texts],
+    unblock: [...new Set([...(draft.unblock ?? []), ...advice])],
   };
 }
 
@@ -133,20 +133,20 @@ function isKeptFromBoot(status: HostStatus): boolean {
 }
 
 /** A disk that another host has is always named, in addition to the rest. */
-function withDisksElsewhere(record: store.HostRecord, told: ExplanationDraft): ExplanationDraft {
-  const named = (told.causes ?? []).flatMap(({ disks = [] }) => disks);
+function withDisksElsewhere(record: store.HostRecord, draft: ExplanationDraft): ExplanationDraft {
+  const named = (draft.causes ?? []).flatMap(({ disks = [] }) => disks);
   const problems = disksElsewhere(record).filter(
     ({ disk }) => !named.some((each) => isSameDisk(each, disk)),
   );
-  if (problems.length === 0) return told;
+  if (problems.length === 0) return draft;
   const status = record.host?.status;
   const isFree = status === undefined || activeRun(status) === undefined;
   const adviceOf = isFree ? adviceFor : adviceDuringRun;
   const unblock = adviceOf(diskKnownElsewhere, record);
   return {
-    ...told,
-    causes: [...(told.causes ?? []), ...problems.map(({ text }) => ({ text }))],
-    unblock: [...new Set([...(told.unblock ?? []), ...unblock])],
+    ...draft,
+    causes: [...(draft.causes ?? []), ...problems.map(({ text }) => ({ text }))],
+    unblock: [...new Set([...(draft.unblock ?? []), ...unblock])],
   };
 }
 
@@ -161,12 +161,12 @@ function tell(
   if (newer !== undefined) return newer;
   const run = activeRun(status);
   if (run !== undefined) {
-    const told = {
+    const draft = {
       ...tellRun(record, run, context, progress),
       ...tellForced(record, run),
       ...tellRunOfRestored(record, context),
     };
-    return run.waiting === undefined ? told : withForce(record, told);
+    return run.waiting === undefined ? draft : withForce(record, draft);
   }
   if (status.deletion !== undefined) {
     const lack = needsWork(record, record.host?.spec) ? tellMissing(record, context) : undefined;
@@ -178,9 +178,9 @@ function tell(
 }
 
 /** "clean 3, step power.off (2 of 9)" */
-function placeIn(run: Run, step: RunStep | undefined): string {
-  const place = `${run.currentStep + 1} of ${run.steps.length}`;
-  return `${runName(run)}, step ${step === undefined ? 'end' : nameOf(step)} (${place})`;
+function positionIn(run: Run, step: RunStep | undefined): string {
+  const position = `${run.currentStep + 1} of ${run.steps.length}`;
+  return `${runName(run)}, step ${step === undefined ? 'end' : nameOf(step)} (${position})`;
 }
 
 function tellRun(
@@ -192,17 +192,17 @@ function tellRun(
   const { host } = record;
   const step = currentStep(run);
   const display = host?.status === undefined ? '' : displayOf(host.status);
-  const headline = `${display}: ${placeIn(run, step)}`;
+  const headline = `${display}: ${positionIn(run, step)}`;
   if (run.phase !== RunPhase.WAITING || run.waiting === undefined) {
-    const told = {
+    const draft = {
       headline,
       since: step?.startTime,
       deadline: step?.deadline,
     };
     const ofAbort = abortCauses(run, step);
-    if (ofAbort.length > 0) return { ...told, causes: ofAbort, blocker: 'the step under way' };
+    if (ofAbort.length > 0) return { ...draft, causes: ofAbort, blocker: 'the step under way' };
     const ofStep = tellShutdown(record, run, step) ?? tellDeployment(record, run, step, progress);
-    return { ...told, ...tellLastFailure(record), ...ofStep };
+    return { ...draft, ...tellLastFailure(record), ...ofStep };
   }
   const { message, since } = run.waiting;
   const waits = tellWaiting(record, run, context);
@@ -211,7 +211,7 @@ function tellRun(
     causes: [
       ...(waits?.causes ?? [{ text: message, since }]),
       ...shutdownCause(record, step),
-      ...placeOf(run, progress),
+      ...positionLines(run, progress),
     ],
     blocker: waits?.blocker ?? '',
     since,
@@ -228,7 +228,10 @@ function againTime({ operation, call }: store.HostRecord, step: RunStep | undefi
 }
 
 /** Its position in the agent's queue, by the agent's last report. */
-function placeOf({ waiting }: Run, progress: Progress | undefined): { readonly text: string }[] {
+function positionLines(
+  { waiting }: Run,
+  progress: Progress | undefined,
+): { readonly text: string }[] {
   if (hostWaitOf(waiting) !== 'image' || progress === undefined) return [];
   return [{ text: progress.text }];
 }
@@ -309,7 +312,7 @@ function tellGoal(record: store.HostRecord, context: HostContext): ExplanationDr
   const status = record.host?.status;
   const { backoff, lastError } = status ?? {};
   const left =
-    status?.deletion === undefined ? (tellLookFirst(record) ?? tellUse(record)) : undefined;
+    status?.deletion === undefined ? (tellReviewFirst(record) ?? tellUse(record)) : undefined;
   if (left !== undefined) return left;
   if (status === undefined || backoff === undefined) return tellNothingFailed(record, context);
   const givenUp = isGivenUp(backoff);

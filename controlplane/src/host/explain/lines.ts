@@ -4,8 +4,8 @@
  * One action. A host that is being removed accepts no change, and one with a run starts no other
  * run.
  */
-export type Line = { readonly kind: 'look' | 'change' | 'start'; readonly text: string };
+export type Line = { readonly kind: 'inspect' | 'change' | 'start'; readonly text: string };
 
-export const look = (text: string): Line => ({ kind: 'look', text });
+export const inspect = (text: string): Line => ({ kind: 'inspect', text });
 export const change = (text: string): Line => ({ kind: 'change', text });
 export const start = (text: string): Line => ({ kind: 'start', text });

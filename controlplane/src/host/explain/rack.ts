@@ -68,11 +68,11 @@ function blockerOf(
   connected: boolean,
 ): { readonly blocker: string; readonly since?: Timestamp } {
   const { lastSeenTime, freeze, restoredStore } = rack?.status ?? {};
-  const said = (blocker: string, since: Timestamp | undefined) =>
+  const line = (blocker: string, since: Timestamp | undefined) =>
     since === undefined ? { blocker } : { blocker, since };
-  if (!connected) return said('the agent of the rack', lastSeenTime);
-  if (restoredStore !== undefined) return said('the restored store', restoredStore.since);
-  return freeze === undefined ? { blocker: '' } : said('the freeze', freeze.at);
+  if (!connected) return line('the agent of the rack', lastSeenTime);
+  if (restoredStore !== undefined) return line('the restored store', restoredStore.since);
+  return freeze === undefined ? { blocker: '' } : line('the freeze', freeze.at);
 }
 
 function unblock(

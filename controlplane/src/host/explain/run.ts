@@ -116,6 +116,6 @@ function adviceOn(record: store.HostRecord, run: Run): string[] {
 function lastWords({ steps }: Run): string {
   const last = steps.findLast(({ attempt, state }) => attempt > 0 && state !== StepState.PENDING);
   if (last === undefined) return '';
-  const said = last.exit?.lastOutput.trim() || last.error;
-  return `${nameOf(last)}${said === '' ? '' : `: ${said}`}`;
+  const output = last.exit?.lastOutput.trim() || last.error;
+  return `${nameOf(last)}${output === '' ? '' : `: ${output}`}`;
 }

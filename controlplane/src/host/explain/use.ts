@@ -85,9 +85,9 @@ export function tellRest(record: store.HostRecord): ExplanationDraft | undefined
           'when asked, its power switched',
       };
     case HostState.PROVISIONED: {
-      const what = image === '' ? 'what it was adopted with' : image;
-      if (isInRescue(status)) return tellRescued(record, `${displayOf(status)}${user}`, what);
-      return { headline: `${displayOf(status)}${user}: it runs ${what}; nothing waits` };
+      const content = image === '' ? 'what it was adopted with' : image;
+      if (isInRescue(status)) return tellRescued(record, `${displayOf(status)}${user}`, content);
+      return { headline: `${displayOf(status)}${user}: it runs ${content}; nothing waits` };
     }
     default:
       return undefined;

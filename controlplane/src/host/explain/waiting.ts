@@ -17,7 +17,7 @@ import { hostId } from './explanation-draft.ts';
 import { personAdvice } from './person.ts';
 
 /** What a run waits for, and what would release it. */
-export interface ToldOfWait {
+export interface WaitText {
   readonly blocker: string;
   readonly unblock: readonly string[];
   /** Set where more is known than the run's own text. */
@@ -26,7 +26,7 @@ export interface ToldOfWait {
   readonly braked?: { readonly nextAttemptTime?: Timestamp };
 }
 
-type Cell = (record: store.HostRecord, run: Run, context: HostContext) => ToldOfWait;
+type Cell = (record: store.HostRecord, run: Run, context: HostContext) => WaitText;
 
 /** All possible waits of a host's run. */
 export const waitCells: { readonly [W in HostWait]: Cell } = {
@@ -99,7 +99,7 @@ export function tellWaiting(
   record: store.HostRecord,
   run: Run,
   context: HostContext,
-): ToldOfWait | undefined {
+): WaitText | undefined {
   const { waiting } = run;
   if (waiting === undefined) return undefined;
   const wait = hostWaitOf(waiting);

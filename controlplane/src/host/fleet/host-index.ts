@@ -35,10 +35,10 @@ export class HostIndex {
   readonly #idsOfRack = new Map<RackId, Set<HostId>>();
   readonly #bootKeys = new Map<HostId, string>();
   readonly #bootListeners: ((rackId: RackId) => void)[] = [];
-  readonly #looks = new Map<HostId, IndexedHost>();
+  readonly #powerTargets = new Map<HostId, IndexedHost>();
   /** The last noted revision of each host. */
   readonly #noted = new Map<HostId, StoreRevision>();
-  readonly #looksListeners: ((rackId: RackId) => void)[] = [];
+  readonly #powerListeners: ((rackId: RackId) => void)[] = [];
 
   /** Calls `listener` with a rack whose boot snapshot may have changed. */
   onBootChange(listener: (rackId: RackId) => void): void {
@@ -46,12 +46,12 @@ export class HostIndex {
   }
 
   /** Calls `listener` with a rack whose list of polled hosts may have changed. */
-  onLooksChange(listener: (rackId: RackId) => void): void {
-    this.#looksListeners.push(listener);
+  onPowerTargetsChange(listener: (rackId: RackId) => void): void {
+    this.#powerListeners.push(listener);
   }
 
-  looksOfRack(rackId: RackId): IndexedHost[] {
-    return this.hostIdsOfRack(rackId).flatMap((hostId) => this.#looks.get(hostId) ?? []);
+  powerTargetsOfRack(rackId: RackId): IndexedHost[] {
+    return this.hostIdsOfRack(rackId).flatMap((hostId) => this.#powerTargets.get(hostId) ?? []);
   }
 
   hostIds(): HostId[] {
@@ -89,7 +89,7 @@ export class HostIndex {
     const rackId = rackIdOf(record);
     this.#noteUid(hostId, host?.uid ?? '');
     this.#noteRack(hostId, rackId);
-    this.#noteLooks(hostId, rackId, record);
+    this.#notePowerTargets(hostId, rackId, record);
     // The number of a deploying run is unique, so no two deployments give the same text.
     const netboot = bootsOverNetwork(record) ? `${record.deployedRun} ${host?.status?.image}` : '';
     const boots = [host?.spec?.bootMacs, netboot, bootProfileOf(host)];
@@ -104,7 +104,8 @@ export class HostIndex {
     this.#noted.delete(hostId);
     const rackId = this.#rackOf.get(hostId);
     this.#noteRack(hostId, undefined);
-    if (this.#looks.delete(hostId) && rackId !== undefined) this.#looksChanged(rackId);
+    if (this.#powerTargets.delete(hostId) && rackId !== undefined)
+      this.#powerTargetsChanged(rackId);
     if (this.#bootKeys.delete(hostId) && rackId !== undefined) this.#bootChanged(rackId);
     this.#hostIdOfUid.delete(this.#uidOf.get(hostId) ?? '');
     this.#uidOf.delete(hostId);
@@ -138,8 +139,12 @@ export class HostIndex {
     this.#hostIdOfUid.set(uid, hostId);
   }
 
-  #noteLooks(hostId: HostId, rackId: RackId, { host, forgetting, verifiedBmc }: wire.HostRecord) {
-    const before = this.#looks.get(hostId);
+  #notePowerTargets(
+    hostId: HostId,
+    rackId: RackId,
+    { host, forgetting, verifiedBmc }: wire.HostRecord,
+  ) {
+    const before = this.#powerTargets.get(hostId);
     const identity = host?.status?.bmcIdentity;
     const bmc = host?.spec?.bmc;
     const proved = identity !== undefined && bmc !== undefined && sameBmc(bmc, verifiedBmc);
@@ -151,13 +156,13 @@ export class HostIndex {
       identity,
       poweredOn: host?.status?.poweredOn,
     };
-    this.#looks.set(hostId, next);
+    this.#powerTargets.set(hostId, next);
     const same = before?.uid === next.uid && sameBmc(before.bmc, next.bmc);
-    if (!same || !sameIdentity(before?.identity, identity)) this.#looksChanged(rackId);
+    if (!same || !sameIdentity(before?.identity, identity)) this.#powerTargetsChanged(rackId);
   }
 
-  #looksChanged(rackId: RackId): void {
-    for (const listener of this.#looksListeners) listener(rackId);
+  #powerTargetsChanged(rackId: RackId): void {
+    for (const listener of this.#powerListeners) listener(rackId);
   }
 
   #bootChanged(rackId: RackId): void {

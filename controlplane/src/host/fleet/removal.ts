@@ -25,9 +25,9 @@ export async function removeRecord(
 ): Promise<StoreRevision | undefined> {
   let last = revision;
   if (event.kind === 'request') {
-    const said = await writeRecord(writer, wire.HostRecordSchema, key, record, revision);
-    if (said.kind === 'conflict') return undefined;
-    last = said.revision;
+    const written = await writeRecord(writer, wire.HostRecordSchema, key, record, revision);
+    if (written.kind === 'conflict') return undefined;
+    last = written.revision;
   }
   const gone = await deleteRecord(writer, key, last);
   return gone.kind === 'ok' ? gone.revision : undefined;

@@ -143,7 +143,7 @@ function readBack(
   const used = new Set<keyof DiskSpeed>(isWritten ? ['writtenPerSecond'] : []);
   let seconds = isWritten ? sizeBytes / speed.writtenPerSecond : 0;
   let reads = 0;
-  const told = readings.map(({ verification, method, when, delayMs }) => {
+  const lines = readings.map(({ verification, method, when, delayMs }) => {
     const one = describeVerification({ verification, method, sizeBytes, speed, confidence });
     used.add(verification.level === 'full' ? 'bytesPerSecond' : 'readsPerSecond');
     const times = when !== 'first' && verification.level === 'sampled' ? 2 : 1;
@@ -156,15 +156,15 @@ function readBack(
     reads: BigInt(reads),
     time: durationFromMs(Math.ceil(Math.min(seconds, longestSeconds)) * 1_000),
     timeFromMeasurement: [...used].every((figure) => (measured?.[figure] ?? 0) > 0),
-    canMiss: told[readings.indexOf(shown)]?.canMiss ?? '',
+    canMiss: lines[readings.indexOf(shown)]?.canMiss ?? '',
   };
 }
 
 function wordsOf({ verification, when, delayMs }: Reading): string {
   const again = whenWords(when, delayMs);
   if (verification.level === 'full') return `${again}whole`;
-  const places = `${again}${verification.places} places`;
-  return when === 'first' ? places : `${places} and as many new ones`;
+  const count = `${again}${verification.places} places`;
+  return when === 'first' ? count : `${count} and as many new ones`;
 }
 
 function whenWords(when: Reading['when'], delayMs: number): string {
@@ -222,13 +222,13 @@ export function lossOf(devices: readonly PlannedDevice[], steps: readonly RunSte
     return loss === undefined ? [] : [`${deviceText(device)}: ${loss}`];
   });
   // The image's disk is usually known; then the disk's line has more details.
-  const isTold = (step: RunStep) => step.name === writeImageStep && devices.some(isWrittenOver);
+  const isShown = (step: RunStep) => step.name === writeImageStep && devices.some(isWrittenOver);
   const unseen = devices.length === 0 && steps.some(({ name }) => isErasure(name));
   return [
     ...lost,
     ...(unseen ? ['every disk of its own that the runner finds: all that is on it'] : []),
     ...steps
-      .filter((step) => mayDestroy(step) && !isTold(step))
+      .filter((step) => mayDestroy(step) && !isShown(step))
       .map((step) => `${stepTitle(step)}: whatever it writes over`),
   ];
 }

@@ -46,12 +46,12 @@ export function foresee(
   const pass = beginPass(record, context);
   if (request.kind === 'delete') {
     const { steps, ...deletion } = foreseeDeletion(pass, request);
-    return told(pass, RunKind.DELETE, steps, deletion);
+    return foreseen(pass, RunKind.DELETE, steps, deletion);
   }
   const refusal = request.kind === 'clean' ? refusalOfSteps(pass, request.steps) : undefined;
   if (refusal !== undefined) return refusal;
   const run = startFor(pass, request);
-  return told(pass, run.kind, run.steps, { stages: [], notes: [] });
+  return foreseen(pass, run.kind, run.steps, { stages: [], notes: [] });
 }
 
 function startFor(pass: Pass, request: Exclude<PlannableRequest, { kind: 'delete' }>) {
@@ -75,7 +75,7 @@ function startFor(pass: Pass, request: Exclude<PlannableRequest, { kind: 'delete
 /** The requester of predicted runs. */
 const planner = actors.plan;
 
-function told(
+function foreseen(
   pass: Pass,
   kind: RunKind,
   steps: readonly RunStep[],

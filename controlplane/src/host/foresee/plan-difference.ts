@@ -118,10 +118,10 @@ function macs({ interfaces }: Inventory): string[] {
   return interfaces.map(({ mac }) => mac);
 }
 
-function setDifferences(what: string, before: readonly string[], now: readonly string[]): string[] {
+function setDifferences(name: string, before: readonly string[], now: readonly string[]): string[] {
   return [
-    ...before.filter((each) => !now.includes(each)).map((each) => `${what} ${each} is gone`),
-    ...now.filter((each) => !before.includes(each)).map((each) => `${what} ${each} is new`),
+    ...before.filter((each) => !now.includes(each)).map((each) => `${name} ${each} is gone`),
+    ...now.filter((each) => !before.includes(each)).map((each) => `${name} ${each} is new`),
   ];
 }
 

@@ -33,13 +33,13 @@ export function partChanges(before: Inventory, now: Inventory): PartChange[] {
 
 /** "disk S1 is gone", "firmware BIOS: 1.0 is now 1.1" */
 export function partChangeText({ kind, part, before, after }: PartChange): string {
-  const what = `${kindWords[kind]} ${part}`;
+  const change = `${kindWords[kind]} ${part}`;
   if (kind === PartKind.NEIGHBOR) {
     const [was, is] = [before, after].map((each) => each || 'nothing');
-    return `${what} is cabled to ${is}, and was to ${was}`;
+    return `${change} is cabled to ${is}, and was to ${was}`;
   }
-  if (after === '') return `${what} is gone`;
-  return before === '' ? `${what} is new` : `${what}: ${before} is now ${after}`;
+  if (after === '') return `${change} is gone`;
+  return before === '' ? `${change} is new` : `${change}: ${before} is now ${after}`;
 }
 
 const kindWords: Readonly<Record<PartKind, string>> = {
@@ -58,8 +58,8 @@ function comeAndGone(kind: PartKind, before: Parts, now: Parts): PartChange[] {
   const gone = [...before].filter(([part]) => !now.has(part));
   const come = [...now].filter(([part]) => !before.has(part));
   return [
-    ...gone.map(([part, said]) => ({ kind, part, before: said, after: '' })),
-    ...come.map(([part, said]) => ({ kind, part, before: '', after: said })),
+    ...gone.map(([part, old]) => ({ kind, part, before: old, after: '' })),
+    ...come.map(([part, present]) => ({ kind, part, before: '', after: present })),
   ];
 }
 

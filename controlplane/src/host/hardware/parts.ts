@@ -21,9 +21,9 @@ const textMax = 64;
 /** As for drives: without an answer the earlier list is dropped. */
 export function noteParts(pass: Pass, observations: agent.Observations | undefined): void {
   if (pass.record.operation?.operation?.kind.case !== 'inspect') return;
-  const told = observations?.bmcParts;
-  if (told === undefined && pass.context.facts.bmcParts === undefined) return;
-  const bmcParts = told === undefined ? undefined : bounded(told);
+  const reported = observations?.bmcParts;
+  if (reported === undefined && pass.context.facts.bmcParts === undefined) return;
+  const bmcParts = reported === undefined ? undefined : bounded(reported);
   pass.effects.push({ kind: 'facts', facts: { bmcParts } });
 }
 

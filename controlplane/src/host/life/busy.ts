@@ -7,7 +7,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { HoldScope, isPool, type Run, RunKind, readActor } from '@rackwright/messages';
 import { activeRun, hasPassed, type Pass, type PassView, runName } from '../pass/pass.ts';
-import { placeOf } from '../run/step-parts.ts';
+import { stepPosition } from '../run/step-parts.ts';
 import { endOfClaim } from './claim.ts';
 import { isAgentGone, isStuck } from './stuck.ts';
 
@@ -66,7 +66,7 @@ export function busyText({ holder, since, instead }: Busy): string {
 }
 
 function busyRun(run: Run): Busy {
-  const at = placeOf(run);
+  const at = stepPosition(run);
   const holder = `${runName(run)} holds the host (at ${at})`;
   return { holder, since: run.startTime, instead: 'wait for its end or abort it' };
 }

@@ -32,7 +32,7 @@ import {
   isDue,
   mayTryAgain,
   missing,
-  waitsForLook,
+  waitsForReview,
   wantedRun,
 } from './goal.ts';
 
@@ -226,9 +226,9 @@ test('after a restored store nobody is booted or erased before a person has look
     [undefined, false],
   ] as const) {
     const pass = passOf(restored);
-    expect(waitsForLook(pass, kind)).toBe(waits);
+    expect(waitsForReview(pass, kind)).toBe(waits);
     expect(pass.status.backoff?.lookFirst ?? false).toBe(waits);
-    expect(waitsForLook(passOf(), kind)).toBe(false);
+    expect(waitsForReview(passOf(), kind)).toBe(false);
   }
 });
 

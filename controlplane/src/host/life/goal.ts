@@ -146,19 +146,18 @@ export function mayTryAgain(pass: PassView): boolean {
   return isDue(pass);
 }
 
-export const lookFirstReason =
-  'the store was restored: look whether the host is in use, then retry';
+export const reviewReason = 'the store was restored: look whether the host is in use, then retry';
 
 /**
  * Whether the goal's next run waits until a person has looked (`restored.ts`, G3): shown as a
  * given-up goal, regardless of other attempts. A verify of the BMC is harmless and does not wait.
  */
-export function waitsForLook({ record, status }: Pass, kind: RunKind | undefined): boolean {
+export function waitsForReview({ record, status }: Pass, kind: RunKind | undefined): boolean {
   if (record.lookFirstSince === undefined) return false;
   if (kind !== RunKind.INSPECT && kind !== RunKind.CLEAN) return false;
   if (status.backoff?.lookFirst !== true) {
     status.backoff = create(GoalBackoffSchema, {
-      givenUpReason: lookFirstReason,
+      givenUpReason: reviewReason,
       lookFirst: true,
     });
   }

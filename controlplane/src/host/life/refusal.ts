@@ -20,10 +20,10 @@ import type { RunView } from '../pass/read-only.ts';
 import { isSystemHold } from '../pass/system-holds.ts';
 import { type Kind, type State } from '../pass/transitions.ts';
 import type { HostRequest, Refusal, RefusalOfHost, Requester, RequestKind } from '../pass/types.ts';
-import { placeOf } from '../run/step-parts.ts';
+import { stepPosition } from '../run/step-parts.ts';
 import { claimedText } from './claim.ts';
 import { endsUse } from './ends-use.ts';
-import { lookFirstReason, missing } from './goal.ts';
+import { missing, reviewReason } from './goal.ts';
 import { requests, requestsDuringRun } from './machine-tables.ts';
 
 /** Requests about the run itself: the host's state does not matter. */
@@ -131,9 +131,9 @@ function refusedByPeople(pass: PassView, request: HostRequest, by: Requester): W
     if (!isLetThrough) return { reason: 'claimed', text: claimedText(claim) };
   }
   // G3 of `restored.ts`.
-  const waitsForLook = pass.record.lookFirstSince !== undefined;
-  if (waitsForLook && isPool(by.actor) && interrupts) {
-    return { reason: 'restored', text: lookFirstReason };
+  const waitsForReview = pass.record.lookFirstSince !== undefined;
+  if (waitsForReview && isPool(by.actor) && interrupts) {
+    return { reason: 'restored', text: reviewReason };
   }
   return refusedByHold(pass, kind);
 }
@@ -198,7 +198,7 @@ function holdText({ by, since, until, reason }: Hold, scope: string): string {
 
 /** "busy: clean 3 holds the host (at power.off) since …" */
 export function heldBy(run: RunView): string {
-  const at = placeOf(run);
+  const at = stepPosition(run);
   return `busy: ${runName(run)} holds the host (at ${at}) ${sinceText(run.startTime)}`;
 }
 

@@ -88,7 +88,7 @@ function acceptLoss(pass: Pass, listed: readonly agent.JournalledOperation[]): v
   // Its history since is unknown: data that was written then is not erased data that has returned.
   if (status.state === HostState.AVAILABLE || countsAsErased(pass)) move(status, 'used');
   dropUsed(pass);
-  if (mayBeInUse.has(status.state)) lookFirst(pass);
+  if (mayBeInUse.has(status.state)) requireReview(pass);
 }
 
 /** Whether anything was erased in this use, regardless of the outcome of the run. */
@@ -105,7 +105,7 @@ const mayBeInUse: ReadonlySet<HostState> = new Set([
 ]);
 
 /** G3. A user who got the host in the lost history still has it: only a person can know. */
-function lookFirst(pass: Pass): void {
+function requireReview(pass: Pass): void {
   pass.record.lookFirstSince = now(pass);
   delete pass.status.afterFailure?.runnerUntil;
 }

@@ -263,8 +263,8 @@ test('the clean takes the place in the runner before the inspection leaves it', 
   const effects = host.report(inspected());
   const changes = effects.flatMap((effect) => (effect.kind === 'quota' ? [effect.change] : []));
   expect(changes).toMatchObject([
-    { kind: 'occupy', who: { run: 3n } },
-    { kind: 'leave', who: { run: 2n } },
+    { kind: 'occupy', owner: { run: 3n } },
+    { kind: 'leave', owner: { run: 2n } },
   ]);
   expect(sent(effects), 'nobody waits for a place that he has').toHaveLength(1);
 });

@@ -29,10 +29,10 @@ const screenMax = 2_048;
 const secondsMax = 253_402_300_799n;
 
 /** Records a boot of this host, within bounds. */
-export function foldBootTrace(pass: Pass, told: BootTrace): void {
-  const parts = operationParts(pass.host.uid, told.operationId);
+export function foldBootTrace(pass: Pass, trace: BootTrace): void {
+  const parts = operationParts(pass.host.uid, trace.operationId);
   if (parts === undefined || parts.runNumber > pass.record.runCount) return;
-  const boots = afterBoot(pass.context.facts.boots, bounded(told));
+  const boots = afterBoot(pass.context.facts.boots, bounded(trace));
   pass.effects.push({ kind: 'facts', facts: { boots } });
 }
 
@@ -48,8 +48,8 @@ function afterBoot(before: readonly BootTrace[], latest: BootTrace): BootTrace[]
   return failed === undefined ? [latest] : [latest, failed];
 }
 
-function bounded(told: BootTrace): BootTrace {
-  const { operationId, mac, startTime, steps, givesAddresses, lastScreen } = told;
+function bounded(trace: BootTrace): BootTrace {
+  const { operationId, mac, startTime, steps, givesAddresses, lastScreen } = trace;
   const kept = steps.filter(isKnown).slice(0, stepsMax);
   return create(BootTraceSchema, {
     ...{ operationId, mac: mac.slice(0, macMax), givesAddresses },

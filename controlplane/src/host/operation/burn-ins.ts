@@ -39,17 +39,17 @@ const kinds: ReadonlyMap<string, BurnInKind> = new Map([
 export function noteBurnIn(pass: Pass, { name }: RunStep, { result }: agent.Report): void {
   const kind = kinds.get(name);
   if (kind === undefined || (result.case !== 'complete' && result.case !== 'failed')) return;
-  const told = result.value.observations?.burnIn;
-  if (told === undefined) return;
+  const reported = result.value.observations?.burnIn;
+  if (reported === undefined) return;
   // A failed step has not passed, whatever else the report says.
-  const latest = bounded(told, kind, result.case === 'complete' && told.passed);
+  const latest = bounded(reported, kind, result.case === 'complete' && reported.passed);
   const others = pass.context.facts.burnIns.filter((each) => each.kind !== kind);
   const burnIns = [...others, latest].sort((a, b) => a.kind - b.kind);
   pass.effects.push({ kind: 'facts', facts: { burnIns } });
 }
 
-function bounded(told: BurnIn, kind: BurnInKind, passed: boolean): BurnIn {
-  const { startTime, endTime, parts, celsiusMax, problem } = told;
+function bounded(burnIn: BurnIn, kind: BurnInKind, passed: boolean): BurnIn {
+  const { startTime, endTime, parts, celsiusMax, problem } = burnIn;
   const hasHeat = celsiusMax !== undefined && Math.abs(celsiusMax) < celsiusLimit;
   return create(BurnInSchema, {
     ...{ kind, passed, problem: cut(problem, problemMax) },

@@ -114,7 +114,7 @@ export function ensureSent(pass: Pass, run: Run, timeoutMs: number): SendState {
     waitForAgent(pass, run);
     return 'waiting';
   }
-  if (slot.sentTo !== undefined) return standing(pass, run, slot.sentTo, session.journal);
+  if (slot.sentTo !== undefined) return present(pass, run, slot.sentTo, session.journal);
   const { case: kind = '' } = slot.operation.kind;
   if (session.operationKinds?.includes(kind) === false) {
     waitFor(pass, run, 'agent', `the agent of the rack does not know ${kind}: it must be updated`);
@@ -173,7 +173,7 @@ function openGrantFromNow(pass: PassView, { kind }: agent.Operation): void {
 }
 
 /** R9: the state of an operation that was sent to `sentTo`, for the present `journal`. */
-function standing(
+function present(
   pass: PassView,
   run: Run,
   sentTo: agent.Journal,

@@ -107,10 +107,10 @@ export function noteShutdown(
   const wasOrdered = kind?.case === 'setPower' && kind.value.shutdownDeadline !== undefined;
   if (shutdown === undefined || !wasOrdered) return;
   // An agent without this feature forces at once, and reports nothing.
-  const told = observations?.shutdown || ShutdownOutcome.FORCED_UNSUPPORTED;
+  const reported = observations?.shutdown || ShutdownOutcome.FORCED_UNSUPPORTED;
   const { startTime } = shutdown;
   const startMs = startTime === undefined ? pass.context.nowMs : timestampMs(startTime);
-  const known = Object.values(ShutdownOutcome).find((each) => each === told);
+  const known = Object.values(ShutdownOutcome).find((each) => each === reported);
   shutdown.outcome = known ?? ShutdownOutcome.UNSPECIFIED;
   shutdown.duration = durationFromMs(Math.max(0, pass.context.nowMs - startMs));
   causedBy(pass, actors.agent, shutdownText(shutdown));

@@ -45,7 +45,7 @@ export function hasRunnerSlot(pass: Pass, run: Run): boolean {
     return true;
   }
   const begun = run.currentStep > first || run.steps[first]?.state !== StepState.PENDING;
-  ask(pass, 'runner', { kind: begun ? 'occupy' : 'take', who: whose(pass, run) });
+  ask(pass, 'runner', { kind: begun ? 'occupy' : 'take', owner: whose(pass, run) });
   if (begun) return true;
   const hosts = counted(quota.hosts, 'host');
   const limit = `${pass.spec.rack} lets ${hosts} be in the runner at once`;
@@ -97,7 +97,7 @@ function hasWipeSlots(pass: Pass, run: Run): boolean {
   for (const name of ['rackWipes', 'fleetWipes'] as const) {
     const view = quotaViewIn(pass, name);
     if (view?.quota === undefined || hasSlot(view, run)) continue;
-    ask(pass, name, { kind: 'take', who: whose(pass, run) });
+    ask(pass, name, { kind: 'take', owner: whose(pass, run) });
     waitFor(pass, run, 'wipeBudget', budgetText(pass, view));
     return false;
   }
@@ -123,7 +123,7 @@ export function noteBegun(pass: Pass, run: RunView): void {
   if (operation === undefined || !destroys(operation)) return;
   for (const view of pass.context.quotaViews) {
     if (view.name === 'runner' || !hasSlot(view, run)) continue;
-    ask(pass, view.name, { kind: 'leave', who: whose(pass, run) });
+    ask(pass, view.name, { kind: 'leave', owner: whose(pass, run) });
   }
 }
 
@@ -141,7 +141,7 @@ export function leaveSlots(pass: Pass, isAgentGone: boolean): void {
     for (const slot of own) {
       const needed = run?.number === slot.run && (name === 'runner' || mayWipe);
       if (needed || slot.kind === 'closed') continue;
-      ask(pass, name, { kind: 'leave', who: { hostUid: pass.host.uid, run: slot.run } });
+      ask(pass, name, { kind: 'leave', owner: { hostUid: pass.host.uid, run: slot.run } });
     }
   }
 }
@@ -169,7 +169,7 @@ function whose({ host }: PassView, { number }: RunView) {
 /** Once in a pass, and not for a request that is already queued. */
 function ask({ effects, context }: Pass, name: QuotaName, change: SlotChange): void {
   if (change.kind === 'promote') return;
-  const { run } = change.who;
+  const { run } = change.owner;
   const view = context.quotaViews.find((each) => each.name === name);
   const queued = view?.own.some((slot) => slot.run === run && slot.kind === 'queued') === true;
   if (change.kind === 'take' && queued) return;

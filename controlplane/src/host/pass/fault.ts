@@ -29,12 +29,12 @@ export function setFault(
 ): Fault {
   const { faults } = pass.status;
   const message = cut(text, messageMax);
-  const standing = faultOfType(faults, type);
-  if (standing !== undefined) {
-    standing.message = message;
-    standing.severity = severity;
-    standing.clearedBy = clearedBy;
-    return standing;
+  const present = faultOfType(faults, type);
+  if (present !== undefined) {
+    present.message = message;
+    present.severity = severity;
+    present.clearedBy = clearedBy;
+    return present;
   }
   const fault = create(FaultSchema, { type, message, clearedBy, severity, since });
   faults.push(fault);

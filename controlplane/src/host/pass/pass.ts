@@ -144,8 +144,8 @@ export function waitFor(
   if (!isSame) giveBack(pass, run);
   const since = began ?? (isSame ? run.waiting?.since : undefined);
   run.phase = RunPhase.WAITING;
-  const said = cut(message, messageMax);
-  run.waiting = create(WaitingSchema, { reason, message: said, since: since ?? now(pass) });
+  const text = cut(message, messageMax);
+  run.waiting = create(WaitingSchema, { reason, message: text, since: since ?? now(pass) });
 }
 
 /**
@@ -249,10 +249,10 @@ export function forgetFailure({ status, record }: Pass): void {
 
 /** The last inventory, also if it came in this pass. */
 export function inventoryNow({ effects, context }: PassView): Inventory | undefined {
-  const told = effects.flatMap((effect) =>
+  const facts = effects.flatMap((effect) =>
     effect.kind === 'facts' && effect.facts.inventory !== undefined ? [effect.facts.inventory] : [],
   );
-  return told.at(-1) ?? context.facts.inventory;
+  return facts.at(-1) ?? context.facts.inventory;
 }
 
 /** The present disks of the host, by identities that do not depend on their slots. */

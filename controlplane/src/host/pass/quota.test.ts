@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import {
   changedSlots,
   hasSlotForNext,
+  limitHostsMax,
   nextSlotMs,
-  placesMax,
   type Quota,
   quotaViewOf,
   type SlotChange,
@@ -19,8 +19,8 @@ const none: Slots = { taken: [], queued: [] };
 const two: Quota = { kind: 'atOnce', hosts: 2 };
 const twoInTen: Quota = { kind: 'inStretch', hosts: 2, stretchMs: 10_000 };
 const h = (hostUid: HostUid, run = 1n) => ({ hostUid, run: asRunNumber(run) });
-const take = (hostUid: HostUid): SlotChange => ({ kind: 'take', who: h(hostUid) });
-const leave = (hostUid: HostUid): SlotChange => ({ kind: 'leave', who: h(hostUid) });
+const take = (hostUid: HostUid): SlotChange => ({ kind: 'take', owner: h(hostUid) });
+const leave = (hostUid: HostUid): SlotChange => ({ kind: 'leave', owner: h(hostUid) });
 
 function after(quota: Quota | undefined, ...changes: readonly (readonly [number, SlotChange])[]) {
   return changes.reduce((slots, [ms, change]) => changedSlots(slots, change, quota, ms), none);
@@ -50,7 +50,7 @@ describe('hosts at once', () => {
   });
 
   test('a host that is there already takes a place above the limit, and others wait for it', () => {
-    const occupy: SlotChange = { kind: 'occupy', who: h('c') };
+    const occupy: SlotChange = { kind: 'occupy', owner: h('c') };
     const slots = after(two, [0, take('a')], [1, take('b')], [2, occupy], [3, take('d')]);
     expect(uids(slots)).toEqual([['a', 'b', 'c'], ['d']]);
     expect(uids(changedSlots(slots, leave('b'), two, 4))).toEqual([['a', 'c'], ['d']]);
@@ -118,7 +118,7 @@ describe('a wipe budget', () => {
           const open = slots.taken.some((slot) => slot.hostUid === uid && slot.open);
           // It begins when it says so, at the latest possible moment of its slot.
           if (move === 'leave' && open) begun.push({ uid, ms: nowMs });
-          const change = { kind: move, who: h(uid) } as SlotChange;
+          const change = { kind: move, owner: h(uid) } as SlotChange;
           slots = changedSlots(slots, change, twoInTen, nowMs);
         }
         for (const { ms } of begun) {
@@ -139,15 +139,15 @@ describe('the record of a rack', () => {
    */
   function crowded(quota: Quota, kind: 'take' | 'occupy'): Slots {
     let slots = none;
-    for (let index = 0; index < placesMax + 1_000; index++) {
-      slots = changedSlots(slots, { kind, who: h(uid(index), 1_000_000n) }, quota, nowMs);
+    for (let index = 0; index < limitHostsMax + 1_000; index++) {
+      slots = changedSlots(slots, { kind, owner: h(uid(index), 1_000_000n) }, quota, nowMs);
     }
     return slots;
   }
 
   test('has room for every place, queue and tombstone at once', () => {
-    const runs = crowded({ kind: 'atOnce', hosts: placesMax }, 'take');
-    const wipes = crowded({ kind: 'inStretch', hosts: placesMax, stretchMs: 10_000 }, 'take');
+    const runs = crowded({ kind: 'atOnce', hosts: limitHostsMax }, 'take');
+    const wipes = crowded({ kind: 'inStretch', hosts: limitHostsMax, stretchMs: 10_000 }, 'take');
     const record = create(store.RackRecordSchema, {
       running: [...runs.taken],
       queued: [...runs.queued],
@@ -163,6 +163,6 @@ describe('the record of a rack', () => {
   });
 
   test('does not grow with hosts that are in the runner above a limit that was lowered', () => {
-    expect(crowded({ kind: 'atOnce', hosts: 1 }, 'occupy').taken).toHaveLength(placesMax);
+    expect(crowded({ kind: 'atOnce', hosts: 1 }, 'occupy').taken).toHaveLength(limitHostsMax);
   });
 });

@@ -13,7 +13,7 @@ import { type Timestamp, timestampFromMs, timestampMs } from '@bufbuild/protobuf
 import { type HostUid, type RunNumber, store } from '@rackwright/messages';
 
 /** The owner of a slot: one run of one host. */
-export interface Who {
+export interface SlotOwner {
   readonly hostUid: HostUid;
   readonly run: RunNumber;
 }
@@ -32,11 +32,11 @@ export type Quota =
 
 export type SlotChange =
   /** Requests a slot, now or as soon as one is free. */
-  | { readonly kind: 'take'; readonly who: Who }
+  | { readonly kind: 'take'; readonly owner: SlotOwner }
   /** Takes a slot at once: the work is already in progress. */
-  | { readonly kind: 'occupy'; readonly who: Who }
+  | { readonly kind: 'occupy'; readonly owner: SlotOwner }
   /** The slot is no longer needed; a permitted wipe still counts for its period. */
-  | { readonly kind: 'leave'; readonly who: Who }
+  | { readonly kind: 'leave'; readonly owner: SlotOwner }
   /** Gives free slots to waiting requests. */
   | { readonly kind: 'promote' };
 
@@ -44,7 +44,7 @@ export type SlotChange =
  * The most hosts of one limit: a rack's record has two lists of such slots, two queues and up to 2
  * 000 tombstones, and must stay far below the store's maximum.
  */
-export const placesMax = 1_000;
+export const limitHostsMax = 1_000;
 /** The most hosts that wait for one limit; others have to retry later. */
 const queuedMax = 400;
 
@@ -58,11 +58,11 @@ export function changedSlots(
   const current = withoutOver(slots, quota, nowMs);
   switch (change.kind) {
     case 'take':
-      return promoted(asked(current, change.who, quota, nowMs), quota, nowMs);
+      return promoted(asked(current, change.owner, quota, nowMs), quota, nowMs);
     case 'occupy':
-      return occupied(current, change.who, quota, nowMs);
+      return occupied(current, change.owner, quota, nowMs);
     case 'leave':
-      return promoted(left(current, change.who, quota, nowMs), quota, nowMs);
+      return promoted(left(current, change.owner, quota, nowMs), quota, nowMs);
     case 'promote':
       return promoted(current, quota, nowMs);
   }
@@ -96,12 +96,12 @@ function withoutOver(slots: Slots, quota: Quota | undefined, nowMs: number): Slo
   return taken.length === slots.taken.length ? slots : { ...slots, taken };
 }
 
-function asked(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
-  const own = slots.taken.find((slot) => isOf(slot, who));
+function asked(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: number): Slots {
+  const own = slots.taken.find((slot) => isOf(slot, owner));
   if (own !== undefined) return reopened(slots, own, quota, nowMs);
-  if (quota === undefined || slots.queued.some((slot) => isOf(slot, who))) return slots;
+  if (quota === undefined || slots.queued.some((slot) => isOf(slot, owner))) return slots;
   if (slots.queued.length >= queuedMax) return slots;
-  return { ...slots, queued: [...slots.queued, newSlot(who, nowMs)] };
+  return { ...slots, queued: [...slots.queued, newSlot(owner, nowMs)] };
 }
 
 /** A wipe that already counts and is retried may begin again at any moment (Q3). */
@@ -111,17 +111,17 @@ function reopened(slots: Slots, own: store.Slot, quota: Quota | undefined, nowMs
   return { ...slots, taken: slots.taken.map((slot) => (slot === own ? open : slot)) };
 }
 
-function occupied(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
-  if (quota === undefined || slots.taken.some((slot) => isOf(slot, who))) return slots;
+function occupied(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: number): Slots {
+  if (quota === undefined || slots.taken.some((slot) => isOf(slot, owner))) return slots;
   // The work goes on in any case, and this many already exceed the limit.
-  if (slots.taken.length >= placesMax) return slots;
-  const queued = slots.queued.filter((slot) => !isOf(slot, who));
-  return { taken: [...slots.taken, opened(who, nowMs)], queued };
+  if (slots.taken.length >= limitHostsMax) return slots;
+  const queued = slots.queued.filter((slot) => !isOf(slot, owner));
+  return { taken: [...slots.taken, opened(owner, nowMs)], queued };
 }
 
-function left(slots: Slots, who: Who, quota: Quota | undefined, nowMs: number): Slots {
-  const own = slots.taken.find((slot) => isOf(slot, who));
-  const queued = slots.queued.filter((slot) => !isOf(slot, who));
+function left(slots: Slots, owner: SlotOwner, quota: Quota | undefined, nowMs: number): Slots {
+  const own = slots.taken.find((slot) => isOf(slot, owner));
+  const queued = slots.queued.filter((slot) => !isOf(slot, owner));
   const waited = queued.length < slots.queued.length;
   if (own === undefined) return waited ? { ...slots, queued } : slots;
   if (quota?.kind !== 'inStretch') {
@@ -141,11 +141,11 @@ function promoted(slots: Slots, quota: Quota | undefined, nowMs: number): Slots 
   return { taken: [...slots.taken, ...next], queued: slots.queued.slice(free) };
 }
 
-function opened({ hostUid, run }: Who, nowMs: number): store.Slot {
+function opened({ hostUid, run }: SlotOwner, nowMs: number): store.Slot {
   return create(store.SlotSchema, { hostUid, run, time: at(nowMs), open: true });
 }
 
-function newSlot({ hostUid, run }: Who, nowMs: number): store.Slot {
+function newSlot({ hostUid, run }: SlotOwner, nowMs: number): store.Slot {
   return create(store.SlotSchema, { hostUid, run, time: at(nowMs) });
 }
 
@@ -153,7 +153,7 @@ function at(nowMs: number): Timestamp {
   return timestampFromMs(nowMs);
 }
 
-function isOf(slot: store.Slot, { hostUid, run }: Who): boolean {
+function isOf(slot: store.Slot, { hostUid, run }: SlotOwner): boolean {
   return slot.hostUid === hostUid && slot.run === run;
 }
 

@@ -78,9 +78,9 @@ export function keepSystemHolds(
   status.holds = status.holds.filter(
     (hold) => !isSystemHold(hold, kind) || wantedIds.has(hold.operationId),
   );
-  const standing = status.holds.filter((hold) => isSystemHold(hold, kind));
-  const standingIds = new Set(standing.map(({ operationId }) => operationId));
-  const added = wanted.filter(({ operationId }) => !standingIds.has(operationId));
+  const present = status.holds.filter((hold) => isSystemHold(hold, kind));
+  const presentIds = new Set(present.map(({ operationId }) => operationId));
+  const added = wanted.filter(({ operationId }) => !presentIds.has(operationId));
   status.holds.push(...added);
   return added.length > 0;
 }

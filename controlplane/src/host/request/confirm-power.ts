@@ -17,7 +17,7 @@ export function confirmPower(
   { on }: { readonly on: boolean },
   by: Requester,
 ): Refusal | undefined {
-  const said = on ? 'on' : 'off';
+  const state = on ? 'on' : 'off';
   const awaited = wordAwaited(pass);
   const run = activeRun(pass.status);
   const step = run === undefined ? undefined : currentStep(run);
@@ -25,11 +25,11 @@ export function confirmPower(
     const why = 'no run of it waits to hear that it was switched by hand; see why (explain)';
     return refused(pass, 'nothingToDo', why);
   }
-  if (awaited !== said) {
+  if (awaited !== state) {
     const why = `its run waits to hear that it is ${awaited}; switch it ${awaited}, and say that`;
     return refused(pass, 'nothingToDo', why);
   }
   step.word = create(PersonWordSchema, { by: by.actor, at: now(pass) });
-  causedBy(pass, by.actor, `${by.actor} says that the host is ${said}`);
+  causedBy(pass, by.actor, `${by.actor} says that the host is ${state}`);
   return undefined;
 }

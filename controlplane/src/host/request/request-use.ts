@@ -119,8 +119,8 @@ export function image(
     );
   }
   takeDeployment(pass, request);
-  const told = deploymentOf(pass, { number: asRunNumber(record.runCount + 1n) });
-  if (told.kind === 'refused') return invalid('image', told.problem);
+  const deployment = deploymentOf(pass, { number: asRunNumber(record.runCount + 1n) });
+  if (deployment.kind === 'refused') return invalid('image', deployment.problem);
   delete status.backoff;
   startRun(pass, kindOfDeployment(request), by.actor);
   return undefined;

@@ -3,7 +3,7 @@ import { clone, create } from '@bufbuild/protobuf';
 import { AbortSchema, type Hold, HostSpecSchema, isPool, RunKind } from '@rackwright/messages';
 import { withApplied } from '../../records/index.ts';
 import { isOtherSwitch } from '../bmc/protocols.ts';
-import { cancelDelete, isDeletionStanding, remove } from '../deletion/deletion.ts';
+import { cancelDelete, isDeletionRequested, remove } from '../deletion/deletion.ts';
 import { isFenceHold, refusalOfFence, setFences } from '../deletion/fence-hold.ts';
 import { tooWeakFor } from '../erasure/device-plan.ts';
 import { refused } from '../life/refusal.ts';
@@ -59,7 +59,7 @@ export function foldRequest(pass: Pass, request: HostRequest, by: Requester): Re
 function applyRequest(pass: Pass, request: HostRequest, by: Requester): Refusal | undefined {
   const { requestId } = by;
   pass.record.requestIds = withApplied(pass.record.requestIds, requestId, isCreation);
-  if (request.kind === 'delete' && isDeletionStanding(pass, request)) {
+  if (request.kind === 'delete' && isDeletionRequested(pass, request)) {
     // The plan differs from the failed one: an edited plan is tried at once.
     if (request.plan !== undefined) delete pass.status.backoff;
     return undefined;
@@ -154,13 +154,13 @@ function whatHelps({ status, host, context }: PassView): string {
   }
   const failed = status.lastError?.runKind ?? RunKind.UNSPECIFIED;
   const fault = status.faults[0];
-  const what =
+  const problem =
     failed === RunKind.UNSPECIFIED
       ? 'what you want (verify, inspect, clean, power)'
       : `the ${runKindName(failed)} itself again`;
   const stands = fault === undefined ? '' : `; ${fault.type} stands until ${fault.clearedBy}`;
   const away = context.session === undefined ? '; the agent of its rack is not connected' : '';
-  return `nothing of it waits to be retried${stands}${away}; ask for ${what}`;
+  return `nothing of it waits to be retried${stands}${away}; ask for ${problem}`;
 }
 
 function start(pass: Pass, kind: RunKind, by: Requester): undefined {

@@ -117,7 +117,7 @@ export function enterRun(
   else status.run.shutdown = shutdown;
   addProofAtEnd(pass, status.run);
   if (kind === RunKind.CLEAN) beginClean(pass, readActor(status.run.requestedBy));
-  if (endsLook.has(kind)) delete record.lookFirstSince;
+  if (endsInspection.has(kind)) delete record.lookFirstSince;
   delete record.operation;
   delete record.call;
   delete record.runner;
@@ -139,7 +139,11 @@ export function enterRun(
 }
 
 /** Runs that a person requests only after looking (`restored.ts`, G3). */
-const endsLook: ReadonlySet<RunKind> = new Set([RunKind.CLEAN, RunKind.REIMAGE, RunKind.RELEASE]);
+const endsInspection: ReadonlySet<RunKind> = new Set([
+  RunKind.CLEAN,
+  RunKind.REIMAGE,
+  RunKind.RELEASE,
+]);
 
 /** Runs that do not affect an earlier request for the host. */
 const leavesIntents: ReadonlySet<RunKind> = new Set([

@@ -107,9 +107,9 @@ function giveUp(pass: PassView, run: Run, step: RunStep): void {
 /** All other steps that have not begun are skipped; the handler goes next. */
 function callHandler(run: Run, failed: StepView, index: number): void {
   const { steps } = run;
-  const at = steps.findIndex((step, place) => place >= index && isOfTemplate(step));
+  const at = steps.findIndex((step, position) => position >= index && isOfTemplate(step));
   const { to } = partOf(steps, at);
-  const others = steps.filter((_, place) => place < index || place > to);
+  const others = steps.filter((_, position) => position < index || position > to);
   skipSteps(others, `${calledStep(failed)} failed, and ${steps[at]?.title} was called`);
   run.currentStep = index;
 }

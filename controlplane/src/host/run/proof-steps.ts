@@ -53,8 +53,8 @@ export function withProof(pass: PassView, kind: RunKind, steps: readonly RunStep
       placed = true;
       return [...stepsNamed(pass, ...frameBeforeUse), step];
     }
-    const looksNext = steps[at + 1]?.name === engineSteps.inspect;
-    if (!((isUp && !looksNext) || looked) || (placed && !everywhere)) return [step];
+    const isInspectionNext = steps[at + 1]?.name === engineSteps.inspect;
+    if (!((isUp && !isInspectionNext) || looked) || (placed && !everywhere)) return [step];
     placed = true;
     return [step, ...stepsNamed(pass, verifyErasedStep)];
   });

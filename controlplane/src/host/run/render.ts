@@ -34,11 +34,11 @@ export function cleanSteps(
   const body = renderBody(RunKind.CLEAN, wanted, known);
   if (listed?.some(({ step }) => needsRunner(step, known)) === false) return body;
   const head = named(...intoRunner, engineSteps.inspect);
-  const look = named(engineSteps.inspectAgain);
+  const inspection = named(engineSteps.inspectAgain);
   // When the list ends with a power off, the inspection goes before it.
   const off = endOfLastRunner(body);
-  if (off === undefined) return [...head, ...body, ...look, ...named(engineSteps.off)];
-  return [...head, ...body.slice(0, off), ...look, ...body.slice(off)];
+  if (off === undefined) return [...head, ...body, ...inspection, ...named(engineSteps.off)];
+  return [...head, ...body.slice(0, off), ...inspection, ...body.slice(off)];
 }
 
 export function automaticSteps(pass: PassView): RequestedStep[] {
@@ -55,8 +55,8 @@ export function renderBody(
   const body = wanted.flatMap((each, index) => {
     const later = wanted.slice(index + 1);
     // Device names may change after a boot: the devices to erase are identified again.
-    const looks = kind === RunKind.CLEAN && later.some(({ step }) => isErasure(step));
-    const bootAgain = named(...boot, ...(looks ? [engineSteps.inspect] : []));
+    const inspects = kind === RunKind.CLEAN && later.some(({ step }) => isErasure(step));
+    const bootAgain = named(...boot, ...(inspects ? [engineSteps.inspect] : []));
     switch (each.step) {
       case 'powerOff':
         return named(engineSteps.off);
@@ -70,7 +70,7 @@ export function renderBody(
           : [each];
     }
   });
-  return kind === RunKind.CLEAN ? withLookBeforeReboot(body) : body;
+  return kind === RunKind.CLEAN ? withInspectionBeforeReboot(body) : body;
 }
 
 /**
@@ -97,7 +97,7 @@ function bootsAfter(
  * Only the session that erased can show that nothing happened in between: it inspects before it
  * ends.
  */
-function withLookBeforeReboot(body: readonly RequestedStep[]): RequestedStep[] {
+function withInspectionBeforeReboot(body: readonly RequestedStep[]): RequestedStep[] {
   const erased = body.findLastIndex(({ step }) => isErasure(step));
   const off = body.findIndex(({ step }, at) => at > erased && step === engineSteps.off);
   const bootsAgain = body.some(({ step }, at) => at > off && step === engineSteps.awaitRunner);

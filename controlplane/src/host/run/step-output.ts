@@ -46,10 +46,10 @@ export function takeOutput(
   if (output === undefined || !isOfTemplate(step)) return;
   const { exit } = output;
   const tail = lastOf(output.tail, outputBytesMax);
-  const said = new TextEncoder().encode(exit?.lastOutput ?? '');
+  const bytes = new TextEncoder().encode(exit?.lastOutput ?? '');
   const writers = run.steps.filter(({ name }) => writing.has(name)).length;
   const own = Math.floor(lastBytesOfRunMax / Math.max(1, writers));
-  const last = lastOf(said.length > 0 ? said : tail, Math.min(lastBytesMax, own));
+  const last = lastOf(bytes.length > 0 ? bytes : tail, Math.min(lastBytesMax, own));
   step.exit = create(StepExitSchema, {
     ...(exit?.code === undefined ? {} : { code: exit.code }),
     signal: cut(exit?.signal ?? '', signalCharactersMax),

@@ -48,7 +48,7 @@ export function isPlannedToSkip({ skippedBecause }: Pick<StepView, 'skippedBecau
 }
 
 /** The position of a run, in words. */
-export function placeOf({ steps, currentStep }: RunView): string {
+export function stepPosition({ steps, currentStep }: RunView): string {
   const step = steps[currentStep];
   return step === undefined ? 'its end' : calledStep(step);
 }

@@ -242,7 +242,7 @@ function secretsOf({ kind }: agent.Operation): ReadonlySet<string> {
 function ofRegistries({ kind }: agent.Operation): ReadonlySet<string> {
   if (kind.case !== 'runStep') return new Set();
   const { image, deployment } = kind.value;
-  const places = [image, deployment?.image, ...(deployment?.image?.mirrors ?? [])];
-  const names = places.map((place) => place?.credential ?? '');
+  const sources = [image, deployment?.image, ...(deployment?.image?.mirrors ?? [])];
+  const names = sources.map((source) => source?.credential ?? '');
   return new Set(names.filter((name) => name !== ''));
 }

@@ -17,8 +17,8 @@ import { type FleetFollower, fleetKey } from '../fleet/followed.ts';
 import {
   changedSlots,
   hasSlotForNext,
+  limitHostsMax,
   nextSlotMs,
-  placesMax,
   type Quota,
   type QuotaName,
   type QuotaView,
@@ -39,12 +39,18 @@ export function wipeQuota(
 ): Quota | undefined {
   if (budget === undefined) return undefined;
   const { hosts, seconds = stretchSecondsDefault } = budget;
-  return { kind: 'inStretch', hosts: Math.min(hosts, placesMax), stretchMs: seconds * secondMs };
+  return {
+    kind: 'inStretch',
+    hosts: Math.min(hosts, limitHostsMax),
+    stretchMs: seconds * secondMs,
+  };
 }
 
 export function runnerQuota(record: wire.RackRecord | undefined): Quota | undefined {
   const hosts = record?.rack?.spec?.limits?.runs;
-  return hosts === undefined ? undefined : { kind: 'atOnce', hosts: Math.min(hosts, placesMax) };
+  return hosts === undefined
+    ? undefined
+    : { kind: 'atOnce', hosts: Math.min(hosts, limitHostsMax) };
 }
 
 /** The positions of one host in the limits of its rack and of the fleet. */
@@ -123,26 +129,26 @@ export class LimitSlots {
 
   /** Makes the change soon, together with others of the same record; retries until it succeeds. */
   change(rackId: RackId, name: QuotaName, change: SlotChange): void {
-    const where = name === 'fleetWipes' ? undefined : rackId;
-    this.#wanted.set(where, [...(this.#wanted.get(where) ?? []), { name, change }]);
-    void this.#work(where);
+    const owner = name === 'fleetWipes' ? undefined : rackId;
+    this.#wanted.set(owner, [...(this.#wanted.get(owner) ?? []), { name, change }]);
+    void this.#work(owner);
   }
 
   /**
    * A record has changed: its free slots are given to waiting hosts, now or when their time comes.
    */
-  look(where: RackOrFleet, record: Limited | undefined): void {
-    this.#timers.get(where)?.();
-    this.#timers.delete(where);
+  read(owner: RackOrFleet, record: Limited | undefined): void {
+    this.#timers.get(owner)?.();
+    this.#timers.delete(owner);
     if (record === undefined || this.#stopped) return;
     const nowMs = this.#deps.clock.nowMs();
     let nextMs: number | undefined;
-    for (const name of namesOf(where)) {
+    for (const name of namesOf(owner)) {
       const slots = slotsOf(record, name);
       if (slots.queued.length === 0) continue;
       const quota = quotaIn(record, name);
       if (hasSlotForNext(slots, quota, nowMs)) {
-        this.change(where ?? '', name, { kind: 'promote' });
+        this.change(owner ?? '', name, { kind: 'promote' });
         continue;
       }
       const atMs = nextSlotMs(slots, quota);
@@ -150,14 +156,14 @@ export class LimitSlots {
     }
     if (nextMs === undefined) return;
     const waitMs = Math.min(Math.max(1, nextMs - nowMs), timerMsMax);
-    const again = () => this.look(where, this.#record(where));
-    this.#timers.set(where, this.#deps.clock.after(waitMs, again));
+    const again = () => this.read(owner, this.#record(owner));
+    this.#timers.set(owner, this.#deps.clock.after(waitMs, again));
   }
 
   /** Releases the slots of removed hosts. */
   sweep(gone: readonly HeldSlot[]): void {
     for (const { rackId, name, hostUid, run } of gone) {
-      this.change(rackId, name, { kind: 'leave', who: { hostUid, run } });
+      this.change(rackId, name, { kind: 'leave', owner: { hostUid, run } });
     }
   }
 
@@ -177,35 +183,35 @@ export class LimitSlots {
     return all;
   }
 
-  #record(where: RackOrFleet): Limited | undefined {
-    return where === undefined ? this.#followed.fleet : this.#followed.rack(where);
+  #record(owner: RackOrFleet): Limited | undefined {
+    return owner === undefined ? this.#followed.fleet : this.#followed.rack(owner);
   }
 
-  async #work(where: RackOrFleet): Promise<void> {
-    if (this.#busy.has(where)) return;
-    this.#busy.add(where);
+  async #work(owner: RackOrFleet): Promise<void> {
+    if (this.#busy.has(owner)) return;
+    this.#busy.add(owner);
     try {
       for (;;) {
-        const wanted = this.#wanted.get(where) ?? [];
-        this.#wanted.delete(where);
+        const wanted = this.#wanted.get(owner) ?? [];
+        this.#wanted.delete(owner);
         if (wanted.length === 0 || this.#stopped) return;
-        await this.#write(where, wanted);
+        await this.#write(owner, wanted);
       }
     } finally {
-      this.#busy.delete(where);
+      this.#busy.delete(owner);
     }
   }
 
-  async #write(where: RackOrFleet, wanted: readonly Wanted[]): Promise<void> {
+  async #write(owner: RackOrFleet, wanted: readonly Wanted[]): Promise<void> {
     const { log, clock, timing } = this.#deps;
     try {
-      if (where === undefined) await this.#writeFleet(wanted);
-      else await this.#writeRack(where, wanted);
+      if (owner === undefined) await this.#writeFleet(wanted);
+      else await this.#writeRack(owner, wanted);
     } catch (error) {
-      log.warn({ rack: where ?? 'fleet' }, 'slots could not be written yet', error);
+      log.warn({ rack: owner ?? 'fleet' }, 'slots could not be written yet', error);
       clock.after(timing.retryDelayMs, () => {
-        this.#wanted.set(where, [...wanted, ...(this.#wanted.get(where) ?? [])]);
-        void this.#work(where);
+        this.#wanted.set(owner, [...wanted, ...(this.#wanted.get(owner) ?? [])]);
+        void this.#work(owner);
       });
     }
   }
@@ -246,8 +252,8 @@ export interface HeldSlot {
   readonly run: RunNumber;
 }
 
-function namesOf(where: RackOrFleet): readonly QuotaName[] {
-  return where === undefined ? ['fleetWipes'] : ['runner', 'rackWipes'];
+function namesOf(owner: RackOrFleet): readonly QuotaName[] {
+  return owner === undefined ? ['fleetWipes'] : ['runner', 'rackWipes'];
 }
 
 /** Hosts whose slots in a record have changed so that they may go on. */

@@ -83,8 +83,8 @@ export class Limits {
     const run = host?.status?.run;
     if (host === undefined || run?.phase !== RunPhase.WAITING) return undefined;
     const rackId = idOf(host.spec?.rack);
-    const who = { hostUid: host.uid, run: run.number };
-    return queuePosition(who, this.#followed.rack(rackId), this.#followed.fleet);
+    const owner = { hostUid: host.uid, run: run.number };
+    return queuePosition(owner, this.#followed.rack(rackId), this.#followed.fleet);
   }
 
   #fleetChanged(before: wire.FleetRecord | undefined, after: wire.FleetRecord | undefined): void {
@@ -94,7 +94,7 @@ export class Limits {
       // All hosts: one with a more specific reason was already woken with priority.
       for (const hostId of this.#index.hostIds()) this.#wake(hostId, 'later');
     } else this.#wakeAll(wokenBy(before, after));
-    this.#slots.look(undefined, after);
+    this.#slots.read(undefined, after);
   }
 
   #rackChanged(
@@ -105,7 +105,7 @@ export class Limits {
     if (before !== undefined && after !== undefined && concernsHosts(before, after)) {
       for (const hostId of this.#index.hostIdsOfRack(rackId)) this.#wake(hostId);
     } else this.#wakeAll(wokenBy(before, after));
-    this.#slots.look(rackId, after);
+    this.#slots.read(rackId, after);
   }
 
   #wakeAll(uids: readonly string[]): void {

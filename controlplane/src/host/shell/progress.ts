@@ -25,7 +25,7 @@ export class StepProgress {
   }
 
   /** Its position in the queue of its agent, from 1. */
-  placeOf(hostId: HostId): number | undefined {
+  queuePositionOf(hostId: HostId): number | undefined {
     return this.#byHost.get(hostId)?.queuePlace || undefined;
   }
 

@@ -173,7 +173,7 @@ export class Hosts {
   /** The position of the host's run in its queue, from 1. */
   queuePosition(record: wire.HostRecord): number | undefined {
     const { name = '' } = record.host ?? {};
-    const atAgent = this.#progress.placeOf(idOf(name));
+    const atAgent = this.#progress.queuePositionOf(idOf(name));
     return this.#limits.queuePosition(record) ?? atAgent;
   }
 

@@ -11,7 +11,7 @@ import type { HostContext } from '../pass/types.ts';
  */
 export class WaitLog {
   readonly #log: Log;
-  readonly #said = new Map<string, string>();
+  readonly #logged = new Map<string, string>();
 
   constructor(log: Log) {
     this.#log = log;
@@ -22,12 +22,12 @@ export class WaitLog {
     const { headline, blocker } = waitOf(record, context);
     const { status } = record.host ?? {};
     if (blocker === '') {
-      if (status === undefined || activeRun(status) === undefined) this.#said.delete(hostId);
+      if (status === undefined || activeRun(status) === undefined) this.#logged.delete(hostId);
       return;
     }
-    const said = `${headline}: waits for ${blocker}`;
-    if (this.#said.get(hostId) === said) return;
-    this.#said.set(hostId, said);
+    const wait = `${headline}: waits for ${blocker}`;
+    if (this.#logged.get(hostId) === wait) return;
+    this.#logged.set(hostId, wait);
     this.#log.info(
       { host: record.host?.name, operation: record.operation?.operation?.id, blocker },
       headline,
@@ -36,6 +36,6 @@ export class WaitLog {
 
   /** The host does not exist any more. */
   drop(hostId: HostId): void {
-    this.#said.delete(hostId);
+    this.#logged.delete(hostId);
   }
 }

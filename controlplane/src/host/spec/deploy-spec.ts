@@ -155,12 +155,12 @@ function textProblem(text: string, bytesMax: number): string | undefined {
 }
 
 /** A document of Ignition, recognized by its first character. */
-function looksLikeJson(text: string): boolean {
+function isLikelyJson(text: string): boolean {
   return text.trimStart().startsWith('{');
 }
 
 function ignitionProblem(userData: string, calls: boolean): string | undefined {
-  if (!looksLikeJson(userData)) return cloudConfigProblem(userData, calls);
+  if (!isLikelyJson(userData)) return cloudConfigProblem(userData, calls);
   try {
     const document: unknown = JSON.parse(userData);
     const { ignition } = document as { ignition?: { version?: unknown } };
@@ -172,7 +172,7 @@ function ignitionProblem(userData: string, calls: boolean): string | undefined {
 }
 
 function noCloudProblem(userData: string, calls: boolean): string | undefined {
-  if (looksLikeJson(userData)) {
+  if (isLikelyJson(userData)) {
     return 'is JSON: an Ignition document comes by the format config drive, and NoCloud reads YAML';
   }
   return cloudConfigProblem(userData, calls);
@@ -203,7 +203,7 @@ function silenceProblem(config: object): string | undefined {
     const why = 'has a phone_home of its own, which would take the place of the one that proves';
     return `${why} that the host runs; ${instead}`;
   }
-  if ('vendor_data' in config && turnsOff(config.vendor_data)) {
+  if ('vendor_data' in config && switchesOff(config.vendor_data)) {
     const why = 'turns vendor_data off, by which the host is told where to phone home';
     return `${why}; ${instead}`;
   }
@@ -215,7 +215,7 @@ function silenceProblem(config: object): string | undefined {
 }
 
 /** As in cloud-init: everything but true is false. */
-function turnsOff(vendorData: unknown): boolean {
+function switchesOff(vendorData: unknown): boolean {
   if (typeof vendorData !== 'object' || vendorData === null) return false;
   const { enabled = true } = vendorData as { enabled?: unknown };
   return !['true', '1', 'on', 'yes'].includes(String(enabled).toLowerCase());

@@ -32,7 +32,7 @@ const mac = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/;
 const dnsName =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/;
 /** Four numbers with dots are meant as an IPv4 address, even if they are not valid. */
-const looksLikeIpv4 = /^[0-9.]+$/;
+const ipv4Like = /^[0-9.]+$/;
 const portMax = 65_535;
 const cipherSuiteMax = 255;
 const stepName = /^[a-z]+\.[a-z][a-z0-9_]*$/;
@@ -100,7 +100,7 @@ export function addressProblem(text: string): string | undefined {
   if (isIPv4(text) || isIPv6(text)) return undefined;
   const wanted = 'must be an IPv4 or IPv6 address or a lower-case DNS name';
   if (text === '') return `is missing; it ${wanted}`;
-  if (dnsName.test(text) && !looksLikeIpv4.test(text)) return undefined;
+  if (dnsName.test(text) && !ipv4Like.test(text)) return undefined;
   const hint = /^[a-z]+:\/\//i.test(text) || /:\d+$/.test(text) ? '; the port goes into port' : '';
   return `is ${quote(text)}; it ${wanted}${hint}`;
 }

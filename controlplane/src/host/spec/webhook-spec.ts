@@ -28,8 +28,8 @@ export function checkWebhook(path: string, bmc: BmcEndpoint, violations: Violati
   const { webhook } = bmc;
   const isNeeded = id === 'webhook';
   if (webhook === undefined) {
-    const what = 'is missing; give on_path, off_path and state_path';
-    if (isNeeded) violations.add(`${path}.webhook`, what);
+    const problem = 'is missing; give on_path, off_path and state_path';
+    if (isNeeded) violations.add(`${path}.webhook`, problem);
   } else if (!isNeeded) {
     violations.add(`${path}.webhook`, `does not belong to ${name}; leave it out`);
   } else checkCalls(`${path}.webhook`, bmc, webhook, violations);

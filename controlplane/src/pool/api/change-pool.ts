@@ -294,7 +294,7 @@ async function change(
 
 /** The pool after a reconcile; the last version of one that was deleted by it. */
 async function looked(deps: RpcDependencies, poolId: PoolId, last?: KeptPool): Promise<Pool> {
-  const after = (await deps.pools.look(poolId)) ?? last;
+  const after = (await deps.pools.reconcile(poolId)) ?? last;
   if (after === undefined) throw notFound(`pools/${poolId}`);
   return presentPool(deps, after);
 }

@@ -19,7 +19,7 @@ export function historyPage(
 ): { entries: DeployHistoryEntry[]; nextPageToken: string } {
   const size = pageSizeOf(request.pageSize);
   const filter = `deployHistory of ${request.parent}`;
-  const after = placeOf(parsePageToken(store, filter, request.pageToken));
+  const after = entryOf(parsePageToken(store, filter, request.pageToken));
   const rest =
     after === undefined ? entries : entries.filter((each) => compareEntries(each, after) > 0);
   const page = rest.slice(0, size);
@@ -30,12 +30,12 @@ export function historyPage(
 
 /** Only the fields of an entry that determine its position. */
 function textOf({ digest, lastDeployed }: DeployHistoryEntry): string {
-  const place = { digest, ...(lastDeployed === undefined ? {} : { lastDeployed }) };
-  const bytes = toBinary(DeployHistoryEntrySchema, create(DeployHistoryEntrySchema, place));
+  const entry = { digest, ...(lastDeployed === undefined ? {} : { lastDeployed }) };
+  const bytes = toBinary(DeployHistoryEntrySchema, create(DeployHistoryEntrySchema, entry));
   return Buffer.from(bytes).toString('base64url');
 }
 
-function placeOf(text: string): DeployHistoryEntry | undefined {
+function entryOf(text: string): DeployHistoryEntry | undefined {
   if (text === '') return undefined;
   try {
     return fromBinary(DeployHistoryEntrySchema, Buffer.from(text, 'base64url'));

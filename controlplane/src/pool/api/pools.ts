@@ -96,10 +96,10 @@ async function planRollout(deps: RpcDependencies, request: PlanRolloutRequest) {
   const { image, platforms } = needsLookup(record)
     ? await lookedUp(deps, spec?.image ?? '', field)
     : { image: '' };
-  const world = await readSnapshot(deps, record, deps.clock.nowMs());
+  const snapshot = await readSnapshot(deps, record, deps.clock.nowMs());
   const plan = draftPlan(
     { ...draft, digest: digestOf(image), platforms },
-    world,
+    snapshot,
     deps.clock.nowMs(),
   );
   return addDisks(deps, plan, record);

@@ -50,8 +50,8 @@ export function fail(draft: PoolDraft, slot: RolloutSlot, { message, counted }: 
   const pauseMs = Math.min(retryPauseLongestMs, retryPauseMs * (isGate ? 1 : 2 ** (attempts - 1)));
   // Only a run that has written the complete image, and was not recorded, may still become a
   // deployment.
-  const isTold = slot.deployedTime !== undefined;
-  const written = slot.state === PROVING ? (isTold ? undefined : slot) : before;
+  const isFirst = slot.deployedTime !== undefined;
+  const written = slot.state === PROVING ? (isFirst ? undefined : slot) : before;
   record.failures = record.failures.filter((each) => each.hostUid !== slot.hostUid);
   record.failures.push(
     create(wire.PoolFailureSchema, {

@@ -50,7 +50,7 @@ const takeOverMs = 120_000;
 const callTimeoutMs = 60_000;
 /** A URL that the fleet does not permit is checked again after this. */
 const refusedPauseMs = 30_000;
-const saidCharsMax = 100;
+const outputCharsMax = 100;
 
 /** Records the results of calls, and drops those of slots that no longer wait. */
 export function foldGateCalls({ record, status, nowMs }: PoolDraft, facts: GateFacts): void {
@@ -73,7 +73,7 @@ function fold(
   delete call.callTime;
   call.caller = '';
   call.proceeds = answer.kind === 'complete' && proceeds(answer.output?.tail);
-  call.said = saidBy(answer, call.proceeds);
+  call.said = reasonBy(answer, call.proceeds);
   call.attempts += 1;
   const key = keyOf(record, call);
   const { attempts: attempt } = call;
@@ -84,11 +84,11 @@ function fold(
 }
 
 function proceeds(tail: Uint8Array | undefined): boolean {
-  const said = parsedJson(new TextDecoder().decode(tail));
-  return typeof said === 'object' && said !== null && 'proceed' in said && said.proceed === true;
+  const vote = parsedJson(new TextDecoder().decode(tail));
+  return typeof vote === 'object' && vote !== null && 'proceed' in vote && vote.proceed === true;
 }
 
-function saidBy(answer: CallResult, isLetThrough: boolean): string {
+function reasonBy(answer: CallResult, isLetThrough: boolean): string {
   if (isLetThrough) return 'it lets it through';
   if (answer.kind !== 'complete') return cut(answer.message);
   const { code = 0, lastOutput = '' } = answer.output?.exit ?? {};
@@ -97,7 +97,7 @@ function saidBy(answer: CallResult, isLetThrough: boolean): string {
 }
 
 function cut(text: string): string {
-  return text.length <= saidCharsMax ? text : `${text.slice(0, saidCharsMax - 1)}…`;
+  return text.length <= outputCharsMax ? text : `${text.slice(0, outputCharsMax - 1)}…`;
 }
 
 /** Whether a slot at the gate waits for a person, and not for the webhook. */

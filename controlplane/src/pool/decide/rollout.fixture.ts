@@ -194,7 +194,7 @@ export class Rollout {
       if (!this.ledger.has(key)) this.ledger.set(key, each);
     }
     this.record = step.record;
-    this.nextLookMs = step.nextLookMs;
+    this.nextLookMs = step.nextPassMs;
     this.questions = step.questions;
     const serving = this.slots.filter(({ kind }) => kind === RunKind.REIMAGE);
     this.outMax = Math.max(this.outMax, serving.length);
@@ -261,7 +261,7 @@ export function seen(n: number, change: Partial<SeenHost> = {}): SeenHost {
     run: undefined,
     goalStopped: undefined,
     isDeleting: false,
-    waitsForLook: false,
+    waitsForReview: false,
     isStillIn: false,
     ...withService(change),
   };

@@ -53,9 +53,9 @@ export function foldSlots(draft: PoolDraft, news: ReadonlyMap<bigint, SlotNews>)
     // Its record was deleted, and its run with it.
     if (host === undefined) return false;
     if (slot.state === GATE) return true;
-    const told = news.get(slot.number);
+    const slotNews = news.get(slot.number);
     const isKept =
-      slot.state === PROVING || told === undefined || foldNews(draft, slot, host, told);
+      slot.state === PROVING || slotNews === undefined || foldNews(draft, slot, host, slotNews);
     return isKept && (slot.state !== PROVING || prove(draft, slot, host));
   });
 }
@@ -261,8 +261,8 @@ function waitsOn(
   slot.message = cut(stays ?? `let through, and waits${isForWindow ? ' for a window' : rest}`);
   slot.waitsForOthers = stays !== undefined;
   const because = stays ?? why;
-  const told = because === undefined ? '' : `: ${because}`;
-  const late = `let through, and could not go in time${told}`;
+  const cause = because === undefined ? '' : `: ${because}`;
+  const late = `let through, and could not go in time${cause}`;
   // Windows may be further apart than deadlines are long; an approval does not last forever.
   return isForWindow || !isLate(draft, slot, late);
 }

@@ -61,7 +61,7 @@ export interface PoolStep {
   /** Deployments to be called off, once the record is written. */
   readonly callOffs: CallOffs;
   /** When time alone may change something. */
-  readonly nextLookMs: number | undefined;
+  readonly nextPassMs: number | undefined;
 }
 
 /** One reconcile of the pool. */
@@ -92,9 +92,9 @@ export function stepPool(kept: wire.PoolRecord, facts: PoolFacts): PoolStep {
   status.conditions = conditionsOf(record, surveyed, membership, nowMs);
   status.deleting = record.deletion !== undefined;
   const questions = gateOrders(record, hosts, gate);
-  const nextLookMs = nextLook(draft, surveyed);
+  const nextPassMs = nextPass(draft, surveyed);
   const orders = { questions, callOffs: callOffs(record, hosts, surveyed) };
-  return { record, deployments: draft.deployments, ...orders, nextLookMs };
+  return { record, deployments: draft.deployments, ...orders, nextPassMs };
 }
 
 /** Hosts that are selected and not held, with the reason; for explanations. */
@@ -135,7 +135,7 @@ function takeSlots(draft: PoolDraft): void {
   }
 }
 
-function nextLook({ record, status, nowMs }: PoolDraft, surveyed: Survey): number | undefined {
+function nextPass({ record, status, nowMs }: PoolDraft, surveyed: Survey): number | undefined {
   const { GATE, PROVING } = RolloutSlotState;
   const times = [
     ...status.slots.flatMap((slot) => {

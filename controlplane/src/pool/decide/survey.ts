@@ -154,7 +154,7 @@ function whyKept({ digest, state, illness, keptBy }: SeenHost, wanted: string) {
 export function stateText(host: SeenHost): string {
   const name = stateName(host);
   if (host.isInRescue) return `${name}, and ${rescueText(host.name)}`;
-  if (host.waitsForLook) return `${name}; ${host.keptBy}`;
+  if (host.waitsForReview) return `${name}; ${host.keptBy}`;
   if (host.state !== HostState.MANAGEABLE) return name;
   return `${name}: ${host.goalStopped ?? 'its goal leads it to be available first'}`;
 }

@@ -46,13 +46,13 @@ export function failureBasis(
   const sources = fingerprint(...registries.map((each) => toBinary(ImageRegistrySchema, each)));
   return ({ name, spec, retries }) => {
     const { rootDisk, bootMacs = [] } = spec ?? {};
-    const place = create(HostSpecSchema, {
+    const hostSpec = create(HostSpecSchema, {
       ...(rootDisk === undefined ? {} : { rootDisk }),
       bootMacs: [...bootMacs],
     });
     // Without a retry, a host has the same basis as before retries were counted.
     const asked = retries === 0n ? [] : [String(retries)];
-    const written = fingerprint(deploy, toBinary(HostSpecSchema, place), ...asked);
+    const written = fingerprint(deploy, toBinary(HostSpecSchema, hostSpec), ...asked);
     return `${written}.${fingerprint(wantedBy(record, name)?.image ?? '', sources)}`;
   };
 }

@@ -72,7 +72,7 @@ test.each<[string, Partial<SeenHost>, object]>([
 test.each<[string, Partial<SeenHost>]>([
   ['is not available yet', { state: HostState.MANAGEABLE }],
   ['is in rescue', { isInRescue: true }],
-  ['nobody has looked at after a restore', { waitsForLook: true }],
+  ['nobody has looked at after a restore', { waitsForReview: true }],
 ])('a host that %s is not taken yet, but kept where it is claimed', (_, change) => {
   const unready = { ...none, unready: ['hosts/h1'] };
   expect(held(poolOf(), [seen(1, change)])).toEqual(unready);
@@ -82,7 +82,7 @@ test.each<[string, Partial<SeenHost>]>([
 });
 
 test('a member that is nobody’s by a restored store is not held by its membership', () => {
-  const host = seen(1, { waitsForLook: true });
+  const host = seen(1, { waitsForReview: true });
   expect(held(poolOf({}, [host]), [host])).toEqual({ ...none, unready: ['hosts/h1'] });
   const led = seen(1, { state: HostState.MANAGEABLE });
   expect(held(poolOf({}, [led]), [led]).members).toEqual(['hosts/h1']);

@@ -54,7 +54,7 @@ export function membersOf(
     const isIn = isSelected(spec.hosts, host) && !host.isDeleting && record.deletion === undefined;
     if (bound.has(host.uid)) kept.push(host);
     else if (isIn) {
-      const mayBeOthers = host.waitsForLook && host.claimedBy === undefined;
+      const mayBeOthers = host.waitsForReview && host.claimedBy === undefined;
       const isHeld = before.has(host.uid) && mayHold(host, pool.name) && !mayBeOthers;
       const why = isHeld ? undefined : whyNot(host, pool.name, others);
       if (why !== undefined) contested.set(host.name, why);
@@ -106,8 +106,8 @@ function mayHold({ claimedBy }: SeenHost, pool: string): boolean {
  * A host on its way to available cannot be written yet: until it is available, any pool may take
  * it. A host that is unowned only in a restored store is left to its possible owner.
  */
-function isFree({ claimedBy, state, isInRescue, waitsForLook }: SeenHost): boolean {
-  return claimedBy === undefined && states.has(state) && !isInRescue && !waitsForLook;
+function isFree({ claimedBy, state, isInRescue, waitsForReview }: SeenHost): boolean {
+  return claimedBy === undefined && states.has(state) && !isInRescue && !waitsForReview;
 }
 
 function whyNot(host: SeenHost, pool: string, others: readonly OtherPool[]): string | undefined {

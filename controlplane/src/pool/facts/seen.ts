@@ -38,8 +38,8 @@ import {
   heldBy,
   isOfTemplate,
   isStillIn,
-  lookFirstReason,
   powerBack,
+  reviewReason,
   switchesOn,
   wantsAvailable,
 } from '../../host/index.ts';
@@ -88,7 +88,7 @@ export interface SeenHost {
   readonly goalStopped: string | undefined;
   readonly isDeleting: boolean;
   /** Whether it is in use is unknown here: a person looks first (`restored.ts`, G3). */
-  readonly waitsForLook: boolean;
+  readonly waitsForReview: boolean;
   /**
    * A deployment is in progress without any effect on the host yet: it is still in service, if it
    * was.
@@ -104,7 +104,7 @@ export function seenHost(record: wire.HostRecord, brake?: Brake): SeenHost | und
   if (host?.status === undefined) return undefined;
   const { status } = host;
   const { run } = status;
-  const waitsForLook = record.lookFirstSince !== undefined;
+  const waitsForReview = record.lookFirstSince !== undefined;
   return {
     name: host.name,
     uid: host.uid,
@@ -127,7 +127,7 @@ export function seenHost(record: wire.HostRecord, brake?: Brake): SeenHost | und
     run,
     goalStopped: goalStopped(host),
     isDeleting: status.deletion !== undefined,
-    waitsForLook,
+    waitsForReview,
     isStillIn: run !== undefined && isStillIn(run, operation),
   };
 }
@@ -266,7 +266,7 @@ const holdsOfPools: ReadonlyMap<HoldScope, string> = new Map([
 
 /** What the host itself is about to do, or waits for. */
 function comesFirst(record: wire.HostRecord): string | undefined {
-  if (record.lookFirstSince !== undefined) return lookFirstReason;
+  if (record.lookFirstSince !== undefined) return reviewReason;
   return powerBack(record) === 'owed' ? switchedBack : undefined;
 }
 

@@ -24,13 +24,13 @@ export interface AskingDependencies {
 export async function askForHosts(
   { hosts, log }: AskingDependencies,
   record: wire.PoolRecord,
-  world: Pick<PoolSnapshot, 'hosts' | 'kept'>,
+  snapshot: Pick<PoolSnapshot, 'hosts' | 'kept'>,
   callOffs: CallOffs,
 ): Promise<number> {
   const pool = record.pool?.name ?? '';
   const members = new Set(record.members.map(({ hostUid }) => hostUid));
   let changed = 0;
-  for (const host of world.hosts) {
+  for (const host of snapshot.hosts) {
     const reason = callOffs.get(host.uid);
     const request: HostRequest | undefined =
       reason === undefined
@@ -39,7 +39,7 @@ export async function askForHosts(
     if (request === undefined) continue;
     const by = { actor: readActor(pool) };
     const hostId = idOf(host.name);
-    const outcome = await hosts.request(hostId, request, by, world.kept.get(host.uid)?.revision);
+    const outcome = await hosts.request(hostId, request, by, snapshot.kept.get(host.uid)?.revision);
     const isChanged = outcome.kind === 'accepted' || outcome.kind === 'removed';
     // A host that has changed in between wakes the pool.
     if (isChanged) changed += 1;

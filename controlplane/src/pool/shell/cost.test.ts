@@ -103,7 +103,7 @@ async function costOf(fleet: Fleet, work: Work): Promise<Cost & { readonly visit
 }
 
 const works: readonly (readonly [string, Work])[] = [
-  ['a pass over a pool', ({ rig, pools }) => rig.during(pools.look(asPoolId('p')), 1_000)],
+  ['a pass over a pool', ({ rig, pools }) => rig.during(pools.reconcile(asPoolId('p')), 1_000)],
   [
     'what follows a change of a member',
     async ({ rig }) => {
@@ -135,7 +135,7 @@ test('the pool holds its members, and reads each of them once in a pass', async 
   const pool = many.rig.read(poolKey(asPoolId('p')), wire.PoolRecordSchema);
   expect(pool?.members).toHaveLength(members);
   const { rows } = await costOf(many, ({ rig, pools }) =>
-    rig.during(pools.look(asPoolId('p')), 1_000),
+    rig.during(pools.reconcile(asPoolId('p')), 1_000),
   );
   expect(rows).toBeGreaterThanOrEqual(members);
   expect(rows).toBeLessThan(3 * members);

@@ -102,9 +102,9 @@ export class LookingUp {
       });
     const isOver = this.#stopping.signal.aborted || this.#lookups.get(poolId) !== lookup;
     if (isOver) return;
-    const told =
+    const text =
       answer.kind === 'unchanged' ? ({ kind: 'digest', digest: known, version } as const) : answer;
-    lookup.answer = told.kind === 'failed' ? { ...told, reference } : { ...told, reference, known };
+    lookup.answer = text.kind === 'failed' ? { ...text, reference } : { ...text, reference, known };
     lookup.answered = {
       atMs: this.#deps.clock.nowMs(),
       retryAfterMs: answer.kind === 'failed' ? (answer.retryAfterMs ?? 0) : undefined,

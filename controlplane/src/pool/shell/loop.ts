@@ -110,7 +110,7 @@ export class Pools {
       ...deps,
       keyOf: String,
       fieldsOf: (poolId) => ({ pool: `pools/${poolId}` }),
-      pass: (poolId) => this.#look(poolId),
+      pass: (poolId) => this.#reconcile(poolId),
     });
     this.#absences = new Alarms(deps.clock);
     this.#lookingUp = new LookingUp(deps, (poolId) => this.wake(poolId));
@@ -172,11 +172,11 @@ export class Pools {
   }
 
   /** Reconciles the pool now; resolves with the resulting pool. */
-  look(poolId: PoolId): Promise<LookedPool | undefined> {
-    return this.#controller.take(poolId, () => this.#look(poolId));
+  reconcile(poolId: PoolId): Promise<LookedPool | undefined> {
+    return this.#controller.take(poolId, () => this.#reconcile(poolId));
   }
 
-  async #look(poolId: PoolId): Promise<LookedPool | undefined> {
+  async #reconcile(poolId: PoolId): Promise<LookedPool | undefined> {
     const { store, clock, hosts } = this.#deps;
     const key = poolKey(poolId);
     let stale = 0;
@@ -188,11 +188,11 @@ export class Pools {
         return undefined;
       }
       if (this.#controller.signal.aborted) return kept;
-      const world = await readSnapshot(this.#deps, kept.record, clock.nowMs());
+      const snapshot = await readSnapshot(this.#deps, kept.record, clock.nowMs());
       const resolved = this.#lookingUp.take(poolId, kept.record);
-      const { news, isStale } = await this.#newsOf(kept.record, world);
-      const gate = this.#questions.take(poolId, world.policy);
-      const facts = { ...world, news, nowMs: clock.nowMs(), gate, resolved };
+      const { news, isStale } = await this.#newsOf(kept.record, snapshot);
+      const gate = this.#questions.take(poolId, snapshot.policy);
+      const facts = { ...snapshot, news, nowMs: clock.nowMs(), gate, resolved };
       const step = stepPool(kept.record, facts);
       const putBack = () => {
         this.#lookingUp.putBack(poolId, resolved);
@@ -210,10 +210,10 @@ export class Pools {
       stale = isStale ? stale + 1 : 0;
       if (!equals(schema, kept.record, step.record) || isStale) continue;
       const asking = { hosts, log: this.#deps.log };
-      const asked = await askForHosts(asking, kept.record, world, step.callOffs);
+      const asked = await askForHosts(asking, kept.record, snapshot, step.callOffs);
       if (asked > 0) continue;
-      if (await this.#endDeleted(poolId, kept, world)) return kept;
-      this.#controller.wakeAt(poolId, step.nextLookMs, 'look');
+      if (await this.#endDeleted(poolId, kept, snapshot)) return kept;
+      this.#controller.wakeAt(poolId, step.nextPassMs, 'look');
       return kept;
     }
     throw new Error(`pools/${poolId}: not settled, and looked at again later`);
@@ -230,8 +230,8 @@ export class Pools {
     for (const slot of record.pool?.status?.slots ?? []) {
       const host = kept.get(slot.hostUid);
       if (host === undefined) continue;
-      const told = await newsOfSlot(this.#deps, record, slot, host, notNow.get(slot.number));
-      if (told !== undefined) news.set(slot.number, told);
+      const slotNews = await newsOfSlot(this.#deps, record, slot, host, notNow.get(slot.number));
+      if (slotNews !== undefined) news.set(slot.number, slotNews);
       // Its host should have got a request, and had changed in between.
       else isStale ||= isBeginning(slot);
     }

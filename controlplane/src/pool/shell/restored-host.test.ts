@@ -117,7 +117,7 @@ test('a person who has looked gives the host its image, or back, without further
   for (const request of [reimage, { kind: 'release', reason: 'done' } as const]) {
     const host = restore(kept(PROVISIONED, 'user:ann'));
     expect(asks(host, 'user:ann', request)).toBe('accepted');
-    expect(seenOf(host).waitsForLook).toBe(false);
+    expect(seenOf(host).waitsForReview).toBe(false);
   }
 });
 

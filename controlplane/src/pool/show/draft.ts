@@ -23,7 +23,7 @@ import type { PoolSnapshot } from '../shell/snapshot.ts';
 import { rolloutPlan } from './view.ts';
 
 /** The most hosts outside the pool that are listed; the rest are counted. */
-const toldMax = 5;
+const shownMax = 5;
 
 export interface Drafted {
   /** The resulting pool. */
@@ -104,8 +104,8 @@ function notTaken({ contested, unready }: Membership): string[] {
     ...[...contested].map(([host, why]) => `${host} is ${why}, and not taken`),
     ...unready.map((host) => `${host.name} is ${stateText(host)}: taken once it is ready`),
   ];
-  const more = lines.length - toldMax;
-  return more > 0 ? [...lines.slice(0, toldMax), `and ${more} more are not taken now`] : lines;
+  const more = lines.length - shownMax;
+  return more > 0 ? [...lines.slice(0, shownMax), `and ${more} more are not taken now`] : lines;
 }
 
 function leavingText(leaving: readonly SeenHost[]): string[] {

@@ -35,19 +35,19 @@ export function explainPool(
   const { pool } = record;
   const name = pool?.name ?? '';
   const upToDate = poolCondition(pool?.status, 'UpToDate');
-  const told = create(ExplanationSchema, {
+  const shown = create(ExplanationSchema, {
     subject: name,
     headline: upToDate?.message ?? 'it has not been looked at yet',
     causes: causesOf(surveyed, contested),
   });
   if (upToDate?.status !== true) {
-    told.blocker = blockerOf(record, surveyed);
-    if (upToDate?.since !== undefined) told.since = upToDate.since;
-    told.unblock = adviceOf(record, surveyed, contested);
+    shown.blocker = blockerOf(record, surveyed);
+    if (upToDate?.since !== undefined) shown.since = upToDate.since;
+    shown.unblock = adviceOf(record, surveyed, contested);
   }
   const times = attemptTimes(record, surveyed);
-  if (times.length > 0) told.nextAttemptTime = timestampFromMs(Math.min(...times));
-  return told;
+  if (times.length > 0) shown.nextAttemptTime = timestampFromMs(Math.min(...times));
+  return shown;
 }
 
 /** The times of retries, and the next opening while a host waits for it; not for held hosts. */
@@ -238,15 +238,15 @@ export function withPool(
   const surveyed = survey(record, new Map(hosts.map((host) => [host.uid, host])), nowMs);
   const surveyedHost = surveyed.surveyedHosts.find(({ name }) => name === explanation.subject);
   if (surveyedHost === undefined || surveyedHost.stand === 'current') return explanation;
-  const told = clone(ExplanationSchema, explanation);
+  const shown = clone(ExplanationSchema, explanation);
   const pool = record.pool?.name ?? '';
   const text = textOf(surveyedHost, new Outage(surveyed));
-  told.causes.push(causeOf({ text: `${pool}: ${text}`, since: surveyedHost.slot?.takeTime }));
+  shown.causes.push(causeOf({ text: `${pool}: ${text}`, since: surveyedHost.slot?.takeTime }));
   // The host's other blockers still apply.
-  if (told.blocker !== '') return told;
-  told.blocker = `its turn in ${pool}`;
-  told.unblock.push(`see what it waits for: rackwright pool explain ${idOf(pool)}`);
-  return told;
+  if (shown.blocker !== '') return shown;
+  shown.blocker = `its turn in ${pool}`;
+  shown.unblock.push(`see what it waits for: rackwright pool explain ${idOf(pool)}`);
+  return shown;
 }
 
 function textOf(surveyedHost: SurveyedHost, outage: Outage): string {

@@ -14,7 +14,7 @@ import { Violations } from '../../call/violations.ts';
 /** The service over these dependencies. */
 export function createSecretsService(deps: RpcDependencies): BoundService {
   return bind(SecretsService, {
-    getSecretsKey: () => keeper(deps).look(),
+    getSecretsKey: () => keeper(deps).status(),
     rotateSecretsKey: (request) => rotate(deps, request),
   });
 }

@@ -26,11 +26,11 @@ export function pageOfHosts(
   const first = Number(parsePageToken(store, filter, request.pageToken) || 0);
   const hosts: WorkflowBatchHost[] = [];
   let bytes = 0;
-  for (const [place, host] of (status?.hosts ?? []).entries()) {
-    if (place < first || (states.size > 0 && !states.has(host.state))) continue;
+  for (const [index, host] of (status?.hosts ?? []).entries()) {
+    if (index < first || (states.size > 0 && !states.has(host.state))) continue;
     bytes += toBinary(WorkflowBatchHostSchema, host).byteLength;
     if (hosts.length >= size || (hosts.length > 0 && bytes > pageBytesMax)) {
-      return { hosts, nextPageToken: formatPageToken(store, filter, String(place)) };
+      return { hosts, nextPageToken: formatPageToken(store, filter, String(index)) };
     }
     hosts.push(host);
   }

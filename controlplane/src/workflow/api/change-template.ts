@@ -36,7 +36,7 @@ import {
 
 const updatablePaths = ['labels', 'source'];
 /** The most problems of one source that are reported; trailers are bounded. */
-const problemsToldMax = 30;
+const problemsShownMax = 30;
 
 /** Handles one CreateTemplate. */
 export async function createTemplate(
@@ -147,11 +147,11 @@ function checkTemplate({ labels, source }: Template, violations: Violations): vo
   const parsed = parseTemplate(source);
   if (parsed.kind === 'ok') return;
   const { problems } = parsed;
-  for (const { line, column, message } of problems.slice(0, problemsToldMax)) {
+  for (const { line, column, message } of problems.slice(0, problemsShownMax)) {
     violations.add('template.source', `line ${line}, column ${column}: ${message}`);
   }
-  const [first] = problems.slice(problemsToldMax);
+  const [first] = problems.slice(problemsShownMax);
   if (first === undefined) return;
-  const more = `${problems.length - problemsToldMax} more problems begin here`;
+  const more = `${problems.length - problemsShownMax} more problems begin here`;
   violations.add('template.source', `line ${first.line}, column ${first.column}: ${more}`);
 }

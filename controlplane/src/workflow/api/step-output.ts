@@ -32,7 +32,7 @@ import { idOf, readRecord } from '../../records/index.ts';
 import { existingWorkflow, keptRuns, parseWorkflowRunName, presentRunOf } from '../index.ts';
 
 /** How often the store is read to see whether the step has ended, milliseconds. */
-const lookIntervalMs = 1_000;
+const checkIntervalMs = 1_000;
 /** For one response: a longer output is sent in several messages. */
 const contentBytesMax = 32 * 1024;
 
@@ -212,7 +212,7 @@ function nextChange(
     settle = resolve;
   });
   const stopListening = stepLogs.onChange(operationId, () => settle());
-  const stopTimer = clock.after(lookIntervalMs, () => settle());
+  const stopTimer = clock.after(checkIntervalMs, () => settle());
   const onAbort = (): void => settle();
   signal.addEventListener('abort', onAbort, { once: true });
   const cancel = (): void => {

@@ -186,7 +186,7 @@ function sameBatch(
 }
 
 async function looked(deps: RpcDependencies, batchId: BatchId): Promise<WorkflowBatch> {
-  const after = await deps.batches.look(batchId);
+  const after = await deps.batches.reconcile(batchId);
   if (after === undefined) throw notFound(`workflowBatches/${batchId}`);
   return present(deps, after.record, after.revision);
 }

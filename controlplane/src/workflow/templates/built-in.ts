@@ -13,7 +13,7 @@ const memoryErrors = String.raw`      for counter in /sys/devices/system/edac/mc
       done`;
 
 /** Fields of a step that only reads, and whose failure does not stop the next one. */
-const looks = `    idempotent: true
+const readings = `    idempotent: true
     destructive: false
     timeout: 2m
     onFailure: continue
@@ -37,19 +37,19 @@ steps:
         file=/sys/class/dmi/id/$field
         if [ -r "$file" ]; then echo "$field: $(cat "$file")"; fi
       done
-${looks}
+${readings}
   - name: memory
     script: |
       cat /proc/meminfo
 ${memoryErrors}
-${looks}
+${readings}
   - name: processors
     script: |
       grep -E '^(processor|model name|microcode|cpu MHz)' /proc/cpuinfo
       for zone in /sys/class/thermal/thermal_zone*; do
         if [ -r "$zone/temp" ]; then echo "$zone: $(cat "$zone/temp") millidegrees"; fi
       done
-${looks}
+${readings}
   - name: devices
     script: |
       for device in /sys/bus/pci/devices/*; do
@@ -59,7 +59,7 @@ ${looks}
         echo "$(basename "$device") $(cat "$device/vendor"):$(cat "$device/device")" \
           "class $(cat "$device/class") driver $driver"
       done
-${looks}
+${readings}
   - name: disks
     script: |
       cat /proc/partitions
@@ -68,7 +68,7 @@ ${looks}
         echo "$(basename "$disk"): $(cat "$disk/size") sectors," \
           "rotational $(cat "$disk/queue/rotational"), read-only $(cat "$disk/ro")"
       done
-${looks}
+${readings}
   - name: network
     script: |
       for card in /sys/class/net/*; do
@@ -77,7 +77,7 @@ ${looks}
           echo "  $counter: $(cat "$card/statistics/$counter")"
         done
       done
-${looks}
+${readings}
   - name: kernel-messages
     script: dmesg | tail -n {{ vars.lines }}
     idempotent: true

@@ -27,10 +27,10 @@ export function digestOf(source: string): string {
 export function derive(template: Template): Template {
   template.digest = digestOf(template.source);
   const parsed = parseTemplate(template.source);
-  const told = parsed.kind === 'ok' ? parsed.template : undefined;
-  template.description = told?.description ?? '';
-  template.variables = told?.variables.map(variableOf) ?? [];
-  template.steps = told?.steps.map(stepOf) ?? [];
+  const derived = parsed.kind === 'ok' ? parsed.template : undefined;
+  template.description = derived?.description ?? '';
+  template.variables = derived?.variables.map(variableOf) ?? [];
+  template.steps = derived?.steps.map(stepOf) ?? [];
   return template;
 }
 

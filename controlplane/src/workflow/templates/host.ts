@@ -15,7 +15,7 @@ export function templateHostOf(host: Host, inventory: Inventory | undefined): Te
     uid: host.uid,
     rack: idOf(spec?.rack),
     labels: { ...host.labels },
-    bmc: { address: said(spec?.bmc?.address) },
+    bmc: { address: given(spec?.bmc?.address) },
     bootMacs: [...(spec?.bootMacs ?? [])],
     ...makeOf(host, inventory),
     memoryBytes: memory === 0n ? undefined : memory,
@@ -37,9 +37,9 @@ function makeOf({ status }: Host, inventory: Inventory | undefined) {
 
 function diskOf({ serial, wwn, model, sizeBytes, device }: StorageDevice): TemplateDisk {
   return {
-    serial: said(serial),
-    wwn: said(wwn),
-    model: said(model),
+    serial: given(serial),
+    wwn: given(wwn),
+    model: given(model),
     sizeBytes: sizeBytes === 0n ? undefined : sizeBytes,
     kernelName: device,
   };
@@ -49,7 +49,7 @@ function interfaceOf({ name, mac, speedMbps, linkUp }: NetworkInterface): Templa
   return { name, mac, speedMbps: speedMbps === 0 ? undefined : BigInt(speedMbps), linkUp };
 }
 
-function said(text: string | undefined): string | undefined {
+function given(text: string | undefined): string | undefined {
   return text === undefined || text === '' ? undefined : text;
 }
 

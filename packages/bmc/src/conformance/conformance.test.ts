@@ -120,7 +120,7 @@ function patched(driver: BmcDriver, patch: Partial<BmcDriver>): BmcDriver {
   return {
     readIdentity: (signal) => driver.readIdentity(signal),
     powerState: (signal) => driver.powerState(signal),
-    look: (signal) => driver.look(signal),
+    readSight: (signal) => driver.readSight(signal),
     setIndicator: (lit, signal) => driver.setIndicator(lit, signal),
     resetBmc: (signal) => driver.resetBmc(signal),
     setBootOverride: (override, signal) => overrideOf(driver)(override, signal),
@@ -241,7 +241,7 @@ test('the BMC rests longer after what acts than after what only reads', async ()
     },
   };
   const driver = imitatedDriver(clock, imitatedBmc({ password, fru }), password, governor);
-  const { look, act } = ipmiRest;
+  const { read: look, act } = ipmiRest;
   await clock.settle(driver.readIdentity());
   expect(rests.splice(0)).toEqual([look, look, look]);
   await clock.settle(overrideOf(driver)({ device: 'network', firmware: 'bios' }));

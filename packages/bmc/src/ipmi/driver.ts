@@ -88,7 +88,7 @@ const listing: IpmitoolListing = { timeoutMs: 120_000, outputBytesMax: 262_144 }
  * Each command signs in and out again, and a BMC has few sessions and a slow processor. Acts keep
  * it busy for a while (chassis control, flash).
  */
-export const ipmiRest: RestAfter = { look: 100, act: 500 };
+export const ipmiRest: RestAfter = { read: 100, act: 500 };
 
 /**
  * IPMI 2.0 over LAN through ipmitool. Keeps the invariants of BmcDriver; each command passes the
@@ -119,7 +119,7 @@ export class IpmiDriver implements BmcDriver {
     return this.#raw(commands.chassisStatus, chassisPower, signal);
   }
 
-  look(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
+  readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
     const sight = (bytes: readonly number[]): BmcSight | undefined => {
       const power = chassisPower(bytes);
       const health = chassisHealth(bytes);
@@ -129,9 +129,9 @@ export class IpmiDriver implements BmcDriver {
   }
 
   async readSensors(signal?: AbortSignal): Promise<BmcResult<BmcSensors>> {
-    const listed = await this.#call(commands.sensors, signal, ipmiRest.look, listing);
+    const listed = await this.#call(commands.sensors, signal, ipmiRest.read, listing);
     if (listed.kind !== 'ok') return listed;
-    const seen = await this.look(signal);
+    const seen = await this.readSight(signal);
     if (seen.kind === 'transient') return seen;
     const health = seen.kind === 'ok' ? seen.value.health : undefined;
     return ok({ ...(health === undefined ? {} : { health }), ...sensorsOf(listed.value) });
@@ -142,7 +142,7 @@ export class IpmiDriver implements BmcDriver {
     if (count.kind !== 'ok') return count;
     if (count.value === 0) return ok({ entries: [], complete: true });
     const wanted = Math.min(entriesMax, count.value);
-    const listed = await this.#call(commands.log(wanted), signal, ipmiRest.look, listing);
+    const listed = await this.#call(commands.log(wanted), signal, ipmiRest.read, listing);
     if (listed.kind !== 'ok') return listed;
     const { entries } = logOf(listed.value, wanted);
     return ok({ entries, complete: entries.length === count.value });
@@ -157,15 +157,15 @@ export class IpmiDriver implements BmcDriver {
 
   /** IPMI 2.0 has no read of the lamp but by optional bits that few BMCs set (§28.2, byte 3). */
   async setIndicator(lit: boolean, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    const told = await this.#act(commands.identify(lit), signal);
-    if (told.kind !== 'ok') return told;
+    const done = await this.#act(commands.identify(lit), signal);
+    if (done.kind !== 'ok') return done;
     return ok({ changed: true, notes: ['IPMI does not let the lamp be read back'] });
   }
 
   async resetBmc(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
-    const told = await this.#act(commands.coldReset, signal);
+    const done = await this.#act(commands.coldReset, signal);
     // The BMC may restart before it answers.
-    if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+    if (done.kind !== 'ok' && !mayHaveHappened(done)) return done;
     const answers = async () => {
       const answer = await this.#raw(commands.deviceId, manufacturerId, signal);
       return answer.kind === 'ok' ? ok('') : answer;
@@ -182,7 +182,7 @@ export class IpmiDriver implements BmcDriver {
       if (typeof address !== 'string') return address;
       return openSol({ exec, clock, ipmitool, target: { ...target, address } }, hear, signal);
     };
-    return governor.run(target.credential, act, { restMs: ipmiRest.look }, signal);
+    return governor.run(target.credential, act, { restMs: ipmiRest.read }, signal);
   }
 
   /**
@@ -194,8 +194,8 @@ export class IpmiDriver implements BmcDriver {
     signal?: AbortSignal,
   ): Promise<BmcResult<Asserted>> {
     const wanted = bootFlagsFor(override);
-    const told = await this.#act(commands.setBootFlags(wanted), signal);
-    if (told.kind !== 'ok') return told;
+    const done = await this.#act(commands.setBootFlags(wanted), signal);
+    if (done.kind !== 'ok') return done;
     const read = await this.#raw(commands.getBootFlags, readBootFlags, signal);
     if (read.kind !== 'ok') return read;
     const difference = bootFlagsDifference(wanted, read.value);
@@ -216,14 +216,14 @@ export class IpmiDriver implements BmcDriver {
     const before = await this.powerState(signal);
     if (before.kind !== 'ok') return before;
     if (before.value === state) return ok({ changed: false, notes: [] });
-    const told = await this.#act(commands.chassisControl(state === 'on'), signal);
-    if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+    const done = await this.#act(commands.chassisControl(state === 'on'), signal);
+    if (done.kind !== 'ok' && !mayHaveHappened(done)) return done;
     const { clock, readBack } = this.#parts;
     const read = () => this.powerState(signal);
     const after = await readUntil(clock, readBack, read, (seen) => seen === state, signal);
     if (after.kind !== 'ok') return after;
     if (after.value === state) return ok({ changed: true, notes: [] });
-    if (told.kind !== 'ok') return told;
+    if (done.kind !== 'ok') return done;
     const seconds = Math.round(readBack.windowMs / 1_000);
     const late = `still says ${after.value} ${seconds} s later`;
     const message = `the BMC accepted power ${state} and ${late}`;
@@ -240,8 +240,8 @@ export class IpmiDriver implements BmcDriver {
     const before = await this.powerState(signal);
     if (before.kind !== 'ok') return before;
     if (before.value === 'off') return ok({ asked: false });
-    const told = await this.#act(commands.softOff, signal);
-    return told.kind === 'ok' ? ok({ asked: true }) : told;
+    const done = await this.#act(commands.softOff, signal);
+    return done.kind === 'ok' ? ok({ asked: true }) : done;
   }
 
   clearEventLog(signal?: AbortSignal): Promise<BmcResult<Asserted>> {
@@ -264,8 +264,8 @@ export class IpmiDriver implements BmcDriver {
     const bytes = rawBytes(answer.value);
     const value = bytes === undefined ? undefined : read(bytes);
     if (value !== undefined) return ok(value);
-    const said = answer.value.trim().slice(0, 256);
-    return failed('malformed', `no sense in the BMC's answer to ${command.join(' ')}`, said);
+    const output = answer.value.trim().slice(0, 256);
+    return failed('malformed', `no sense in the BMC's answer to ${command.join(' ')}`, output);
   }
 
   /** One that changes something. */
@@ -276,7 +276,7 @@ export class IpmiDriver implements BmcDriver {
   #call(
     command: readonly string[],
     signal: AbortSignal | undefined,
-    restMs = ipmiRest.look,
+    restMs = ipmiRest.read,
     how?: IpmitoolListing,
   ): Promise<BmcResult<string>> {
     const { governor, exec, ipmitool, target } = this.#parts;

@@ -85,8 +85,8 @@ export function sessionArguments(target: IpmiTarget): readonly string[] {
   const { address, port, cipherSuite, user } = target;
   const suite = cipherSuite === undefined ? [] : ['-C', `${cipherSuite}`];
   const session = ['-v', '-I', 'lanplus', ...suite];
-  const where = ['-H', address, '-p', `${port}`, '-U', user];
-  return [...session, ...where, '-N', '2', '-R', '2', '-f', '/dev/stdin'];
+  const connection = ['-H', address, '-p', `${port}`, '-U', user];
+  return [...session, ...connection, '-N', '2', '-R', '2', '-f', '/dev/stdin'];
 }
 
 /** Refuses here a target that ipmitool would cut short or misread. */

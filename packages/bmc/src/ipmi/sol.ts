@@ -29,7 +29,7 @@ const sessionLongestMs = 24 * 3_600_000;
 /** How long ipmitool may take to tell the BMC that the session is over. */
 const goodbyeMs = 5_000;
 const wordsBytesMax = 4_096;
-const standing = '[SOL Session operational.';
+const established = '[SOL Session operational.';
 const newline = 0x0a;
 
 export async function openSol(
@@ -55,7 +55,7 @@ export async function openSol(
       args: ['-c', script, ipmitool.path, ...sessionArguments(target), 'sol', 'activate'],
       stdin: `${target.password}\n`,
       inputOpenUntil: input.signal,
-      onOutput: behindStanding(() => stands.resolve('stands'), hear),
+      onOutput: hearEstablished(() => stands.resolve('stands'), hear),
       timeoutMs: sessionLongestMs,
       outputBytesMax: wordsBytesMax,
     },
@@ -83,7 +83,7 @@ export async function openSol(
 /**
  * Calls `stands` when ipmitool reports the session, and `hear` with all output behind that report.
  */
-function behindStanding(stands: () => void, hear: HearConsole): HearConsole {
+function hearEstablished(stands: () => void, hear: HearConsole): HearConsole {
   let words: string | undefined = '';
   return (bytes) => {
     if (words === undefined) return hear(bytes);
@@ -93,9 +93,9 @@ function behindStanding(stands: () => void, hear: HearConsole): HearConsole {
         if (words.length < wordsBytesMax) words += String.fromCharCode(byte);
         continue;
       }
-      const isStanding = words.includes(standing);
+      const isEstablished = words.includes(established);
       words = '';
-      if (!isStanding) continue;
+      if (!isEstablished) continue;
       words = undefined;
       stands();
       if (at + 1 < bytes.length) hear(bytes.subarray(at + 1));

@@ -62,18 +62,18 @@ export async function stageBios(
   }
   const apply = bios.value.appliesOnReset ? onReset : {};
   const change = { Attributes: body, ...apply };
-  const told = await calls.governed((talk) => talk.patch(target, change, calls.signal));
-  if (isRefused(told)) {
-    return failed('settingRefused', `the BMC refused ${open.join(', ')}`, told.backendWords);
+  const changed = await calls.governed((talk) => talk.patch(target, change, calls.signal));
+  if (isRefused(changed)) {
+    return failed('settingRefused', `the BMC refused ${open.join(', ')}`, changed.backendWords);
   }
-  if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+  if (changed.kind !== 'ok' && !mayHaveHappened(changed)) return changed;
   const { clock, readBack, signal } = calls;
   const read = () => findBios(system, readBy(calls));
   const holds = (now: Bios): boolean => open.every((name) => isStaged(now, name));
   const after = await readUntil(clock, readBack, read, holds, signal);
   if (after.kind !== 'ok') return after;
   if (holds(after.value)) return ok({ changed: true, notes: [] });
-  if (told.kind !== 'ok') return told;
+  if (changed.kind !== 'ok') return changed;
   const lost = open.filter((name) => !isStaged(after.value, name)).join(', ');
   return failed('notApplied', bounded(`the BMC accepted and did not keep ${lost}`));
 }

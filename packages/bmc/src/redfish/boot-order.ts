@@ -63,13 +63,13 @@ export async function setBootOrder(
   if (target.kind !== 'ok') return target;
   if (isWanted(now) && isWanted(orderIn(target.value))) return ok({ changed: false, notes: [] });
   const { governed, clock, readBack, signal } = calls;
-  const told = await governed((talk) =>
+  const changed = await governed((talk) =>
     talk.patch(target.value, { Boot: { BootOrder: wanted } }, signal),
   );
-  if (isRefused(told)) {
-    return failed('settingRefused', 'the BMC refused the boot order', told.backendWords);
+  if (isRefused(changed)) {
+    return failed('settingRefused', 'the BMC refused the boot order', changed.backendWords);
   }
-  if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+  if (changed.kind !== 'ok' && !mayHaveHappened(changed)) return changed;
   const read = async () => {
     const after = await readBy(calls)(target.value.path);
     return after.kind === 'ok' ? ok(orderIn(after.value)) : after;
@@ -79,7 +79,7 @@ export async function setBootOrder(
   const isLater = target.value.path !== system.path;
   const notes = isLater ? ['the next boot takes the order'] : [];
   if (isWanted(after.value)) return ok({ changed: true, notes });
-  if (told.kind !== 'ok') return told;
+  if (changed.kind !== 'ok') return changed;
   const words = `it reads ${after.value?.join(', ') ?? 'nothing'}`;
   return failed('notApplied', 'the BMC accepted the boot order and did not keep it', words);
 }

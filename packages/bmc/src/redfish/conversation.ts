@@ -190,8 +190,8 @@ export class Conversation {
     if (answer.kind !== 'ok') return answer;
     const { status, body } = answer.value;
     const root = status < 400 ? parseObject(body) : undefined;
-    const looksRight = root !== undefined && ('RedfishVersion' in root || 'Systems' in root);
-    if (looksRight) return ok(root);
+    const isRoot = root !== undefined && ('RedfishVersion' in root || 'Systems' in root);
+    if (isRoot) return ok(root);
     const asked = this.#asked('GET', rootPath);
     const isNonsense = status < 400 || status === 404;
     return isNonsense

@@ -57,7 +57,7 @@ import {
 import { applyVolumes, defaultVolumeTimings } from './volumes.ts';
 
 /** A BMC's web server takes one request after the other; a short rest leaves others room. */
-export const redfishRest: RestAfter = { look: 20, act: 100 };
+export const redfishRest: RestAfter = { read: 20, act: 100 };
 
 /** Systems of one BMC that are looked at. */
 const systemsMax = 64;
@@ -95,7 +95,7 @@ export class RedfishDriver implements BmcDriver {
     return this.#once((talk) => this.#readPower(talk, signal), signal);
   }
 
-  look(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
+  readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
     return this.#once(async (talk) => {
       const system = await this.#system(talk, signal);
       const power = system.kind === 'ok' ? powerIn(system.value) : system;
@@ -130,15 +130,16 @@ export class RedfishDriver implements BmcDriver {
 
   setPower(state: PowerState, signal?: AbortSignal): Promise<BmcResult<Asserted>> {
     return this.#inCalls<Asserted>(async (governed) => {
-      const told = await governed((talk) => this.#tellPower(talk, state, state, signal));
-      if (told.kind === 'ok' && told.value === 'holds') return ok({ changed: false, notes: [] });
-      if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+      const result = await governed((talk) => this.#tellPower(talk, state, state, signal));
+      if (result.kind === 'ok' && result.value === 'holds')
+        return ok({ changed: false, notes: [] });
+      if (result.kind !== 'ok' && !mayHaveHappened(result)) return result;
       const { clock, readBack } = this.#parts;
       const read = () => governed((talk) => this.#readPower(talk, signal));
       const after = await readUntil(clock, readBack, read, (seen) => seen === state, signal);
       if (after.kind !== 'ok') return after;
       if (after.value === state) return ok({ changed: true, notes: [] });
-      if (told.kind !== 'ok') return told;
+      if (result.kind !== 'ok') return result;
       const seconds = Math.round(readBack.windowMs / 1_000);
       const late = `still says ${after.value} ${seconds} s later`;
       const message = `the BMC accepted power ${state} and ${late}`;
@@ -153,8 +154,8 @@ export class RedfishDriver implements BmcDriver {
   softOff(signal?: AbortSignal): Promise<BmcResult<SoftOff>> {
     return this.#once(
       async (talk) => {
-        const told = await this.#tellPower(talk, 'off', 'softOff', signal);
-        return told.kind === 'ok' ? ok({ asked: told.value === 'told' }) : told;
+        const result = await this.#tellPower(talk, 'off', 'softOff', signal);
+        return result.kind === 'ok' ? ok({ asked: result.value === 'told' }) : result;
       },
       signal,
       redfishRest.act,
@@ -271,8 +272,8 @@ export class RedfishDriver implements BmcDriver {
       const reset = bmcReset(bmc.value);
       if (reset.kind !== 'ok') return reset;
       const { path, type } = reset.value;
-      const told = await governed((talk) => talk.post(path, { ResetType: type }, signal));
-      if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+      const result = await governed((talk) => talk.post(path, { ResetType: type }, signal));
+      if (result.kind !== 'ok' && !mayHaveHappened(result)) return result;
       const since = (body: JsonObject): string => textAt(body, 'LastResetTime') ?? '';
       // Each in a conversation of its own: a restart ends the session.
       const answers = () =>
@@ -377,8 +378,8 @@ export class RedfishDriver implements BmcDriver {
     }
     const type = resetTypeFor(by, types);
     if (type.kind !== 'ok') return type;
-    const told = await talk.post(reset.path, { ResetType: type.value }, signal);
-    return told.kind === 'ok' ? ok('told') : told;
+    const result = await talk.post(reset.path, { ResetType: type.value }, signal);
+    return result.kind === 'ok' ? ok('told') : result;
   }
 
   async #tellBoot(
@@ -392,14 +393,14 @@ export class RedfishDriver implements BmcDriver {
     const wanted = wantedBoot(override, now, this.#parts.options);
     if (wanted.kind !== 'ok') return wanted;
     const [first = {}, ...others] = bootPatches(wanted.value, now);
-    let told = await talk.patch(system.value, first, signal);
+    let result = await talk.patch(system.value, first, signal);
     for (const body of others) {
-      if (told.kind !== 'failed' || told.type !== 'rejected') break;
+      if (result.kind !== 'failed' || result.type !== 'rejected') break;
       const again = await talk.patch(system.value, body, signal);
       // The first refusal says most: it is of the preferred request.
-      if (again.kind !== 'failed' || again.type !== 'rejected') told = again;
+      if (again.kind !== 'failed' || again.type !== 'rejected') result = again;
     }
-    return told.kind === 'ok' ? wanted : told;
+    return result.kind === 'ok' ? wanted : result;
   }
 
   async #readBoot(talk: Conversation, wanted: WantedBoot, signal: AbortSignal | undefined) {
@@ -432,7 +433,7 @@ export class RedfishDriver implements BmcDriver {
   #once<T>(
     act: (talk: Conversation) => Promise<BmcResult<T>>,
     signal: AbortSignal | undefined,
-    restMs = redfishRest.look,
+    restMs = redfishRest.read,
   ): Promise<BmcResult<T>> {
     const { governor, target } = this.#parts;
     const whole = async (): Promise<BmcResult<T>> => {
@@ -471,7 +472,7 @@ async function endConversation(
   credential: string,
   talk: Conversation,
 ): Promise<void> {
-  const rest = { restMs: redfishRest.look };
+  const rest = { restMs: redfishRest.read };
   if (talk.hasSession()) await governor.run(credential, () => talk.end(), rest);
   talk.close();
 }

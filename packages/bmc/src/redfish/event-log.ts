@@ -29,15 +29,15 @@ export async function findEventLog(
   get: Get,
   isFit: (log: EventLog) => boolean,
 ): Promise<BmcResult<EventLog>> {
-  const places = [system];
+  const owners = [system];
   for (const path of pathsAt(objectAt(system.body, 'Links'), 'ManagedBy').slice(0, 1)) {
     const bmc = await get(path);
     if (bmc.kind === 'transient') return bmc;
-    if (bmc.kind === 'ok') places.push(bmc.value);
+    if (bmc.kind === 'ok') owners.push(bmc.value);
   }
   let other: EventLog | undefined;
-  for (const place of places) {
-    const services = await servicesOf(place, get);
+  for (const owner of owners) {
+    const services = await servicesOf(owner, get);
     if (services.kind !== 'ok') return services;
     for (const service of services.value) {
       const log = logAt(service);

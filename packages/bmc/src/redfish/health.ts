@@ -32,6 +32,6 @@ export function healthOf({ body }: Resource): HardwareHealth | undefined {
     const own = levelOf(objectAt(body, key));
     return own === undefined || own === 'ok' ? [] : [`${key} ${own}`];
   });
-  const said = objectsAt(status, 'Conditions').flatMap((one) => textAt(one, 'Message') ?? []);
-  return { level, words: level === 'ok' ? '' : [...said, ...parts].join('; ').slice(0, 512) };
+  const messages = objectsAt(status, 'Conditions').flatMap((one) => textAt(one, 'Message') ?? []);
+  return { level, words: level === 'ok' ? '' : [...messages, ...parts].join('; ').slice(0, 512) };
 }

@@ -53,12 +53,12 @@ export async function switchIndicator(
   if (found.kind !== 'ok') return found;
   if (isLit(found.value) === lit) return ok({ changed: false, notes: [] });
   const { resource, property } = found.value;
-  let told: BmcResult<void> = ok(undefined);
+  let result: BmcResult<void> = ok(undefined);
   for (const body of indicatorBodies(property, lit)) {
-    told = await governed((talk) => talk.patch(resource, body, signal));
-    if (told.kind !== 'failed' || told.type !== 'rejected') break;
+    result = await governed((talk) => talk.patch(resource, body, signal));
+    if (result.kind !== 'failed' || result.type !== 'rejected') break;
   }
-  if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+  if (result.kind !== 'ok' && !mayHaveHappened(result)) return result;
   const read = async () => {
     const now = await get(resource.path);
     return now.kind === 'ok' ? ok(isLit({ resource: now.value, property })) : now;
@@ -66,7 +66,7 @@ export async function switchIndicator(
   const after = await readUntil(clock, readBack, read, (seen) => seen === lit, signal);
   if (after.kind !== 'ok') return after;
   if (after.value === lit) return ok({ changed: true, notes: [] });
-  if (told.kind !== 'ok') return told;
+  if (result.kind !== 'ok') return result;
   const message = `the BMC accepted to switch the lamp ${lit ? 'on' : 'off'} and did not`;
   return failed('notApplied', message);
 }

@@ -36,7 +36,7 @@ export async function insertMedia(
     if (emptied.kind !== 'ok') return emptied;
   }
   const bodies = insertBodies(url);
-  const how = { action: '#VirtualMedia.InsertMedia', bodies, what: 'insert the medium' };
+  const how = { action: '#VirtualMedia.InsertMedia', bodies, purpose: 'insert the medium' };
   return await tell(drive.value, how, wanted, calls);
 }
 
@@ -65,9 +65,9 @@ export async function readMedia(
 /** The first drive that takes CDs or DVDs, at the system or, on older services, at its manager. */
 async function findDrive(system: Resource, get: Get): Promise<BmcResult<Resource>> {
   const [managerPath] = pathsAt(objectAt(system.body, 'Links'), 'ManagedBy');
-  for (const place of waysOf('virtualMedia')) {
+  for (const way of waysOf('virtualMedia')) {
     let owner = system;
-    if (place === 'manager') {
+    if (way === 'manager') {
       if (managerPath === undefined) continue;
       const bmc = await get(managerPath);
       if (bmc.kind !== 'ok') return bmc;
@@ -112,7 +112,7 @@ function empty(drive: Resource, calls: ActCalls): Promise<BmcResult<Asserted>> {
     action: '#VirtualMedia.EjectMedia',
     bodies: [{}],
     patch: { Image: null, Inserted: false },
-    what: 'eject the medium',
+    purpose: 'eject the medium',
   };
   return tell(drive, how, ({ isIn }) => !isIn, calls);
 }
@@ -123,31 +123,31 @@ interface Order {
   readonly bodies: readonly JsonObject[];
   /** Set where there is no action; absent: the first of the bodies. */
   readonly patch?: JsonObject;
-  readonly what: string;
+  readonly purpose: string;
 }
 
 async function tell(
   drive: Resource,
-  { action, bodies, patch = bodies[0] ?? {}, what }: Order,
+  { action, bodies, patch = bodies[0] ?? {}, purpose }: Order,
   holds: (medium: Medium) => boolean,
   calls: ActCalls,
 ): Promise<BmcResult<Asserted>> {
   const path = pathOf(objectAt(objectAt(drive.body, 'Actions'), action), 'target');
-  let told: BmcResult<void> = ok(undefined);
+  let result: BmcResult<void> = ok(undefined);
   if (path === undefined)
-    told = await calls.governed((talk) => talk.patch(drive, patch, calls.signal));
+    result = await calls.governed((talk) => talk.patch(drive, patch, calls.signal));
   else {
     for (const body of bodies) {
       const again = await calls.governed((talk) => talk.post(path, body, calls.signal));
       // The first refusal says most: it is of the preferred request.
-      if (told.kind === 'ok' || !isRefused(again)) told = again;
+      if (result.kind === 'ok' || !isRefused(again)) result = again;
       if (!isRefused(again)) break;
     }
   }
-  if (isRefused(told)) {
-    return failed('mediaRefused', `the BMC refused to ${what}`, told.backendWords);
+  if (isRefused(result)) {
+    return failed('mediaRefused', `the BMC refused to ${purpose}`, result.backendWords);
   }
-  if (told.kind !== 'ok' && !mayHaveHappened(told)) return told;
+  if (result.kind !== 'ok' && !mayHaveHappened(result)) return result;
   const read = async (): Promise<BmcResult<Medium>> => {
     const now = await readBy(calls)(drive.path);
     return now.kind === 'ok' ? ok(mediumIn(now.value)) : now;
@@ -155,7 +155,7 @@ async function tell(
   const after = await readUntil(calls.clock, calls.readBack, read, holds, calls.signal);
   if (after.kind !== 'ok') return after;
   if (holds(after.value)) return ok({ changed: true, notes: [] });
-  if (told.kind !== 'ok') return told;
+  if (result.kind !== 'ok') return result;
   const words = `Inserted ${after.value.isIn}, Image ${JSON.stringify(after.value.image)}`;
-  return failed('notApplied', `the BMC accepted to ${what} and did not`, words);
+  return failed('notApplied', `the BMC accepted to ${purpose} and did not`, words);
 }

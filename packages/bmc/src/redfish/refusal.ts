@@ -86,9 +86,9 @@ function refusedSignIn(words: string): BmcFailed {
 
 /** A success whose content no Redfish service would send. */
 export function refusalOfNonsense(answer: Answered, asked: Asked): BmcFailed {
-  const what = `${answer.status}: ${excerpt(answer)}`;
+  const statusText = `${answer.status}: ${excerpt(answer)}`;
   const message = 'what answers is no Redfish service: correct the address, or restart the BMC';
-  return failed('protocol', message, safeWords(what, asked.secrets));
+  return failed('protocol', message, safeWords(statusText, asked.secrets));
 }
 
 /** The messages of an error, or the answer's text where it has none. */
@@ -96,11 +96,11 @@ export function wordsOf(answer: Answered): string {
   const body = parseObject(answer.body);
   if (body === undefined) return excerpt(answer);
   const error = objectAt(body, 'error');
-  const told = [
+  const texts = [
     ...objectsAt(error, '@Message.ExtendedInfo'),
     ...objectsAt(body, '@Message.ExtendedInfo'),
   ];
-  const messages = told
+  const messages = texts
     .slice(0, messagesMax)
     .map((one) => textAt(one, 'Message') ?? textAt(one, 'MessageId'))
     .filter((text) => text !== undefined);

@@ -71,8 +71,8 @@ function powerOf(body: JsonObject): PowerState | undefined {
 export function powerIn({ body }: Resource): BmcResult<PowerState> {
   const power = powerOf(body);
   if (power !== undefined) return ok(power);
-  const said = JSON.stringify(body['PowerState'] ?? null).slice(0, 64);
-  return failed('malformed', 'the BMC does not say whether the system is on', said);
+  const value = JSON.stringify(body['PowerState'] ?? null).slice(0, 64);
+  return failed('malformed', 'the BMC does not say whether the system is on', value);
 }
 
 export function identityOf({ body }: Resource, chassis: JsonObject | undefined): BmcIdentity {

@@ -45,15 +45,15 @@ export function taskIn({ body, location }: Taken): string | undefined {
 /** The outcome of the task: `completed`, `open` when it can no longer be seen, or the failure. */
 export async function watchTask(
   path: string,
-  { name: what, failsAs, endMs, pollMs }: TaskOf,
+  { name: taskName, failsAs, endMs, pollMs }: TaskOf,
   tell: TellUpdate,
   { clock, fresh, signal }: TaskCalls,
 ): Promise<'completed' | 'open' | BmcResult<never>> {
   let named: string | undefined;
-  let said = '';
+  let lastState = '';
   for (;;) {
     const task = await fresh(path);
-    if (signal?.aborted === true) return transient('cancelled', `${what} is not waited for`);
+    if (signal?.aborted === true) return transient('cancelled', `${taskName} is not waited for`);
     if (task.kind === 'failed') return isGone(task) ? 'open' : task;
     if (task.kind === 'ok') {
       const { body } = task.value;
@@ -64,14 +64,14 @@ export async function watchTask(
       if (state === undefined || name !== named) return 'open';
       if (state === 'Completed') return 'completed';
       if (failedStates.has(state)) {
-        return failed(failsAs, `${what} has failed: its task ended as ${state}`, wordsIn(body));
+        return failed(failsAs, `${taskName} has failed: its task ended as ${state}`, wordsIn(body));
       }
       const percent = Math.min(Math.max(numberAt(body, 'PercentComplete') ?? 0, 0), 100);
-      said = `${state}, ${percent} %`;
+      lastState = `${state}, ${percent} %`;
       tell(Math.round(percent), state);
     }
     const leftMs = endMs - clock.suspendAwareMs();
-    if (leftMs <= 0) return failed('stillPending', `${what} has not ended in time`, said);
+    if (leftMs <= 0) return failed('stillPending', `${taskName} has not ended in time`, lastState);
     await pause(clock, Math.min(pollMs, leftMs), signal);
   }
 }

@@ -102,9 +102,10 @@ export async function applyVolumes(
   if (order.checkOnly) return judge(await seen(listPath, targets.value, calls), targets.value);
   for (const [at, change] of changes.entries()) {
     const share = (percent: number) => Math.round((at * 100 + percent) / changes.length);
-    const told: TellUpdate = (percent, state) => tell(share(percent), `${change.text}: ${state}`);
-    told(0, 'ordered');
-    const done = await makeChange(change, controller.value, { endMs, tell: told, at }, calls);
+    const tellStep: TellUpdate = (percent, state) =>
+      tell(share(percent), `${change.text}: ${state}`);
+    tellStep(0, 'ordered');
+    const done = await makeChange(change, controller.value, { endMs, tell: tellStep, at }, calls);
     if (done !== undefined) return done;
   }
   return judge(await seen(listPath, targets.value, calls), targets.value);

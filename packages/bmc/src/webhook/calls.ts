@@ -37,14 +37,14 @@ export function stateIn(body: Uint8Array, calls: PowerCalls): ReadState {
   if (found === undefined) {
     return { kind: 'none', why: `its answer has no ${calls.stateField || 'text'}` };
   }
-  const said = found.trim().toLowerCase();
+  const value = found.trim().toLowerCase();
   const isOneOf = (given: readonly string[], usual: readonly string[]) =>
-    (given.length === 0 ? usual : given).some((word) => word.toLowerCase() === said);
+    (given.length === 0 ? usual : given).some((word) => word.toLowerCase() === value);
   const isOn = isOneOf(calls.onValues, usualWords.on);
   const isOff = isOneOf(calls.offValues, usualWords.off);
   if (isOn !== isOff) return { kind: 'state', power: isOn ? 'on' : 'off' };
   // Not verbatim: an answer may repeat the request.
-  return { kind: 'none', why: `its answer of ${said.length} characters is neither on nor off` };
+  return { kind: 'none', why: `its answer of ${value.length} characters is neither on nor off` };
 }
 
 function textIn(text: string, field: string): string | undefined {

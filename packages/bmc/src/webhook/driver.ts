@@ -51,7 +51,7 @@ export const defaultWebhookLimits: WebhookLimits = {
 };
 
 /** The pause after each request: the device may have many sockets to serve. */
-const restMs = { look: 50, act: 500 } as const;
+const restMs = { read: 50, act: 500 } as const;
 
 export class WebhookDriver implements BmcDriver {
   readonly #parts: WebhookDriverParts;
@@ -76,7 +76,7 @@ export class WebhookDriver implements BmcDriver {
     return read.kind === 'ok' ? ok(read.value.power) : read;
   }
 
-  async look(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
+  async readSight(signal?: AbortSignal): Promise<BmcResult<BmcSight>> {
     const power = await this.powerState(signal);
     return power.kind === 'ok' ? ok({ power: power.value }) : power;
   }
@@ -124,7 +124,7 @@ export class WebhookDriver implements BmcDriver {
   async #read(signal: AbortSignal | undefined): Promise<BmcResult<Read>> {
     const { calls } = this.#parts.target;
     const request = { method: 'GET', path: calls.statePath, body: '' } as const;
-    const answer = await this.#ask(request, restMs.look, signal);
+    const answer = await this.#ask(request, restMs.read, signal);
     if (answer.kind !== 'ok') return answer;
     const { body, certificateSha256 } = answer.value;
     const refused = refusalOf(answer.value, `GET ${calls.statePath}`, undefined);
@@ -171,10 +171,10 @@ function secretOf({ calls, user, password }: WebhookTarget): Readonly<Record<str
   return { authorization: `Basic ${basic}` };
 }
 
-function unknownHere(what: string): BmcFailed {
+function unknownHere(action: string): BmcFailed {
   return failed(
     'unsupported',
-    `a device that switches a socket has no ${what.replace(/^an? /, '')}`,
+    `a device that switches a socket has no ${action.replace(/^an? /, '')}`,
   );
 }
 

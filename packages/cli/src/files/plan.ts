@@ -14,7 +14,7 @@ import { ApiFailure, type FieldViolation } from '@rackwright/messages';
 import type { FileClients } from './clients.ts';
 import { differences } from './compare.ts';
 import { type Existing, kinds, type WantedResource } from './kinds.ts';
-import { type FileObject, placeOfField } from './read.ts';
+import { type FileObject, positionOfField } from './read.ts';
 import type { Problem } from './yaml.ts';
 
 /** Calls at once. */
@@ -131,7 +131,7 @@ function problemsOf(error: unknown, step: PlanStep, made: ReadonlySet<string>): 
     const stays = (violation: FieldViolation) =>
       named.every(({ field }) => !violation.field.startsWith(field));
     return failure.violations.filter(stays).map(({ field, description }) => ({
-      ...placeOfField(object, field),
+      ...positionOfField(object, field),
       message: `${field} ${description}`,
     }));
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { placeOfField, readObjects } from './read.ts';
+import { positionOfField, readObjects } from './read.ts';
 import { fileObject, jsonText, yamlText } from './write.ts';
 import type { Problem } from './yaml.ts';
 
@@ -262,7 +262,7 @@ test('a wrong duration or amount is shown by field and line, with what would be 
 test('a violation that the control plane reports is shown at its field’s line', () => {
   const [read] = objects(pool('    windows: [{ cron: 0 2 * * 6, duration: 4h, timeZone: Mars }]'));
   if (read === undefined) throw new Error('it has no object');
-  const place = (field: string) => Object.values(placeOfField(read, field)).join(':');
+  const place = (field: string) => Object.values(positionOfField(read, field)).join(':');
   expect(place('pool.spec.rollout.windows[0].time_zone')).toBe('8:58');
   expect(place('pool.spec.rollout.gate.webhook_url')).toBe('8:5');
   expect(place('pool.spec.pins["hosts/h1"]')).toBe('4:3');

@@ -35,7 +35,7 @@ export interface FileObject extends TextPosition {
   /** Fields that are left out (invariant 2). */
   readonly ignored: readonly string[];
   /** The position of each field, by names as in the file: "spec.windows[0].cron". */
-  readonly places: ReadonlyMap<string, TextPosition>;
+  readonly positions: ReadonlyMap<string, TextPosition>;
 }
 
 export type ReadFile =
@@ -54,12 +54,15 @@ export function readObjects(text: string): ReadFile {
  * The position of the field of a violation, "pool.spec.windows[0].time_zone"; of a field that the
  * file leaves out, the nearest position around it.
  */
-export function placeOfField({ places, line, column }: FileObject, field: string): TextPosition {
+export function positionOfField(
+  { positions, line, column }: FileObject,
+  field: string,
+): TextPosition {
   const path = field.replaceAll('"', '').replace(/_([a-z])/g, (_, c: string) => c.toUpperCase());
   for (let rest of [path, path.slice(path.indexOf('.') + 1)]) {
     while (rest !== '') {
-      const place = places.get(rest);
-      if (place !== undefined) return place;
+      const position = positions.get(rest);
+      if (position !== undefined) return position;
       rest = rest.slice(0, Math.max(0, rest.lastIndexOf('.'), rest.lastIndexOf('[')));
     }
   }
@@ -71,7 +74,7 @@ const madeByServer = ['uid', 'etag', 'createTime', 'updateTime', 'status'];
 class Reader {
   readonly yaml: YamlText;
   /** The positions of the object that is being read. */
-  #places = new Map<string, TextPosition>();
+  #positions = new Map<string, TextPosition>();
   /** Fields beside its spec. */
   #topFields: readonly string[] = [];
 
@@ -99,7 +102,7 @@ class Reader {
     const kind = this.#kind(node);
     const name = kind === undefined ? undefined : this.#name(node, kind);
     if (kind === undefined || name === undefined) return undefined;
-    this.#places = new Map();
+    this.#positions = new Map();
     this.#topFields = kind.fields;
     const found: Record<string, Plain> = {};
     const ignored: string[] = [];
@@ -120,9 +123,17 @@ class Reader {
     }
     const value = this.#canonical(node, kind, found);
     if (value === undefined) return undefined;
-    const place = this.yaml.placeOf(node);
-    const places = this.#places;
-    return { kind, name, value, ignored, places, ...(password ? { password } : {}), ...place };
+    const position = this.yaml.positionOf(node);
+    const positions = this.#positions;
+    return {
+      kind,
+      name,
+      value,
+      ignored,
+      positions,
+      ...(password ? { password } : {}),
+      ...position,
+    };
   }
 
   #kind(node: YAMLMap): Kind | undefined {
@@ -172,7 +183,7 @@ class Reader {
 
   #field(field: DescField, node: Node | null, path: string): Plain | undefined {
     if (isAlias(node)) return this.#wrong(node, `${path} is an alias (*); write it out`);
-    if (node !== null) this.#places.set(path, this.yaml.placeOf(node));
+    if (node !== null) this.#positions.set(path, this.yaml.positionOf(node));
     if (node === null || (isScalar(node) && node.value === null)) {
       return this.#wrong(node, `${path} is empty; leave it out, or give it a value`);
     }
@@ -200,7 +211,7 @@ class Reader {
 
   #member(field: DescField, node: Node | null, path: string): Plain | undefined {
     if (isAlias(node)) return this.#wrong(node, `${path} is an alias (*); write it out`);
-    if (node !== null) this.#places.set(path, this.yaml.placeOf(node));
+    if (node !== null) this.#positions.set(path, this.yaml.positionOf(node));
     return field.message === undefined
       ? this.#scalar(field, node, path)
       : this.#message(field.message, node, path);
@@ -285,8 +296,8 @@ class Reader {
     const hint = nearest(path.slice(path.lastIndexOf('.') + 1), known);
     const beside = nearestName(path.slice(path.lastIndexOf('.') + 1), this.#topFields);
     const isNested = path.includes('.') && hint === '' && beside !== undefined;
-    const place = isNested ? `; ${beside} stands beside ${path.split('.', 1)[0]}` : '';
-    this.#wrong(node, `unknown field ${path}${hint}${place}`);
+    const problem = isNested ? `; ${beside} stands beside ${path.split('.', 1)[0]}` : '';
+    this.#wrong(node, `unknown field ${path}${hint}${problem}`);
   }
 
   #wrong(node: Node | null, message: string): undefined {

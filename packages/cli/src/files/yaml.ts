@@ -106,15 +106,15 @@ export class YamlText {
     if (this.#problems.length < problemsMax) this.#problems.push({ line, column, message });
   }
 
-  placeOf(node: Node): TextPosition {
-    return this.#placeAt(node.range?.[0] ?? 0);
+  positionOf(node: Node): TextPosition {
+    return this.#positionAt(node.range?.[0] ?? 0);
   }
 
   #tell(offset: number, message: string): void {
-    this.tellAt(this.#placeAt(offset), message);
+    this.tellAt(this.#positionAt(offset), message);
   }
 
-  #placeAt(offset: number): TextPosition {
+  #positionAt(offset: number): TextPosition {
     const { line, col } = this.#lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   }

@@ -7,9 +7,9 @@ import { clean } from './text.ts';
 /** "hosts/h1  run-ended  kind=clean number=3 outcome=succeeded  (user:admin)" */
 export function eventText(event: Event): string {
   const { subject, type, actor } = event;
-  const what = enumWord(EventTypeSchema, type) ?? String(type);
+  const typeWord = enumWord(EventTypeSchema, type) ?? String(type);
   const by = actor === '' ? [] : [`(${actor})`];
-  return clean([subject, what, ...detailsOf(event), ...by].join('  '));
+  return clean([subject, typeWord, ...detailsOf(event), ...by].join('  '));
 }
 
 /** The fields of the event's data that are one value; times and lists are for programs. */

@@ -95,8 +95,8 @@ export function runText({ status }: Host): string {
   const run = status?.run;
   if (run === undefined || run.phase === RunPhase.ENDED) return '';
   const step = run.steps[run.currentStep];
-  const place = `${run.currentStep + 1}/${run.steps.length}`;
-  const at = step === undefined ? '' : ` ${place} ${step.title || step.name}`;
+  const position = `${run.currentStep + 1}/${run.steps.length}`;
+  const at = step === undefined ? '' : ` ${position} ${step.title || step.name}`;
   const percent = status?.progress === undefined ? '' : ` ${status.progress.percent}%`;
   return `${runName(run)}:${at}${percent}`;
 }
@@ -163,8 +163,8 @@ function waitingFields(run: Run | undefined, clock: Clock): [string, string][] {
   const waiting = run?.phase === RunPhase.WAITING ? run.waiting : undefined;
   if (waiting === undefined) return [];
   const { message, since, position } = waiting;
-  const place = position === undefined ? '' : `, place ${position} in the queue`;
-  const text = `${waiting.reason}: ${message} (since ${ago(clock, since)}${place})`;
+  const queueText = position === undefined ? '' : `, place ${position} in the queue`;
+  const text = `${waiting.reason}: ${message} (since ${ago(clock, since)}${queueText})`;
   return [['waiting for', text]];
 }
 

@@ -15,8 +15,8 @@ export type Destruction =
   | { readonly kind: 'delete'; readonly force: boolean };
 
 /** Lines about the loss, the question last. */
-export function lossLines(what: Destruction, host: Host, clock: Clock): readonly string[] {
-  return [...effectLines(what, host), ...useLines(host, clock), `${questionOf(what, host)} [y/N] `];
+export function lossLines(loss: Destruction, host: Host, clock: Clock): readonly string[] {
+  return [...effectLines(loss, host), ...useLines(host, clock), `${questionOf(loss, host)} [y/N] `];
 }
 
 /** Hosts that are named before a request to many; of more hosts only the number is shown. */
@@ -25,7 +25,7 @@ const namedMost = 12;
 /** Lines about the selected hosts and their loss, before the question. */
 export function bulkLossLines(
   word: string,
-  what: Destruction | undefined,
+  loss: Destruction | undefined,
   hosts: readonly Host[],
 ): readonly string[] {
   const names = hosts.slice(0, namedMost).map(({ name }) => name.replace('hosts/', ''));
@@ -42,26 +42,26 @@ export function bulkLossLines(
   return [
     `${which}: ${names.join(', ')}${more}`,
     `They are: ${[...states, ...use].join(', ')}.`,
-    ...(what === undefined ? [] : bulkEffectLines(what, hosts)),
+    ...(loss === undefined ? [] : bulkEffectLines(loss, hosts)),
   ];
 }
 
-function bulkEffectLines(what: Destruction, hosts: readonly Host[]): readonly string[] {
+function bulkEffectLines(loss: Destruction, hosts: readonly Host[]): readonly string[] {
   const disks = disksText(hosts);
-  switch (what.kind) {
+  switch (loss.kind) {
     case 'clean':
-      return what.steps.length === 0
+      return loss.steps.length === 0
         ? []
-        : [`They run ${what.steps.join(', ')}. A step that erases loses all data on ${disks}.`];
+        : [`They run ${loss.steps.join(', ')}. A step that erases loses all data on ${disks}.`];
     case 'provision':
     case 'reimage':
-      return what.netboot
+      return loss.netboot
         ? ['They are booted anew; no disk is written.']
         : [`All data on the root disk of each, of ${disks}, is lost.`];
     case 'release':
       return [`They are switched off, and their clean loses all data on ${disks}.`];
     case 'delete': {
-      if (what.force) return [`Their records go at once; power, and data on ${disks}, may stay.`];
+      if (loss.force) return [`Their records go at once; power, and data on ${disks}, may stay.`];
       const erased = hosts.filter(isErasedByDeletion);
       if (erased.length === 0) return ['Their records go.'];
       return [`All data on ${disksText(erased)} of ${counted(erased.length, 'host')} is lost.`];
@@ -72,12 +72,12 @@ function bulkEffectLines(what: Destruction, hosts: readonly Host[]): readonly st
 /** The question before a request for many hosts; where data is lost, the answer is their number. */
 export function bulkQuestion(
   word: string,
-  what: Destruction | undefined,
+  loss: Destruction | undefined,
   hosts: readonly Host[],
 ): string {
   const which = counted(hosts.length, 'host');
-  if (what === undefined) return `Ask for ${word} of ${which}? [y/N] `;
-  const verb = what.kind === 'clean' && what.steps.length === 0 ? 'Wipe' : capital(word);
+  if (loss === undefined) return `Ask for ${word} of ${which}? [y/N] `;
+  const verb = loss.kind === 'clean' && loss.steps.length === 0 ? 'Wipe' : capital(word);
   const lost = verb === 'Wipe' ? `: ${disksText(hosts)}? All data is lost.` : '?';
   return `${verb} ${which}${lost} Type ${hosts.length} to go on: `;
 }
@@ -92,36 +92,36 @@ function countBy(hosts: readonly Host[], of: (host: Host) => string): Map<string
   return counts;
 }
 
-function questionOf(what: Destruction, { name }: Host): string {
-  switch (what.kind) {
+function questionOf(loss: Destruction, { name }: Host): string {
+  switch (loss.kind) {
     case 'clean':
       return `Clean ${name}?`;
     case 'provision':
     case 'reimage':
-      return `Write ${what.image} onto ${name}?`;
+      return `Write ${loss.image} onto ${name}?`;
     case 'release':
       return `Release ${name}?`;
     case 'delete':
-      return what.force ? `Remove ${name} by force?` : `Delete ${name}?`;
+      return loss.force ? `Remove ${name} by force?` : `Delete ${name}?`;
   }
 }
 
-function effectLines(what: Destruction, host: Host): readonly string[] {
+function effectLines(loss: Destruction, host: Host): readonly string[] {
   const disks = disksText([host]);
-  switch (what.kind) {
+  switch (loss.kind) {
     case 'clean':
-      return what.steps.length === 0
+      return loss.steps.length === 0
         ? [`All data on ${disks} is lost.`]
-        : [`It runs ${what.steps.join(', ')}. A step that erases loses all data on ${disks}.`];
+        : [`It runs ${loss.steps.join(', ')}. A step that erases loses all data on ${disks}.`];
     case 'provision':
     case 'reimage':
-      return what.netboot
+      return loss.netboot
         ? ['It is booted anew; no disk is written.']
         : [rootLossText(host, disks)];
     case 'release':
       return [`It is switched off, and its clean loses all data on ${disks}.`];
     case 'delete':
-      return [deletionText(host, what.force, disks)];
+      return [deletionText(host, loss.force, disks)];
   }
 }
 

@@ -30,10 +30,10 @@ export function workOf(host: Host, nowMs: number, usualMs: number | undefined): 
   }
   const elapsedMs =
     run.startTime === undefined ? undefined : Math.max(0, nowMs - timestampMs(run.startTime));
-  const said = runText(host).replace(/ \d+%$/, '');
+  const text = runText(host).replace(/ \d+%$/, '');
   const waits = run.waiting === undefined ? '' : `, waits for ${run.waiting.reason}`;
   return {
-    text: `${host.name}  ${said}${waits}`,
+    text: `${host.name}  ${text}${waits}`,
     percent: percentOf(host, run),
     elapsedMs,
     leftMs: leftOf(host, run, nowMs, elapsedMs, usualMs),

@@ -129,8 +129,8 @@ function countsText({ status }: WorkflowBatch): string {
     ['failed', status?.failed],
     ['cancelled', status?.cancelled],
   ];
-  const told = counts.filter(([, count]) => (count ?? 0) > 0);
-  return told.map(([word, count]) => `${count} ${word}`).join(', ');
+  const shown = counts.filter(([, count]) => (count ?? 0) > 0);
+  return shown.map(([word, count]) => `${count} ${word}`).join(', ');
 }
 
 function workflowStateText({ spec, status }: Workflow): string {

@@ -37,13 +37,13 @@ export function devicePage(printed: PrintedCertificate): Page {
   const { device, host, level, methodTitle, endedAt } = statement;
   const erased = level === null ? 'Not proved to be erased' : `Erased: ${level}, by ${methodTitle}`;
   const digest = sha256Hex(bytes);
-  const what = `${device.model} ${device.serial}`;
+  const deviceText = `${device.model} ${device.serial}`;
   const check =
     'openssl dgst -sha256 -verify trust.pem -signature FILE.json.sig FILE.json verifies it.';
   return {
     title: 'Certificate of erasure',
     result: {
-      text: `${statusTexts[report.status]}${erased}. ${what}, ${timeText(endedAt)}`,
+      text: `${statusTexts[report.status]}${erased}. ${deviceText}, ${timeText(endedAt)}`,
       good: report.status === 'valid',
     },
     sections: [
@@ -110,8 +110,8 @@ export function hostPage(
 }
 
 function manifestText({ complete, devices, createdAt }: ErasureManifest): string {
-  const said = complete ? 'the manifest has no gap' : 'THE MANIFEST HAS GAPS';
-  return `${said}: ${devices.length} storage devices seen, ${timeText(createdAt)}`;
+  const gaps = complete ? 'the manifest has no gap' : 'THE MANIFEST HAS GAPS';
+  return `${gaps}: ${devices.length} storage devices seen, ${timeText(createdAt)}`;
 }
 
 function manifestSection({ devices }: ErasureManifest): Section {
@@ -169,7 +169,7 @@ function erasureSection(statement: ErasureStatement): Section {
   const { startedAt, endedAt, errors, level, rounds, verifyPasses } = statement;
   const proven = statement.methodProvenOnDevice ? '' : ' (not yet proven on a device)';
   const lasted = duration(Date.parse(endedAt) - Date.parse(startedAt));
-  const said = errors.map(({ kind, count }) => `${kind} ${grouped(count)}`).join(', ');
+  const errorsText = errors.map(({ kind, count }) => `${kind} ${grouped(count)}`).join(', ');
   return fields('Erasure', [
     ['Method', `${statement.methodTitle}${proven}`],
     ['Standard, category', `${statement.standard}: ${level ?? 'none reached'}`],
@@ -180,14 +180,14 @@ function erasureSection(statement: ErasureStatement): Section {
       join(speed('written', statement.writeSpeed), speed('read', statement.readSpeed)),
     ],
     ['Start, end', `${timeText(startedAt)}, ${timeText(endedAt)} (${lasted})`],
-    ['Errors', said === '' ? 'none' : said],
+    ['Errors', errorsText === '' ? 'none' : errorsText],
     ['Dismantled before', statement.dismantled.join('; ')],
     ['Given up', statement.loss ?? ''],
   ]);
 }
 
-function speed(what: string, bytesPerSecond: number | null): string {
-  return bytesPerSecond === null ? '' : `${what} ${(bytesPerSecond / 1e6).toFixed(1)} MB/s`;
+function speed(name: string, bytesPerSecond: number | null): string {
+  return bytesPerSecond === null ? '' : `${name} ${(bytesPerSecond / 1e6).toFixed(1)} MB/s`;
 }
 
 function verificationSection({ verification, verdict, ...statement }: ErasureStatement): Section {
@@ -236,12 +236,12 @@ const healthNames: Readonly<
 function healthText(health: ErasureStatement['healthBefore']): string {
   if (health === null) return '';
   const { passed, ...counts } = health;
-  const said = Object.entries(healthNames).flatMap(([name, words]) => {
+  const healthTexts = Object.entries(healthNames).flatMap(([name, words]) => {
     const value = Object.entries(counts).find(([key]) => key === name)?.[1] ?? null;
     return value === null ? [] : [`${words} ${grouped(value)}`];
   });
   const whole = passed === null ? [] : [passed ? 'passed' : 'FAILED'];
-  return [...whole, ...said].join(', ');
+  return [...whole, ...healthTexts].join(', ');
 }
 
 function proofSection(statement: ErasureStatement, digest: string): Section {

@@ -138,8 +138,8 @@ function rule({ sheets }: Cursor, y: number, width: number, { left, right } = fu
 
 function draw({ sheets }: Cursor, x: number, y: number, text: string, font: Font, size: number) {
   if (text === '') return;
-  const place = `/${font} ${f(size)} Tf ${f(x)} ${f(y)} Td`;
-  sheets.at(-1)?.push(`BT ${place} (${literal(text)}) Tj ET`);
+  const origin = `/${font} ${f(size)} Tf ${f(x)} ${f(y)} Td`;
+  sheets.at(-1)?.push(`BT ${origin} (${literal(text)}) Tj ET`);
 }
 
 /** Lines no wider than this; a word that is wider is cut. */

@@ -22,7 +22,7 @@ export interface HostRows {
   readonly failure: Failure | undefined;
   readonly rowAt: (index: number) => Host | undefined;
   /** Sets the visible part of the list. */
-  readonly look: (window: Pick<ListWindow, 'first' | 'end'>) => void;
+  readonly show: (window: Pick<ListWindow, 'first' | 'end'>) => void;
   readonly reload: () => void;
 }
 
@@ -57,8 +57,8 @@ export function useHostRows(filter: string, sorting: Sorting): HostRows {
   useEvents((event) => {
     if (event.kind === 'host' && !event.isGone) reader.replace(event.host);
   });
-  const look = useCallback(
-    (window: Pick<ListWindow, 'first' | 'end'>) => reader.look(window),
+  const show = useCallback(
+    (window: Pick<ListWindow, 'first' | 'end'>) => reader.show(window),
     [reader],
   );
   const reload = useCallback(() => {
@@ -72,7 +72,7 @@ export function useHostRows(filter: string, sorting: Sorting): HostRows {
     reach: isCut ? sortedRowsMax : undefined,
     failure: failure ?? counted.failure,
     rowAt: (index) => rowAt(pages, index),
-    look,
+    show,
     reload,
   };
 }
@@ -129,7 +129,7 @@ class PageReader {
     this.#fail = fail;
   }
 
-  look(window: Pick<ListWindow, 'first' | 'end'>): void {
+  show(window: Pick<ListWindow, 'first' | 'end'>): void {
     this.#wanted = pagesOf(window, pageRows);
     void this.#go();
   }

@@ -86,10 +86,10 @@ const codes: Readonly<Record<string, Code>> = {
 /** The refusal in Connect's form of an error: code, message, and details with the reason. */
 async function refusalOf(answer: Response): Promise<Failure> {
   // A proxy may answer with a page: then only the status is known.
-  const said = (await answer.json().catch(() => ({}))) as ConnectRefusal;
-  const message = said.message ?? `The control plane answered with HTTP status ${answer.status}`;
-  const reason = said.details?.map(({ debug }) => debug?.reason ?? '').find(Boolean) ?? '';
-  return failureWith(codes[said.code ?? ''] ?? Code.Unknown, message, reason);
+  const refusal = (await answer.json().catch(() => ({}))) as ConnectRefusal;
+  const message = refusal.message ?? `The control plane answered with HTTP status ${answer.status}`;
+  const reason = refusal.details?.map(({ debug }) => debug?.reason ?? '').find(Boolean) ?? '';
+  return failureWith(codes[refusal.code ?? ''] ?? Code.Unknown, message, reason);
 }
 
 interface ConnectRefusal {

@@ -41,8 +41,9 @@ export function bootRows({ startTime, steps, missing }: BootTrace): BootRow[] {
     const by = bootStepBy(step);
     return { stage, by, fromMs, toMs, fromPercent, percent, bytes, count, problem };
   });
-  const isTold = missing === BootStepKind.UNSPECIFIED || steps.some(({ kind }) => kind === missing);
-  return isTold ? rows : [...rows, neverCame(missing)];
+  const isReached =
+    missing === BootStepKind.UNSPECIFIED || steps.some(({ kind }) => kind === missing);
+  return isReached ? rows : [...rows, neverCame(missing)];
 }
 
 function timesOf({ firstTime, lastTime, endTime }: BootStep, startMs: number) {

@@ -21,8 +21,8 @@ export interface Failure {
   readonly isUnreached: boolean;
 }
 
-export interface Told {
-  readonly what: string;
+export interface FailureText {
+  readonly subject: string;
   readonly why: string;
   readonly advice: string;
 }
@@ -103,10 +103,10 @@ const codeAdvice: Readonly<Record<Code, string>> = {
 };
 
 /** The text about `failure` of an attempt, such as "The clean of h1 was not planned". */
-export function toldOf(what: string, failure: Failure): Told {
+export function failureTextOf(subject: string, failure: Failure): FailureText {
   const { message, isUnreached } = failure;
   const why = isUnreached ? 'The control plane does not answer.' : sentence(message);
-  return { what: sentence(what), why, advice: adviceOf(failure) };
+  return { subject: sentence(subject), why, advice: adviceOf(failure) };
 }
 
 /** True when the caller has to sign in. */

@@ -24,10 +24,10 @@ export interface StateCount {
 export function statesOf(hosts: readonly Pick<PoolHost, 'state'>[]): StateCount[] {
   const counts = new Map<string, number>();
   for (const { state } of hosts) counts.set(state, (counts.get(state) ?? 0) + 1);
-  const place = (state: string) => (order.includes(state) ? order.indexOf(state) : order.length);
+  const rank = (state: string) => (order.includes(state) ? order.indexOf(state) : order.length);
   return [...counts]
     .map(([state, count]) => ({ state, count }))
-    .sort((a, b) => place(a.state) - place(b.state) || (a.state < b.state ? -1 : 1));
+    .sort((a, b) => rank(a.state) - rank(b.state) || (a.state < b.state ? -1 : 1));
 }
 
 export interface Share {

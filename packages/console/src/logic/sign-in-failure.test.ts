@@ -1,9 +1,9 @@
 /** A sign-in that was refused on the way back says why, and what to do. */
 import { expect, test } from 'vitest';
-import { toldOf } from './failure.ts';
+import { failureTextOf } from './failure.ts';
 import { signInFailure, signInReasons } from './sign-in-failure.ts';
 
-const told = (reason: string) => toldOf('You are not signed in', signInFailure(reason));
+const told = (reason: string) => failureTextOf('You are not signed in', signInFailure(reason));
 
 test('each reason has a cause and advice of its own kind', () => {
   const causes = signInReasons.map((reason) => told(reason).why);
@@ -13,7 +13,7 @@ test('each reason has a cause and advice of its own kind', () => {
     expect(told(reason).advice).toMatch(/^[A-Z](?!.*by itself).{8,}\.$/);
   }
   expect(told('NO_ROLE')).toEqual({
-    what: 'You are not signed in.',
+    subject: 'You are not signed in.',
     why: 'The identity provider let you in, but none of your groups has a role here.',
     advice: 'Ask whoever runs the identity provider for a group that oidc.roles names.',
   });

@@ -175,14 +175,14 @@ export function rawSignature(der: Uint8Array): Uint8Array<ArrayBuffer> | undefin
   const raw = new Uint8Array(64);
   if (der[0] !== 0x30 || der[1] !== der.length - 2) return undefined;
   let at = 2;
-  for (const place of [0, 32]) {
+  for (const offset of [0, 32]) {
     const length = der[at + 1] ?? 0;
     if (der[at] !== 0x02 || length === 0) return undefined;
     let digits = der.subarray(at + 2, at + 2 + length);
     if (digits.length !== length) return undefined;
     while (digits.length > 32 && digits[0] === 0) digits = digits.subarray(1);
     if (digits.length > 32) return undefined;
-    raw.set(digits, place + 32 - digits.length);
+    raw.set(digits, offset + 32 - digits.length);
     at += 2 + length;
   }
   return at === der.length ? raw : undefined;

@@ -97,7 +97,7 @@ export function AuditPage() {
           ask={(field, value) => setAsked((now) => ({ ...now, [field]: value }))}
         />
       </PageHead>
-      <More what="The audit cannot be read" listed={listed}>
+      <More subject="The audit cannot be read" listed={listed}>
         {listed.rows.length === 0 ? (
           <Nothing>Nothing fits.</Nothing>
         ) : (

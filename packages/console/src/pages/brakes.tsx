@@ -37,9 +37,9 @@ export function BrakesPage() {
   );
   if (value === undefined) {
     return failure === undefined ? (
-      <Loading what="Reading brakes" />
+      <Loading subject="Reading brakes" />
     ) : (
-      <FailureBox what="The brakes cannot be shown" failure={failure} retry={reload} />
+      <FailureBox subject="The brakes cannot be shown" failure={failure} retry={reload} />
     );
   }
   return (

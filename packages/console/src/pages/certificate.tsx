@@ -52,7 +52,7 @@ function Sheet({ certificate, trust }: SheetProps) {
   const { name, host, statement } = certificate;
   const known = readStatement(statement);
   const verification = useVerification(certificate, trust);
-  const what = `${certificate.deviceModel} ${certificate.deviceSerial}`.trim();
+  const deviceText = `${certificate.deviceModel} ${certificate.deviceSerial}`.trim();
   return (
     <article class="sheet">
       <PageHead
@@ -64,7 +64,7 @@ function Sheet({ certificate, trust }: SheetProps) {
         {known === undefined
           ? 'A statement of a form that this page does not know'
           : resultOf(known)}
-        . {what}
+        . {deviceText}
       </p>
       <p class="result-marks">
         <VerificationBadge verification={verification} />

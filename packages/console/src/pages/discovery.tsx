@@ -45,7 +45,7 @@ export function DiscoveryPage() {
     <>
       <PageHead title="Discovery" />
       <Panel title="Machines that nobody knows">
-        <More what="The machines cannot be listed" listed={listed}>
+        <More subject="The machines cannot be listed" listed={listed}>
           {listed.rows.length === 0 ? (
             <Nothing>
               No machine waits to be accepted. Racks list them once{' '}
@@ -168,7 +168,7 @@ function Expected() {
   );
   return (
     <Panel title="Expected hosts">
-      <More what="The expected hosts cannot be listed" listed={listed}>
+      <More subject="The expected hosts cannot be listed" listed={listed}>
         {listed.rows.length === 0 ? (
           <Nothing>
             Nothing is expected. A manifest says what will come:{' '}
@@ -212,7 +212,7 @@ function AcceptDialog({ machine, close }: MachineDialogProps) {
         <Input label="Name of the host" value={hostId} set={setHostId} />
         <Input label="Address of its BMC" value={address} set={setAddress} />
         <Input label="Credential" value={credential} set={setCredential} />
-        {failure !== undefined && <FailureBox what="It was not accepted" failure={failure} />}
+        {failure !== undefined && <FailureBox subject="It was not accepted" failure={failure} />}
         <footer>
           <button type="button" onClick={close}>
             Cancel
@@ -241,7 +241,7 @@ function DropDialog({ machine, close }: MachineDialogProps) {
           Machine <code>{inventory?.system?.serial || idOf(name)}</code> is forgotten. It is listed
           again when it boots again.
         </p>
-        {failure !== undefined && <FailureBox what="It was not dropped" failure={failure} />}
+        {failure !== undefined && <FailureBox subject="It was not dropped" failure={failure} />}
         <footer>
           <button type="button" onClick={close}>
             Cancel

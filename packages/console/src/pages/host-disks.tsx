@@ -113,7 +113,7 @@ export function HostDisks({ host }: { readonly host: Host }) {
         )}
       </Panel>
       <Panel title="Certificates of erasure">
-        <More what="The certificates cannot be listed" listed={listed}>
+        <More subject="The certificates cannot be listed" listed={listed}>
           {listed.rows.length === 0 ? (
             <Nothing>No disk of this host has been erased yet.</Nothing>
           ) : (

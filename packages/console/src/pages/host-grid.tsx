@@ -116,7 +116,7 @@ export function HostGrid({ rows, sorting, sort }: HostGridProps) {
   const count = Math.min(rows.total ?? 0, rows.reach ?? Number.POSITIVE_INFINITY);
   const viewport = { scrollPx, heightPx, rowPx, rows: count };
   const shown = windowOf(viewport);
-  useEffect(() => rows.look(shown), [shown.first, shown.end, rows.look]);
+  useEffect(() => rows.show(shown), [shown.first, shown.end, rows.show]);
   const move = (event: KeyboardEvent) => {
     const to = target(event.key, active, count, Math.max(1, Math.floor(heightPx / rowPx) - 2));
     if (to !== undefined) {
@@ -227,14 +227,14 @@ function target(key: string, from: number, count: number, page: number): number 
 }
 
 function useScroll(frame: RefObject<HTMLDivElement | null>) {
-  const [place, setPlace] = useState({ scrollPx: 0, heightPx: 600 });
+  const [scroll, setScroll] = useState({ scrollPx: 0, heightPx: 600 });
   useLayoutEffect(() => {
     const element = frame.current;
     if (element === null) return undefined;
     let isAsked = false;
     const read = () => {
       isAsked = false;
-      setPlace({ scrollPx: element.scrollTop, heightPx: element.clientHeight });
+      setScroll({ scrollPx: element.scrollTop, heightPx: element.clientHeight });
     };
     const ask = () => {
       if (!isAsked) requestAnimationFrame(read);
@@ -249,5 +249,5 @@ function useScroll(frame: RefObject<HTMLDivElement | null>) {
       element.removeEventListener('scroll', ask);
     };
   }, []);
-  return place;
+  return scroll;
 }

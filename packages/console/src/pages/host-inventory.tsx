@@ -68,9 +68,9 @@ function Parts({ name }: { readonly name: string }) {
   const { value, failure, reload } = loaded;
   if (value === undefined) {
     return failure === undefined ? (
-      <Loading what="Reading the hardware" />
+      <Loading subject="Reading the hardware" />
     ) : (
-      <FailureBox what="The hardware cannot be compared" failure={failure} retry={reload} />
+      <FailureBox subject="The hardware cannot be compared" failure={failure} retry={reload} />
     );
   }
   return (

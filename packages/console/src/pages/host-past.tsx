@@ -24,7 +24,7 @@ export function HostRuns({ host: { name } }: { readonly host: Host }) {
   );
   return (
     <Panel title="Runs">
-      <More what="The runs cannot be listed" listed={listed}>
+      <More subject="The runs cannot be listed" listed={listed}>
         {listed.rows.length === 0 && <Nothing>No run is kept.</Nothing>}
         {listed.rows.map((run) => (
           <details class="past-run" key={String(run.number)}>
@@ -83,7 +83,7 @@ export function HostTimeline({ host: { name } }: { readonly host: Host }) {
   );
   return (
     <Panel title="Timeline">
-      <More what="The timeline cannot be read" listed={listed}>
+      <More subject="The timeline cannot be read" listed={listed}>
         <Table
           label="Timeline, newest first"
           columns={columns}

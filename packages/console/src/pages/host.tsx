@@ -131,7 +131,7 @@ function HostNow({ host }: { readonly host: Host }) {
   return (
     <>
       <ExplanationPanel
-        what="What the host waits for"
+        subject="What the host waits for"
         explained={explained}
         title={run?.phase === RunPhase.ENDED || run === undefined ? 'State' : 'What it waits for'}
       />

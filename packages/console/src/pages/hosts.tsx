@@ -54,7 +54,7 @@ export function HostsPage() {
         </p>
       </PageHead>
       {failure !== undefined && (
-        <FailureBox what="The hosts cannot be listed" failure={failure} retry={rows.reload} />
+        <FailureBox subject="The hosts cannot be listed" failure={failure} retry={rows.reload} />
       )}
       <HostGrid
         rows={rows}

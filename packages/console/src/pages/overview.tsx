@@ -28,9 +28,9 @@ export function OverviewPage() {
     <>
       <PageHead title="Fleet" />
       {failure !== undefined && (
-        <FailureBox what="The fleet cannot be counted" failure={failure} retry={reload} />
+        <FailureBox subject="The fleet cannot be counted" failure={failure} retry={reload} />
       )}
-      {value === undefined && failure === undefined && <Loading what="Counting hosts" />}
+      {value === undefined && failure === undefined && <Loading subject="Counting hosts" />}
       {value !== undefined && <Overview overview={value} />}
     </>
   );

@@ -68,7 +68,7 @@ export function PoolPage({ name }: { readonly name: string }) {
           <code>{pool.spec?.image}</code>
         </p>
       </PageHead>
-      <ExplanationPanel title="Rollout" what="What the pool waits for" explained={explained} />
+      <ExplanationPanel title="Rollout" subject="What the pool waits for" explained={explained} />
       <Rollout hosts={hosts} />
       <Slots pool={pool} reload={reload} />
       <History entries={history} />
@@ -159,7 +159,7 @@ function Slots({ pool, reload }: SlotsProps) {
   ];
   return (
     <Panel title="Under way">
-      {failure !== undefined && <FailureBox what="It was not approved" failure={failure} />}
+      {failure !== undefined && <FailureBox subject="It was not approved" failure={failure} />}
       <Table label="Hosts under way" columns={columns} rows={slots} keyOf={({ host }) => host} />
     </Panel>
   );
@@ -272,7 +272,7 @@ function PoolActions({ pool, reload }: SlotsProps) {
           Pause
         </button>
       )}
-      {failure !== undefined && <FailureBox what="The pool was not changed" failure={failure} />}
+      {failure !== undefined && <FailureBox subject="The pool was not changed" failure={failure} />}
     </>
   );
 }

@@ -51,9 +51,9 @@ export function PoolsPage() {
     <>
       <PageHead title="Pools" />
       {failure !== undefined && (
-        <FailureBox what="The pools cannot be listed" failure={failure} retry={reload} />
+        <FailureBox subject="The pools cannot be listed" failure={failure} retry={reload} />
       )}
-      {value === undefined && failure === undefined && <Loading what="Reading pools" />}
+      {value === undefined && failure === undefined && <Loading subject="Reading pools" />}
       {value?.pools.length === 0 && (
         <Nothing>
           There is no pool. Make one by{' '}

@@ -58,7 +58,7 @@ export function RackPage({ name }: { readonly name: string }) {
           <span>{grouped(value.states.total)} hosts</span>
         </p>
       </PageHead>
-      <ExplanationPanel title="Now" what="What the rack waits for" explained={explained} />
+      <ExplanationPanel title="Now" subject="What the rack waits for" explained={explained} />
       <NetworkFaults rack={value.rack} />
       <States id={id} states={value.states} />
       <Agent rack={value.rack} />

@@ -20,7 +20,7 @@ import { RackPage } from './rack.tsx';
 import { WorkflowPage } from './workflow.tsx';
 import { WorkflowsPage } from './workflows.tsx';
 
-const places = [
+const sections = [
   ['', 'Fleet'],
   ['hosts', 'Hosts'],
   ['pools', 'Pools'],
@@ -52,11 +52,11 @@ export function Shell() {
           Rackwright
         </a>
         <nav aria-label="Places">
-          {places.map(([path, title]) => (
+          {sections.map(([path, title]) => (
             <a
               key={path}
               href={formatRoute(path === '' ? [] : [path])}
-              aria-current={placeOf(route) === path ? 'page' : undefined}
+              aria-current={sectionOf(route) === path ? 'page' : undefined}
             >
               {title}
             </a>
@@ -78,7 +78,7 @@ function skip(event: Event, main: HTMLElement | null): void {
 }
 
 /** Which of the places a page belongs to. */
-function placeOf({ path: [first = ''] }: Route): string {
+function sectionOf({ path: [first = ''] }: Route): string {
   switch (first) {
     case 'racks':
       return '';

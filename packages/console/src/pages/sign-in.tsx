@@ -27,7 +27,7 @@ export function SignInForm({ done, failure: before }: SignInProps) {
   };
   return (
     <form class="sign-in" onSubmit={(event) => void submit(event)}>
-      {failure !== undefined && <FailureBox what="You are not signed in" failure={failure} />}
+      {failure !== undefined && <FailureBox subject="You are not signed in" failure={failure} />}
       {options.issuer !== undefined && (
         <p>
           <a class="button primary" href={providerAddress(`/${location.hash}`)}>

@@ -50,7 +50,7 @@ export function WorkflowPage({ name }: { readonly name: string }) {
         above={above}
         actions={<WorkflowActions workflow={value} reload={reload} />}
       />
-      <ExplanationPanel title="Now" what="What the workflow waits for" explained={explained} />
+      <ExplanationPanel title="Now" subject="What the workflow waits for" explained={explained} />
       {run !== undefined && <RunPanel run={run} />}
       {run?.run !== undefined && (
         <Panel title="Log">
@@ -119,7 +119,7 @@ function WorkflowActions({ workflow, reload }: WorkflowActionsProps) {
           }
         />
       )}
-      {failure !== undefined && <FailureBox what="It was not run" failure={failure} />}
+      {failure !== undefined && <FailureBox subject="It was not run" failure={failure} />}
     </>
   );
 }

@@ -96,7 +96,7 @@ function Workflows() {
     fresh,
   );
   return (
-    <More what="The workflows cannot be listed" listed={listed}>
+    <More subject="The workflows cannot be listed" listed={listed}>
       {listed.rows.length === 0 ? (
         <Nothing>
           No host has a workflow. Begin one by <code>rackwright workflow create HOST TEMPLATE</code>
@@ -156,7 +156,7 @@ function Batches() {
     fresh,
   );
   return (
-    <More what="The batches cannot be listed" listed={listed}>
+    <More subject="The batches cannot be listed" listed={listed}>
       {listed.rows.length === 0 ? (
         <Nothing>There is no batch.</Nothing>
       ) : (
@@ -197,7 +197,7 @@ function Templates() {
     },
   );
   return (
-    <More what="The templates cannot be listed" listed={listed}>
+    <More subject="The templates cannot be listed" listed={listed}>
       <Table
         label="Templates"
         columns={templateColumns}

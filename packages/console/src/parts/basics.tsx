@@ -104,10 +104,10 @@ export function Nothing({ children }: { readonly children: ComponentChildren }) 
   return <p class="nothing">{children}</p>;
 }
 
-export function Loading({ what }: { readonly what: string }) {
+export function Loading({ subject }: { readonly subject: string }) {
   return (
     <p class="nothing" role="status">
-      {what} …
+      {subject} …
     </p>
   );
 }

@@ -94,7 +94,9 @@ export function AskDialog({ title, text, verb, close, act, needsReason = true }:
             onInput={(event) => setReason(event.currentTarget.value)}
           />
         </label>
-        {failure !== undefined && <FailureBox what={`${title} did not work`} failure={failure} />}
+        {failure !== undefined && (
+          <FailureBox subject={`${title} did not work`} failure={failure} />
+        )}
         <footer>
           <button type="button" onClick={close}>
             Cancel

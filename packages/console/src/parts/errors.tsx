@@ -1,21 +1,21 @@
 /** Failures, each with what happened, why, and what to do. */
-import { type Failure, toldOf } from '../logic/failure.ts';
+import { type Failure, failureTextOf } from '../logic/failure.ts';
 
 interface FailureProps {
   /** What did not work, as a sentence: "The hosts cannot be listed". */
-  readonly what: string;
+  readonly subject: string;
   readonly failure: Failure;
   readonly retry?: () => void;
 }
 
-export function FailureBox({ what, failure, retry }: FailureProps) {
-  const told = toldOf(what, failure);
+export function FailureBox({ subject, failure, retry }: FailureProps) {
+  const text = failureTextOf(subject, failure);
   const reference = failure.metadata['reference'];
   return (
     <div class="failure" role="alert">
-      <strong>{told.what}</strong>
+      <strong>{text.subject}</strong>
       {failure.violations.length === 0 ? (
-        <p>{told.why}</p>
+        <p>{text.why}</p>
       ) : (
         <ul>
           {failure.violations.map(({ field, description }) => (
@@ -25,7 +25,7 @@ export function FailureBox({ what, failure, retry }: FailureProps) {
           ))}
         </ul>
       )}
-      <p class="advice">{told.advice}</p>
+      <p class="advice">{text.advice}</p>
       {reference !== undefined && (
         <p>
           Reference: <code>{reference}</code>

@@ -10,16 +10,16 @@ import { LastScreen } from './last-screen.tsx';
 interface ExplanationPanelProps {
   readonly title: string;
   /** "What the host waits for" */
-  readonly what: string;
+  readonly subject: string;
   readonly explained: Live<Explanation>;
 }
 
-export function ExplanationPanel({ title, what, explained }: ExplanationPanelProps) {
+export function ExplanationPanel({ title, subject, explained }: ExplanationPanelProps) {
   const { value, failure, reload } = explained;
   if (failure !== undefined) {
-    return <FailureBox what={`${what} cannot be said`} failure={failure} retry={reload} />;
+    return <FailureBox subject={`${subject} cannot be said`} failure={failure} retry={reload} />;
   }
-  if (value === undefined) return <Loading what="Asking what it waits for" />;
+  if (value === undefined) return <Loading subject="Asking what it waits for" />;
   const isStuck = value.unblock.length > 0;
   return (
     <Panel title={title} tone={isStuck ? 'warn' : 'good'}>

@@ -6,17 +6,17 @@ import { FailureBox } from './errors.tsx';
 
 interface MoreProps {
   /** "The runs cannot be listed" */
-  readonly what: string;
+  readonly subject: string;
   readonly listed: Omit<MorePages<unknown>, 'rows'> & { readonly rows: readonly unknown[] };
   readonly children: ComponentChildren;
 }
 
-export function More({ what, listed, children }: MoreProps) {
+export function More({ subject, listed, children }: MoreProps) {
   const { failure, isLoading, rows, hasMore, more, reload } = listed;
   return (
     <>
-      {failure !== undefined && <FailureBox what={what} failure={failure} retry={reload} />}
-      {rows.length === 0 && isLoading ? <Loading what="Reading" /> : children}
+      {failure !== undefined && <FailureBox subject={subject} failure={failure} retry={reload} />}
+      {rows.length === 0 && isLoading ? <Loading subject="Reading" /> : children}
       {hasMore && (
         <button type="button" class="more" disabled={isLoading} onClick={more}>
           Show more

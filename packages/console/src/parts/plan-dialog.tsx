@@ -36,9 +36,9 @@ export function PlanDialog({ verb, host, run, close }: PlanDialogProps) {
   const title = `${verb} ${idOf(host)}: the plan`;
   return (
     <Dialog title={title} close={close} isWide>
-      {value === undefined && isLoading && <Loading what="Asking what it would do" />}
+      {value === undefined && isLoading && <Loading subject="Asking what it would do" />}
       {failure !== undefined && (
-        <FailureBox what={`${title} could not be made`} failure={failure} retry={reload} />
+        <FailureBox subject={`${title} could not be made`} failure={failure} retry={reload} />
       )}
       {value !== undefined && <Confirm plan={value} verb={verb} host={host} close={close} />}
     </Dialog>
@@ -94,7 +94,7 @@ function Confirm({ plan, verb, host, close }: ConfirmProps) {
         />
       </label>
       {failure !== undefined && (
-        <FailureBox what={`${verb} ${id} was not started`} failure={failure} />
+        <FailureBox subject={`${verb} ${id} was not started`} failure={failure} />
       )}
       <footer>
         <button type="button" onClick={close}>

@@ -31,7 +31,7 @@ export function StepLog({ run, step }: StepLogProps) {
   }, [log.text, isFollowed]);
   return (
     <div class="log">
-      {failure !== undefined && <FailureBox what="The log cannot be read" failure={failure} />}
+      {failure !== undefined && <FailureBox subject="The log cannot be read" failure={failure} />}
       <p class="log-head">
         <label class="inline">
           <input

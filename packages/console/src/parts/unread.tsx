@@ -20,9 +20,9 @@ export function Unread({ name, kind, above, failure, retry }: UnreadProps) {
     <>
       <PageHead title={idOf(name)} above={above} />
       {failure === undefined ? (
-        <Loading what={`Reading the ${kind}`} />
+        <Loading subject={`Reading the ${kind}`} />
       ) : (
-        <FailureBox what={`${name} cannot be shown`} failure={failure} retry={retry} />
+        <FailureBox subject={`${name} cannot be shown`} failure={failure} retry={retry} />
       )}
     </>
   );

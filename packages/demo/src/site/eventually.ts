@@ -8,7 +8,7 @@ const pollMs = 50;
  * attempt that throws counts as failed: a service that cannot be reached now may be reached later.
  */
 export async function eventually<T>(
-  what: string,
+  condition: string,
   timeoutMs: number,
   attempt: () => T | undefined | Promise<T | undefined>,
 ): Promise<T> {
@@ -23,5 +23,5 @@ export async function eventually<T>(
     }
     await sleep(pollMs);
   }
-  throw new Error(`waited ${timeoutMs / 1_000} s in vain for ${what}`, { cause });
+  throw new Error(`waited ${timeoutMs / 1_000} s in vain for ${condition}`, { cause });
 }

@@ -262,8 +262,8 @@ export class Site {
   }
 
   async untilRack(rack: string, { connected }: { readonly connected: boolean }): Promise<void> {
-    const what = `the agent of ${rack} to be ${connected ? 'connected' : 'away'}`;
-    await eventually(what, startTimeoutMs, async () => {
+    const condition = `the agent of ${rack} to be ${connected ? 'connected' : 'away'}`;
+    await eventually(condition, startTimeoutMs, async () => {
       const { status } = await this.clients.racks.getRack({ name: `racks/${rack}` });
       return (status?.agentConnected === true) === connected ? true : undefined;
     });

@@ -63,15 +63,15 @@ export function parseGuide(text: string): Command[] {
 function readText(reading: GuideReading, line: string): void {
   const [, heading] = /^#+ (.*)$/.exec(line) ?? [];
   if (heading !== undefined) reading.commands.push({ kind: 'say', text: heading });
-  const [, said] = /^<!-- demo: (.*) -->$/.exec(line) ?? [];
-  if (said === undefined) return;
-  if (/^by hand: \S/.test(said)) reading.byHand = true;
-  else if (said.startsWith('next ')) readNext(reading, said.slice('next '.length));
-  else reading.commands.push(parseCommand(said));
+  const [, directive] = /^<!-- demo: (.*) -->$/.exec(line) ?? [];
+  if (directive === undefined) return;
+  if (/^by hand: \S/.test(directive)) reading.byHand = true;
+  else if (directive.startsWith('next ')) readNext(reading, directive.slice('next '.length));
+  else reading.commands.push(parseCommand(directive));
 }
 
-function readNext({ next }: GuideReading, said: string): void {
-  const [verb = '', ...words] = shellWords(said);
+function readNext({ next }: GuideReading, directive: string): void {
+  const [verb = '', ...words] = shellWords(directive);
   switch (verb) {
     case 'run':
     case 'fail':
@@ -88,7 +88,7 @@ function readNext({ next }: GuideReading, said: string): void {
       next.input = `${words.join(' ')}\n`;
       return;
     case 'with': {
-      const [, name, value] = /^([A-Z]+)=(.+)$/.exec(said.slice('with '.length).trim()) ?? [];
+      const [, name, value] = /^([A-Z]+)=(.+)$/.exec(directive.slice('with '.length).trim()) ?? [];
       if (name === undefined || value === undefined) {
         throw new Error('it must be: next with NAME=VALUE');
       }

@@ -86,7 +86,7 @@ async function haltRollout(chapter: Chapter, before: MadeImage): Promise<void> {
   const problem = notHalted(status, { digest });
   expectThat(problem === undefined, `a bad image did not halt the rollout: ${problem}`);
 
-  const seen = await Promise.all(members.map((name) => look(chapter, name)));
+  const seen = await Promise.all(members.map((name) => observe(chapter, name)));
   const hit = seen.filter((host) => wrongWith(host, before) !== undefined);
   expectThat(hit.length === 1, `the bad image has hit ${hit.length} hosts, and one was to be`);
   for (const { name } of hit) await explainVictim(stage, name);
@@ -102,8 +102,8 @@ function namesOf(hosts: readonly SeenHost[]): string {
 async function explainVictim(stage: Stage, name: string): Promise<void> {
   const { site } = stage;
   const { status } = await site.clients.hosts.getHost({ name: `hosts/${name}` });
-  const isTold = status?.lastError?.failure?.type === FailureType.IMAGE_TRUNCATED;
-  expectThat(isTold, `${name} does not say that its image ends early`);
+  const hasFailed = status?.lastError?.failure?.type === FailureType.IMAGE_TRUNCATED;
+  expectThat(hasFailed, `${name} does not say that its image ends early`);
   const { kind } = findSystemOf(site.machine(name));
   expectThat(kind === 'none', `${name} could start from a disk that was written in part`);
   const explained = await type(stage, ['pool', 'explain', pool], 'shown');
@@ -146,7 +146,7 @@ async function untilCompleted(chapter: Chapter, wanted: MadeImage): Promise<void
     return notCompleted(status, wanted, members.length) === undefined ? true : undefined;
   });
   for (const name of members) {
-    const problem = wrongWith(await look(chapter, name), wanted);
+    const problem = wrongWith(await observe(chapter, name), wanted);
     expectThat(problem === undefined, `${wanted.version} is not in service: ${problem}`);
   }
 }
@@ -159,8 +159,8 @@ async function publish({ stage, made }: Chapter, version: string): Promise<MadeI
   mkdirSync(join(site.folder, 'images'), { recursive: true });
   writeFileSync(join(site.folder, file), gzipSync(content, { level: 1 }));
   const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
-  const said = ['--version', version, '--architecture', architecture, '--plain-http'];
-  const push = ['image', 'push', file, referenceOf(stage, version), ...said];
+  const options = ['--version', version, '--architecture', architecture, '--plain-http'];
+  const push = ['image', 'push', file, referenceOf(stage, version), ...options];
   await type(stage, push, 'hidden');
   const digest = site.registry.digestOf(repository, version) ?? '';
   const contentDigest = `sha256:${createHash('sha256').update(content).digest('hex')}`;
@@ -189,7 +189,7 @@ async function type(
   return result.output;
 }
 
-async function look({ stage, made }: Chapter, name: string): Promise<SeenHost> {
+async function observe({ stage, made }: Chapter, name: string): Promise<SeenHost> {
   const { site } = stage;
   const { status } = await site.clients.hosts.getHost({ name: `hosts/${name}` });
   const machine = site.machine(name);

@@ -107,17 +107,17 @@ export function parseScript(text: string): Command[] {
   });
 }
 
-function waitCommand(what: string, until: string, seconds: string | undefined): Command {
-  if (/^r\d+$/.test(what)) {
+function waitCommand(condition: string, until: string, seconds: string | undefined): Command {
+  if (/^r\d+$/.test(condition)) {
     demand(until === 'connected' || until === 'away', 'wait RACK connected, or away');
-    return { kind: 'waitRack', rack: what, connected: until === 'connected' };
+    return { kind: 'waitRack', rack: condition, connected: until === 'connected' };
   }
-  if (what === 'accepted' || what === 'discovered') {
-    demand(/^\d{1,4}$/.test(until), `wait ${what} NUMBER [SECONDS]`);
-    return { kind: 'waitCount', of: what, count: Number(until), seconds: secondsOf(seconds) };
+  if (condition === 'accepted' || condition === 'discovered') {
+    demand(/^\d{1,4}$/.test(until), `wait ${condition} NUMBER [SECONDS]`);
+    return { kind: 'waitCount', of: condition, count: Number(until), seconds: secondsOf(seconds) };
   }
-  demand(what !== '' && until !== '', 'wait HOST STATE [SECONDS]');
-  return { kind: 'waitHost', host: what, state: until, seconds: secondsOf(seconds) };
+  demand(condition !== '' && until !== '', 'wait HOST STATE [SECONDS]');
+  return { kind: 'waitHost', host: condition, state: until, seconds: secondsOf(seconds) };
 }
 
 function faultCommand(host: string, fault: string): Command {

@@ -48,11 +48,11 @@ function quoted(word: string): string {
 export async function untilHost(
   { site }: Stage,
   id: string,
-  what: string,
+  condition: string,
   timeoutMs: number,
   holds: (host: Host) => boolean,
 ): Promise<Host> {
-  return await eventually(`${id} to be ${what}`, timeoutMs, async () => {
+  return await eventually(`${id} to be ${condition}`, timeoutMs, async () => {
     const host = await site.clients.hosts.getHost({ name: `hosts/${id}` });
     return holds(host) ? host : undefined;
   });

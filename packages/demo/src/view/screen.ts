@@ -30,10 +30,10 @@ export class Screen {
   #picture: Picture | undefined;
   /** Lines of the picture that are on the terminal now. */
   #painted = 0;
-  #hasSaidWhy = false;
+  #hasShownWhy = false;
   #isClosed = false;
   /** The latest line of each host, and the one before that. */
-  readonly #said = new Map<string, readonly string[]>();
+  readonly #shown = new Map<string, readonly string[]>();
 
   /** `isVerbose`: plain lines show every step, and not only every state. */
   constructor(terminal: Terminal, isVerbose: boolean) {
@@ -77,8 +77,8 @@ export class Screen {
   }
 
   #sayWhy({ hosts }: Picture): void {
-    if (this.#hasSaidWhy || !this.#terminal.isTerminal) return;
-    this.#hasSaidWhy = true;
+    if (this.#hasShownWhy || !this.#terminal.isTerminal) return;
+    this.#hasShownWhy = true;
     const { columns, rows } = this.#terminal.size();
     const words =
       `This terminal has ${columns} columns and ${rows} rows; the bars need ${columnsMin} and ` +
@@ -90,10 +90,10 @@ export class Screen {
     const host = this.#isVerbose || of.mood !== 'busy' ? of : { ...of, detail: '' };
     // Percents would be a line each; numbers in messages are times and counts: no news either.
     const key = `${host.state} ${host.detail.replace(/ \d+ %$/, '').replace(/\d+/g, '#')}`;
-    const said = this.#said.get(host.name) ?? [];
+    const before = this.#shown.get(host.name) ?? [];
     // Alternating waits and retries are shown once, until something else happens.
-    if (said.includes(key)) return;
-    this.#said.set(host.name, [...said, key].slice(-keysRemembered));
+    if (before.includes(key)) return;
+    this.#shown.set(host.name, [...before, key].slice(-keysRemembered));
     const line = lineOf(host, elapsedMs);
     const { isTerminal } = this.#terminal;
     // A terminal would break it in the middle of a word.

@@ -30,7 +30,7 @@ export class Watcher {
 
   start(): void {
     this.#timer = setInterval(() => {
-      this.#looking ??= this.#look().finally(() => {
+      this.#looking ??= this.#refresh().finally(() => {
         this.#looking = undefined;
       });
     }, periodMs);
@@ -41,7 +41,7 @@ export class Watcher {
     await this.#looking;
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     try {
       const [hosts, racks] = await Promise.all([this.#site.listHosts(), this.#site.listRacks()]);
       const order = this.#site.fleet.machines.map(({ name }) => name);

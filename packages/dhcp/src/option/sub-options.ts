@@ -14,12 +14,12 @@ const end = 255;
  * is a sub-option (option 82, RFC 3046 §2.0).
  */
 export function subOptions(
-  what: string,
+  name: string,
   layout: 'withPadAndEnd' | 'bare',
 ): OptionCodec<SubOptions> {
   return {
     decode(bytes) {
-      const reader = new ByteReader(bytes, what);
+      const reader = new ByteReader(bytes, name);
       const found: [number, Uint8Array][] = [];
       while (reader.remaining > 0) {
         const code = reader.uint8();

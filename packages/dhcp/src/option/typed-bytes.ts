@@ -8,10 +8,10 @@ export interface TypedBytes {
   readonly bytes: Uint8Array;
 }
 
-function typedBytes(what: string, bytesMin: number, bytesMax: number): OptionCodec<TypedBytes> {
+function typedBytes(name: string, bytesMin: number, bytesMax: number): OptionCodec<TypedBytes> {
   return {
     decode(wire) {
-      const reader = new ByteReader(wire, what);
+      const reader = new ByteReader(wire, name);
       const type = reader.uint8();
       if (reader.remaining < bytesMin || reader.remaining > bytesMax) {
         throw reader.error(`${reader.remaining} bytes of identifier`);

@@ -28,19 +28,19 @@ export function isServed({ plan, isKnown }: AddressState, mac: Mac): boolean {
 
 /** The address for a client that asks for any, or undefined when there is none left. */
 export function chooseAddress(
-  standing: AddressState,
+  state: AddressState,
   mac: Mac,
   wish: string | undefined,
 ): string | undefined {
-  const reserved = standing.plan.reservedFor.get(mac);
-  if (reserved !== undefined && canHave(standing, mac, reserved)) return reserved;
-  const own = standing.book.leaseOf(mac)?.address;
-  for (const pool of poolsFor(standing, mac)) {
+  const reserved = state.plan.reservedFor.get(mac);
+  if (reserved !== undefined && canHave(state, mac, reserved)) return reserved;
+  const own = state.book.leaseOf(mac)?.address;
+  for (const pool of poolsFor(state, mac)) {
     for (const address of [own, wish]) {
       if (address === undefined || !pool.has(address)) continue;
-      if (canHave(standing, mac, address)) return address;
+      if (canHave(state, mac, address)) return address;
     }
-    const found = search(standing, mac, pool);
+    const found = search(state, mac, pool);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -50,12 +50,12 @@ export function chooseAddress(
  * Whether a client may have the address that it names: its present one, its reservation, or, when
  * it has none, a free one in its ranges.
  */
-export function mayHave(standing: AddressState, mac: Mac, address: string): boolean {
-  const reserved = standing.plan.reservedFor.get(mac) === address;
-  const own = standing.book.leaseOf(mac)?.address;
+export function mayHave(state: AddressState, mac: Mac, address: string): boolean {
+  const reserved = state.plan.reservedFor.get(mac) === address;
+  const own = state.book.leaseOf(mac)?.address;
   if (own !== undefined && own !== address && !reserved) return false;
-  const inPool = poolsFor(standing, mac).some((pool) => pool.has(address));
-  return (reserved || inPool) && canHave(standing, mac, address);
+  const inPool = poolsFor(state, mac).some((pool) => pool.has(address));
+  return (reserved || inPool) && canHave(state, mac, address);
 }
 
 /** The changes in the book when `mac` gets `lease`, in place of all earlier entries. */
@@ -86,11 +86,11 @@ function poolsFor({ plan, isKnown }: AddressState, mac: Mac): AddressPool[] {
 }
 
 /** C1 */
-function canHave(standing: AddressState, mac: Mac, address: string): boolean {
-  const { plan, book, nowMs } = standing;
+function canHave(state: AddressState, mac: Mac, address: string): boolean {
+  const { plan, book, nowMs } = state;
   if (!isInPlan(plan, mac, address) || book.isSetAside(address, nowMs)) return false;
   const holder = book.holderOf(address);
-  return holder === undefined || holder.mac === mac || hasLost(standing, holder);
+  return holder === undefined || holder.mac === mac || hasLost(state, holder);
 }
 
 /** Whether the holder's time is over, and it has no claim to be remembered. */
@@ -100,8 +100,8 @@ function hasLost({ plan, isKnown, nowMs }: AddressState, holder: Lease): boolean
 }
 
 /** An address that was never given, or else the one whose lease ended first. */
-function search(standing: AddressState, mac: Mac, { addresses }: AddressPool): string | undefined {
-  const { book, nowMs } = standing;
+function search(state: AddressState, mac: Mac, { addresses }: AddressPool): string | undefined {
+  const { book, nowMs } = state;
   const start = spread(mac) % addresses.length;
   let oldest: Lease | undefined;
   for (let step = 0; step < addresses.length; step += 1) {
@@ -109,7 +109,7 @@ function search(standing: AddressState, mac: Mac, { addresses }: AddressPool): s
     const holder = book.holderOf(address);
     // The common case of a full pool, and quick: strangers may ask as often as they like.
     if (holder !== undefined && holder.mac !== mac && holder.untilMs > nowMs) continue;
-    if (!canHave(standing, mac, address)) continue;
+    if (!canHave(state, mac, address)) continue;
     if (holder === undefined || holder.mac === mac) return address;
     if (oldest === undefined || holder.untilMs < oldest.untilMs) oldest = holder;
   }

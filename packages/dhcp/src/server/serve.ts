@@ -100,10 +100,10 @@ export function serve(
   const { plan } = settings;
   if (!isOurRelay(plan, request.packet.relayAddress)) return nothing('a relay of another network');
   const { book, nowMs, isKnown } = state;
-  const desk: Desk = { request, state, settings, standing: { plan, book, nowMs, isKnown } };
+  const desk: Desk = { request, state, settings, addresses: { plan, book, nowMs, isKnown } };
   const other = otherServer(desk);
   if (other !== undefined) return other;
-  if (!isServed(desk.standing, request.mac)) return nothing('unknown host');
+  if (!isServed(desk.addresses, request.mac)) return nothing('unknown host');
   if (state.quiet && !isRunning(desk)) return nothing('another server is at work');
   return decide(desk, request.asked);
 }
@@ -112,7 +112,7 @@ interface Desk {
   readonly request: ServerRequest;
   readonly state: ServerState;
   readonly settings: ServerSettings;
-  readonly standing: AddressState;
+  readonly addresses: AddressState;
 }
 
 function decide(desk: Desk, asked: Asked): ServerDecision {
@@ -120,7 +120,7 @@ function decide(desk: Desk, asked: Asked): ServerDecision {
     case 'discover':
       return offer(desk, asked.wish);
     case 'selecting':
-      return mayHave(desk.standing, desk.request.mac, asked.address)
+      return mayHave(desk.addresses, desk.request.mac, asked.address)
         ? bind(desk, asked.address)
         : refuse(desk, asked.address);
     case 'initReboot':
@@ -140,50 +140,50 @@ function decide(desk: Desk, asked: Asked): ServerDecision {
  * us, as answers go to the clients' port. It counts when the client is one of ours, or the
  * address is.
  */
-function otherServer({ request, settings, standing }: Desk): ServerDecision | undefined {
+function otherServer({ request, settings, addresses }: Desk): ServerDecision | undefined {
   const { asked, mac } = request;
   if (!('server' in asked) || asked.server === settings.serverAddress) return undefined;
-  const ours = isServed(standing, mac) || subnetHas(settings.plan.subnet, asked.address);
+  const ours = isServed(addresses, mac) || subnetHas(settings.plan.subnet, asked.address);
   if (asked.kind !== 'selecting' || !ours) return nothing('meant for another server');
-  const held = standing.book.leaseOf(mac);
+  const held = addresses.book.leaseOf(mac);
   const changes: LeaseChange[] =
-    held === undefined || held.bound || standing.isKnown(mac) ? [] : [{ kind: 'forgotten', mac }];
+    held === undefined || held.bound || addresses.isKnown(mac) ? [] : [{ kind: 'forgotten', mac }];
   const notice = { kind: 'otherServer', serverAddress: asked.server } as const;
   return { reply: undefined, changes, notice, reason: 'chose another server' };
 }
 
 /** V4: the requests that are still served beside another server. */
-function isRunning({ request, standing }: Desk): boolean {
+function isRunning({ request, addresses }: Desk): boolean {
   const { asked, mac } = request;
   if (asked.kind === 'decline' || asked.kind === 'release') return true;
-  const lease = standing.book.leaseOf(mac);
+  const lease = addresses.book.leaseOf(mac);
   if (asked.kind !== 'extending' || lease?.address !== asked.address) return false;
-  return lease.bound && lease.untilMs > standing.nowMs && mayHave(standing, mac, asked.address);
+  return lease.bound && lease.untilMs > addresses.nowMs && mayHave(addresses, mac, asked.address);
 }
 
 function offer(desk: Desk, wish: string | undefined): ServerDecision {
-  const { request, standing } = desk;
+  const { request, addresses } = desk;
   const { mac } = request;
-  const address = chooseAddress(standing, mac, wish);
+  const address = chooseAddress(addresses, mac, wish);
   if (address === undefined) {
     const notice = { kind: 'noAddressLeft', mac } as const;
     return { reply: undefined, changes: [], notice, reason: 'no address left' };
   }
-  const before = standing.book.leaseOf(mac);
-  const heldUntilMs = standing.nowMs + offerHoldMs;
+  const before = addresses.book.leaseOf(mac);
+  const heldUntilMs = addresses.nowMs + offerHoldMs;
   // A running lease goes on: the client may return to it without accepting this offer.
   const lease =
     before?.address === address
       ? { ...before, untilMs: Math.max(before.untilMs, heldUntilMs) }
       : { mac, address, bound: false, untilMs: heldUntilMs };
-  return answer(desk, 'offer', address, changesFor(standing, 'offered', lease));
+  return answer(desk, 'offer', address, changesFor(addresses, 'offered', lease));
 }
 
 function bind(desk: Desk, address: string): ServerDecision {
-  const { standing, settings, request } = desk;
-  const untilMs = standing.nowMs + settings.subnet.leaseSeconds * 1_000 + graceMs;
+  const { addresses, settings, request } = desk;
+  const untilMs = addresses.nowMs + settings.subnet.leaseSeconds * 1_000 + graceMs;
   const lease = { mac: request.mac, address, bound: true, untilMs };
-  return answer(desk, 'ack', address, changesFor(standing, 'leased', lease));
+  return answer(desk, 'ack', address, changesFor(addresses, 'leased', lease));
 }
 
 /**
@@ -192,26 +192,26 @@ function bind(desk: Desk, address: string): ServerDecision {
  * lease we have no record and stay silent, unless the address is of another network.
  */
 function confirm(desk: Desk, address: string): ServerDecision {
-  const { standing, request, settings } = desk;
+  const { addresses, request, settings } = desk;
   const { mac } = request;
-  const lease = standing.book.leaseOf(mac);
+  const lease = addresses.book.leaseOf(mac);
   const onRecord =
-    lease !== undefined || standing.isKnown(mac) || settings.plan.reservedFor.has(mac);
+    lease !== undefined || addresses.isKnown(mac) || settings.plan.reservedFor.has(mac);
   if (!onRecord) {
     return subnetHas(settings.plan.subnet, address)
       ? nothing('no record of this client')
       : refuse(desk, address);
   }
-  return mayHave(standing, mac, address) ? bind(desk, address) : refuse(desk, address);
+  return mayHave(addresses, mac, address) ? bind(desk, address) : refuse(desk, address);
 }
 
 /**
  * Only the client's own address, and few of them: a client that believes every address to be in
  * use (a switch that answers for all of them) must not use up the range.
  */
-function decline({ request, standing, settings }: Desk, address: string): ServerDecision {
+function decline({ request, addresses, settings }: Desk, address: string): ServerDecision {
   const { mac } = request;
-  const { book, nowMs } = standing;
+  const { book, nowMs } = addresses;
   if (book.leaseOf(mac)?.address !== address) return nothing('declines what it has not');
   const changes: LeaseChange[] = [{ kind: 'forgotten', mac }];
   if (book.setAsideBy(mac, nowMs) < setAsideByOneMax) {
@@ -226,11 +226,11 @@ function decline({ request, standing, settings }: Desk, address: string): Server
 }
 
 /** The address stays with the MAC until another client needs it (RFC 2131 §4.3.4). */
-function release({ request, standing }: Desk, address: string): ServerDecision {
+function release({ request, addresses }: Desk, address: string): ServerDecision {
   const { mac } = request;
-  const lease = standing.book.leaseOf(mac);
+  const lease = addresses.book.leaseOf(mac);
   if (lease?.address !== address) return nothing('releases what it has not');
-  const released = { ...lease, bound: false, untilMs: standing.nowMs };
+  const released = { ...lease, bound: false, untilMs: addresses.nowMs };
   return {
     reply: undefined,
     changes: [{ kind: 'leased', lease: released }],
@@ -269,17 +269,17 @@ function grant(
   address: string | undefined,
 ): GrantedBefore | undefined {
   const { packet, boot } = request;
-  const told = boot && bootParts(boot, state.permission, settings);
+  const parts = boot && bootParts(boot, state.permission, settings);
   const granted = {
     messageType,
     address,
     subnet: settings.plan.subnet,
     settings: settings.subnet,
-    boot: told?.kind === 'boot' ? told.parts : undefined,
+    boot: parts?.kind === 'boot' ? parts.parts : undefined,
   };
   const reply = grantReply(packet, granted, settings);
   if (reply === undefined) return undefined;
-  return { reply, reason: told?.kind === 'nothing' ? told.reason : messageType };
+  return { reply, reason: parts?.kind === 'nothing' ? parts.reason : messageType };
 }
 
 function refuse({ request, settings }: Desk, address: string): ServerDecision {

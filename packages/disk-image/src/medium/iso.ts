@@ -108,7 +108,7 @@ function catalog(fatBlocks: number): Uint8Array {
   bytes[30] = 0x55;
   bytes[31] = 0xaa;
   let sum = 0;
-  for (let place = 0; place < 32; place += 2) sum += view.getUint16(place, true);
+  for (let offset = 0; offset < 32; offset += 2) sum += view.getUint16(offset, true);
   // The words of the entry add up to 0.
   view.setUint16(28, -sum & 0xffff, true);
   bytes[32] = 0x88;

@@ -123,8 +123,8 @@ function featureName(head: Uint8Array, headerBytes: number, bit: number): string
   return '';
 }
 
-function refused(what: string): ImageError {
-  return new ImageError('unsupported', `the qcow2 file cannot be used: ${what}`);
+function refused(problem: string): ImageError {
+  return new ImageError('unsupported', `the qcow2 file cannot be used: ${problem}`);
 }
 
 function uint64(reader: ByteReader): number {

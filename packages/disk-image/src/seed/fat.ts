@@ -269,8 +269,8 @@ function longEntry(text: string, order: number, checksum: number): Uint8Array {
   view.setUint8(0, order);
   view.setUint8(11, attributes.longName);
   view.setUint8(13, checksum);
-  const places = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30];
-  for (const [index, code] of codes.entries()) view.setUint16(places[index] ?? 0, code, true);
+  const offsets = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30];
+  for (const [index, code] of codes.entries()) view.setUint16(offsets[index] ?? 0, code, true);
   return entry;
 }
 

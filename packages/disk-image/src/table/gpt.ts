@@ -65,8 +65,8 @@ const at = {
 
 /** Whether the second block holds the header of such a table. */
 export function hasGpt(head: Uint8Array, blockBytes: number): boolean {
-  const place = head.subarray(blockBytes, blockBytes + signature.length);
-  return Buffer.from(place).toString('latin1') === signature;
+  const found = head.subarray(blockBytes, blockBytes + signature.length);
+  return Buffer.from(found).toString('latin1') === signature;
 }
 
 /** Reads the table from the first bytes of an image. Throws `ImageError`. */
@@ -136,9 +136,9 @@ export function encodeGpt(gpt: Gpt, diskBlocks: number, changes: readonly GptCha
   const primary = encodeHeader(gpt.header, { ...facts, own: 1, other: lastBlock, entriesBlock });
   const backupEntries = lastUsable + 1;
   const backup = new Uint8Array((diskBlocks - backupEntries) * blockBytes);
-  const places = { own: lastBlock, other: 1, entriesBlock: backupEntries };
+  const blocks = { own: lastBlock, other: 1, entriesBlock: backupEntries };
   backup.set(entries);
-  backup.set(encodeHeader(gpt.header, { ...facts, ...places }), backup.length - blockBytes);
+  backup.set(encodeHeader(gpt.header, { ...facts, ...blocks }), backup.length - blockBytes);
   return {
     primary: [
       { offset: blockBytes, bytes: primary },
@@ -250,6 +250,6 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function broken(what: string): ImageError {
-  return new ImageError('malformed', `the GUID partition table of the image is broken: ${what}`);
+function broken(problem: string): ImageError {
+  return new ImageError('malformed', `the GUID partition table of the image is broken: ${problem}`);
 }

@@ -16,7 +16,7 @@ export interface FieldViolation {
   readonly description: string;
 }
 
-interface Said {
+interface ErrorText {
   /** For people. */
   readonly message: string;
   /** For programs: UPPER_SNAKE_CASE, stable; travels as google.rpc.ErrorInfo.reason. */
@@ -27,26 +27,29 @@ interface Said {
 
 /** The closed taxonomy. */
 export type ApiError =
-  | (Said & { readonly kind: 'invalidArgument'; readonly violations: readonly FieldViolation[] })
-  | (Said & { readonly kind: 'notFound' })
+  | (ErrorText & {
+      readonly kind: 'invalidArgument';
+      readonly violations: readonly FieldViolation[];
+    })
+  | (ErrorText & { readonly kind: 'notFound' })
   /** `violations` name the values that others hold; empty when it is the resource itself. */
-  | (Said & { readonly kind: 'alreadyExists'; readonly violations: readonly FieldViolation[] })
+  | (ErrorText & { readonly kind: 'alreadyExists'; readonly violations: readonly FieldViolation[] })
   /** The state of the system forbids it; the same request may succeed after a person has acted. */
-  | (Said & { readonly kind: 'failedPrecondition' })
+  | (ErrorText & { readonly kind: 'failedPrecondition' })
   /** Somebody else changed it first (etag); read again and decide again. */
-  | (Said & { readonly kind: 'aborted' })
+  | (ErrorText & { readonly kind: 'aborted' })
   /** A position or page that no longer exists: start over from the beginning. */
-  | (Said & { readonly kind: 'outOfRange' })
-  | (Said & { readonly kind: 'unauthenticated' })
-  | (Said & { readonly kind: 'permissionDenied' })
-  | (Said & { readonly kind: 'resourceExhausted' })
+  | (ErrorText & { readonly kind: 'outOfRange' })
+  | (ErrorText & { readonly kind: 'unauthenticated' })
+  | (ErrorText & { readonly kind: 'permissionDenied' })
+  | (ErrorText & { readonly kind: 'resourceExhausted' })
   /** Try again later, after `retryAfterMs` when given. */
-  | (Said & { readonly kind: 'unavailable'; readonly retryAfterMs?: number })
-  | (Said & { readonly kind: 'deadlineExceeded' })
-  | (Said & { readonly kind: 'cancelled' })
-  | (Said & { readonly kind: 'unimplemented' })
+  | (ErrorText & { readonly kind: 'unavailable'; readonly retryAfterMs?: number })
+  | (ErrorText & { readonly kind: 'deadlineExceeded' })
+  | (ErrorText & { readonly kind: 'cancelled' })
+  | (ErrorText & { readonly kind: 'unimplemented' })
   /** Our fault. The log has the same `reference`. */
-  | (Said & { readonly kind: 'internal'; readonly reference: string });
+  | (ErrorText & { readonly kind: 'internal'; readonly reference: string });
 
 export type ApiErrorKind = ApiError['kind'];
 
@@ -134,6 +137,6 @@ export function unavailable(
   retryAfterMs?: number,
   cause?: unknown,
 ): ApiFailure {
-  const said = { kind: 'unavailable', message, reason } as const;
-  return new ApiFailure(retryAfterMs === undefined ? said : { ...said, retryAfterMs }, cause);
+  const error = { kind: 'unavailable', message, reason } as const;
+  return new ApiFailure(retryAfterMs === undefined ? error : { ...error, retryAfterMs }, cause);
 }

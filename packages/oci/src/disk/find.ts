@@ -41,11 +41,11 @@ export async function findHostImage(
   for (let depth = 0; depth <= nestingMax; depth += 1) {
     const found = parseArtifact(await read(at.digest, at.sizeBytes));
     if (found.kind === 'artifact') {
-      const said = found.annotations[annotationKeys.architecture] ?? '';
-      if (said !== '' && !fits({ architecture: said, variant: '' }, architecture)) {
-        throw noPlatform(architecture, [`linux/${said}`]);
+      const named = found.annotations[annotationKeys.architecture] ?? '';
+      if (named !== '' && !fits({ architecture: named, variant: '' }, architecture)) {
+        throw noPlatform(architecture, [`linux/${named}`]);
       }
-      const known = isNamed || said !== '' ? architecture : undefined;
+      const known = isNamed || named !== '' ? architecture : undefined;
       return { digest: at.digest, image: readHostImage(found, known) };
     }
     const entry = chooseEntry(found, architecture);

@@ -2,11 +2,11 @@
 import { type WebAnswer, WebBroken } from '@rackwright/platform';
 import { OciError } from '../failure.ts';
 
-/** The body, at most `bytesMax` of it; `what` names it in errors. */
+/** The body, at most `bytesMax` of it; `name` names it in errors. */
 export async function readBody(
   answer: WebAnswer,
   bytesMax: number,
-  what: string,
+  name: string,
 ): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
@@ -14,7 +14,7 @@ export async function readBody(
     for await (const part of answer.body) {
       bytes += part.length;
       if (bytes > bytesMax) {
-        throw new OciError('tooLarge', `the ${what} is longer than ${bytesMax} bytes`);
+        throw new OciError('tooLarge', `the ${name} is longer than ${bytesMax} bytes`);
       }
       parts.push(part);
     }

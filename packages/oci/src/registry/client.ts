@@ -68,10 +68,14 @@ export class RegistryClient implements Pulling {
     if (head.status !== 200 && !headUnknown.has(head.status)) {
       throw await this.#exchange.refusal(head, name);
     }
-    const told = head.status === 200 ? told256(head) : undefined;
-    if (told !== undefined && told === known) return { kind: 'unchanged' };
-    if (told !== undefined) {
-      return { kind: 'found', digest: told, bytes: await this.manifest(repository, told, signal) };
+    const announced = head.status === 200 ? told256(head) : undefined;
+    if (announced !== undefined && announced === known) return { kind: 'unchanged' };
+    if (announced !== undefined) {
+      return {
+        kind: 'found',
+        digest: announced,
+        bytes: await this.manifest(repository, announced, signal),
+      };
     }
     const answer = await this.#manifest('GET', repository, tag, signal);
     const bytes = await this.#readManifest(answer, name);
@@ -102,8 +106,8 @@ export class RegistryClient implements Pulling {
     });
   }
 
-  async #readManifest(answer: RegistryAnswer, what: string): Promise<Uint8Array> {
-    if (answer.status !== 200) throw await this.#exchange.refusal(answer, what);
+  async #readManifest(answer: RegistryAnswer, name: string): Promise<Uint8Array> {
+    if (answer.status !== 200) throw await this.#exchange.refusal(answer, name);
     return readBody(answer, manifestBytesMax, 'manifest');
   }
 

@@ -102,19 +102,19 @@ export class RegistryExchange {
   }
 
   /** The error that an answer is; its body is read for the registry's words. */
-  async refusal(answer: RegistryAnswer, what: string): Promise<OciError> {
+  async refusal(answer: RegistryAnswer, action: string): Promise<OciError> {
     const { registry, credential } = this.#access;
     const { status, headers, from } = answer;
     const words = await refusalWords(answer);
     const isOwn = this.#isOwn(from);
-    const who = isOwn ? registry : `${from.host}, to which ${registry} redirects,`;
+    const server = isOwn ? registry : `${from.host}, to which ${registry} redirects,`;
     if (isOwn && (status === 401 || status === 403)) {
       const whom = credential === undefined ? 'without a credential' : `to ${credential.username}`;
-      const message = `${who} does not give ${what} ${whom}: ${status}${words}`;
+      const message = `${server} does not give ${action} ${whom}: ${status}${words}`;
       return new OciError('unauthorized', message);
     }
-    if (status === 404) return new OciError('notFound', `${who} has no ${what}${words}`);
-    return refusedFor(status, headers, `${who} answers ${status} to ${what}${words}`);
+    if (status === 404) return new OciError('notFound', `${server} has no ${action}${words}`);
+    return refusedFor(status, headers, `${server} answers ${status} to ${action}${words}`);
   }
 
   #urlOf({ repository, path }: RegistryAsk): URL {

@@ -35,7 +35,7 @@ interface RegistrySource {
 export class MirroredRegistry implements Pulling {
   readonly #origin: RegistryClient;
   /** The registry itself is the last. */
-  readonly #places: readonly RegistrySource[];
+  readonly #sources: readonly RegistrySource[];
   /** Names of mirrors. */
   readonly #away = new Set<string>();
 
@@ -54,13 +54,13 @@ export class MirroredRegistry implements Pulling {
       ...{ name: mirror.registry, prefix: mirror.prefix },
       client: new RegistryClient(web, mirror, limits),
     }));
-    this.#places = [...mirrored, { name: access.registry, prefix: '', client: this.#origin }];
+    this.#sources = [...mirrored, { name: access.registry, prefix: '', client: this.#origin }];
   }
 
   async manifest(repository: string, digest: Digest, signal?: AbortSignal): Promise<Uint8Array> {
     const ask = ({ client, prefix }: RegistrySource): Promise<Uint8Array> =>
       client.manifest(at(prefix, repository), digest, signal);
-    return (await firstThatHas(this.#places, 0, this.#away, signal, ask)).value;
+    return (await firstThatHas(this.#sources, 0, this.#away, signal, ask)).value;
   }
 
   /** See `RegistryClient.resolve`. */
@@ -74,7 +74,7 @@ export class MirroredRegistry implements Pulling {
   }
 
   blobs(repository: string): BlobSource {
-    const sources = this.#places.map(({ name, client, prefix }) => {
+    const sources = this.#sources.map(({ name, client, prefix }) => {
       return { name, blobs: client.blobs(at(prefix, repository)) };
     });
     /** Digest → the first place that is asked for it. */
@@ -85,7 +85,7 @@ export class MirroredRegistry implements Pulling {
         const ask = ({ blobs }: (typeof sources)[number]): Promise<OpenBlob> =>
           blobs.open(digest, start, signal);
         const tried = await firstThatHas(sources, first(digest), this.#away, signal, ask);
-        from.set(digest, tried.place);
+        from.set(digest, tried.sourceIndex);
         return tried.value;
       },
       elsewhere: (digest) => {
@@ -104,21 +104,21 @@ function at(prefix: string, repository: string): string {
 
 /** Asks one place after the other; reports the last failure together with the earlier ones. */
 async function firstThatHas<P extends { readonly name: string }, T>(
-  places: readonly P[],
+  sources: readonly P[],
   first: number,
   away: Set<string>,
   signal: AbortSignal | undefined,
-  ask: (place: P) => Promise<T>,
-): Promise<{ readonly value: T; readonly place: number }> {
+  ask: (source: P) => Promise<T>,
+): Promise<{ readonly value: T; readonly sourceIndex: number }> {
   const problems: string[] = [];
-  for (const [index, place] of places.entries()) {
-    const isOrigin = index === places.length - 1;
-    if (index < first || (away.has(place.name) && !isOrigin)) continue;
+  for (const [index, source] of sources.entries()) {
+    const isOrigin = index === sources.length - 1;
+    if (index < first || (away.has(source.name) && !isOrigin)) continue;
     try {
-      return { value: await ask(place), place: index };
+      return { value: await ask(source), sourceIndex: index };
     } catch (error) {
       if (!isOciError(error)) throw error;
-      if (error.kind === 'unreachable' && signal?.aborted !== true) away.add(place.name);
+      if (error.kind === 'unreachable' && signal?.aborted !== true) away.add(source.name);
       if (isOrigin) away.clear();
       const isLast = isOrigin || signal?.aborted === true;
       if (isLast && problems.length === 0) throw error;

@@ -82,9 +82,9 @@ export class RegistryPublisher {
     signal?: AbortSignal,
   ): Promise<Digest> {
     const digest = digestOf(bytes);
-    const place = { repository, digest, sizeBytes: bytes.length, ...(signal && { signal }) };
+    const target = { repository, digest, sizeBytes: bytes.length, ...(signal && { signal }) };
     const headers = { 'content-type': mediaType };
-    await this.#expect(place, 201, 'PUT', `manifests/${tag ?? digest}`, bytes, headers);
+    await this.#expect(target, 201, 'PUT', `manifests/${tag ?? digest}`, bytes, headers);
     return digest;
   }
 

@@ -28,7 +28,7 @@ export function checkConfig<T>(text: string, parse: (text: string) => T): Checke
     return { config: parse(text) };
   } catch (cause) {
     if (!(cause instanceof ConfigError)) throw cause;
-    return { problems: place(text, cause).sort((a, b) => a.line - b.line) };
+    return { problems: problemsAt(text, cause).sort((a, b) => a.line - b.line) };
   }
 }
 
@@ -37,7 +37,7 @@ export function problemLines(file: string, problems: readonly PlacedProblem[]): 
   return problems.map(({ line, message }) => `${file}:${line}: ${message}\n`).join('');
 }
 
-function place(text: string, { problems }: ConfigError): PlacedProblem[] {
+function problemsAt(text: string, { problems }: ConfigError): PlacedProblem[] {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   if (document.errors.length > 0) {

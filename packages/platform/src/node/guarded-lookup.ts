@@ -13,27 +13,27 @@ export class AddressRefused extends Error {
 
 /** "127.0.0.1 is a loopback address, which is not listed" */
 export function refusedWords(host: string, address: string): string {
-  const what = internalAddress(address) ?? 'no address that may be reached';
+  const kind = internalAddress(address) ?? 'no address that may be reached';
   const whose = host === address ? address : `${host} is at ${address}, which`;
-  return `${whose} is ${what} and not listed among the internal addresses`;
+  return `${whose} is ${kind} and not listed among the internal addresses`;
 }
 
-type LookUpAll = (
+type ResolveAll = (
   name: string,
   options: LookupOptions & { readonly all: true },
   answer: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
 ) => void;
 
 /**
- * Finds only addresses that may be reached at `port`. `lookUp` stands in for the system's in tests.
+ * Finds only addresses that may be reached at `port`. Tests give another `resolve`.
  */
 export function guardedLookup(
   port: number,
   listed: readonly string[],
-  lookUp: LookUpAll = lookup,
+  resolve: ResolveAll = lookup,
 ): LookupFunction {
   return (name, options, answer) => {
-    lookUp(name, { ...options, all: true }, (error, found) => {
+    resolve(name, { ...options, all: true }, (error, found) => {
       if (error !== null) {
         answer(error, '', 0);
         return;

@@ -8,7 +8,7 @@
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { lookUpLiteral } from './literal-address.ts';
+import { resolveLiteral } from './literal-address.ts';
 
 /** The number of the first descriptor, by that convention. */
 const firstDescriptor = 3;
@@ -79,7 +79,7 @@ export async function openInherited(
 
 async function openDescriptor(fd: number): Promise<Socket> {
   // The protocol family of the descriptor is in its address; "udp4" only says how to write it.
-  const socket = createSocket({ type: 'udp4', lookup: lookUpLiteral });
+  const socket = createSocket({ type: 'udp4', lookup: resolveLiteral });
   try {
     const listening = once(socket, 'listening');
     socket.bind({ fd });

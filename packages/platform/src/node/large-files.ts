@@ -77,12 +77,12 @@ async function entriesOf(folder: string) {
 }
 
 async function isSame(one: string, other: string): Promise<boolean> {
-  const [first, second] = await Promise.all([placeOf(one), placeOf(other)]);
+  const [first, second] = await Promise.all([filesystemOf(one), filesystemOf(other)]);
   return first !== undefined && first === second;
 }
 
 /** Which file of which file system a name is of. */
-async function placeOf(path: string): Promise<string | undefined> {
+async function filesystemOf(path: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(path, { bigint: true });
     return `${dev}:${ino}`;
@@ -93,7 +93,7 @@ async function placeOf(path: string): Promise<string | undefined> {
 }
 
 async function exists(path: string): Promise<boolean> {
-  return (await placeOf(path)) !== undefined;
+  return (await filesystemOf(path)) !== undefined;
 }
 
 async function partAt(calls: FileCalls, path: string, flags: 'a' | 'ax'): Promise<PartFile> {

@@ -83,12 +83,12 @@ function serveOne(
       async (request) => {
         // Making the answer may take as long as its caller waits for it.
         socket.setTimeout(0);
-        const said = `${await answer(request, gone.signal)}\n`;
-        if (line.isEnding || gone.signal.aborted) return socket.end(said);
+        const responseLine = `${await answer(request, gone.signal)}\n`;
+        if (line.isEnding || gone.signal.aborted) return socket.end(responseLine);
         line.held.add(socket);
         socket.setTimeout(heldMsMax);
         socket.once('end', () => socket.end());
-        return socket.write(said);
+        return socket.write(responseLine);
       },
       () => socket.destroy(),
     )

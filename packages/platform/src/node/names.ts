@@ -6,11 +6,11 @@ const noPort = 0;
 
 /** Resolves by the resolver of this machine. */
 export function nodeNames(): Names {
-  const lookUp = guardedLookup(noPort, []);
+  const resolveName = guardedLookup(noPort, []);
   return {
     addressOf: (name) =>
       new Promise<NameAnswer>((resolve) => {
-        lookUp(name, {}, (error, address) => {
+        resolveName(name, {}, (error, address) => {
           if (error instanceof AddressRefused) {
             resolve({ kind: 'forbidden', message: error.message });
           } else if (error !== null || typeof address !== 'string') {

@@ -24,7 +24,7 @@ import type {
   UdpSocket,
 } from '../udp.ts';
 import type { InheritedSockets } from './inherited.ts';
-import { lookUpLiteral } from './literal-address.ts';
+import { resolveLiteral } from './literal-address.ts';
 
 /**
  * The UDP sockets of this machine. A port that was handed to this process is served by the sockets
@@ -88,7 +88,7 @@ async function bound(
   { reuseAddr }: { readonly reuseAddr: boolean },
 ): Promise<Socket> {
   const type = isIPv6(address) ? 'udp6' : 'udp4';
-  const socket = createSocket({ type, reuseAddr, lookup: lookUpLiteral }); // N1
+  const socket = createSocket({ type, reuseAddr, lookup: resolveLiteral }); // N1
   try {
     const listening = once(socket, 'listening');
     socket.bind({ address, port });

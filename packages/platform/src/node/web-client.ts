@@ -79,7 +79,7 @@ async function send(
     return { kind: 'noHttp', message: 'this is no URL of HTTP or HTTPS without a user' };
   }
   if (isAborted(signal)) return { kind: 'cancelled' };
-  const { host, port } = placeOf(url);
+  const { host, port } = targetOf(url);
   // A literal address needs no look-up, so it is judged here.
   if (rules.isGuarded && isIP(host) !== 0 && !mayBeReached(host, port, request.internal ?? [])) {
     return { kind: 'forbidden', message: refusedWords(host, host) };
@@ -116,7 +116,7 @@ function isAborted(signal: AbortSignal | undefined): boolean {
 }
 
 /** The target of the connection: an address without brackets, or a name. */
-function placeOf({ hostname, port, protocol }: URL): { readonly host: string; port: number } {
+function targetOf({ hostname, port, protocol }: URL): { readonly host: string; port: number } {
   const usual = protocol === 'https:' ? 443 : 80;
   return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
 }
@@ -132,7 +132,7 @@ function start(
   signal: AbortSignal,
   { trust, isGuarded }: ConnectionRules,
 ): ClientRequest {
-  const { host, port } = placeOf(url);
+  const { host, port } = targetOf(url);
   const guard = isGuarded ? { lookup: guardedLookup(port, internal) } : {};
   const length = body === undefined ? {} : { 'content-length': String(body.length) };
   const options = {
@@ -193,7 +193,7 @@ function answered(
 function keepAbove({ bytes, everyMs }: WebFloor, answer: IncomingMessage): void {
   const { socket } = answer;
   let before = socket.bytesRead;
-  const look = setInterval(() => {
+  const check = setInterval(() => {
     if (answer.complete) return;
     const now = socket.bytesRead;
     if (now - before < bytes) {
@@ -202,7 +202,7 @@ function keepAbove({ bytes, everyMs }: WebFloor, answer: IncomingMessage): void 
     }
     before = now;
   }, everyMs);
-  answer.once('close', () => clearInterval(look));
+  answer.once('close', () => clearInterval(check));
 }
 
 async function* bodyOf(answer: IncomingMessage): AsyncGenerator<Uint8Array> {
@@ -249,9 +249,9 @@ const noTls = /^(wrong version number|packet length too long|http request)$/;
 
 /** OpenSSL's reason alone, out of a line with the places of its sources. */
 function tlsWords(code: string, words: string): string {
-  const told = /:SSL routines:[^:]*:([^:]+)/.exec(words)?.[1];
+  const tlsReason = /:SSL routines:[^:]*:([^:]+)/.exec(words)?.[1];
   const reason =
-    told ??
+    tlsReason ??
     code
       .replace(/^ERR_SSL_/, '')
       .replaceAll('_', ' ')

@@ -29,13 +29,13 @@ describe('the survey of a JSON text', () => {
 
   test('ends at the depth that messages may have', () => {
     expect(of('['.repeat(jsonDepthMax))).toBe(jsonDepthMax);
-    expect(of('[{"a":'.repeat(jsonDepthMax))).toMatchObject({ what: 'depth', most: jsonDepthMax });
+    expect(of('[{"a":'.repeat(jsonDepthMax))).toMatchObject({ limit: 'depth', most: jsonDepthMax });
   });
 
   test('ends at the number of elements, and at the size, that a method takes', () => {
     expect(of(`[${'1,'.repeat(20)}1]`, { ...wide, elementsMax: 10 })).toEqual({
-      ...{ what: 'elements', found: 11, most: 10 },
+      ...{ limit: 'elements', found: 11, most: 10 },
     });
-    expect(of('[1]', { ...wide, bytesMax: 2 })).toEqual({ what: 'bytes', found: 3, most: 2 });
+    expect(of('[1]', { ...wide, bytesMax: 2 })).toEqual({ limit: 'bytes', found: 3, most: 2 });
   });
 });

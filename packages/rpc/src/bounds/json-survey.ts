@@ -10,7 +10,7 @@ import type { SurveyLimits } from './survey.ts';
 
 /** Why a JSON text is refused; `found` is at least this. */
 export interface JsonExcess {
-  readonly what: 'bytes' | 'elements' | 'depth';
+  readonly limit: 'bytes' | 'elements' | 'depth';
   readonly found: number;
   readonly most: number;
 }
@@ -29,7 +29,7 @@ export function surveyJson(
   bytes: Uint8Array,
   { bytesMax, elementsMax }: Pick<SurveyLimits, 'bytesMax' | 'elementsMax'>,
 ): number | JsonExcess {
-  if (bytes.length > bytesMax) return { what: 'bytes', found: bytes.length, most: bytesMax };
+  if (bytes.length > bytesMax) return { limit: 'bytes', found: bytes.length, most: bytesMax };
   let elements = 0;
   let depth = 0;
   let isInText = false;
@@ -45,9 +45,9 @@ export function surveyJson(
     else if (openers.has(byte)) {
       depth += 1;
       elements += 1;
-      if (depth > jsonDepthMax) return { what: 'depth', found: depth, most: jsonDepthMax };
+      if (depth > jsonDepthMax) return { limit: 'depth', found: depth, most: jsonDepthMax };
     } else if (byte === comma) elements += 1;
-    if (elements > elementsMax) return { what: 'elements', found: elements, most: elementsMax };
+    if (elements > elementsMax) return { limit: 'elements', found: elements, most: elementsMax };
   }
   return elements;
 }

@@ -51,15 +51,15 @@ test('the survey counts unknown fields, in nested messages and groups too', () =
 test('the survey stops at the first limit', () => {
   const bomb = repeated(unknownField, 1_900_000);
   const most = { ...ample, unknownFieldsMax: 256 };
-  const excess = { what: 'unknownFields', found: 257, most: 256 };
+  const excess = { limit: 'unknownFields', found: 257, most: 256 };
   expect(survey(HostSchema, bomb, most)).toEqual(excess);
   const macs = nested(3, repeated(nested(3, new Uint8Array()), 500));
   const inSpec = { ...ample, elementsMax: 100 };
   const spec = HostSchema.fields.find(({ name }) => name === 'spec')?.number ?? 0;
   const bytes = nested(spec, macs.subarray(macs.length - 1_000));
-  expect(survey(HostSchema, bytes, inSpec)).toMatchObject({ what: 'elements', found: 101 });
+  expect(survey(HostSchema, bytes, inSpec)).toMatchObject({ limit: 'elements', found: 101 });
   const tooLong = survey(HostSchema, bomb, { ...ample, bytesMax: 1_000 });
-  expect(tooLong).toEqual({ what: 'bytes', found: 3_800_000, most: 1_000 });
+  expect(tooLong).toEqual({ limit: 'bytes', found: 3_800_000, most: 1_000 });
 });
 
 test('an object for two bytes weighs more than its bytes', () => {
@@ -124,7 +124,7 @@ test.each([HostSchema, agent.SessionRequestSchema, StorageDeviceSchema])(
         const all = Buffer.concat(parts);
         const found = survey(schema, all, ample);
         if (found === 'malformed') return;
-        if ('what' in found) throw new Error('these limits are ample');
+        if ('limit' in found) throw new Error('these limits are ample');
         let message: Message;
         try {
           message = fromBinary(schema, all);

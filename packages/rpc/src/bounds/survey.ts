@@ -28,7 +28,7 @@ export interface Survey {
 
 /** Why a message is refused; `found` is at least this. */
 export interface Excess {
-  readonly what: 'bytes' | 'elements' | 'unknownFields';
+  readonly limit: 'bytes' | 'elements' | 'unknownFields';
   readonly found: number;
   readonly most: number;
 }
@@ -45,7 +45,7 @@ export function survey(
   limits: SurveyLimits,
 ): Survey | Excess | 'malformed' {
   if (bytes.length > limits.bytesMax) {
-    return { what: 'bytes', found: bytes.length, most: limits.bytesMax };
+    return { limit: 'bytes', found: bytes.length, most: limits.bytesMax };
   }
   const walk = new Walk(bytes, limits);
   const isWell = walk.message(schema, bytes.length, 0);
@@ -192,11 +192,11 @@ class Walk {
     return undefined;
   }
 
-  #count(what: 'elements' | 'unknownFields', more: number): boolean {
-    this[what] += more;
-    const most = what === 'elements' ? this.#limits.elementsMax : this.#limits.unknownFieldsMax;
-    if (this[what] <= most) return true;
-    this.excess = { what, found: this[what], most };
+  #count(limit: 'elements' | 'unknownFields', more: number): boolean {
+    this[limit] += more;
+    const most = limit === 'elements' ? this.#limits.elementsMax : this.#limits.unknownFieldsMax;
+    if (this[limit] <= most) return true;
+    this.excess = { limit, found: this[limit], most };
     return false;
   }
 }

@@ -224,8 +224,8 @@ function failureOf(error: Partial<ServiceError> & Error): ApiFailure {
   const code = error.code ?? Code.UNKNOWN;
   const message = error.details ?? error.message;
   // Without details it is grpc-js that speaks, of its own innards.
-  const said = details === undefined ? inOurWords(code, message) : message;
-  return new ApiFailure(fromStatus(code, said, details), error);
+  const text = details === undefined ? inOurWords(code, message) : message;
+  return new ApiFailure(fromStatus(code, text, details), error);
 }
 
 function inOurWords(code: Code, message: string): string {

@@ -247,10 +247,10 @@ const handshakeRecord = 22;
 
 /** The length of the first record: 0 if this is no record, NaN while it is unknown. */
 function recordBytes(pieces: readonly Buffer[]): number {
-  const said = Buffer.concat(pieces);
-  if (said[0] !== handshakeRecord) return said.length === 0 ? Number.NaN : 0;
-  if (said.length < recordHeadBytes) return Number.NaN;
-  return recordHeadBytes + said.readUInt16BE(3);
+  const received = Buffer.concat(pieces);
+  if (received[0] !== handshakeRecord) return received.length === 0 ? Number.NaN : 0;
+  if (received.length < recordHeadBytes) return Number.NaN;
+  return recordHeadBytes + received.readUInt16BE(3);
 }
 
 /** Tells a connection from every other that is open; as grpc-js names a call's other end. */

@@ -53,16 +53,16 @@ export function cutWhenStalled(
 ): void {
   let cancel: Cancel = () => undefined;
   let before = -1;
-  const look = (): void => {
+  const check = (): void => {
     const now = socket.bytesWritten;
     if (socket.writableLength > 0 && now === before) {
       socket.destroy();
       return;
     }
     before = now;
-    cancel = clock.after(stallMs, look);
+    cancel = clock.after(stallMs, check);
   };
-  cancel = clock.after(stallMs, look);
+  cancel = clock.after(stallMs, check);
   response.once('close', () => cancel());
 }
 

@@ -24,7 +24,7 @@ export interface BodyParts {
 /** A request that counts from its head on, until it is whole or over. */
 export interface IncomingBody {
   /** Throws when there are more bytes, too little room for them, or too long a wait. */
-  read(bytesMax: number, what: string): Promise<Buffer>;
+  read(bytesMax: number, name: string): Promise<Buffer>;
   /** Idempotent. */
   release(): void;
 }
@@ -41,8 +41,8 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
   });
   const cancel = clock.after(limits.firstMessageMs, () => {
     const words = `The body of a request must be here within ${limits.firstMessageMs} ms.`;
-    const said = { kind: 'deadlineExceeded', message: words, reason: 'BODY_TOO_SLOW' } as const;
-    ended.reject(new ApiFailure(said));
+    const error = { kind: 'deadlineExceeded', message: words, reason: 'BODY_TOO_SLOW' } as const;
+    ended.reject(new ApiFailure(error));
   });
   const release = (): void => {
     cancel();
@@ -53,10 +53,10 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
     release();
   });
   return {
-    read: async (bytesMax, what) => {
+    read: async (bytesMax, name) => {
       const grow = (bytes: number) => incoming.grow(held, bytes + pieceCostBytes);
       try {
-        return await gather(exchange, { bytesMax, what, grow, ended: ended.promise });
+        return await gather(exchange, { bytesMax, name, grow, ended: ended.promise });
       } finally {
         release();
       }
@@ -67,15 +67,15 @@ export function expectBody(exchange: Exchange, parts: BodyParts): IncomingBody {
 
 interface Gathering {
   readonly bytesMax: number;
-  readonly what: string;
+  readonly name: string;
   readonly grow: (bytes: number) => void;
   readonly ended: Promise<never>;
 }
 
 function gather({ request, askForBody }: Exchange, parts: Gathering): Promise<Buffer> {
-  const { bytesMax: most, what, grow, ended } = parts;
+  const { bytesMax: most, name, grow, ended } = parts;
   const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > most) return Promise.reject(tooMuch(what, over(announced, most)));
+  if (announced > most) return Promise.reject(tooMuch(name, over(announced, most)));
   askForBody();
   const whole = Promise.withResolvers<Buffer>();
   const pieces: Buffer[] = [];
@@ -83,7 +83,7 @@ function gather({ request, askForBody }: Exchange, parts: Gathering): Promise<Bu
   const onPiece = (piece: Buffer): void => {
     bytes += piece.length;
     if (bytes > most) {
-      whole.reject(tooMuch(what, over(bytes, most)));
+      whole.reject(tooMuch(name, over(bytes, most)));
       return;
     }
     pieces.push(piece);
@@ -99,5 +99,5 @@ function gather({ request, askForBody }: Exchange, parts: Gathering): Promise<Bu
 }
 
 function over(found: number, most: number) {
-  return { what: 'bytes', found, most } as const;
+  return { limit: 'bytes', found, most } as const;
 }

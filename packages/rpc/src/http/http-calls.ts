@@ -214,7 +214,7 @@ interface Running {
   /** Aborted when the call is over, for every cause. */
   readonly signal: AbortSignal;
   /** The error for the library in place of the thrown one. */
-  readonly told: (error: unknown) => ConnectError;
+  readonly toCallerError: (error: unknown) => ConnectError;
 }
 
 /** The call that the library runs; throws the refusal. */
@@ -226,11 +226,11 @@ function running(own: HandlerContext, path: string, parts: FailureParts): Runnin
   const { scope } = admitted;
   // Its deadline has passed, or its caller has gone.
   own.signal.addEventListener('abort', () => scope.abort(), { once: true });
-  const told = (error: unknown): ConnectError => {
+  const toCallerError = (error: unknown): ConnectError => {
     if (error instanceof ConnectError) return error;
     return connectError(failureForCaller(admitted.refusal(error), path, parts));
   };
-  return { request, admitted, signal: scope.context.signal, told };
+  return { request, admitted, signal: scope.context.signal, toCallerError };
 }
 
 /** Why a call ends whose signal was aborted. */
@@ -240,14 +240,14 @@ function endOf({ signal }: HandlerContext): unknown {
 
 function unary(handler: AnyHandler, path: string, parts: FailureParts) {
   return async (_empty: unknown, own: HandlerContext): Promise<unknown> => {
-    const { request, admitted, signal, told } = running(own, path, parts);
+    const { request, admitted, signal, toCallerError } = running(own, path, parts);
     try {
       const answering = Promise.resolve(handler(request as never, admitted.scope.context));
       const answer = await unlessAborted(answering, signal);
       if (answer === undefined) throw endOf(own);
       return answer;
     } catch (error) {
-      throw told(error);
+      throw toCallerError(error);
     } finally {
       admitted.leave();
     }
@@ -256,13 +256,13 @@ function unary(handler: AnyHandler, path: string, parts: FailureParts) {
 
 function serverStreaming(handler: AnyHandler, path: string, parts: FailureParts) {
   return async function* (_empty: unknown, own: HandlerContext) {
-    const { request, admitted, signal, told } = running(own, path, parts);
+    const { request, admitted, signal, toCallerError } = running(own, path, parts);
     try {
       const responses = handler(request as never, admitted.scope.context);
       const isWhole = yield* untilAborted(responses as AsyncIterable<unknown>, signal);
       if (!isWhole) throw endOf(own);
     } catch (error) {
-      throw told(error);
+      throw toCallerError(error);
     } finally {
       admitted.leave();
     }

@@ -38,8 +38,8 @@ const waitingMax = 4;
 /** Bytes of a body that are discarded behind its answer. */
 const restBytesMax = 1024 * 1024;
 /** It is looked at in these intervals, so often at most. */
-const restLookMs = 100;
-const restLooks = 20;
+const restCheckMs = 100;
+const restChecks = 20;
 
 /** `serve` answers one exchange. It must not throw: an exchange without an answer is cut. */
 export function openHttpListener(
@@ -188,11 +188,11 @@ class Connection {
   #passOver(
     request: IncomingMessage,
     before = this.#socket.bytesRead,
-    looksLeft = restLooks,
+    checksLeft = restChecks,
   ): void {
     if (request.complete || this.#socket.destroyed) return;
-    if (looksLeft === 0 || this.#socket.bytesRead - before > restBytesMax) return this.cut();
-    this.#parts.clock.after(restLookMs, () => this.#passOver(request, before, looksLeft - 1));
+    if (checksLeft === 0 || this.#socket.bytesRead - before > restBytesMax) return this.cut();
+    this.#parts.clock.after(restCheckMs, () => this.#passOver(request, before, checksLeft - 1));
   }
 
   #rest(afterMs: number): void {

@@ -50,8 +50,8 @@ function noMessage({ typeName }: DescMessage, error: unknown): ApiFailure {
 }
 
 function refusal(message: string): ApiFailure {
-  const said = { message, reason: 'MALFORMED_MESSAGE', violations: [] };
-  return new ApiFailure({ kind: 'invalidArgument', ...said });
+  const error = { message, reason: 'MALFORMED_MESSAGE', violations: [] };
+  return new ApiFailure({ kind: 'invalidArgument', ...error });
 }
 
 function refuse(message: string): never {

@@ -47,11 +47,11 @@ export async function answerWeb(parts: WebParts, call: WebCall): Promise<void> {
 }
 
 function failed(error: unknown, path: string, parts: FailureParts): PageResponse {
-  const told = connectError(failureForCaller(error, path, parts));
-  const headers = Object.fromEntries(told.metadata);
+  const failure = connectError(failureForCaller(error, path, parts));
+  const headers = Object.fromEntries(failure.metadata);
   return {
-    status: codeToHttpStatus(told.code),
+    status: codeToHttpStatus(failure.code),
     headers: { ...headers, 'content-type': 'application/json', 'cache-control': 'no-store' },
-    body: errorToJsonBytes(told, undefined),
+    body: errorToJsonBytes(failure, undefined),
   };
 }

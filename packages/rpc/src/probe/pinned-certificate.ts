@@ -44,7 +44,7 @@ export async function fetchPinnedCertificate(probe: PinnedProbe): Promise<string
  * The certificates that a server shows, its own first; undefined when it cannot be reached. Sends
  * nothing but the TLS handshake. The certificates are not verified.
  */
-export async function lookAtCertificates(
+export async function probeCertificates(
   probe: Omit<PinnedProbe, 'sha256'>,
 ): Promise<readonly X509Certificate[] | undefined> {
   try {

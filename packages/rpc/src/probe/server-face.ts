@@ -26,7 +26,7 @@ export interface ServerFace {
 }
 
 /** Looks at a server; undefined when it cannot be reached. Never throws. */
-export function lookAtServer(probe: FaceProbe): Promise<ServerFace | undefined> {
+export function probeServer(probe: FaceProbe): Promise<ServerFace | undefined> {
   const { host, port, timeoutMs, clock } = probe;
   const name = host.includes(':') ? `[${host}]` : host;
   return new Promise((resolve) => {

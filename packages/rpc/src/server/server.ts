@@ -204,7 +204,7 @@ function sizesOf(services: readonly BoundService[]): ReadonlyMap<string, FirstSi
     for (const method of service.methods) {
       const { bytesMax: most } = limitsOfMethod(method).first;
       const refuse = (found: number): CallRefusal =>
-        statusOf(tooMuch(method.input.typeName, { what: 'bytes', found, most }));
+        statusOf(tooMuch(method.input.typeName, { limit: 'bytes', found, most }));
       sizes.set(`/${service.typeName}/${method.name}`, { bytesMax: most, refuse });
     }
   }

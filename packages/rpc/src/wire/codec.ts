@@ -32,13 +32,13 @@ export function weighMessage(
 ): number {
   const found = survey(schema, bytes, limits);
   if (found === 'malformed') throw malformed(schema);
-  if ('what' in found) throw tooMuch(schema.typeName, found);
+  if ('limit' in found) throw tooMuch(schema.typeName, found);
   return decodeCost(bytes.length, found);
 }
 
 type AnyExcess = Excess | JsonExcess;
 
-const excessWords: Readonly<Record<AnyExcess['what'], string>> = {
+const excessWords: Readonly<Record<AnyExcess['limit'], string>> = {
   bytes: 'bytes',
   elements: 'fields and elements of lists',
   unknownFields: 'fields that this server does not know',
@@ -46,10 +46,10 @@ const excessWords: Readonly<Record<AnyExcess['what'], string>> = {
 };
 
 /** The refusal of a message that holds more than its method takes. */
-export function tooMuch(what: string, { what: of, found, most }: AnyExcess): ApiFailure {
+export function tooMuch(name: string, { limit: of, found, most }: AnyExcess): ApiFailure {
   return new ApiFailure({
     kind: 'resourceExhausted',
-    message: `${what} has ${found} ${excessWords[of]} or more; ${most} are taken.`,
+    message: `${name} has ${found} ${excessWords[of]} or more; ${most} are taken.`,
     reason: 'MESSAGE_TOO_LARGE',
     metadata: { limit: of, most: String(most) },
   });

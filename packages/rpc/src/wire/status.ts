@@ -61,7 +61,7 @@ export interface ErrorDetail {
 }
 
 /** The parts of an error in every protocol: its code, its message and its details. */
-export interface ToldError {
+export interface ErrorParts {
   readonly code: Code;
   readonly message: string;
   readonly details: readonly ErrorDetail[];
@@ -69,15 +69,15 @@ export interface ToldError {
 
 /** The gRPC status of an error. */
 export function toStatus(error: ApiError): WireStatus {
-  const told = tellError(error);
-  const { code, message } = told;
-  const details = told.details.map(({ desc, value }) => anyPack(desc, value));
+  const parts = tellError(error);
+  const { code, message } = parts;
+  const details = parts.details.map(({ desc, value }) => anyPack(desc, value));
   const status = create(googleRpc.StatusSchema, { code, message, details });
   return { code, message, details: toBinary(googleRpc.StatusSchema, status) };
 }
 
 /** Its code, message and details, each within the bound for the wire. */
-export function tellError(error: ApiError): ToldError {
+export function tellError(error: ApiError): ErrorParts {
   const message = cut(error.message);
   const info = create(googleRpc.ErrorInfoSchema, {
     reason: error.reason,
@@ -108,7 +108,7 @@ export function fromStatus(
   trailer: MetadataValue | undefined,
 ): ApiError {
   const details = typeof trailer === 'object' ? readDetails(trailer) : {};
-  const said = {
+  const base = {
     message,
     reason: details.info?.reason ?? '',
     metadata: details.info?.metadata ?? {},
@@ -117,15 +117,15 @@ export function fromStatus(
   switch (kind) {
     case 'invalidArgument':
     case 'alreadyExists':
-      return { ...said, kind, violations: violationsOf(details.badRequest) };
+      return { ...base, kind, violations: violationsOf(details.badRequest) };
     case 'unavailable': {
       const retryAfterMs = milliseconds(details.retry);
-      return retryAfterMs === undefined ? { ...said, kind } : { ...said, kind, retryAfterMs };
+      return retryAfterMs === undefined ? { ...base, kind } : { ...base, kind, retryAfterMs };
     }
     case 'internal':
-      return { ...said, kind, reference: said.metadata['reference'] ?? '' };
+      return { ...base, kind, reference: base.metadata['reference'] ?? '' };
     default:
-      return { ...said, kind };
+      return { ...base, kind };
   }
 }
 

@@ -135,8 +135,8 @@ interface MessagePosition {
 /** The reader of a stream's messages; `isFirst`: no handler knows of the call so far. */
 export interface MessageReader<T> {
   /** The cost of decoding it; throws when it is more than is taken. */
-  weigh(bytes: Buffer, place: MessagePosition): number;
-  decode(bytes: Buffer, place: MessagePosition): T;
+  weigh(bytes: Buffer, position: MessagePosition): number;
+  decode(bytes: Buffer, position: MessagePosition): T;
 }
 
 /** What `source` yields, decoded; ends early when `signal` aborts, with what `onAbort` makes. */

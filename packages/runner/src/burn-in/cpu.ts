@@ -31,7 +31,7 @@ export const burnInCpu: Step = {
 /** The state of one thread. */
 interface Thread {
   rounds: number;
-  toldMs: number;
+  reportedMs: number;
   hasEnded: boolean;
 }
 
@@ -58,12 +58,12 @@ async function calculateAll(
     found.first ??= { text };
   };
   const running = Array.from({ length: machine.threads }, (_, index) => {
-    const thread: Thread = { rounds: 0, toldMs: beganMs, hasEnded: false };
+    const thread: Thread = { rounds: 0, reportedMs: beganMs, hasEnded: false };
     found.threads.push(thread);
     return machine.calculate(
       (results) => {
         thread.rounds += 1;
-        thread.toldMs = clock.suspendAwareMs();
+        thread.reportedMs = clock.suspendAwareMs();
         const wrong = wrongParts(results);
         if (wrong.length === 0) return;
         note(`thread ${index} came to another result: ${wrong.join(', ')}`);
@@ -76,7 +76,7 @@ async function calculateAll(
   });
   const elapsed = (): number => clock.suspendAwareMs() - beganMs;
   try {
-    while (!signal.aborted && !isOver(found, elapsed(), durationMs) && !(await heat.look())) {
+    while (!signal.aborted && !isOver(found, elapsed(), durationMs) && !(await heat.read())) {
       tell(context, found, heat, Math.floor((100 * elapsed()) / durationMs));
       await pause(clock, Math.min(tellEveryMs, Math.max(1, durationMs - elapsed())), signal);
     }
@@ -84,8 +84,8 @@ async function calculateAll(
     await Promise.all(running.map((each) => each.stop()));
   }
   const tookMs = elapsed();
-  for (const [index, { hasEnded, toldMs }] of found.threads.entries()) {
-    if (hasEnded || signal.aborted || clock.suspendAwareMs() - toldMs < silentMsMax) continue;
+  for (const [index, { hasEnded, reportedMs }] of found.threads.entries()) {
+    if (hasEnded || signal.aborted || clock.suspendAwareMs() - reportedMs < silentMsMax) continue;
     note(`thread ${index} has told nothing for ${silentMsMax / 1_000} s`);
   }
   const rounds = roundsOf(found);
@@ -105,8 +105,8 @@ async function calculateAll(
 /** Every thread ends at least one round, unless one stands still. */
 function isOver({ threads }: Found, elapsedMs: number, durationMs: number): boolean {
   if (elapsedMs < durationMs) return false;
-  const haveTold = threads.every(({ rounds, hasEnded }) => rounds > 0 || hasEnded);
-  return haveTold || elapsedMs >= durationMs + silentMsMax;
+  const haveReported = threads.every(({ rounds, hasEnded }) => rounds > 0 || hasEnded);
+  return haveReported || elapsedMs >= durationMs + silentMsMax;
 }
 
 /** The parts of a round that are wrong, as "SHA-256". */

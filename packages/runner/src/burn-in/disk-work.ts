@@ -15,7 +15,7 @@ const unitBytes = 512;
 /** Failed transfers and wrong blocks until it is enough of one disk. */
 const errorsMax = 1_000;
 /** Between two looks at the kernel and the sensors while transfers go on, milliseconds. */
-const lookEveryMs = 3_000;
+const pollEveryMs = 3_000;
 /** Between two tellings of how far it is, milliseconds. */
 const tellEveryMs = 1_000;
 
@@ -61,7 +61,7 @@ interface Work extends DiskTask {
   /** Bytes of both phases, and how many of them are done. */
   readonly totalBytes: number;
   doneBytes: number;
-  toldMs: number;
+  reportedMs: number;
 }
 
 /** Resolves also when the disk fails or the step is cancelled: with the findings until then. */
@@ -73,7 +73,7 @@ export async function workDisk(context: StepContext, task: DiskTask): Promise<Di
   };
   const sizes = target.device.regions.map(({ sizeBytes }) => spreadBytes(sizeBytes, limits.share));
   const totalBytes = 2 * sizes.reduce((sum, each) => sum + each, 0);
-  const work: Work = { ...task, context, found, totalBytes, doneBytes: 0, toldMs: 0 };
+  const work: Work = { ...task, context, found, totalBytes, doneBytes: 0, reportedMs: 0 };
   try {
     const may = await context.mayBegin();
     if (may.kind === 'over') return { kind: 'notBegun', reason: may.reason, found };
@@ -195,22 +195,22 @@ function gateOf({ context, held, limits }: Work): Gate {
   return async () => {
     if (context.signal.aborted) throw new DeviceError('cancelled before it was done');
     const nowMs = context.clock.suspendAwareMs();
-    if (nowMs - lookedMs < lookEveryMs) return;
+    if (nowMs - lookedMs < pollEveryMs) return;
     lookedMs = nowMs;
-    await limits.heat.look();
+    await limits.heat.read();
     await held.present();
   };
 }
 
-function moved(work: Work, total: Moved, bytes: number, what: string, beganMs: number): void {
+function moved(work: Work, total: Moved, bytes: number, action: string, beganMs: number): void {
   const { target, tell, context, found, totalBytes } = work;
   total.bytes += bytes;
   work.doneBytes += bytes;
   const nowMs = context.clock.suspendAwareMs();
-  if (nowMs - work.toldMs < tellEveryMs) return;
-  work.toldMs = nowMs;
+  if (nowMs - work.reportedMs < tellEveryMs) return;
+  work.reportedMs = nowMs;
   const ms = total.ms + nowMs - beganMs;
-  const words = `${target.identity}: ${what} ${speedWords(total.bytes, ms)}`;
+  const words = `${target.identity}: ${action} ${speedWords(total.bytes, ms)}`;
   tell({ fraction: work.doneBytes / totalBytes, errors: found.errors, words });
 }
 

@@ -89,12 +89,12 @@ async function workAll(
   const broken = new AbortController();
   const inner = { ...context, signal: AbortSignal.any([context.signal, broken.signal]) };
   const slots = new Slots(disksAtOnceMax);
-  const told = new Progress(context, grips.length, heat);
+  const progress = new Progress(context, grips.length, heat);
   const outcomes = await Promise.all(
     grips.map(async ({ target, held }, index) => {
       try {
         return await slots.run(() =>
-          workDisk(inner, { target, held, limits, tell: (done) => told.tell(index, done) }),
+          workDisk(inner, { target, held, limits, tell: (done) => progress.tell(index, done) }),
         );
       } catch (error) {
         // No failure of a disk: nothing writes any more when it is thrown on.

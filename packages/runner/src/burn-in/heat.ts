@@ -3,7 +3,7 @@ import type { BurnInMachine } from '../machine/burn-in-machine.ts';
 import type { StepContext } from '../steps/step.ts';
 
 /** Between two looks at the sensors, milliseconds. */
-const lookEveryMs = 5_000;
+const readEveryMs = 5_000;
 
 export class Heat {
   readonly #clock: StepContext['clock'];
@@ -24,9 +24,9 @@ export class Heat {
   }
 
   /** Looks at the sensors now and then. Resolves with whether the machine is too hot to go on. */
-  async look(): Promise<boolean> {
+  async read(): Promise<boolean> {
     const nowMs = this.#clock.suspendAwareMs();
-    if (nowMs - this.#lookedMs >= lookEveryMs) {
+    if (nowMs - this.#lookedMs >= readEveryMs) {
       this.#lookedMs = nowMs;
       this.note(await this.#machine?.celsius());
     }

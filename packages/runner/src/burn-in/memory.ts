@@ -129,15 +129,15 @@ async function workOnce(work: Work, pattern: Pattern): Promise<boolean> {
 async function overAll(
   work: Work,
   total: Work['wrote'],
-  what: string,
+  action: string,
   act: (piece: Uint8Array, offset: number) => void,
 ): Promise<boolean> {
   const { context, heat, blocks } = work;
   const { clock, signal } = context;
   for (const [index, block] of blocks.entries()) {
-    tell(work, total, what);
+    tell(work, total, action);
     await pause(clock, 0);
-    if (signal.aborted || work.errors >= errorsMax || (await heat.look())) return false;
+    if (signal.aborted || work.errors >= errorsMax || (await heat.read())) return false;
     const beganMs = clock.suspendAwareMs();
     for (let at = 0; at < blockBytes; at += pieceBytesMax) {
       act(block.subarray(at, at + pieceBytesMax), index * blockBytes + at);
@@ -149,13 +149,13 @@ async function overAll(
   return true;
 }
 
-function tell(work: Work, total: Work['wrote'], what: string): void {
+function tell(work: Work, total: Work['wrote'], action: string): void {
   const { context, passes, doneBytes, bytes, beganMs, durationMs, heat, errors } = work;
   const elapsed = (context.clock.suspendAwareMs() - beganMs) / durationMs;
   const fraction = passes > 0 ? elapsed : Math.min(elapsed, doneBytes / (2 * bytes));
   const rate = total.ms === 0 ? '' : `, ${speedWords(total.bytes, total.ms)}`;
   const mib = bytes / pieceBytesMax;
-  const text = `${mib} MiB, pass ${passes + 1} ${what}${rate}, ${stateWords(errors, heat)}`;
+  const text = `${mib} MiB, pass ${passes + 1} ${action}${rate}, ${stateWords(errors, heat)}`;
   context.progress(Math.min(99, Math.floor(100 * fraction)), text);
 }
 

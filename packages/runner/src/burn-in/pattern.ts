@@ -57,12 +57,12 @@ export class Pattern {
     }
     const byte = wanted.findIndex((each, index) => index >= first && each !== read[index]);
     const bits = (wanted[byte] ?? 0) ^ (read[byte] ?? 0);
-    const belongsAt = this.#placeIn(wanted, read, first);
+    const belongsAt = this.#offsetIn(wanted, read, first);
     return { units, unitOffset: first, byteOffset: byte, bits, belongsAt };
   }
 
   /** The right place of a unit that is whole but for its stamp. */
-  #placeIn(wanted: Uint8Array, read: Uint8Array, first: number): number | undefined {
+  #offsetIn(wanted: Uint8Array, read: Uint8Array, first: number): number | undefined {
     const end = Math.min(read.length, first + this.#unitBytes);
     const rest = [wanted.subarray(first + 8, end), read.subarray(first + 8, end)] as const;
     if (Buffer.compare(...rest) !== 0) return undefined;

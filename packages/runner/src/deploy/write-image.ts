@@ -83,13 +83,13 @@ interface Wanted {
 /** All that is known before the disk is opened. */
 interface Work extends Wanted {
   readonly context: StepContext;
-  readonly place: ImageTools;
+  readonly tools: ImageTools;
   readonly device: DeviceFacts;
   readonly firmware: Firmware | undefined;
 }
 
 /** Writes the image that the order brings onto the root disk. */
-export function writeImage(place: ImageTools): Step {
+export function writeImage(tools: ImageTools): Step {
   return {
     description: {
       name: writeImageStep,
@@ -100,18 +100,18 @@ export function writeImage(place: ImageTools): Step {
       description: 'Writes the image of the host onto its root disk and reads it back.',
       arguments: {},
     },
-    run: (context) => run(context, place),
+    run: (context) => run(context, tools),
   };
 }
 
-async function run(context: StepContext, place: ImageTools): Promise<StepEnd> {
+async function run(context: StepContext, tools: ImageTools): Promise<StepEnd> {
   const wanted = readWanted(context);
   if (wanted.kind === 'bad') return failed('invalidArgument', wanted.problem);
   const { deployment, file } = wanted.value;
   const guard = await guardIdentity(context);
   if (guard.kind === 'failed') return untouched(guard.end);
-  if (file.architecture !== '' && file.architecture !== place.architecture) {
-    const message = `the image is for ${file.architecture}; this host is ${place.architecture}`;
+  if (file.architecture !== '' && file.architecture !== tools.architecture) {
+    const message = `the image is for ${file.architecture}; this host is ${tools.architecture}`;
     return failed('wrongArchitecture', message);
   }
   const keep = deployment.deploy?.keepDisks ?? [];
@@ -121,7 +121,7 @@ async function run(context: StepContext, place: ImageTools): Promise<StepEnd> {
   const { device } = chosen;
   const stranger = strangerTo(context.order, device);
   if (stranger !== undefined) return failed('deviceChanged', stranger);
-  const work = { ...wanted.value, context, place, device, firmware: await place.firmware() };
+  const work = { ...wanted.value, context, tools, device, firmware: await tools.firmware() };
   context.log.info({ device: device.name, image: file.digest }, 'an image is to be written');
   const end = await provision(work);
   return end.kind === 'failed' ? failureOf(work, end) : await completed(work, end.installed);
@@ -138,7 +138,7 @@ function strangerTo({ devices }: agent.RunStep, device: DeviceFacts): string | u
 }
 
 async function provision(work: Work): Promise<ProvisionEnd> {
-  const { context, place, device, image, deployment, seed, firmware } = work;
+  const { context, tools, device, image, deployment, seed, firmware } = work;
   const plan = {
     image,
     grow: deployment.deploy?.grow ?? true,
@@ -147,9 +147,9 @@ async function provision(work: Work): Promise<ProvisionEnd> {
   };
   let hasBegun = false;
   const parts = {
-    unxz: place.unxz,
-    hashes: place.hashes,
-    limits: patienceOf(place.limits, () => hasBegun, context.signal),
+    unxz: tools.unxz,
+    hashes: tools.hashes,
+    limits: patienceOf(tools.limits, () => hasBegun, context.signal),
     mayBegin: async () => {
       await context.stage(deviceIdentity(device), 'begun');
       const may = await context.mayBegin();
@@ -158,7 +158,7 @@ async function provision(work: Work): Promise<ProvisionEnd> {
     },
     reached: (point: string) => context.crashPoint(`runner.image.${point}`),
   };
-  const source = place.sourceAt(work.url);
+  const source = tools.sourceAt(work.url);
   const tell = progressOf(context, device);
   try {
     return await withImageDisk(context.devices, device, (disk) =>
@@ -173,19 +173,19 @@ async function provision(work: Work): Promise<ProvisionEnd> {
 
 /** Reports each percent once: pieces come by the thousand. */
 function progressOf(context: StepContext, { name }: DeviceFacts) {
-  let told = '';
-  return (fraction: number, what: string): void => {
+  let reported = '';
+  return (fraction: number, action: string): void => {
     const percent = Math.floor(100 * fraction);
-    const text = `${what} (${name})`;
-    if (told === `${percent} ${text}`) return;
-    told = `${percent} ${text}`;
+    const text = `${action} (${name})`;
+    if (reported === `${percent} ${text}`) return;
+    reported = `${percent} ${text}`;
     context.progress(percent, text);
   };
 }
 
 async function completed(work: Work, installed: Installed): Promise<StepEnd> {
-  const { context, place, device, file, firmware } = work;
-  await place.settle(device).catch((error: unknown) => {
+  const { context, tools, device, file, firmware } = work;
+  await tools.settle(device).catch((error: unknown) => {
     // The host is switched off and on next; nothing here depends on it.
     if (!(error instanceof DeviceError)) throw error;
     context.log.warn({}, 'the kernel keeps the old partitions', error);
@@ -198,16 +198,16 @@ async function completed(work: Work, installed: Installed): Promise<StepEnd> {
 
 /** The host boots without it as well, from where firmware looks on every disk. */
 async function bootEntry(
-  { context, place, device }: Work,
+  { context, tools, device }: Work,
   { efiSystem }: Installed,
 ): Promise<{ readonly entry?: string; readonly problem?: string }> {
   try {
     if (efiSystem === undefined) throw new ImageError('notBootable', 'no EFI system partition');
-    const entry = await place.bootFirst({
+    const entry = await tools.bootFirst({
       description: entryDescription,
       partition: efiSystem,
       blockBytes: device.regions[0]?.logicalBlockBytes ?? 0,
-      loader: removableLoader[place.architecture],
+      loader: removableLoader[tools.architecture],
     });
     return { entry };
   } catch (error) {

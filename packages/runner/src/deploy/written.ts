@@ -20,9 +20,9 @@ export function writtenImage(written: {
 }): agent.WrittenImage {
   const { file, device, firmware = '', installed, entry = '', problem = '' } = written;
   const { serial, wwn, name, sizeBytes } = device;
-  const place = { serial, wwn, device: name, diskBytes: BigInt(sizeBytes), firmware };
+  const disk = { serial, wwn, device: name, diskBytes: BigInt(sizeBytes), firmware };
   return create(agent.WrittenImageSchema, {
-    ...{ digest: file.digest, whole: installed !== undefined, ...place },
+    ...{ digest: file.digest, whole: installed !== undefined, ...disk },
     ...{ bootEntry: entry, bootEntryProblem: problem },
     ...(installed === undefined ? {} : contentOf(installed)),
   });

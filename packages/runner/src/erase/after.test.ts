@@ -231,7 +231,7 @@ test.each(['discard', 'overwrite'] as const)(
     };
     expect(problems({})).toEqual([]);
     expect(problems({ placesRead: outcome.placesRead - 1n })).toHaveLength(1);
-    expect(problems({ bytesWritten: 512n })).toMatchObject([{ what: 'bytesWritten', wanted: 0 }]);
+    expect(problems({ bytesWritten: 512n })).toMatchObject([{ count: 'bytesWritten', wanted: 0 }]);
   },
 );
 

@@ -187,12 +187,12 @@ async function handleAll(
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   const results = await Promise.all(
     grips.map(async (grip, index): Promise<DeviceResult | undefined> => {
-      const progress: DeviceProgress = (fraction, what) => {
+      const progress: DeviceProgress = (fraction, action) => {
         fractions[index] = fraction;
         const done = fractions.reduce((sum, each, at) => sum + each * (weights[at] ?? 0), 0);
         const percent = Math.floor((100 * done) / total);
         const own = Math.floor(100 * fraction);
-        context.progress(percent, `${grip.target.identity}: ${own} %, ${what}`);
+        context.progress(percent, `${grip.target.identity}: ${own} %, ${action}`);
       };
       try {
         const result = await step.handle(context, { grip, logLinesMax, progress, slots });

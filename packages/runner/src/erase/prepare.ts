@@ -38,8 +38,8 @@ export async function prepareDevices(
 ): Promise<Prepared> {
   const listing = await devices.list();
   const done = new Map<string, DiskPreparation>();
-  const isLookOnly = access === 'read' || order.mode === agent.StepMode.CHECK;
-  if (isLookOnly) return { kind: 'ready', listing, done };
+  const isReadOnly = access === 'read' || order.mode === agent.StepMode.CHECK;
+  if (isReadOnly) return { kind: 'ready', listing, done };
   const problems: string[] = [];
   for (const plan of order.devices) {
     if (plan.device === undefined) continue;

@@ -22,7 +22,7 @@ export async function readBack(work: Work): Promise<Verdict> {
 export async function readAgain(work: Work, when: string): Promise<Verdict> {
   const { target, method, context } = work;
   const seed = regionSeed(context.order.challengeSeed, target.identity, 'again');
-  const plans = [work.challenges, newPlaces(planDevice(target, method, seed))];
+  const plans = [work.challenges, newBlocks(planDevice(target, method, seed))];
   const verdict = await readConfirmed(work, plans, 'reading again');
   return verdict.kind === 'notErased'
     ? { ...verdict, reason: `${when}: ${verdict.reason}` }
@@ -30,7 +30,7 @@ export async function readAgain(work: Work, when: string): Promise<Verdict> {
 }
 
 /** A device that is read whole has no other places. They hold no marks. */
-export function newPlaces(challenges: readonly RegionChallenge[]): readonly RegionChallenge[] {
+export function newBlocks(challenges: readonly RegionChallenge[]): readonly RegionChallenge[] {
   if (!challenges.every(({ plan }) => plan.reading.level === 'sampled')) return [];
   return challenges.map((challenge) => ({ ...challenge, marks: [] }));
 }
@@ -39,13 +39,13 @@ export function newPlaces(challenges: readonly RegionChallenge[]): readonly Regi
 export async function readConfirmed(
   work: Work,
   plans: readonly (readonly RegionChallenge[])[],
-  what: string,
+  action: string,
 ): Promise<Verdict> {
   const memory = borrowTransfers();
   let verdict: Verdict | undefined;
   const read = async (): Promise<void> => {
     work.readings += 1;
-    verdict = await readPlans(work, plans, what, memory.transfers);
+    verdict = await readPlans(work, plans, action, memory.transfers);
   };
   try {
     await work.held.confirm();
@@ -65,12 +65,12 @@ export async function readConfirmed(
 async function readPlans(
   work: Work,
   plans: readonly (readonly RegionChallenge[])[],
-  what: string,
+  action: string,
   memory: ReadMemory,
 ): Promise<Verdict> {
   const { held, target, method } = work;
   const verdicts: Verdict[] = [];
-  const told = teller(work, what);
+  const report = teller(work, action);
   for (const challenges of plans) {
     if (challenges.length === 0) continue;
     const verdict = await readVerdict(held, target.device, challenges, {
@@ -79,7 +79,7 @@ async function readPlans(
       // Includes the bytes of an incomplete reading: they show how fast the device is.
       tell: (bytes) => {
         work.bytesOfReadings += bytes;
-        told(bytes);
+        report(bytes);
       },
       failed: (error) => {
         countError(work, 'read');

@@ -133,8 +133,8 @@ function changes(ordered: DeviceFacts, found: DeviceFacts, removesHidden: boolea
   ];
   return pairs
     .filter(([, wanted, present]) => wanted !== present)
-    .map(([what, wanted, present]) => {
-      return `disk ${identity} has the ${what} "${present}", not "${wanted}" as planned`;
+    .map(([name, wanted, present]) => {
+      return `disk ${identity} has the ${name} "${present}", not "${wanted}" as planned`;
     });
 }
 

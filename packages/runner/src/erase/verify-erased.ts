@@ -11,7 +11,7 @@ import type { Step, StepContext } from '../steps/step.ts';
 import { type DeviceTask, runOnDevices, seedProblem } from './on-devices.ts';
 import { cannotHold, type DeviceResult, resultOf, unerased } from './outcome.ts';
 import { Pace } from './pace.ts';
-import { newPlaces, readConfirmed } from './read-back.ts';
+import { newBlocks, readConfirmed } from './read-back.ts';
 import { bytesToRead, planDevice } from './verify.ts';
 import { noReadings, type Work } from './work.ts';
 
@@ -47,7 +47,7 @@ async function verify(context: StepContext, task: DeviceTask): Promise<DeviceRes
   }
   const { method } = target.plan;
   const same = planDevice(target, method, target.asked.erasedSeed);
-  const others = newPlaces(planDevice(target, method, context.order.challengeSeed));
+  const others = newBlocks(planDevice(target, method, context.order.challengeSeed));
   const work: Work = {
     ...{ context, target, held: grip.held, method, challenges: same, progress },
     pace: new Pace(context.clock, bytesToRead(same) + bytesToRead(others)),

@@ -8,7 +8,7 @@ import type { Gate } from './transfers.ts';
 import { deviceErrorOf, type RegionChallenge } from './verify.ts';
 
 /** Called with the done share of the device, 0 to 1, and the present activity. */
-export type DeviceProgress = (fraction: number, what: string) => void;
+export type DeviceProgress = (fraction: number, action: string) => void;
 
 export interface Work {
   readonly context: StepContext;
@@ -65,22 +65,22 @@ function every({ clock }: StepContext, intervalMs: number): () => boolean {
 }
 
 /** Counts bytes and reports the progress at intervals. */
-export function teller(work: Work, what: string): (bytes: number) => void {
+export function teller(work: Work, action: string): (bytes: number) => void {
   const { context, pace } = work;
   const isDue = every(context, tellEveryMs);
   let isFirst = true;
-  tellProgress(work, what);
+  tellProgress(work, action);
   return (bytes) => {
     pace.add(bytes);
     if (!isDue() && !isFirst) return;
     isFirst = false;
-    tellProgress(work, what);
+    tellProgress(work, action);
   };
 }
 
 /** Reports the present activity and, as far as it is known, the speed. */
-export function tellProgress({ pace, progress }: Work, what: string): void {
-  progress(pace.fraction, [what, pace.words()].filter((part) => part !== '').join(', '));
+export function tellProgress({ pace, progress }: Work, action: string): void {
+  progress(pace.fraction, [action, pace.words()].filter((part) => part !== '').join(', '));
 }
 
 export function stopIfCancelled({ signal }: Pick<StepContext, 'signal'>): void {

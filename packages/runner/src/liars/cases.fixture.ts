@@ -28,8 +28,15 @@ function fault(make: (disk: DiskDraft, draw: Draw) => object, kinds?: readonly D
   return kinds === undefined ? { apply } : { kinds, apply };
 }
 
-function says(afterLooks: number, field: 'serial' | 'wwn', text: string): Lie {
-  return { kind: 'says', afterLooks, afterOperations: 0, operations: everything, field, text };
+function says(afterReads: number, field: 'serial' | 'wwn', text: string): Lie {
+  return {
+    kind: 'says',
+    afterReads,
+    afterOperations: 0,
+    operations: everything,
+    field,
+    text,
+  };
 }
 
 /** A range of whole blocks inside the disk. */

@@ -79,7 +79,7 @@ export const checks: Readonly<Record<CheckName, CheckRow>> = {
     takeAway: wrapped((devices) => changedHold(devices, unquestioned)),
     // Another one only while its challenge has been written and nothing is erased yet.
     liar: () => {
-      const during = { afterLooks: 0, afterOperations: 96, operations: 1 };
+      const during = { afterReads: 0, afterOperations: 96, operations: 1 };
       return boxWith('discard', 48, { kind: 'says', field: 'serial', text: 'OTHER', ...during });
     },
     red: /which said that it was another/,

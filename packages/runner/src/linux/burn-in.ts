@@ -53,7 +53,7 @@ function allocate(bytes: number): Uint8Array | undefined {
 }
 
 function startThread(
-  told: (results: readonly string[]) => void,
+  report: (results: readonly string[]) => void,
   ended: (problem: string) => void,
 ): Calculation {
   const worker = new Worker(threadText, {
@@ -65,7 +65,7 @@ function startThread(
     if (!isStopped) ended(problem);
     isStopped = true;
   };
-  worker.on('message', told);
+  worker.on('message', report);
   worker.on('error', (error) => end(errorText(error)));
   worker.on('exit', (code) => end(`exit ${code}`));
   return {

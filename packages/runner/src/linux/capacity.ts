@@ -102,8 +102,8 @@ export async function readScsiCapacity(
   path: string,
   sizeBytes: number,
 ): Promise<CapacityFacts> {
-  const said = await sayTool(exec, 'sg_readcap', ['--16', path], askTimeoutMs);
-  const native = parseReadCapacity(said);
+  const output = await sayTool(exec, 'sg_readcap', ['--16', path], askTimeoutMs);
+  const native = parseReadCapacity(output);
   if (native === undefined) return notExamined('READ CAPACITY(16) has no answer');
   return {
     kind: 'examined',

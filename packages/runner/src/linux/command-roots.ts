@@ -109,7 +109,9 @@ async function findProgram(name: string, path: string): Promise<string> {
 async function removeRoot({ procRoot }: CommandRootsParts, root: string): Promise<void> {
   const mounts = await readFile(join(procRoot, 'self/mountinfo'), 'utf8');
   const mounted = mounts.split('\n').map((line) => line.split(' ')[4] ?? '');
-  const inside = mounted.find((place) => place === root || place.startsWith(`${root}/`));
+  const inside = mounted.find(
+    (mountPoint) => mountPoint === root || mountPoint.startsWith(`${root}/`),
+  );
   if (inside !== undefined) throw new Error(`something is mounted at ${inside}: boot again`);
   await rm(root, { recursive: true, force: true });
 }

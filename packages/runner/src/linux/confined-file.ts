@@ -96,9 +96,9 @@ async function atFile<T>(
   act: (folder: FileHandle, name: string) => Promise<T>,
 ): Promise<T> {
   const opened: FileHandle[] = [];
-  const enter = async (place: string): Promise<FileHandle> => {
+  const enter = async (folderPath: string): Promise<FileHandle> => {
     const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
-    const folder = await open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const folder = await open(folderPath, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     opened.push(folder);
     return folder;
   };
@@ -114,7 +114,7 @@ async function walk(
   root: FileHandle,
   path: string,
   missing: 'make' | 'find',
-  enter: (place: string) => Promise<FileHandle>,
+  enter: (folderPath: string) => Promise<FileHandle>,
 ): Promise<{ folder: FileHandle; name: string }> {
   /** From the root to where we are; the root stays. */
   let way: FileHandle[] = [root];
@@ -151,9 +151,9 @@ async function walk(
 
 type Kind = 'missing' | 'folder' | 'link' | 'file' | 'other';
 
-async function kindOf(place: string): Promise<Kind> {
+async function kindOf(folderPath: string): Promise<Kind> {
   try {
-    const found = await lstat(place);
+    const found = await lstat(folderPath);
     if (found.isSymbolicLink()) return 'link';
     if (found.isDirectory()) return 'folder';
     return found.isFile() ? 'file' : 'other';

@@ -67,12 +67,12 @@ async function writeWhole(
   length: number,
   offset: number,
 ): Promise<void> {
-  const what = `write of ${length} bytes at ${offset}`;
-  const { bytesWritten } = await attempt(path, what, 'write', () =>
+  const action = `write of ${length} bytes at ${offset}`;
+  const { bytesWritten } = await attempt(path, action, 'write', () =>
     file.write(bytes, 0, length, offset),
   );
   if (bytesWritten === length) return;
-  throw new DeviceError(`${path}: ${what}: only ${bytesWritten} bytes were taken`, {
+  throw new DeviceError(`${path}: ${action}: only ${bytesWritten} bytes were taken`, {
     operation: 'write',
   });
 }
@@ -84,12 +84,12 @@ async function readWhole(
   length: number,
   offset: number,
 ): Promise<void> {
-  const what = `read of ${length} bytes at ${offset}`;
-  const { bytesRead } = await attempt(path, what, 'read', () =>
+  const action = `read of ${length} bytes at ${offset}`;
+  const { bytesRead } = await attempt(path, action, 'read', () =>
     file.read(target, 0, length, offset),
   );
   if (bytesRead === length) return;
-  throw new DeviceError(`${path}: ${what}: only ${bytesRead} bytes came`, { operation: 'read' });
+  throw new DeviceError(`${path}: ${action}: only ${bytesRead} bytes came`, { operation: 'read' });
 }
 
 function directRegion(
@@ -159,7 +159,7 @@ const goneCodes: readonly unknown[] = ['ENXIO', 'ENODEV', 'ENOENT', 'ENOMEDIUM']
 
 async function attempt<T>(
   path: string,
-  what: string,
+  action: string,
   operation: DeviceOperation | undefined,
   act: () => Promise<T>,
 ): Promise<T> {
@@ -168,7 +168,7 @@ async function attempt<T>(
   } catch (cause) {
     const words = errorText(cause);
     const isGone = cause instanceof Error && 'code' in cause && goneCodes.includes(cause.code);
-    throw new DeviceError(`${path}: ${what}: ${words}`, {
+    throw new DeviceError(`${path}: ${action}: ${words}`, {
       cause,
       ...(isGone ? { loss: 'vanished' } : {}),
       ...(operation === undefined ? {} : { operation }),

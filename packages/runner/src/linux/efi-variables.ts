@@ -70,11 +70,11 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-async function attempt<T>(what: string, act: () => Promise<T>): Promise<T> {
+async function attempt<T>(action: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (cause) {
     const words = errorText(cause);
-    throw new DeviceError(`UEFI variables: ${what}: ${words}`, { cause });
+    throw new DeviceError(`UEFI variables: ${action}: ${words}`, { cause });
   }
 }

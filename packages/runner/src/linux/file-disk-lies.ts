@@ -71,7 +71,7 @@ export type Lie =
    */
   | {
       readonly kind: 'says';
-      readonly afterLooks: number;
+      readonly afterReads: number;
       readonly afterOperations: number;
       readonly operations: number;
       readonly field: 'serial' | 'wwn' | 'model';
@@ -97,7 +97,7 @@ const keysOf: Readonly<Record<LieKind, readonly string[]>> = {
   pulled: ['afterOperations', 'replacedBy'],
   swaps: ['afterOperations', 'disk', 'replacedBy'],
   brings: ['afterOperations', 'disk'],
-  says: ['afterLooks', 'afterOperations', 'operations', 'field', 'text'],
+  says: ['afterReads', 'afterOperations', 'operations', 'field', 'text'],
   unlisted: ['afterListings', 'listings'],
 };
 
@@ -175,7 +175,7 @@ const readers: {
     kind: 'says',
     field: pick(['serial', 'wwn', 'model'] as const, textAt(object, 'field', ''), source),
     text: textAt(object, 'text', ''),
-    afterLooks: numberAt(object, 'afterLooks', 0),
+    afterReads: numberAt(object, 'afterReads', 0),
     afterOperations: numberAt(object, 'afterOperations', 0),
     operations: forEver(object, 'operations'),
   }),

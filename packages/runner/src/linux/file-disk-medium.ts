@@ -17,7 +17,7 @@ import { addKept, type Kept, readKept, restore, writeKept } from './file-disk-un
  * The number of a disk's operations since its description was first read; shared by its regions.
  */
 export interface DiskCounts {
-  looks: number;
+  openings: number;
   listings: number;
   operations: number;
   changes: number;
@@ -26,7 +26,7 @@ export interface DiskCounts {
 }
 
 export function noCounts(): DiskCounts {
-  return { looks: 0, listings: 0, operations: 0, changes: 0, reads: new Map() };
+  return { openings: 0, listings: 0, operations: 0, changes: 0, reads: new Map() };
 }
 
 /** Content for the bytes from `at` on, which is counted from the region's start. */
@@ -86,7 +86,7 @@ export class Medium {
     const { lies, counts, fd } = this.#parts;
     counts.changes += 1;
     let reach = length;
-    let told = content;
+    let shown = content;
     for (const lie of lies) {
       if (lie.kind === 'writeProtects' && counts.changes > lie.afterChanges) {
         if (lie.silently) return;
@@ -94,13 +94,13 @@ export class Medium {
       }
       if (lie.kind === 'stopsAt' && lie.operation === operation) reach = Math.min(reach, lie.bytes);
       if (lie.kind === 'leaves' && lie.operation === operation) {
-        told = (_at, bytes) => new Uint8Array(bytes).fill(lie.byte);
+        shown = (_at, bytes) => new Uint8Array(bytes).fill(lie.byte);
       }
     }
     for (const piece of this.#obeyed(offset, reach)) {
       for (const part of this.#wrapped(piece.offset, piece.length)) {
         this.#keep(operation, part.offset, part.length);
-        const bytes = told(piece.offset + part.from, part.length);
+        const bytes = shown(piece.offset + part.from, part.length);
         writeSync(fd, bytes, 0, part.length, part.offset);
       }
     }

@@ -152,10 +152,10 @@ function describe({ folder, countsOf }: Box, name: string): FileDiskDescription 
     return statSync(join(folder, `${region}.img`)).size;
   });
   const counts = countsOf(name);
-  const look = counts.looks++;
+  const read = counts.openings++;
   let { facts } = described;
   for (const lie of described.lies) {
-    if (lie.kind !== 'says' || look < lie.afterLooks) continue;
+    if (lie.kind !== 'says' || read < lie.afterReads) continue;
     const past = counts.operations - lie.afterOperations;
     if (past >= 0 && past < lie.operations) facts = { ...facts, [lie.field]: lie.text };
   }

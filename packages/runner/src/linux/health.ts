@@ -28,10 +28,10 @@ export function parseHealth(text: string): HealthFacts | undefined {
     mediaErrors: countOf(nvme?.['media_errors']),
     percentUsed: countOf(nvme?.['percentage_used']),
   };
-  const said = Object.entries(facts).filter(([, value]) => value !== undefined);
-  if (said.length === 0 && typeof passed !== 'boolean') return undefined;
+  const known = Object.entries(facts).filter(([, value]) => value !== undefined);
+  if (known.length === 0 && typeof passed !== 'boolean') return undefined;
   return {
-    ...(Object.fromEntries(said) as HealthFacts),
+    ...(Object.fromEntries(known) as HealthFacts),
     ...(typeof passed === 'boolean' ? { passed } : {}),
   };
 }

@@ -170,11 +170,11 @@ function mustBeSame(region: Region, wanted: RegionIdentity, found: RegionIdentit
 
 function changed(
   name: string,
-  what: string,
+  action: string,
   found: string | number,
   wanted: string | number,
 ): DeviceError {
-  const words = `${name} has the ${what} "${found}", not "${wanted}": it is another device`;
+  const words = `${name} has the ${action} "${found}", not "${wanted}": it is another device`;
   return new DeviceError(words, { loss: 'changed' });
 }
 

@@ -63,37 +63,39 @@ const restingStates: ReadonlySet<string> = new Set([
   ...['clean', 'read-auto', 'readonly', 'inactive', 'broken'],
 ]);
 const restTimeoutMs = 5_000;
-const restLookMs = 100;
+const restPollMs = 100;
 
 /** `clear` stops an array as STOP_ARRAY does (kernel documentation, admin-guide/md). */
 async function stopArray(folder: string, holder: string): Promise<string> {
-  const what = `${holder} (${cleanText(await readText(folder, 'md/level')) || 'md'})`;
-  for (let waitedMs = 0; ; waitedMs += restLookMs) {
+  const holderText = `${holder} (${cleanText(await readText(folder, 'md/level')) || 'md'})`;
+  for (let waitedMs = 0; ; waitedMs += restPollMs) {
     const before = await readText(folder, 'md/array_state');
     if (restingStates.has(before)) break;
     if (waitedMs >= restTimeoutMs) {
       throw new DeviceError(
-        `the array ${what} is ${before || 'in no known state'}, and not at rest`,
+        `the array ${holderText} is ${before || 'in no known state'}, and not at rest`,
       );
     }
-    await sleep(restLookMs);
+    await sleep(restPollMs);
   }
   try {
     await writeFile(join(folder, 'md/array_state'), 'clear');
   } catch (cause) {
     const words = errorText(cause);
-    throw new DeviceError(`the array ${what} cannot be stopped: ${words}`, { cause });
+    throw new DeviceError(`the array ${holderText} cannot be stopped: ${words}`, { cause });
   }
   const state = await readText(folder, 'md/array_state');
-  if (state === '' || state === 'clear') return what;
-  throw new DeviceError(`the array ${what} is still ${state}`);
+  if (state === '' || state === 'clear') return holderText;
+  throw new DeviceError(`the array ${holderText} is still ${state}`);
 }
 
 async function unmap(exec: Exec, folder: string, holder: string): Promise<string> {
   const name = await readText(folder, 'dm/name');
   const kind = /^([A-Z]+|mpath)-/i.exec(await readText(folder, 'dm/uuid'))?.[1] ?? 'device mapper';
-  const what = `${holder} (${kind}: ${cleanText(name)})`;
-  const said = await sayTool(exec, 'dmsetup', ['remove', '--retry', '--', name], removeTimeoutMs);
-  if ((await readText(folder, 'dm/name')) === '') return what;
-  throw new DeviceError(`${what} cannot be removed: ${cleanText(said) || 'dmsetup says nothing'}`);
+  const holderText = `${holder} (${kind}: ${cleanText(name)})`;
+  const result = await sayTool(exec, 'dmsetup', ['remove', '--retry', '--', name], removeTimeoutMs);
+  if ((await readText(folder, 'dm/name')) === '') return holderText;
+  throw new DeviceError(
+    `${holderText} cannot be removed: ${cleanText(result) || 'dmsetup says nothing'}`,
+  );
 }

@@ -95,8 +95,8 @@ export class LayeredRoot {
   }
 
   async #put(entry: TarEntry, made: Set<string>): Promise<void> {
-    const place = layerTarget(entry.name);
-    switch (place.kind) {
+    const target = layerTarget(entry.name);
+    switch (target.kind) {
       case 'ignored':
         return;
       case 'root':
@@ -104,17 +104,17 @@ export class LayeredRoot {
         return;
       case 'whiteout':
       case 'opaque': {
-        const folder = await this.#follow(place.folder, { makes: false });
+        const folder = await this.#follow(target.folder, { makes: false });
         if (folder === undefined) return;
-        if (place.kind === 'opaque') await removeLower(folder, made);
-        else await removeUnlessMade(join(folder, place.name), made);
+        if (target.kind === 'opaque') await removeLower(folder, made);
+        else await removeUnlessMade(join(folder, target.name), made);
         return;
       }
       case 'entry': {
-        const folder = await this.#follow(place.folder, { makes: true });
+        const folder = await this.#follow(target.folder, { makes: true });
         if (folder === undefined) throw new Error('a folder that was made is missing');
-        await this.#make(entry, join(folder, place.name));
-        this.#note(folder, place.name, made);
+        await this.#make(entry, join(folder, target.name));
+        this.#note(folder, target.name, made);
       }
     }
   }

@@ -49,11 +49,11 @@ export async function linuxFiles(
   await unmount(exec, roots, mountPoint);
   return {
     writeHere: (path, file) => writeAndRead('/', path, file),
-    writeOnDisk: async (place, path, file) => {
-      const node = `/dev/${await partitionName(roots, place)}`;
+    writeOnDisk: async (partition, path, file) => {
+      const node = `/dev/${await partitionName(roots, partition)}`;
       await mkdir(mountPoint, { recursive: true, mode: folderMode });
       const within = async <T>(how: 'rw' | 'ro', act: () => Promise<T>): Promise<T> => {
-        await mount(exec, roots, { node, how, filesystem: place.filesystem, mountPoint });
+        await mount(exec, roots, { node, how, filesystem: partition.filesystem, mountPoint });
         try {
           return await act();
         } finally {
@@ -133,6 +133,6 @@ async function tool(exec: Exec, file: string, args: readonly string[]): Promise<
   const result = await exec.run({ file, args, ...limits });
   if (result.kind === 'exited' && result.code === 0) return;
   const words = 'stderr' in result ? `${result.stdout} ${result.stderr}` : result.message;
-  const said = boundText(words.replace(/\s+/g, ' ').trim(), toolWordsBytesMax);
-  throw new FileError(`${[file, ...args].join(' ')}: ${result.kind}: ${said}`);
+  const text = boundText(words.replace(/\s+/g, ' ').trim(), toolWordsBytesMax);
+  throw new FileError(`${[file, ...args].join(' ')}: ${result.kind}: ${text}`);
 }

@@ -9,23 +9,23 @@ import { namesIn, readText } from './sys-files.ts';
 const pciForm = /\/([\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.[0-7])(?=\/)/g;
 const scsiForm = /^(.*\/host(\d+))\/.*\/(\d+):(\d+):(\d+):(\d+)(?:\/|$)/;
 
-/** `place`: of a disk that is no NVMe namespace, as /sys/block leads there. */
-export async function pathNames(place: string): Promise<string[]> {
-  const pci = pciOf(place);
+/** `path`: of a disk that is no NVMe namespace, as /sys/block leads there. */
+export async function pathNames(path: string): Promise<string[]> {
+  const pci = pciOf(path);
   if (pci === undefined) return [];
-  const scsi = scsiForm.exec(place);
+  const scsi = scsiForm.exec(path);
   if (scsi === null) {
-    return /\/virtio\d+\//.test(place) ? [`pci-${pci}`, `virtio-pci-${pci}`] : [];
+    return /\/virtio\d+\//.test(path) ? [`pci-${pci}`, `virtio-pci-${pci}`] : [];
   }
   const [, hostFolder = '', host = '', , bus = '', target = '', lun = ''] = scsi;
-  const [, ataFolder = '', ata = ''] = /^(.*\/(ata\d+))\//.exec(place) ?? [];
+  const [, ataFolder = '', ata = ''] = /^(.*\/(ata\d+))\//.exec(path) ?? [];
   if (ata !== '') {
     const port = await readText(ataFolder, 'ata_port', ata, 'port_no');
     if (port === '') return [];
     const behind = bus === '0' ? target : `${bus}.0`;
     return [`pci-${pci}-ata-${port}.${behind}`, `pci-${pci}-ata-${port}`];
   }
-  const sas = await sasName(place);
+  const sas = await sasName(path);
   if (sas !== undefined) return sas === '' ? [] : [`pci-${pci}-sas-${sas}-lun-${lun}`];
   const hosts = (await namesIn(dirname(hostFolder))).filter((name) => /^host\d+$/.test(name));
   const first = Math.min(...hosts.map((name) => Number(name.slice('host'.length))));
@@ -33,19 +33,19 @@ export async function pathNames(place: string): Promise<string[]> {
   return [`pci-${pci}-scsi-${own}:${bus}:${target}:${lun}`];
 }
 
-/** `place`: of an NVMe controller. */
-export function nvmePathNames(place: string, namespaceIds: readonly number[]): string[] {
-  const pci = pciOf(place);
+/** `path`: of an NVMe controller. */
+export function nvmePathNames(path: string, namespaceIds: readonly number[]): string[] {
+  const pci = pciOf(path);
   return pci === undefined ? [] : namespaceIds.map((id) => `pci-${pci}-nvme-${id}`);
 }
 
-function pciOf(place: string): string | undefined {
-  return [...place.matchAll(pciForm)].at(-1)?.[1];
+function pciOf(path: string): string | undefined {
+  return [...path.matchAll(pciForm)].at(-1)?.[1];
 }
 
 /** Undefined: not on SAS; empty: it is, at an unknown place. */
-async function sasName(place: string): Promise<string | undefined> {
-  const [, above = '', end = ''] = /^(.*)\/(end_device-[\d:]+)\//.exec(place) ?? [];
+async function sasName(path: string): Promise<string | undefined> {
+  const [, above = '', end = ''] = /^(.*)\/(end_device-[\d:]+)\//.exec(path) ?? [];
   if (end === '') return undefined;
   const phy = await readText(above, end, 'sas_device', end, 'phy_identifier');
   if (phy === '') return '';

@@ -30,10 +30,10 @@ export async function readBlockDevice(
 ): Promise<DeviceFacts> {
   const folder = join(roots.sys, 'block', name);
   const region = await readRegion(folder, name);
-  const place = await resolvePath(folder);
-  const transport = transportOf(name, place, await readText(folder, 'dm/uuid'));
+  const path = await resolvePath(folder);
+  const transport = transportOf(name, path, await readText(folder, 'dm/uuid'));
   const capacity =
-    transport === 'pmem' ? await readMemoryCapacity(place, region.sizeBytes) : undefined;
+    transport === 'pmem' ? await readMemoryCapacity(path, region.sizeBytes) : undefined;
   const type = mediaTypeOf(transport, await readText(folder, 'queue/rotational'));
   return {
     name,
@@ -47,12 +47,12 @@ export async function readBlockDevice(
     readOnly: (await readText(folder, 'ro')) === '1',
     ...(await readDiscardZeroes(folder)),
     discardSupported: (await readNumber(folder, 'queue/discard_max_bytes')) > 0,
-    raidVolume: await readRaidVolume(folder, place),
+    raidVolume: await readRaidVolume(folder, path),
     holders: await readHolders(folder, name, inUse),
     // A drive without a medium has no region.
     regions: region.sizeBytes === 0 ? [] : [region],
     partitions: await readPartitions(folder, name),
-    paths: await pathNames(place),
+    paths: await pathNames(path),
     ...(await readManufacturer(folder)),
     ...(type === undefined ? {} : { mediaType: type }),
     ...(capacity === undefined ? {} : { capacity }),
@@ -162,8 +162,8 @@ export async function readInUse(roots: SysRoots): Promise<InUse> {
   const found = new Map<string, string>();
   for (const line of (await readText(roots.proc, 'self/mountinfo')).split('\n')) {
     const fields = line.split(' ');
-    const [, , number = '', , place] = fields;
-    if (place !== undefined && !found.has(number)) found.set(number, `mount ${place}`);
+    const [, , number = '', , mountPoint] = fields;
+    if (mountPoint !== undefined && !found.has(number)) found.set(number, `mount ${mountPoint}`);
   }
   const swaps = (await readText(roots.proc, 'swaps')).split('\n').slice(1);
   for (const line of swaps) {
@@ -193,14 +193,14 @@ async function addHolders(
   depth: number,
 ): Promise<void> {
   const parts = (await namesIn(folder)).filter((each) => each.startsWith(name));
-  for (const place of [folder, ...parts.map((part) => join(folder, part))]) {
-    for (const holder of await namesIn(place, 'holders')) {
+  for (const path of [folder, ...parts.map((part) => join(folder, part))]) {
+    for (const holder of await namesIn(path, 'holders')) {
       if (found.has(holder)) continue;
       found.add(holder);
-      const above = await resolvePath(place, 'holders', holder);
+      const above = await resolvePath(path, 'holders', holder);
       if (above !== '' && depth > 0) await addHolders(found, above, holder, inUse, depth - 1);
     }
-    const use = inUse.get(await readText(place, 'dev'));
+    const use = inUse.get(await readText(path, 'dev'));
     if (use !== undefined) found.add(use);
   }
 }
@@ -231,21 +231,21 @@ export function isReplayProtected(name: string): boolean {
 }
 
 /** By the kernel name, the resolved place in /sys/devices, and the UUID from device mapper. */
-export function transportOf(name: string, place: string, mapperUuid: string): Transport {
+export function transportOf(name: string, path: string, mapperUuid: string): Transport {
   if (mapperUuid.startsWith('mpath-')) return 'multipath';
   if (/^(loop|ram|zram|nbd|md|drbd|dm-)/.test(name)) return 'kernel';
-  if (/^(sr|fd)/.test(name)) return place.includes('/usb') ? 'virtualMedia' : 'optical';
+  if (/^(sr|fd)/.test(name)) return path.includes('/usb') ? 'virtualMedia' : 'optical';
   if (isMmcBoot(name)) return 'mmcBoot';
   if (name.startsWith('mmcblk') || name.startsWith('mspblk')) return 'mmc';
   if (isMemoryBlock(name)) return 'pmem';
-  if (/\/rport-[\d:-]+\//.test(place)) return 'fibreChannel';
-  if (/\/session\d+\//.test(place)) return 'iscsi';
-  if (/\/usb\d+\//.test(place)) return 'usb';
-  if (/\/ata\d+\//.test(place)) return 'sata';
-  if (/\/end_device-[\d:]+\//.test(place)) return 'sas';
-  if (/\/virtio\d+\//.test(place)) return 'virtio';
+  if (/\/rport-[\d:-]+\//.test(path)) return 'fibreChannel';
+  if (/\/session\d+\//.test(path)) return 'iscsi';
+  if (/\/usb\d+\//.test(path)) return 'usb';
+  if (/\/ata\d+\//.test(path)) return 'sata';
+  if (/\/end_device-[\d:]+\//.test(path)) return 'sas';
+  if (/\/virtio\d+\//.test(path)) return 'virtio';
   // Hardware RAID: a SCSI host on PCI without a transport class of its own.
-  if (/\/pci[\da-f:]+\/.*\/host\d+\/target/.test(place)) return 'sas';
+  if (/\/pci[\da-f:]+\/.*\/host\d+\/target/.test(path)) return 'sas';
   return 'unknown';
 }
 
@@ -258,12 +258,12 @@ const megaraidVolumeChannel = 2;
  * A logical volume of a RAID controller: its driver says a RAID level (hpsa, smartpqi) or shows it
  * on a channel of volumes, or it carries the controller's name where a drive has its maker's.
  */
-async function readRaidVolume(folder: string, place: string): Promise<boolean> {
+async function readRaidVolume(folder: string, path: string): Promise<boolean> {
   const level = await readText(folder, 'device/raid_level');
   if (level !== '') return level !== 'N/A';
   const [, above = '', host = '', channel = ''] =
-    /^(.*\/(host\d+))\/target\d+:(\d+):/.exec(place) ?? [];
-  if (above === '' || /\/(ata|end_device|usb|virtio)/.test(place)) return false;
+    /^(.*\/(host\d+))\/target\d+:(\d+):/.exec(path) ?? [];
+  if (above === '' || /\/(ata|end_device|usb|virtio)/.test(path)) return false;
   const driver = await readText(above, 'scsi_host', host, 'proc_name');
   if (driver.startsWith('megaraid')) return Number(channel) >= megaraidVolumeChannel;
   return raidVendors.test(await readText(folder, 'device/vendor'));
@@ -273,8 +273,8 @@ async function readRaidVolume(folder: string, place: string): Promise<boolean> {
  * virtio and NVMe report it in `serial`; SCSI and ATA in vital product page 0x80; else its bridge.
  */
 async function readSerial(folder: string, name: string): Promise<string> {
-  const place = await resolvePath(folder);
-  if (isMemoryBlock(name)) return await readMemorySerial(place);
+  const path = await resolvePath(folder);
+  if (isMemoryBlock(name)) return await readMemorySerial(path);
   const plain = (await readText(folder, 'serial')) || (await readText(folder, 'device/serial'));
   if (plain !== '') return plain;
   const page = await readBytes(folder, 'device/vpd_pg80');
@@ -282,7 +282,7 @@ async function readSerial(folder: string, name: string): Promise<string> {
   if (page.length > 4 && page[1] === 0x80) {
     return new TextDecoder('latin1').decode(page.subarray(4));
   }
-  const [, usbDevice = ''] = /^(.*\/usb\d+\/(?:[\d.-]+\/)+)[\d.-]+:[\d.]+\//.exec(place) ?? [];
+  const [, usbDevice = ''] = /^(.*\/usb\d+\/(?:[\d.-]+\/)+)[\d.-]+:[\d.]+\//.exec(path) ?? [];
   return usbDevice === '' ? '' : await readText(usbDevice, 'serial');
 }
 

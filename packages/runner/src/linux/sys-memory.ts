@@ -20,9 +20,9 @@ export function isMemoryBlock(name: string): boolean {
 }
 
 /** The folders of a pmem block device's namespace and region, from its place in /sys. */
-async function foldersOf(place: string): Promise<{ namespace: string; region: string }> {
+async function foldersOf(folder: string): Promise<{ namespace: string; region: string }> {
   // Two folders above is the namespace, or the layer on it (btt, pfn) that gives its name.
-  const layer = join(place, '../..');
+  const layer = join(folder, '../..');
   const region = join(layer, '..');
   const above = await readText(layer, 'namespace');
   return { region, namespace: above === '' ? layer : join(region, above) };
@@ -32,8 +32,8 @@ async function foldersOf(place: string): Promise<{ namespace: string; region: st
  * From the modules that it lies on and where there it begins; else the namespace's own id; else
  * its physical address. Empty when nothing of that is known.
  */
-export async function readMemorySerial(place: string): Promise<string> {
-  const { namespace, region } = await foldersOf(place);
+export async function readMemorySerial(folder: string): Promise<string> {
+  const { namespace, region } = await foldersOf(folder);
   const names = await mappedModules(region);
   const modules = await Promise.all(names.map((name) => moduleId(join(region, '..', name))));
   const start = await readText(namespace, 'resource');
@@ -43,8 +43,11 @@ export async function readMemorySerial(place: string): Promise<string> {
   return (await readText(namespace, 'uuid')) || (start === '' ? '' : `pmem-${start}`);
 }
 
-export async function readMemoryCapacity(place: string, sizeBytes: number): Promise<CapacityFacts> {
-  const { namespace } = await foldersOf(place);
+export async function readMemoryCapacity(
+  folder: string,
+  sizeBytes: number,
+): Promise<CapacityFacts> {
+  const { namespace } = await foldersOf(folder);
   const namespaceBytes = await readNumber(namespace, 'size');
   if (namespaceBytes === 0) {
     return { kind: 'notExamined', reason: 'its namespace does not say its size' };
@@ -73,28 +76,28 @@ async function moduleId(folder: string): Promise<string> {
 export async function readMemorySigns(roots: SysRoots): Promise<StorageSign[]> {
   const names = await namesIn(roots.sys, 'bus/nd/devices');
   const blocks = (await namesIn(roots.sys, 'block')).filter(isMemoryBlock);
-  const places = await Promise.all(
-    blocks.map(async (name) => ({ name, place: await resolvePath(roots.sys, 'block', name) })),
+  const paths = await Promise.all(
+    blocks.map(async (name) => ({ name, path: await resolvePath(roots.sys, 'block', name) })),
   );
-  const context = { roots, names, places };
+  const context = { roots, names, paths };
   const own = [
     ...(await moduleSigns(context)),
     ...(await namespaceSigns(context)),
     ...(await unallocatedSigns(context)),
     ...(await cxlSigns(roots)),
   ];
-  return own.length > 0 || places.length > 0 ? own : await firmwareSigns(roots);
+  return own.length > 0 || paths.length > 0 ? own : await firmwareSigns(roots);
 }
 
 interface NdBus {
   readonly roots: SysRoots;
   readonly names: readonly string[];
-  readonly places: readonly { readonly name: string; readonly place: string }[];
+  readonly paths: readonly { readonly name: string; readonly path: string }[];
 }
 
-async function blocksIn({ roots, places }: NdBus, region: string): Promise<string[]> {
+async function blocksIn({ roots, paths }: NdBus, region: string): Promise<string[]> {
   const folder = await resolvePath(roots.sys, 'bus/nd/devices', region);
-  return places.filter(({ place }) => place.startsWith(`${folder}/`)).map(({ name }) => name);
+  return paths.filter(({ path }) => path.startsWith(`${folder}/`)).map(({ name }) => name);
 }
 
 async function moduleSigns(bus: NdBus): Promise<StorageSign[]> {
@@ -129,8 +132,8 @@ async function namespaceSigns(bus: NdBus): Promise<StorageSign[]> {
     if (sizeBytes === 0) continue;
     const region = join(await resolvePath(folder), '..');
     const holder = (await readText(folder, 'holder')) || name;
-    const devices = bus.places
-      .filter(({ place }) => place.startsWith(`${join(region, holder)}/`))
+    const devices = bus.paths
+      .filter(({ path }) => path.startsWith(`${join(region, holder)}/`))
       .map((each) => each.name);
     const detail = `a namespace in mode ${(await readText(folder, 'mode')) || 'raw'}`;
     signs.push(makeSign('persistentMemory', name, { sizeBytes, detail, devices }));

@@ -47,23 +47,23 @@ export async function readNvmeDevices(
 }
 
 async function readSubsystems(roots: SysRoots): Promise<Subsystem[]> {
-  const byPlace = new Map<string, Subsystem>();
+  const byPath = new Map<string, Subsystem>();
   for (const controller of await namesIn(roots.sys, 'class/nvme')) {
     const folder = join(roots.sys, 'class/nvme', controller);
     // Controllers of one subsystem share its NQN; one without NQN is alone. Some makers give many
     // drives one NQN, but each subsystem has one serial number (NVMe 2.0, Identify).
     const name = (await readText(folder, 'subsysnqn')) || controller;
     const key = `${name}\0${cleanText(await readText(folder, 'serial'))}`;
-    const known = byPlace.get(key);
-    if (known === undefined) byPlace.set(key, { controllers: [controller], namespaces: [] });
+    const known = byPath.get(key);
+    if (known === undefined) byPath.set(key, { controllers: [controller], namespaces: [] });
     else known.controllers.push(controller);
   }
   for (const name of (await namesIn(roots.sys, 'block')).filter(isNvmeBlock)) {
     if (isNvmePath(name)) continue;
-    const owner = await ownerOf(roots, name, [...byPlace.values()]);
+    const owner = await ownerOf(roots, name, [...byPath.values()]);
     owner?.namespaces.push(name);
   }
-  return [...byPlace.values()];
+  return [...byPath.values()];
 }
 
 /** A namespace lies under its controller or, with native multipath, under its subsystem. */
@@ -88,21 +88,21 @@ async function readController(
   const folder = join(roots.sys, 'class/nvme', controller);
   const perNamespace = namespaces.map((name) => join(roots.sys, 'block', name));
   const regions = await Promise.all(
-    perNamespace.map((place, at) => readRegion(place, namespaces[at] ?? '')),
+    perNamespace.map((path, at) => readRegion(path, namespaces[at] ?? '')),
   );
   const flags = async (file: string): Promise<string[]> =>
-    Promise.all(perNamespace.map((place) => readText(place, file)));
+    Promise.all(perNamespace.map((path) => readText(path, file)));
   const discards = await Promise.all(
-    perNamespace.map((place) => readNumber(place, 'queue/discard_max_bytes')),
+    perNamespace.map((path) => readNumber(path, 'queue/discard_max_bytes')),
   );
   const holders = await Promise.all(
-    perNamespace.map((place, at) => readHolders(place, namespaces[at] ?? '', inUse)),
+    perNamespace.map((path, at) => readHolders(path, namespaces[at] ?? '', inUse)),
   );
   const partitions = await Promise.all(
-    perNamespace.map((place, at) => readPartitions(place, namespaces[at] ?? '')),
+    perNamespace.map((path, at) => readPartitions(path, namespaces[at] ?? '')),
   );
   const shownIds = await Promise.all(
-    perNamespace.map((place, at) => readNamespaceId(place, namespaces[at] ?? '')),
+    perNamespace.map((path, at) => readNamespaceId(path, namespaces[at] ?? '')),
   );
   const [wwid = ''] = await flags('wwid');
   const nvme = await readNvmeFacts(exec, controller, namespaces, shownIds);
@@ -130,8 +130,8 @@ async function readController(
 }
 
 /** Older kernels do not report it; their names end with it. */
-async function readNamespaceId(place: string, name: string): Promise<number> {
-  return (await readNumber(place, 'nsid')) || Number(/n(\d+)$/.exec(name)?.[1] ?? 0);
+async function readNamespaceId(path: string, name: string): Promise<number> {
+  return (await readNumber(path, 'nsid')) || Number(/n(\d+)$/.exec(name)?.[1] ?? 0);
 }
 
 async function transportOf(roots: SysRoots, controllers: readonly string[]): Promise<Transport> {

@@ -90,13 +90,13 @@ async function readPci(roots: SysRoots): Promise<StorageSign[]> {
   for (const address of await namesIn(roots.sys, 'bus/pci/devices')) {
     const folder = join(roots.sys, 'bus/pci/devices', address);
     const type = await readText(folder, 'class');
-    const [, what] = pciClasses.find(([pattern]) => pattern.test(type)) ?? [];
-    if (what === undefined) continue;
+    const [, kind] = pciClasses.find(([pattern]) => pattern.test(type)) ?? [];
+    if (kind === undefined) continue;
     const vendor = (await readText(folder, 'vendor')).replace('0x', '');
     const device = (await readText(folder, 'device')).replace('0x', '');
     const name = `${address} (${vendor}:${device})`;
     if (!(await isDriven(folder))) {
-      signs.push(makeSign('controllerWithoutDriver', name, { detail: what }));
+      signs.push(makeSign('controllerWithoutDriver', name, { detail: kind }));
     }
     const remapped = await readNumber(folder, 'remapped_nvme');
     for (let drive = 1; drive <= remapped; drive++) {
@@ -157,13 +157,13 @@ async function readScsi(roots: SysRoots): Promise<StorageSign[]> {
   const signs: StorageSign[] = [];
   for (const name of await namesIn(roots.sys, 'bus/scsi/devices')) {
     const folder = join(roots.sys, 'bus/scsi/devices', name);
-    const what = scsiTypes[await readText(folder, 'type')];
-    if (what === undefined || (await namesIn(folder, 'block')).length > 0) continue;
+    const kind = scsiTypes[await readText(folder, 'type')];
+    if (kind === undefined || (await namesIn(folder, 'block')).length > 0) continue;
     const state = await readText(folder, 'state');
     signs.push(
       makeSign('deviceWithoutBlocks', name, {
         model: cleanText(`${await readText(folder, 'vendor')} ${await readText(folder, 'model')}`),
-        detail: state === '' ? what : `${what}, ${state}`,
+        detail: state === '' ? kind : `${kind}, ${state}`,
       }),
     );
   }
@@ -200,8 +200,8 @@ async function readCards(roots: SysRoots): Promise<StorageSign[]> {
 
 /** JESD84-B51 §6.6.22. Old kernels show it among the block devices, newer ones on its own bus. */
 async function readReplayProtected(roots: SysRoots): Promise<StorageSign[]> {
-  const places = ['block', 'bus/mmc_rpmb/devices'];
-  const names = await Promise.all(places.map((place) => namesIn(roots.sys, place)));
+  const folders = ['block', 'bus/mmc_rpmb/devices'];
+  const names = await Promise.all(folders.map((folder) => namesIn(roots.sys, folder)));
   const found = names.flat().filter((name) => /^mmcblk\d+rpmb$/.test(name));
   return [...new Set(found)].map((name) => makeSign('replayProtected', name, { source: 'kernel' }));
 }

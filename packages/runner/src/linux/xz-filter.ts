@@ -73,10 +73,10 @@ async function feed(chunks: AsyncIterable<Uint8Array>, stdin: Writable): Promise
 }
 
 function xzError(end: number | string, words: string): ImageError {
-  const said = words === '' ? `xz ended with ${end}` : words;
+  const text = words === '' ? `xz ended with ${end}` : words;
   if (/unexpected end of input/i.test(words)) {
-    return new ImageError('truncated', `the xz file ends too early: ${said}`);
+    return new ImageError('truncated', `the xz file ends too early: ${text}`);
   }
   const fault = /memory usage limit/i.test(words) ? 'unsupported' : 'malformed';
-  return new ImageError(fault, `the xz file cannot be read: ${said}`);
+  return new ImageError(fault, `the xz file cannot be read: ${text}`);
 }

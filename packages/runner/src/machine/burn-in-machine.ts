@@ -4,11 +4,11 @@ export interface BurnInMachine {
   /** Processors that calculate at the same time. */
   readonly threads: number;
   /**
-   * Starts one thread that calculates round after round. It calls `told` with the results of each
+   * Starts one thread that calculates round after round. It calls `report` with the results of each
    * round, in the form of `knownResults`, and `ended` once when the thread ends by itself.
    */
   calculate(
-    told: (results: readonly string[]) => void,
+    report: (results: readonly string[]) => void,
     ended: (problem: string) => void,
   ): Calculation;
   /** Memory that programs could have now, bytes. */

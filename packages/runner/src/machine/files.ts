@@ -33,5 +33,5 @@ export interface MachineFiles {
    * Writes into the partition, unmounts it, mounts it anew, and returns the content that is read
    * back. Absent on a machine whose disks hold no file systems.
    */
-  writeOnDisk?(place: NumberedPartition, path: string, file: FileContent): Promise<FileContent>;
+  writeOnDisk?(partition: NumberedPartition, path: string, file: FileContent): Promise<FileContent>;
 }

@@ -65,10 +65,10 @@ function mustFit(inventory: Inventory): void {
     ...{ ...lists, 'other signs of storage': storageSigns },
     'memory modules': memoryModules,
   };
-  for (const [what, { length }] of Object.entries(all)) {
+  for (const [kind, { length }] of Object.entries(all)) {
     if (length <= inventoryEntriesMax) continue;
     throw new InventoryTooLarge(
-      `the machine has ${length} ${what}; at most ${inventoryEntriesMax} are supported`,
+      `the machine has ${length} ${kind}; at most ${inventoryEntriesMax} are supported`,
     );
   }
   const { length } = toBinary(InventorySchema, inventory);

@@ -155,8 +155,8 @@ export class CheckedWrites {
         tell(length);
         return true;
       }
-      const place = `${length} bytes at ${offset}`;
-      const problem = `the disk gives back something else than written: ${place}`;
+      const range = `${length} bytes at ${offset}`;
+      const problem = `the disk gives back something else than written: ${range}`;
       throw new ImageError('notReadBack', problem);
     });
   }

@@ -42,7 +42,7 @@ const zeroOutBytesMin = 16 * 1024 * 1024;
 const zeroOutBytesMax = 256 * 1024 * 1024;
 
 /** After so many bytes at most the kernel is asked whether the disk is still the one held. */
-const lookEveryBytes = 64 * 1024 * 1024;
+const readEveryBytes = 64 * 1024 * 1024;
 
 export class DiskWriter {
   /** The first bytes of the content so far. */
@@ -54,7 +54,7 @@ export class DiskWriter {
   /** The slot that is being filled. */
   #slot: Slot | undefined;
   /** Bytes since the disk was last looked at; looked at before the first. */
-  #unseenBytes = lookEveryBytes;
+  #unseenBytes = readEveryBytes;
   /** The number of bytes so far. */
   #at = 0;
   /** A run of zeros before the transfer that is being filled. */
@@ -169,7 +169,7 @@ export class DiskWriter {
     const offset = this.#at - contentBytes;
     slot.hashed = this.#hash.update(slot.bytes.subarray(0, contentBytes));
     await this.#flushZeros(offset);
-    await this.#look(length);
+    await this.#readBack(length);
     this.#slot = undefined;
     const before = this.#withhold(offset, slot.bytes.subarray(0, length));
     // A transfer that is not written leaves its memory to the next one.
@@ -195,7 +195,7 @@ export class DiskWriter {
     let isAsked = length >= zeroOutBytesMin;
     while (at < end) {
       this.#throwIfStopped();
-      await this.#look(Math.min(zeroOutBytesMax, end - at));
+      await this.#readBack(Math.min(zeroOutBytesMax, end - at));
       const much = Math.min(zeroOutBytesMax, end - at);
       isAsked &&= await hasZeroed(open, at, much);
       const done = isAsked ? much : Math.min(transferBytesMax, end - at);
@@ -206,9 +206,9 @@ export class DiskWriter {
   }
 
   /** W5 */
-  async #look(bytes: number): Promise<void> {
+  async #readBack(bytes: number): Promise<void> {
     this.#unseenBytes += bytes;
-    if (this.#unseenBytes < lookEveryBytes) return;
+    if (this.#unseenBytes < readEveryBytes) return;
     this.#unseenBytes = 0;
     await this.#disk.present?.();
   }
@@ -245,8 +245,8 @@ export async function writeAndCompare(
     const wanted = bytes.subarray(at, at + transferBytesMax);
     const found = await open.read(offset + at, wanted.length);
     if (Buffer.compare(found, wanted) === 0) continue;
-    const place = `${wanted.length} bytes at ${offset + at}`;
-    throw new ImageError('notReadBack', `the disk gives back something else: ${place}`);
+    const range = `${wanted.length} bytes at ${offset + at}`;
+    throw new ImageError('notReadBack', `the disk gives back something else: ${range}`);
   }
   await disk.present?.();
 }

@@ -73,7 +73,7 @@ export interface ProvisionParts {
 const zerosBytesMax = 16 * 1024 * 1024;
 
 /** Called with the done share, 0 to 1, and the present activity. */
-export type ProvisionProgress = (fraction: number, what: string) => void;
+export type ProvisionProgress = (fraction: number, action: string) => void;
 
 export type ProvisionEnd =
   | { readonly kind: 'complete'; readonly installed: Installed }
@@ -143,11 +143,11 @@ async function install(work: Work, image: PreparedImage): Promise<Installed> {
   const seed = plan.seed === undefined ? undefined : makeSeed(plan.seed, disk.blockBytes);
   const content = noLonger(image.content, declared);
   const done: Done = { written: 0, readBack: 0, hasEnded: false };
-  const told = (bytes: number): void => {
+  const report = (bytes: number): void => {
     done.readBack += bytes;
     tellDone(work, done, sizeBytes);
   };
-  const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal, told);
+  const writer = new DiskWriter(disk, sizeBytes, parts.hashes, signal, report);
   let fitted: Fitted;
   let written: Written;
   try {

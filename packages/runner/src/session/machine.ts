@@ -116,7 +116,7 @@ export class RunnerSession {
   #record: RunnerRecord;
   #current: Current | undefined;
   #runnerSession: RunnerSessionId | undefined;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
    * `record` is the predecessor's. Its outstanding operation becomes a final report at once, which
@@ -286,7 +286,7 @@ export class RunnerSession {
     if (current?.operationId !== event.operationId) return [];
     current.percent = event.percent;
     current.text = event.text;
-    if (nowMs - this.#toldAtMs < progressIntervalMs && nowMs >= this.#toldAtMs) return [];
+    if (nowMs - this.#reportedAtMs < progressIntervalMs && nowMs >= this.#reportedAtMs) return [];
     return this.#tellProgress(nowMs);
   }
 
@@ -331,10 +331,10 @@ export class RunnerSession {
   #tellProgress(nowMs: number): SessionEffect[] {
     const current = this.#current;
     if (current === undefined) return [];
-    this.#toldAtMs = nowMs;
+    this.#reportedAtMs = nowMs;
     const { operationId, step, percent, text, begun } = current;
-    const told = { kind: 'continuing', step, percent, text } as const;
-    return this.#answer(operationId, begun ? { ...told, begun } : told, nowMs);
+    const progress = { kind: 'continuing', step, percent, text } as const;
+    return this.#answer(operationId, begun ? { ...progress, begun } : progress, nowMs);
   }
 
   #save(): SessionEffect {

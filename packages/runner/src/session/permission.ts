@@ -82,12 +82,12 @@ export class Permissions {
       if (signal.aborted) return { kind: 'aborted' };
       if (!this.#isAnswered) return { kind: 'granted' };
       const askedAtMs = this.#clock.suspendAwareMs();
-      const said = await this.#askOnce(operationId, signal);
+      const permission = await this.#askOnce(operationId, signal);
       if (signal.aborted) return { kind: 'aborted' };
-      if (said.kind === 'over') return said;
-      if (said.kind === 'wait') tell(said.reason);
+      if (permission.kind === 'over') return permission;
+      if (permission.kind === 'wait') tell(permission.reason);
       else {
-        const countsMs = Math.min(freshMs, said.forMs ?? freshMs);
+        const countsMs = Math.min(freshMs, permission.forMs ?? freshMs);
         if (this.#clock.suspendAwareMs() - askedAtMs <= countsMs) return { kind: 'granted' };
       }
     }
@@ -96,17 +96,17 @@ export class Permissions {
   /** Takes its time unless the answer is one to act on. */
   #askOnce(operationId: OperationId, signal: AbortSignal): Promise<Permission> {
     return new Promise((resolve) => {
-      let said: Permission = { kind: 'wait', reason: 'waits for the agent' };
+      let last: Permission = { kind: 'wait', reason: 'waits for the agent' };
       const settle = (): void => {
         cancel();
         signal.removeEventListener('abort', settle);
         this.#asking = undefined;
-        resolve(said);
+        resolve(last);
       };
       const cancel = this.#clock.after(askAgainMs, settle);
       signal.addEventListener('abort', settle, { once: true });
       const answered = (permission: Permission): void => {
-        said = permission;
+        last = permission;
         if (permission.kind !== 'wait') settle();
       };
       this.#asking = { operationId, answered };

@@ -157,10 +157,10 @@ function judge(
   // FAT keeps no permission bits.
   const modeKept = filesystem === 'vfat' || read.mode === wanted.mode;
   if (same && modeKept) return { kind: 'complete' };
-  const what = same
+  const state = same
     ? `its mode reads back as ${octal(read.mode)} instead of ${octal(wanted.mode)}`
     : 'what reads back is not what was written';
-  return { kind: 'failed', type: 'unverified', message: `The file is not proved: ${what}.` };
+  return { kind: 'failed', type: 'unverified', message: `The file is not proved: ${state}.` };
 }
 
 function readFile({ mode: stepMode, arguments: given }: agent.RunStep): Read<WantedFile> {

@@ -101,7 +101,7 @@ async function openLine({ address, server, port, fileName }: TftpFetch): Promise
   const arrived: Packet[] = [];
   let wake = (): void => {};
   let serverPort = port;
-  let said: Uint8Array = new Uint8Array();
+  let reply: Uint8Array = new Uint8Array();
   let sending: Promise<void> = Promise.resolve();
   socket.on('message', (datagram, from) => {
     serverPort = from.port;
@@ -109,9 +109,9 @@ async function openLine({ address, server, port, fileName }: TftpFetch): Promise
     wake();
   });
   const say = (packet: Packet): void => {
-    said = encodePacket(packet);
+    reply = encodePacket(packet);
     sending = new Promise((resolve) => {
-      socket.send(said, serverPort, server, () => resolve());
+      socket.send(reply, serverPort, server, () => resolve());
     });
   };
   const one = async (): Promise<Packet | undefined> => {
@@ -133,7 +133,7 @@ async function openLine({ address, server, port, fileName }: TftpFetch): Promise
       for (let silences = 0; silences < silencesMax; silences += 1) {
         const packet = await one();
         if (packet !== undefined) return packet;
-        socket.send(said, serverPort, server);
+        socket.send(reply, serverPort, server);
       }
       throw new Error(`${fileName}: the TFTP server ${server}:${serverPort} is silent`);
     },

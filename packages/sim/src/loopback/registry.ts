@@ -147,12 +147,12 @@ class Content {
     const kept = this.#kept.get(digest);
     if (kept === undefined) return notFound;
     const { bytes, mediaType } = kept;
-    const told = { 'docker-content-digest': digest, etag: `"${digest}"` };
-    if (headers['if-none-match'] === told.etag) return { status: 304, headers: told };
-    const whole = { ...told, 'content-type': mediaType, 'content-length': bytes.length };
+    const sent = { 'docker-content-digest': digest, etag: `"${digest}"` };
+    if (headers['if-none-match'] === sent.etag) return { status: 304, headers: sent };
+    const whole = { ...sent, 'content-type': mediaType, 'content-length': bytes.length };
     const start = Number(/^bytes=(\d+)-$/.exec(headers.range ?? '')?.[1] ?? 0);
     if (start === 0) return { status: 200, headers: whole, body: bytes };
-    if (start >= bytes.length) return { status: 416, headers: told };
+    if (start >= bytes.length) return { status: 416, headers: sent };
     const range = `bytes ${start}-${bytes.length - 1}/${bytes.length}`;
     const part = { ...whole, 'content-range': range, 'content-length': bytes.length - start };
     return { status: 206, headers: part, body: bytes.subarray(start) };

@@ -9,7 +9,7 @@ const fat16ClustersMin = 4085;
 const attributes = { longName: 0x0f, label: 0x08, folder: 0x10 } as const;
 const deleted = 0xe5;
 /** The offsets of the 13 characters of a long-name entry. */
-const characterPlaces = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30];
+const characterOffsets = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30];
 
 export interface FatContent {
   readonly label: string;
@@ -69,7 +69,7 @@ function layoutOf(bytes: Buffer): Layout | undefined {
 }
 
 function charactersOf(entry: Buffer): string {
-  const codes = characterPlaces.map((place) => entry.readUInt16LE(place));
+  const codes = characterOffsets.map((offset) => entry.readUInt16LE(offset));
   const end = codes.indexOf(0);
   return String.fromCharCode(...codes.slice(0, end < 0 ? codes.length : end));
 }

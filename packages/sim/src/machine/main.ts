@@ -23,7 +23,7 @@ import { startFromDisk } from './first-boot.ts';
 const runnerRestartDelayMs = 300;
 const bootRetryDelayMs = 500;
 /** The interval of a machine's checks for a script's request to take its runner away. */
-const takeAwayLookMs = 100;
+const takeAwayPollMs = 100;
 /** A script may still write while its machine is reset. */
 const removeRetriesMax = 20;
 const removeRetryDelayMs = 50;
@@ -120,7 +120,7 @@ async function endOf(child: ChildProcess): Promise<TakeAway | undefined> {
       await exited;
       return how;
     }
-    await Promise.race([exited, sleep(takeAwayLookMs)]);
+    await Promise.race([exited, sleep(takeAwayPollMs)]);
   }
   return takeAwayAsked(folder);
 }

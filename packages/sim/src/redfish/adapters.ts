@@ -18,8 +18,8 @@ export function adaptersOfSystem(
   habits: RedfishHabits,
   { interfaces }: AdapterPaths,
 ): JsonObject {
-  const isTold = adapters.length > 0 && habits.adaptersIn === 'system';
-  return isTold ? { NetworkInterfaces: link(interfaces) } : {};
+  const isListed = adapters.length > 0 && habits.adaptersIn === 'system';
+  return isListed ? { NetworkInterfaces: link(interfaces) } : {};
 }
 
 /** What the chassis says of them. */

@@ -64,7 +64,7 @@ export function refusal(
   words: string,
   headers: Readonly<Record<string, string>> = {},
 ): RedfishAnswer {
-  const told = {
+  const errorBody = {
     '@odata.type': '#Message.v1_1_2.Message',
     MessageId: `Base.1.8.${key}`,
     Message: words,
@@ -74,7 +74,7 @@ export function refusal(
   const error = {
     code: `Base.1.8.${key}`,
     message: words,
-    '@Message.ExtendedInfo': [told],
+    '@Message.ExtendedInfo': [errorBody],
   };
   return json(status, { error }, headers);
 }

@@ -171,7 +171,7 @@ export class RedfishService {
     const refused = this.#refuseStranger(call);
     if (refused !== undefined) return refused;
     if (path === root) return this.#read(call, serviceRoot(this.#state()));
-    const done = this.#told(path, call);
+    const done = this.#customPage(path, call);
     if (done !== undefined) return done;
     const order = mediaOrder(call.method, path, parseObject(call.body) ?? {}, this.#habits);
     if (order !== undefined) return this.#orderMedium(order, parseObject(call.body) ?? {});
@@ -187,12 +187,12 @@ export class RedfishService {
   }
 
   /** The handler of a request that changes something; undefined: this one does not. */
-  #told(path: string, call: RedfishCall): RedfishAnswer | undefined {
+  #customPage(path: string, call: RedfishCall): RedfishAnswer | undefined {
     if (path === resetPath) return this.#reset(call);
     if (path === clearLogPath) return this.#clearLog(call);
     if (path === simpleUpdatePath) return this.#updates.order(call, this.#fault);
     if (path === bmcResetPath && this.#habits.restartMs !== undefined) return this.#restart(call);
-    const onVolumes = this.#volumes.told(path, call, this.#fault);
+    const onVolumes = this.#volumes.respond(path, call, this.#fault);
     if (onVolumes !== undefined) return onVolumes;
     return call.method === 'PATCH' ? this.#patched(path, call) : undefined;
   }
@@ -373,8 +373,8 @@ export class RedfishService {
     this.#medium = url;
     this.#mediumReadings = 0;
     const { machine, onMachineError = () => {} } = this.#options;
-    const told = async (): Promise<void> => machine.medium?.(url);
-    this.#telling = this.#telling.then(told).catch((error: unknown) => {
+    const insert = async (): Promise<void> => machine.medium?.(url);
+    this.#telling = this.#telling.then(insert).catch((error: unknown) => {
       onMachineError(error);
       this.#medium = undefined;
     });

@@ -97,7 +97,7 @@ export class Volumes {
   }
 
   /** Undefined: it is about something else, or only reads. */
-  told(path: string, { method, body }: { method: string; body: string }, fault: RedfishFault) {
+  respond(path: string, { method, body }: { method: string; body: string }, fault: RedfishFault) {
     const list = this.#listPath();
     const number = Number(path.slice(list.length + 1));
     const creates = path === list && method === 'POST';

@@ -24,7 +24,7 @@ async function watched(opened: DurabilityVerdict, looks: readonly (DurabilityVer
   const left = [...looks];
   const failure = await watchDurability(
     {
-      look: async () => {
+      check: async () => {
         const next = left.shift();
         if (next instanceof Error) throw next;
         return next ?? all;
@@ -70,7 +70,7 @@ test('the watch passes proved holders on to the next check', async () => {
   const facts = [{ name: 'n3', version: '2.10.27', syncsAlways: true }];
   await watchDurability(
     {
-      look: async (before) => {
+      check: async (before) => {
         asked.push(before);
         return judgeDurability(facts, holders, before);
       },

@@ -20,7 +20,7 @@ export const UNKNOWNS_MAX = 3;
 
 export interface DurabilityPath {
   /** Asks servers and leader. Throws `serverTooOld`; any other failure shows nothing. */
-  look(provenBefore: readonly string[]): Promise<DurabilityVerdict>;
+  check(provenBefore: readonly string[]): Promise<DurabilityVerdict>;
   /** Ends early once the store closes. */
   pause(delayMs: number): Promise<void>;
   over(): boolean;
@@ -37,7 +37,7 @@ export async function watchDurability(
     await path.pause(isSettled ? WHILE_PROVEN_MS : WHILE_SILENT_MS);
     if (path.over()) return undefined;
     try {
-      const verdict = await path.look(last.proven);
+      const verdict = await path.check(last.proven);
       unknowns = verdict.survivesPowerLoss === 'unknown' ? unknowns + 1 : 0;
       if (unknowns > 0 && unknowns < UNKNOWNS_MAX) continue;
       checkDurability(verdict);

@@ -59,9 +59,9 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
 
   const info = await patiently(() => openStream(manager, bucket, replicas, options.random));
   checkStream(info, bucket, replicas);
-  const lookAtServers = (provenBefore?: readonly string[]) =>
+  const checkServers = (provenBefore?: readonly string[]) =>
     proveDurability(connection, channel, replicas, options, provenBefore);
-  const durability = await settled(() => patiently(lookAtServers), callTimeoutMs);
+  const durability = await settled(() => patiently(checkServers), callTimeoutMs);
   const isAccepted = options.acceptUnprovenDurability === true;
   if (!isAccepted) checkDurability(durability);
   const restored = options.restored === true ? { random: options.random } : undefined;
@@ -81,7 +81,7 @@ async function openOn(connection: NatsConnection, options: NatsStoreOptions): Pr
     messages: new MessageChannel(bucket, client, manager, replicas, timeout),
     incarnation,
     durability,
-    ...(isAccepted ? {} : { lookAtServers }),
+    ...(isAccepted ? {} : { checkServers }),
     callTimeoutMs,
     random: options.random,
   });
@@ -108,12 +108,12 @@ async function proveDurability(
 
 /** Looks again for a while: a server that has just gone still counts as present. */
 async function settled(
-  look: () => Promise<DurabilityVerdict>,
+  check: () => Promise<DurabilityVerdict>,
   withinMs: number,
 ): Promise<DurabilityVerdict> {
   const until = performance.now() + withinMs;
   for (;;) {
-    const verdict = await look();
+    const verdict = await check();
     if (!mayComeToPass(verdict) || performance.now() > until) return verdict;
     await delay(RETRY_LONGEST_MS);
   }

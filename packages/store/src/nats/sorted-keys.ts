@@ -37,7 +37,7 @@ export class SortedKeys {
 
   #range(after: string, below: string, limit: number): string[] {
     const found: string[] = [];
-    for (let at = this.#placeBehind(after); found.length < limit; at += 1) {
+    for (let at = this.#indexBehind(after); found.length < limit; at += 1) {
       const key = this.#sorted[at];
       if (key === undefined || !key.startsWith(below)) break;
       if (this.#keys.has(key)) found.push(key);
@@ -53,7 +53,7 @@ export class SortedKeys {
       this.#deleted = 0;
     } else {
       for (const key of this.#added) {
-        const at = this.#placeBehind(key);
+        const at = this.#indexBehind(key);
         // It was deleted and is there again.
         if (this.#sorted[at - 1] === key) this.#deleted -= 1;
         else this.#sorted.splice(at, 0, key);
@@ -63,7 +63,7 @@ export class SortedKeys {
   }
 
   /** The index of the first key behind `after`. */
-  #placeBehind(after: string): number {
+  #indexBehind(after: string): number {
     let low = 0;
     let high = this.#sorted.length;
     while (low < high) {

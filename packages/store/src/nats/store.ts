@@ -73,7 +73,7 @@ export interface OpenedBucket {
   readonly incarnation: string;
   readonly durability: DurabilityVerdict;
   /** Asks again how the servers sync. Missing: every setting is accepted. */
-  readonly lookAtServers?: DurabilityPath['look'];
+  readonly checkServers?: DurabilityPath['check'];
   readonly callTimeoutMs: number;
   readonly random: Random;
 }
@@ -108,7 +108,7 @@ export class NatsStore implements StateStore {
       },
     };
     void this.#followConnection();
-    if (opened.lookAtServers !== undefined) void this.#followDurability(opened.lookAtServers);
+    if (opened.checkServers !== undefined) void this.#followDurability(opened.checkServers);
   }
 
   async get(key: string): Promise<GetResult> {
@@ -294,7 +294,7 @@ export class NatsStore implements StateStore {
     return {
       client: this.#opened.client,
       bucket: this.#opened.channel.bucket,
-      look: () => this.#lookForWatch(from, over),
+      read: () => this.#readForWatch(from, over),
       firstOf: (subject, from) => this.#opened.channel.firstOf(subject, from),
       pause: (delayMs, signal) => delay(delayMs, undefined, signal && { signal }),
       over,
@@ -310,7 +310,7 @@ export class NatsStore implements StateStore {
   }
 
   /** A watch outlasts every outage: it asks until it is answered or over. */
-  async #lookForWatch(from: StoreRevision, over: () => boolean): Promise<StoreRevision> {
+  async #readForWatch(from: StoreRevision, over: () => boolean): Promise<StoreRevision> {
     for (;;) {
       try {
         return await this.latestRevision();
@@ -375,9 +375,9 @@ export class NatsStore implements StateStore {
   }
 
   /** D1, D2. */
-  async #followDurability(look: DurabilityPath['look']): Promise<void> {
+  async #followDurability(check: DurabilityPath['check']): Promise<void> {
     const path: DurabilityPath = {
-      look,
+      check,
       pause: (delayMs) => this.#pauseUntilClosed(delayMs),
       over: () => this.#bell.ended,
     };

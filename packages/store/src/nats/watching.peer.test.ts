@@ -50,7 +50,7 @@ async function pathWith(client: JetStreamClient): Promise<WatchPath> {
   const channel = new Channel(bucket, client, await jetstreamManager(connection), attemptTimeoutMs);
   return {
     ...{ client, bucket, over: () => false, whenDisturbed: () => () => {} },
-    look: () => store.latestRevision(),
+    read: () => store.latestRevision(),
     firstOf: (subject, from) => channel.firstOf(subject, from),
     pause: (delayMs, signal) => delay(delayMs / haste, undefined, signal && { signal }),
   };

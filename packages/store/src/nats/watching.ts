@@ -27,7 +27,7 @@ const HEARTBEAT_MS = 1_000;
 export const SILENCE_MS = 5_000;
 
 /** How often the store is asked before a revision counts as never reached: about 2.5 s. */
-const FUTURE_LOOKS = 8;
+const FUTURE_READS = 8;
 
 export interface WatchPath {
   readonly client: JetStreamClient;
@@ -36,7 +36,7 @@ export interface WatchPath {
    * The store's last revision as its leader knows it, requested until it answers. Throws when the
    * store is another one now.
    */
-  look(): Promise<StoreRevision>;
+  read(): Promise<StoreRevision>;
   /** The revision of the first change from `from` on that the subject takes in. Throws. */
   firstOf(subject: string, from: StoreRevision): Promise<StoreRevision | undefined>;
   /** Rejects once the signal is aborted. */
@@ -79,7 +79,7 @@ export async function* watchStream(
     }
     if (path.over()) return;
     await path.pause(retryDelayMs(attempt));
-    await path.look();
+    await path.read();
   }
 }
 
@@ -117,7 +117,7 @@ export async function* followKeys(path: WatchPath): AsyncGenerator<KeyChange, vo
     }
     if (path.over()) return;
     await path.pause(retryDelayMs(attempt));
-    await path.look();
+    await path.read();
   }
 }
 
@@ -125,8 +125,8 @@ const noValue = new Uint8Array();
 
 /** Whether the store has never been at `from`. A new leader may take a moment to be there again. */
 async function isFuture(path: WatchPath, from: StoreRevision): Promise<boolean> {
-  for (let attempt = 1; attempt <= FUTURE_LOOKS; attempt += 1) {
-    if (path.over() || from <= (await path.look())) return false;
+  for (let attempt = 1; attempt <= FUTURE_READS; attempt += 1) {
+    if (path.over() || from <= (await path.read())) return false;
     await path.pause(retryDelayMs(attempt));
   }
   return !path.over();

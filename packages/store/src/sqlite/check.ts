@@ -13,8 +13,8 @@ export function sqliteFileProblem(path: string): string | undefined {
     const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version']);
     const problem = schemaProblem(path, version);
     if (problem !== undefined) return problem;
-    const said = database.prepare('PRAGMA quick_check(1)').get()?.['quick_check'];
-    return said === 'ok' ? undefined : `${path} is damaged: ${String(said)}`;
+    const result = database.prepare('PRAGMA quick_check(1)').get()?.['quick_check'];
+    return result === 'ok' ? undefined : `${path} is damaged: ${String(result)}`;
   } catch (error) {
     return `${path} cannot be read: ${errorText(error)}`;
   } finally {

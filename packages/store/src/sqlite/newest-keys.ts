@@ -144,10 +144,10 @@ export class NewestKeys {
    * Writes some of the waiting keys (2), and reports the number of changes of each. Only inside a
    * transaction.
    */
-  write(told: (key: string, kept: number) => void): void {
+  write(report: (key: string, kept: number) => void): void {
     this.#read();
     for (const key of this.#busy) {
-      for (const keys of [this.#leaving, this.#waiting]) this.#writeOne(keys, key, told);
+      for (const keys of [this.#leaving, this.#waiting]) this.#writeOne(keys, key, report);
     }
     this.#busy.clear();
     let left = WRITTEN_PER_CHANGE * this.#changes;
@@ -157,18 +157,18 @@ export class NewestKeys {
       for (const key of this.#leaving.keys()) {
         if (left === 0) return;
         left -= 1;
-        this.#writeOne(this.#leaving, key, told);
+        this.#writeOne(this.#leaving, key, report);
       }
       this.#setIndexed.run(this.#leavingUpTo);
     }
   }
 
-  #writeOne(keys: WaitingKeys, key: string, told: (key: string, kept: number) => void): void {
+  #writeOne(keys: WaitingKeys, key: string, report: (key: string, kept: number) => void): void {
     const waiting = keys.get(key);
     if (waiting === undefined) return;
     keys.delete(key);
     const row = this.#insert.get({ key, ...waiting });
-    if (row !== undefined) told(key, Number(row['kept']));
+    if (row !== undefined) report(key, Number(row['kept']));
   }
 
   /** Whether it is time for another lot. */

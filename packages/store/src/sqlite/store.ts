@@ -49,7 +49,7 @@ import { Values } from './values.ts';
 /** Writes in one transaction; keeps the event loop's pause to a few milliseconds. */
 export const GROUP_WRITES_MAX = 256;
 /** Turns of the event loop that a group is waited for at most while it grows. */
-const GROUP_LOOKS_MAX = 4;
+const GROUP_POLLS_MAX = 4;
 
 const SQLITE_FULL = 13;
 /** Pages copied before other work runs. */
@@ -258,13 +258,13 @@ class SqliteStore implements StateStore {
   }
 
   /** Waits while each look finds more writes, so that all share a commit; a few times at most. */
-  #commitSoon(looks = GROUP_LOOKS_MAX): void {
+  #commitSoon(polls = GROUP_POLLS_MAX): void {
     const seen = this.#pending.length;
     setImmediate(() => {
       if (this.#copiesBeginning !== 0) return;
       const { length } = this.#pending;
       const grows = length > seen && length < GROUP_WRITES_MAX;
-      if (grows && looks > 1) this.#commitSoon(looks - 1);
+      if (grows && polls > 1) this.#commitSoon(polls - 1);
       else this.#commitGroup();
     });
   }

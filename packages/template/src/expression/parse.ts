@@ -41,7 +41,7 @@ type Read = Expression | ExpressionProblem;
 class Reader {
   readonly #tokens: readonly Token[];
   readonly #depthMax: number;
-  #place = 0;
+  #position = 0;
 
   constructor(tokens: readonly Token[], depthMax: number) {
     this.#tokens = tokens;
@@ -49,7 +49,7 @@ class Reader {
   }
 
   get next(): Token {
-    return this.#tokens[Math.min(this.#place, this.#tokens.length - 1)] as Token;
+    return this.#tokens[Math.min(this.#position, this.#tokens.length - 1)] as Token;
   }
 
   or(depth: number): Read {
@@ -91,14 +91,14 @@ class Reader {
   }
 
   #operator(): Comparison | undefined {
-    if (this.#isWord('not') && this.#tokens[this.#place + 1]?.text === 'in') {
-      this.#place += 2;
+    if (this.#isWord('not') && this.#tokens[this.#position + 1]?.text === 'in') {
+      this.#position += 2;
       return 'not in';
     }
     const { kind, text } = this.next;
     if (kind !== 'sign' && kind !== 'name') return undefined;
     const found = comparisons.find((each) => each === text);
-    if (found !== undefined) this.#place += 1;
+    if (found !== undefined) this.#position += 1;
     return found;
   }
 
@@ -190,7 +190,7 @@ class Reader {
 
   #take(): Token {
     const { next } = this;
-    this.#place += 1;
+    this.#position += 1;
     return next;
   }
 }

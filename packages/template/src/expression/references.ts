@@ -144,8 +144,8 @@ function variable(
   const type = typeof name === 'string' ? variables.get(name) : undefined;
   if (type === undefined) {
     const known = names.length === 0 ? '; the template declares no variables' : '';
-    const said = String(name);
-    return { message: `there is no variable ${quoted(said)}${known}${meant(said, names)}` };
+    const text = String(name);
+    return { message: `there is no variable ${quoted(text)}${known}${meant(text, names)}` };
   }
   if (more.length === 0) return { type };
   return { message: `${pathText(path.slice(0, 2))} is one value; it has no fields` };

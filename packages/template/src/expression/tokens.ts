@@ -60,18 +60,18 @@ function textAt(
   start: number,
   quote: string,
 ): { token: Token; next: number } | ExpressionProblem {
-  let said = '';
+  let value = '';
   for (let at = start + 1; at < text.length; at += 1) {
     const character = text[at] ?? '';
     if (character === quote) {
-      return { token: { kind: 'text', text: said, at: start }, next: at + 1 };
+      return { token: { kind: 'text', text: value, at: start }, next: at + 1 };
     }
     if (character === '\\') {
       at += 1;
       const escaped = text[at] ?? '';
-      said += escapes[escaped] ?? escaped;
+      value += escapes[escaped] ?? escaped;
     } else {
-      said += character;
+      value += character;
     }
   }
   return { at: start, message: `the text that begins here has no closing ${quote}` };

@@ -121,8 +121,8 @@ const createToken = buildCommand({
     }
     printLines(io, [made.secret]);
     const until = instant(made.token?.expireTime);
-    const where = scopeWords(made.token?.scope);
-    io.err.write(`${flags.role} for ${where}, until ${until}. It is shown only now.\n`);
+    const scope = scopeWords(made.token?.scope);
+    io.err.write(`${flags.role} for ${scope}, until ${until}. It is shown only now.\n`);
   },
 });
 
@@ -204,8 +204,8 @@ const endSessions = buildCommand({
     if (isForPrograms(flags.output)) {
       printAs(this.io, flags.output, EndSessionsResponseSchema, answer);
     } else {
-      const what = counted(answer.ended, 'session');
-      printLines(this.io, [`${actor} was signed out of ${what}`]);
+      const ended = counted(answer.ended, 'session');
+      printLines(this.io, [`${actor} was signed out of ${ended}`]);
     }
   },
 });
@@ -215,18 +215,18 @@ export const whoAmI = buildCommand({
   docs: { brief: briefs.whoami },
   parameters: { flags: shared, aliases },
   async func(this: CliContext, flags: SharedFlags) {
-    const told = await withAccess(this.io, flags, (access) => access.whoAmI({}));
+    const caller = await withAccess(this.io, flags, (access) => access.whoAmI({}));
     if (isForPrograms(flags.output)) {
-      printAs(this.io, flags.output, WhoAmIResponseSchema, told);
+      printAs(this.io, flags.output, WhoAmIResponseSchema, caller);
       return;
     }
     const { clock } = this.io;
-    const { expireTime, token, issuer } = told;
+    const { expireTime, token, issuer } = caller;
     const until = `${instant(expireTime)} (${ago(clock, expireTime)})`;
     printFields(this.io, [
-      ['name', told.actor],
-      ['role', enumName('Role', told.role)],
-      ['scope', scopeWords(told.scope)],
+      ['name', caller.actor],
+      ['role', enumName('Role', caller.role)],
+      ['scope', scopeWords(caller.scope)],
       [token === '' ? 'identity provider' : 'token', token === '' ? issuer : token],
       ['expires', expireTime === undefined ? 'never' : until],
     ]);

@@ -92,9 +92,9 @@ async function verifyFiles(io: CommandIo, flags: VerifyFlags, files: readonly st
   for (const [index, { file }] of documents.entries()) {
     const problems = answer.documentProblems.get(index);
     if (problems !== undefined) found.push('invalid');
-    const said = problems === undefined ? 'verified' : 'DOES NOT VERIFY';
+    const verdict = problems === undefined ? 'verified' : 'DOES NOT VERIFY';
     const lines = (problems ?? []).map((problem) => `  ${clean(problem)}`);
-    printLines(io, [`${clean(file)}: ${said}`, ...lines]);
+    printLines(io, [`${clean(file)}: ${verdict}`, ...lines]);
   }
   const worst = certificateStatuses.find((status) => found.includes(status));
   if (worst !== undefined && worst !== 'valid') {
@@ -133,7 +133,7 @@ function reportLines(file: string, report: CertificateReport): string[] {
   const heading = `${clean(file)}: ${headings[status]}`;
   if (statement === undefined) return [heading, ...lines];
   const { host, device, method, level, verdict } = statement;
-  const what = `${device.model} ${device.serial} of ${host.name}`;
-  const said = `${verdict.kind} by ${method}, level ${level ?? 'none'}`;
-  return [`${heading}: ${clean(what)}: ${clean(said)}`, ...lines];
+  const deviceText = `${device.model} ${device.serial} of ${host.name}`;
+  const words = `${verdict.kind} by ${method}, level ${level ?? 'none'}`;
+  return [`${heading}: ${clean(deviceText)}: ${clean(words)}`, ...lines];
 }

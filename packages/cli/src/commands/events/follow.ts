@@ -86,7 +86,7 @@ export const followEvents = buildCommand({
         patience,
         (position, options) =>
           events.watchEvents({ filter, position: position === '' ? first : position }, options),
-        (told) => print(io, flags, told),
+        (response) => print(io, flags, response),
       ),
     );
   },
@@ -132,10 +132,10 @@ function filterAbout(subject: string | undefined, filter = ''): string {
 }
 
 /** Always false: the watch goes on. */
-function print(io: CommandIo, { output }: EventsFlags, told: WatchEventsResponse): boolean {
-  const { kind, event } = told;
+function print(io: CommandIo, { output }: EventsFlags, response: WatchEventsResponse): boolean {
+  const { kind, event } = response;
   if (kind !== Kind.EVENT || event === undefined) return false;
-  if (isForPrograms(output)) printEvent(io, output, WatchEventsResponseSchema, told);
+  if (isForPrograms(output)) printEvent(io, output, WatchEventsResponseSchema, response);
   else printLines(io, [`${instant(event.time)}  ${eventText(event)}`]);
   return false;
 }

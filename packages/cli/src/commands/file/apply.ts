@@ -113,11 +113,11 @@ async function readPasswords(
     const text = await passwordText(io, password);
     if (text !== undefined) found.set(name, text.replace(/\r?\n$/, ''));
     else {
-      const where =
+      const position =
         password.kind === 'file'
           ? `the file ${password.path}, which does not exist`
           : `the variable ${password.variable}, which is not set`;
-      throw new UsageError(`the password of ${name} stands in ${where}`);
+      throw new UsageError(`the password of ${name} stands in ${position}`);
     }
   }
   return found;

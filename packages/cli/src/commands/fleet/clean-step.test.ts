@@ -3,7 +3,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { OwnCleanStepSchema } from '@rackwright/messages';
 import { expect, test } from 'vitest';
 import { rulesText } from '../../output/own-step.ts';
-import { saidOf, withSaid } from './clean-step.ts';
+import { changeOf, withChange } from './clean-step.ts';
 
 const image = 'registry.example.org/tools/check@sha256:00';
 const other = create(OwnCleanStepSchema, { name: 'other', image });
@@ -13,8 +13,8 @@ const before = create(OwnCleanStepSchema, {
 });
 
 test('the fields of a step that no flag names stay, and so does its place', () => {
-  const said = saidOf({ retries: 2, timeout: '5m', environment: ['A=c', 'D=e'] });
-  const [changed, last] = withSaid([before, other], 'check', said);
+  const said = changeOf({ retries: 2, timeout: '5m', environment: ['A=c', 'D=e'] });
+  const [changed, last] = withChange([before, other], 'check', said);
   expect(last).toBe(other);
   expect(changed).toMatchObject({
     ...{ name: 'check', image, priority: 40, arguments: ['--all'], retries: 2 },
@@ -25,16 +25,16 @@ test('the fields of a step that no flag names stay, and so does its place', () =
 
 test('the word none takes a field back, and a new step begins with its flags', () => {
   const none = { argument: ['none'], environment: ['none'], directory: 'none', timeout: 'none' };
-  const [taken] = withSaid([before], 'check', saidOf(none));
+  const [taken] = withChange([before], 'check', changeOf(none));
   expect(taken).toMatchObject({ arguments: [], environment: {}, directory: '' });
   expect(taken?.timeout).toBeUndefined();
-  const [, made] = withSaid([before], 'new', saidOf({ image, idempotent: true }));
+  const [, made] = withChange([before], 'new', changeOf({ image, idempotent: true }));
   expect(made).toMatchObject({ name: 'new', image, idempotent: true });
 });
 
 test('a time and a pair that cannot be read are told', () => {
-  expect(() => saidOf({ timeout: 'soon' })).toThrow('--timeout');
-  expect(() => saidOf({ environment: ['A'] })).toThrow('--environment');
+  expect(() => changeOf({ timeout: 'soon' })).toThrow('--timeout');
+  expect(() => changeOf({ environment: ['A'] })).toThrow('--environment');
 });
 
 test('the behaviour after a failure is shown in few words', () => {

@@ -77,8 +77,8 @@ const setStep = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: OwnStepFlags, name: string) {
-    const said = saidOf(flags);
-    await steps.change(this.io, flags, (now) => withSaid(now, name, said));
+    const givenChange = changeOf(flags);
+    await steps.change(this.io, flags, (now) => withChange(now, name, givenChange));
   },
 });
 
@@ -87,15 +87,19 @@ const none = 'none';
 
 type Plain = Omit<OwnCleanStep, '$typeName' | '$unknown' | 'name' | 'timeout'>;
 
-type Said = Partial<Plain> & { readonly timeout?: Duration | typeof none };
+type StepChange = Partial<Plain> & { readonly timeout?: Duration | typeof none };
 
 /**
  * The list with one step changed by the flags; its other fields stay, and so do the other steps.
  */
-export function withSaid(now: readonly OwnCleanStep[], name: string, said: Said): OwnCleanStep[] {
+export function withChange(
+  now: readonly OwnCleanStep[],
+  name: string,
+  change: StepChange,
+): OwnCleanStep[] {
   const before = now.find((step) => step.name === name);
   const next = clone(OwnCleanStepSchema, before ?? create(OwnCleanStepSchema, { name }));
-  const { timeout, ...plain } = said;
+  const { timeout, ...plain } = change;
   Object.assign(next, plain);
   if (timeout === none) delete next.timeout;
   else if (timeout !== undefined) next.timeout = timeout;
@@ -103,7 +107,7 @@ export function withSaid(now: readonly OwnCleanStep[], name: string, said: Said)
 }
 
 /** The flags' meaning. Throws `UsageError`. */
-export function saidOf(flags: Omit<OwnStepFlags, keyof SharedFlags>): Said {
+export function changeOf(flags: Omit<OwnStepFlags, keyof SharedFlags>): StepChange {
   const { argument, environment, directory, timeout, ...plain } = flags;
   const { image, priority, retries, onFailure, onTimeout, idempotent, description } = plain;
   const given = { image, priority, retries, onFailure, onTimeout, idempotent, description };
@@ -119,11 +123,11 @@ export function saidOf(flags: Omit<OwnStepFlags, keyof SharedFlags>): Said {
   };
 }
 
-function timeoutOf(said: string | undefined): Said {
-  if (said === undefined) return {};
-  if (said === none) return { timeout: none };
-  const ms = parseDuration(said);
-  if (ms === undefined) throw new UsageError(`--timeout is "${said}"; it must be as 90s, 5m or 2h`);
+function timeoutOf(text: string | undefined): StepChange {
+  if (text === undefined) return {};
+  if (text === none) return { timeout: none };
+  const ms = parseDuration(text);
+  if (ms === undefined) throw new UsageError(`--timeout is "${text}"; it must be as 90s, 5m or 2h`);
   return { timeout: durationFromMs(ms) };
 }
 

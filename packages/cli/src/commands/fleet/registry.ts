@@ -26,7 +26,7 @@ interface RegistryFlags extends SharedFlags {
 const registries = listField<ImageRegistry>({
   path: 'spec.registries',
   of: (spec) => spec.registries,
-  as: (said) => ({ registries: said }),
+  as: (change) => ({ registries: change }),
   columns: registryColumns,
 });
 
@@ -84,29 +84,29 @@ const setRegistry = buildCommand({
     aliases,
   },
   async func(this: CliContext, flags: RegistryFlags, registry: string) {
-    const said = await saidOf(this.io, flags);
-    await registries.change(this.io, flags, (now) => withSaid(now, registry, said));
+    const change = await changeOf(this.io, flags);
+    await registries.change(this.io, flags, (now) => withChange(now, registry, change));
   },
 });
 
 /** The word that clears a value. */
 const none = 'none';
 
-type Said = Partial<Omit<ImageRegistry, '$typeName' | '$unknown' | 'registry'>>;
+type RegistryChange = Partial<Omit<ImageRegistry, '$typeName' | '$unknown' | 'registry'>>;
 
 /** The list with one registry changed by the flags; its other fields stay, and so do the others. */
-export function withSaid(
+export function withChange(
   now: readonly ImageRegistry[],
   registry: string,
-  said: Said,
+  change: RegistryChange,
 ): ImageRegistry[] {
   const before = now.find((each) => each.registry === registry);
   const wanted = clone(ImageRegistrySchema, before ?? create(ImageRegistrySchema, { registry }));
-  return [...now.filter((each) => each !== before), Object.assign(wanted, said)];
+  return [...now.filter((each) => each !== before), Object.assign(wanted, change)];
 }
 
 /** The flags' meaning. Throws `UsageError`. */
-export async function saidOf(
+export async function changeOf(
   io: CommandIo,
   {
     credential,
@@ -115,7 +115,7 @@ export async function saidOf(
     tokenService,
     mirror,
   }: Omit<RegistryFlags, keyof SharedFlags>,
-): Promise<Said> {
+): Promise<RegistryChange> {
   const named = mirror?.join() === none ? [] : mirror;
   const mirrors: ImageMirror[] = [];
   for (const text of named ?? []) mirrors.push(await mirrorOf(io, text));
@@ -136,8 +136,8 @@ export async function saidOf(
 
 /** "box.example:5000/cache,plain-http,credential=pull". Throws `UsageError`. */
 async function mirrorOf(io: CommandIo, text: string): Promise<ImageMirror> {
-  const [place = '', ...options] = text.split(',');
-  const [, registry = '', prefix = ''] = /^([^/]+)(?:\/(.+))?$/.exec(place) ?? [];
+  const [address = '', ...options] = text.split(',');
+  const [, registry = '', prefix = ''] = /^([^/]+)(?:\/(.+))?$/.exec(address) ?? [];
   if (registry === '') {
     throw new UsageError(`--mirror is "${text}"; it must begin with HOST, HOST:PORT/PREFIX …`);
   }

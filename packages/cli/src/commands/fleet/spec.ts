@@ -25,11 +25,11 @@ import {
   type FlagField,
   field,
   flagsOf,
+  type GivenFields,
+  givenBy,
   kebab,
   namesOf,
   pathOf,
-  type SaidFields,
-  saidBy,
   setField,
   type ValuesOf,
 } from '../frame/fields.ts';
@@ -212,7 +212,7 @@ export interface FleetChange {
 
 /** The change that the flags ask for. Throws `UsageError`, also when they ask for nothing. */
 export function fleetChange(flags: FleetFlags): FleetChange {
-  const said = saidBy(values, flags);
+  const given = givenBy(values, flags);
   const { set, paths } = parseMapChange(
     '--priority',
     'spec.priority_overrides',
@@ -220,7 +220,7 @@ export function fleetChange(flags: FleetFlags): FleetChange {
     (texts) => parsePriorities('--priority', texts),
   );
   const changes = [...severalChanges(flags), ...poolChanges(flags.poolPriority)];
-  const all = [...said.paths, ...paths, ...changes.map(({ at }) => pathOf(at))];
+  const all = [...given.paths, ...paths, ...changes.map(({ at }) => pathOf(at))];
   if (all.length === 0) {
     const names = namesOf({ ...values, ...priorityFlags, ...several });
     throw new UsageError(`nothing to change: give ${names}`);
@@ -229,7 +229,7 @@ export function fleetChange(flags: FleetFlags): FleetChange {
     paths: all,
     dependsOnNow: changes.length > 0,
     over: (now) => {
-      const next: SaidFields = saidBy(values, flags);
+      const next: GivenFields = givenBy(values, flags);
       setField(next, 'priorityOverrides', set);
       for (const { at, value } of changes) setField(next, at, value(now));
       return next.spec;
@@ -295,13 +295,13 @@ function listOf(
 /** A map by registries: REGISTRY=TEXT adds, REGISTRY alone removes. */
 function mapOf(
   of: (spec: FleetSpec) => Readonly<Record<string, string>> | undefined,
-  what: string,
+  list: string,
   { full, short }: Naming = asTheyAre,
 ): Pick<Several, 'texts' | 'change'> {
   const pairOf = (flag: string, text: string) => {
     const [registry = '', value = '', ...more] = text.split('=');
     if (registry !== '' && value !== '' && more.length === 0) return [registry, full(value)];
-    throw new UsageError(`--${flag} is "${text}"; it must be REGISTRY=${what}`);
+    throw new UsageError(`--${flag} is "${text}"; it must be REGISTRY=${list}`);
   };
   return {
     texts: (spec) => Object.entries(of(spec) ?? {}).map(([key, name]) => `${key}=${short(name)}`),
@@ -352,9 +352,9 @@ function poolChanges(texts: readonly string[] | undefined): Changed[] {
     byPool.set(pool, [...(byPool.get(pool) ?? []), text.slice(colon + 1)]);
   }
   const changes = [...byPool].map(([pool, steps]) => {
-    const said = steps.filter((text) => removedKey(text) === undefined);
+    const added = steps.filter((text) => removedKey(text) === undefined);
     const removed = steps.flatMap((text) => removedKey(text) ?? []);
-    return { pool, set: parsePriorities('--pool-priority', said), removed };
+    return { pool, set: parsePriorities('--pool-priority', added), removed };
   });
   const value = ({ pools }: FleetSpec) => {
     const next = new Map(pools.map(({ pool, priorityOverrides }) => [pool, priorityOverrides]));

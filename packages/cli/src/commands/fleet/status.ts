@@ -22,7 +22,7 @@ const questions = {
 type Question = keyof typeof questions;
 
 interface Line {
-  readonly what: string;
+  readonly subject: string;
   readonly value: string;
   readonly hosts: string;
 }
@@ -40,14 +40,17 @@ export const fleetStatus = buildCommand({
     const { io } = this;
     const counts = await withHosts(io, flags, async (hosts) => {
       const all: [Question, CountHostsResponse][] = [];
-      for (const [what, asked] of Object.entries(questions)) {
-        all.push([what as Question, await hosts.countHosts(asked)]);
+      for (const [subject, asked] of Object.entries(questions)) {
+        all.push([subject as Question, await hosts.countHosts(asked)]);
       }
       return all;
     });
     const freezes = await readFrozen(io, flags);
     if (isForPrograms(flags.output)) {
-      const shown = counts.map(([what, count]) => [what, toJson(CountHostsResponseSchema, count)]);
+      const shown = counts.map(([subject, count]) => [
+        subject,
+        toJson(CountHostsResponseSchema, count),
+      ]);
       const all = { ...Object.fromEntries(shown), frozen: Object.fromEntries(freezes) };
       printValue(io, flags.output, all);
       return;
@@ -63,9 +66,9 @@ function printStatus(
   freezes: readonly (readonly [string, string])[],
 ): void {
   const [[, { total, unreadable }] = ['', { total: 0, unreadable: 0 }]] = counts;
-  const lines = counts.flatMap(([what, { groups, groupsLeftOut }]): Line[] => [
-    ...groups.map(({ value, count }) => ({ what, value, hosts: String(count) })),
-    ...(groupsLeftOut > 0 ? [{ what, value: `${groupsLeftOut} more`, hosts: '' }] : []),
+  const lines = counts.flatMap(([subject, { groups, groupsLeftOut }]): Line[] => [
+    ...groups.map(({ value, count }) => ({ subject, value, hosts: String(count) })),
+    ...(groupsLeftOut > 0 ? [{ subject, value: `${groupsLeftOut} more`, hosts: '' }] : []),
   ]);
   const lost = unreadable > 0 ? `, and ${unreadable} that cannot be read` : '';
   printLines(io, [`${counted(total, 'host')}${lost}`]);
@@ -74,7 +77,7 @@ function printStatus(
       io,
       output,
       [
-        { title: 'WHAT', value: ({ what }) => what },
+        { title: 'WHAT', value: ({ subject }) => subject },
         { title: 'VALUE', value: ({ value }) => value, widthMin: 20 },
         { title: 'HOSTS', value: ({ hosts }) => hosts },
       ],

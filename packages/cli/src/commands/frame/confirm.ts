@@ -24,11 +24,11 @@ export async function agreeToDestroy(
   { yes }: Pick<DestructionFlags, 'yes'>,
   hosts: HostClient,
   id: string,
-  what: Destruction,
+  destruction: Destruction,
 ): Promise<void> {
   if (yes) return;
   const host = await hosts.getHost({ name: resourceName('hosts', id) });
-  const lines = lossLines(what, host, io.clock);
+  const lines = lossLines(destruction, host, io.clock);
   for (const line of lines.slice(0, -1)) io.err.write(`${clean(line)}\n`);
   await agree(io, lines.at(-1) ?? '');
 }

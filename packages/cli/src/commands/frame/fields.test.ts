@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { textFlag } from '../../flags.ts';
-import { field, flagsOf, namesOf, saidBy } from './fields.ts';
+import { field, flagsOf, givenBy, namesOf } from './fields.ts';
 
 const table = {
   title: { ...field(textFlag('Title', 'text'), 'title'), clears: true },
@@ -12,14 +12,14 @@ const table = {
 
 test('flags, values and paths follow from one entry', () => {
   expect(Object.keys(flagsOf(table))).toEqual(['title', 'rateLimit', 'port']);
-  expect(saidBy(table, { rateLimit: '3', port: '623' })).toEqual({
+  expect(givenBy(table, { rateLimit: '3', port: '623' })).toEqual({
     spec: { limits: { runs: 3 }, bmc: { lanPort: 623 } },
     paths: ['spec.limits', 'spec.bmc.lan_port'],
   });
 });
 
 test('a field takes a value away by its word, or by an empty text where the entry says so', () => {
-  expect(saidBy(table, { rateLimit: 'none', title: '', port: '' })).toEqual({
+  expect(givenBy(table, { rateLimit: 'none', title: '', port: '' })).toEqual({
     spec: { title: '', limits: undefined },
     paths: ['spec.title', 'spec.limits'],
   });

@@ -66,13 +66,13 @@ export function namesOf(flags: Readonly<Record<string, unknown>>): string {
 }
 
 /** The fields of a spec that the flags set: its value, and the paths of an update. */
-export interface SaidFields {
+export interface GivenFields {
   readonly spec: Record<string, unknown>;
   readonly paths: string[];
 }
 
 /** The fields that the flags set, in the order of the table. */
-export function saidBy<T extends Table>(table: T, flags: ValuesOf<T>): SaidFields {
+export function givenBy<T extends Table>(table: T, flags: ValuesOf<T>): GivenFields {
   const spec: Record<string, unknown> = {};
   const paths: string[] = [];
   for (const [name, { at, as, clears }] of Object.entries(table)) {
@@ -84,7 +84,7 @@ export function saidBy<T extends Table>(table: T, flags: ValuesOf<T>): SaidField
 }
 
 /** Adds a field to the update; undefined: the update clears the field. */
-export function setField({ spec, paths }: SaidFields, at: string, value: unknown): void {
+export function setField({ spec, paths }: GivenFields, at: string, value: unknown): void {
   set(spec, at.split('.'), value);
   paths.push(pathOf(at));
 }

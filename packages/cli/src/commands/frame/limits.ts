@@ -56,8 +56,8 @@ export function budgetText(budget: Budget | undefined): string {
 }
 
 /** "frozen by user:ann: a drill"; '' while it is not frozen. */
-export function freezeText(freeze: Freeze | undefined, what = ''): string {
-  return freeze === undefined ? '' : `${what}frozen by ${freeze.by}: ${freeze.reason}`;
+export function freezeText(freeze: Freeze | undefined, subject = ''): string {
+  return freeze === undefined ? '' : `${subject}frozen by ${freeze.by}: ${freeze.reason}`;
 }
 
 /** Who froze it, why and since when; nothing while it is not frozen. */

@@ -62,37 +62,38 @@ async function readText(io: CommandIo, path: string): Promise<string> {
 const form = 'a list of names, or of {step: NAME, arguments: {NAME: VALUE}}';
 
 /** Exported for its tests. */
-export function stepsOfText(place: string, text: string): ListedStep[] {
+export function stepsOfText(source: string, text: string): ListedStep[] {
   let value: unknown;
   try {
     value = parse(text);
   } catch (error) {
-    throw new UsageError(`${place} is neither YAML nor JSON: ${errorText(error)}`);
+    throw new UsageError(`${source} is neither YAML nor JSON: ${errorText(error)}`);
   }
   if (!Array.isArray(value) || value.length === 0) {
-    throw new UsageError(`${place} must hold ${form}`);
+    throw new UsageError(`${source} must hold ${form}`);
   }
-  return value.map((each, index) => stepOfValue(`${place}: step ${index + 1}`, each));
+  return value.map((each, index) => stepOfValue(`${source}: step ${index + 1}`, each));
 }
 
-function stepOfValue(place: string, value: unknown): ListedStep {
+function stepOfValue(source: string, value: unknown): ListedStep {
   if (typeof value === 'string') return { step: value, arguments: {} };
-  if (!isObject(value)) throw new UsageError(`${place} must be a name or an object; it is ${form}`);
+  if (!isObject(value))
+    throw new UsageError(`${source} must be a name or an object; it is ${form}`);
   const { step, arguments: given = {}, ...others } = value;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw new UsageError(`${place} has ${unknown}; it may have step and arguments`);
+    throw new UsageError(`${source} has ${unknown}; it may have step and arguments`);
   }
-  if (typeof step !== 'string') throw new UsageError(`${place} lacks the name of its step`);
-  if (!isObject(given)) throw new UsageError(`${place}: arguments must be names with values`);
-  const pairs = Object.entries(given).map(([name, one]) => [name, textOf(place, name, one)]);
+  if (typeof step !== 'string') throw new UsageError(`${source} lacks the name of its step`);
+  if (!isObject(given)) throw new UsageError(`${source}: arguments must be names with values`);
+  const pairs = Object.entries(given).map(([name, one]) => [name, textOf(source, name, one)]);
   return { step, arguments: Object.fromEntries(pairs) };
 }
 
-function textOf(place: string, name: string, value: unknown): string {
+function textOf(source: string, name: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  throw new UsageError(`${place}: ${name} must be a text, a number, true or false`);
+  throw new UsageError(`${source}: ${name} must be a text, a number, true or false`);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -44,7 +44,8 @@ export function checkWait({ wait, timeout }: WaitFlags): void {
     throw new UsageError('--timeout ends a wait: give --wait too');
 }
 
-/** Throws `Interrupted` once the person has left; `look` is the command that shows the work. */
-export function checkInterrupted({ signal }: CommandIo, look: string): void {
-  if (signal.aborted) throw new Interrupted(`no longer waiting; the work goes on: \`${look}\``);
+/** Throws `Interrupted` once the person has left; `showCommand` shows the work. */
+export function checkInterrupted({ signal }: CommandIo, showCommand: string): void {
+  if (signal.aborted)
+    throw new Interrupted(`no longer waiting; the work goes on: \`${showCommand}\``);
 }

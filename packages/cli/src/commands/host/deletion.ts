@@ -25,7 +25,7 @@ export const deleteHost = hostVerb<{ readonly force: boolean }>({
   },
   hasReason: true,
   waitsFor: 'deleted',
-  prepare: (_world, { force, wait = false }) => {
+  prepare: (_snapshot, { force, wait = false }) => {
     const mode = force ? DeletionMode.FORCE : DeletionMode.NORMAL;
     return {
       loss: { kind: 'delete', force },
@@ -72,7 +72,7 @@ export const releaseHold = hostVerb<{
     },
   },
   hasReason: true,
-  prepare: (_world, { hold, physicallyDisconnected }) => ({
+  prepare: (_snapshot, { hold, physicallyDisconnected }) => ({
     ask: (hosts, call) => hosts.releaseHold({ ...call, hold, physicallyDisconnected }),
   }),
 });

@@ -75,8 +75,8 @@ export async function deployFrom(io: CommandIo, flags: DeployFlags): Promise<Wan
     ...(keepDisk === undefined ? {} : { keepDisks: textsOf(keepDisk) }),
   });
   const others = { proof, proof_timeout: proofTimeout, grow, netboot, keep_disks: keepDisk };
-  const said = Object.entries(others).filter(([, value]) => value !== undefined);
-  return { deploy, paths: [...paths, ...said.map(([path]) => path)] };
+  const given = Object.entries(others).filter(([, value]) => value !== undefined);
+  return { deploy, paths: [...paths, ...given.map(([path]) => path)] };
 }
 
 const proofs = {
@@ -87,7 +87,7 @@ const proofs = {
 async function firstBootFrom(io: CommandIo, flags: DeployFlags) {
   const format = formatOf(flags);
   const { userData, networkConfig, metaData } = flags;
-  const said = {
+  const fields = {
     ...(format === undefined ? {} : { format }),
     ...(userData === undefined ? {} : { userData: await fileText(io, userData) }),
     ...(networkConfig === undefined ? {} : { networkConfig: await fileText(io, networkConfig) }),
@@ -101,10 +101,10 @@ async function firstBootFrom(io: CommandIo, flags: DeployFlags) {
     networkConfig: 'network_config',
     metaData: 'meta_data',
   } as const;
-  const paths = (Object.keys(said) as (keyof typeof said)[]).map((key) => {
+  const paths = (Object.keys(fields) as (keyof typeof fields)[]).map((key) => {
     return `first_boot.${names[key]}`;
   });
-  return { firstBoot: paths.length === 0 ? undefined : create(FirstBootSchema, said), paths };
+  return { firstBoot: paths.length === 0 ? undefined : create(FirstBootSchema, fields), paths };
 }
 
 function formatOf({ configDrive, firstBoot, userData, networkConfig, metaData }: DeployFlags) {

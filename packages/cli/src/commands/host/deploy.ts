@@ -47,10 +47,10 @@ function imageCommand(
     second: imageArgument,
     prepare: async (io, flags, image) => {
       const { deploy, paths } = await deployFrom(io, flags);
-      const said = { image, ...(paths.length === 0 ? {} : { deploy }) };
+      const request = { image, ...(paths.length === 0 ? {} : { deploy }) };
       return {
         loss: { kind, image, netboot: deploy.netboot },
-        ask: (hosts, call) => ask(hosts, { ...call, ...said }),
+        ask: (hosts, call) => ask(hosts, { ...call, ...request }),
       };
     },
   });

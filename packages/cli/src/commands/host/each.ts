@@ -86,13 +86,13 @@ export const eachHost = buildCommand({
     const label = Object.entries(parseLabels(selector)).map(([key, value]) => `${key}=${value}`);
     const chosenBy = { filter: filterFrom({ label, filter }), ...(rack ? { rack } : {}) };
     const loss = losses[action];
-    const what = { word: action, ...(loss === undefined ? {} : { loss }) };
+    const destruction = { word: action, ...(loss === undefined ? {} : { loss }) };
     await withHosts(io, flags, async (hosts) => {
       const chosen = await selectedHosts(hosts, chosenBy, loss !== undefined);
-      await agreeToMany(io, flags.yes, what, chosen);
+      await agreeToMany(io, flags.yes, destruction, chosen);
       const ask: Ask = actions[action];
       const asked = ({ name }: { name: string }) => ask(hosts, { name, reason });
-      await askMany(io, flags, { ...what, waits: false, ask: asked }, chosen);
+      await askMany(io, flags, { ...destruction, waits: false, ask: asked }, chosen);
     });
   },
 });

@@ -79,7 +79,7 @@ function powerVerb<Own extends Partial<BootFlags> & ShutdownFlags>(
     flags,
     hasReason: false,
     waitsFor: 'run',
-    prepare: (_world, given) => {
+    prepare: (_snapshot, given) => {
       const { bootOldDisk: bootOldDiskReason = '' } = given;
       const asked = { action, bootOldDiskReason, ...shutdownOf(given) };
       return {

@@ -17,7 +17,7 @@ import {
   textFlag,
 } from '../../flags.ts';
 import { enumValue } from '../../output/enum-name.ts';
-import { field, flagsOf, saidBy, setField, type ValuesOf } from '../frame/fields.ts';
+import { field, flagsOf, givenBy, setField, type ValuesOf } from '../frame/fields.ts';
 import { parseRootDisk, rootDiskFlag } from './root-disk.ts';
 import { parseVerification, verificationFlag } from './verification-spec.ts';
 
@@ -251,7 +251,7 @@ export interface SpecFlags extends ValuesOf<typeof fields> {
 type SpecInit = MessageInitShape<typeof HostSpecSchema>;
 
 /** A host's fields in the flags: the fields of an update, and the paths that it replaces. */
-interface SpecSaid {
+interface GivenSpec {
   readonly spec: SpecInit & object;
   readonly labels: Readonly<Record<string, string>>;
   readonly paths: string[];
@@ -260,7 +260,7 @@ interface SpecSaid {
 /**
  * The spec that the flags describe, and the paths of the fields that they set. Throws `UsageError`.
  */
-export function specFrom(flags: SpecFlags): SpecSaid {
+export function specFrom(flags: SpecFlags): GivenSpec {
   const labels = labelChange(flags.label);
   const priorities = parseMapChange(
     '--priority',
@@ -268,19 +268,19 @@ export function specFrom(flags: SpecFlags): SpecSaid {
     flags.priority,
     (texts) => parsePriorities('--priority', texts),
   );
-  const said = saidBy(fields, flags);
+  const given = givenBy(fields, flags);
   // A new address without a port means the usual port, so the old one must go.
   if (flags.bmc !== undefined) {
-    setField(said, 'bmc.port', parseEndpoint(flags.bmc).port);
+    setField(given, 'bmc.port', parseEndpoint(flags.bmc).port);
   }
-  const spec = { ...said.spec };
+  const spec = { ...given.spec };
   if (flags.priority !== undefined) {
     spec['cleaning'] = {
       ...(spec['cleaning'] as object | undefined),
       priorityOverrides: priorities.set,
     };
   }
-  const paths = [...said.paths, ...priorities.paths, ...labels.paths];
+  const paths = [...given.paths, ...priorities.paths, ...labels.paths];
   return { spec, labels: labels.set, paths };
 }
 

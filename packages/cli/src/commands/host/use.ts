@@ -156,7 +156,7 @@ export const adoptHost = hostVerb<{ readonly to: 'external' | 'provisioned' }>({
   flags: { to: { kind: 'enum', values: ['external', 'provisioned'], brief: 'What it is' } },
   hasReason: true,
   waitsFor: 'run',
-  prepare: (_world, { to: word }) => {
+  prepare: (_snapshot, { to: word }) => {
     const to = word === 'external' ? HostState.EXTERNAL : HostState.PROVISIONED;
     return { ask: (hosts, call) => hosts.adoptHost({ ...call, to }) };
   },

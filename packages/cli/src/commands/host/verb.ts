@@ -165,13 +165,13 @@ async function askSelected<Own extends object>(
   const { loss } = prepared;
   const chosen = await selectedHosts(hosts, flags, loss !== undefined);
   const { word } = verb;
-  const what = { word, ...(loss === undefined ? {} : { loss }) };
-  await agreeToMany(io, flags.yes, what, chosen);
+  const destruction = { word, ...(loss === undefined ? {} : { loss }) };
+  await agreeToMany(io, flags.yes, destruction, chosen);
   const { reason = '' } = flags;
   const ask = async ({ name }: Host) => {
     const answered = await prepared.ask(hosts, { name, reason, requestId: '' });
     return workDone(io, connection, flags, verb.waitsFor, answered, noView);
   };
   const { wait: waits = false } = flags;
-  await askMany(io, flags, { ...what, waits, ask }, chosen);
+  await askMany(io, flags, { ...destruction, waits, ask }, chosen);
 }

@@ -74,8 +74,8 @@ export async function waitForHost(
   const seen = seenHost(io.clock, hosts, host);
   let verdict: Verdict = verdictOf(target, host, { isDeleted: false });
   const late = () => {
-    const what = `waited ${timeoutSeconds} s for ${targetText(name, target)}`;
-    return `${what}: ${seen.work().text}; it goes on; ${hintFor(name)}`;
+    const waited = `waited ${timeoutSeconds} s for ${targetText(name, target)}`;
+    return `${waited}: ${seen.work().text}; it goes on; ${hintFor(name)}`;
   };
   const isOver = (event: WatchHostsResponse) => {
     const isDeleted = seen.take(event);
@@ -105,7 +105,7 @@ export async function waitForHost(
 /** The latest known state of the host, with the usual duration of its run once that is known. */
 function seenHost(clock: Clock, hosts: HostClient, first: Host) {
   let host = first;
-  let wasTold = false;
+  let hasReported = false;
   let run = '';
   let usualMs: number | undefined;
   /** Asked once for each run; without an answer it is not known. */
@@ -127,13 +127,13 @@ function seenHost(clock: Clock, hosts: HostClient, first: Host) {
     host: () => host,
     work: (): WorkSeen => workOf(host, clock.nowMs(), usualMs),
     /** Whether it is deleted; undefined: the event does not say. */
-    take: ({ kind, host: told }: WatchHostsResponse): boolean | undefined => {
+    take: ({ kind, host: current }: WatchHostsResponse): boolean | undefined => {
       // All hosts have been sent, and this one was not among them.
-      const isMissing = kind === Kind.SYNCED && !wasTold;
-      if (told === undefined && !isMissing) return undefined;
-      wasTold = true;
-      if (kind === Kind.DELETED || told === undefined) return true;
-      host = told;
+      const isMissing = kind === Kind.SYNCED && !hasReported;
+      if (current === undefined && !isMissing) return undefined;
+      hasReported = true;
+      if (kind === Kind.DELETED || current === undefined) return true;
+      host = current;
       learnUsual();
       return false;
     },
@@ -147,13 +147,13 @@ function settle(host: Host, target: HostTarget, verdict: Verdict): Host {
     case 'reached':
       return host;
     case 'failed': {
-      const what = target.kind === 'run' ? target.name : target.until;
-      throw new WorkFailed(`${what} of ${name} ${verdict.why}; ${hintFor(name)}`);
+      const wanted = target.kind === 'run' ? target.name : target.until;
+      throw new WorkFailed(`${wanted} of ${name} ${verdict.why}; ${hintFor(name)}`);
     }
     case 'stuck': {
-      const what =
+      const wanted =
         target.kind === 'run' ? `${target.name} has not ended` : `it is not ${target.until}`;
-      throw new NeverReached(`${name}: ${what}: ${verdict.why}; ${hintFor(name)}`);
+      throw new NeverReached(`${name}: ${wanted}: ${verdict.why}; ${hintFor(name)}`);
     }
     case 'open':
     case 'passed':

@@ -19,7 +19,7 @@ import {
   textFlag,
 } from '../../flags.ts';
 import { parseDuration } from '../../output/time.ts';
-import { field, flagsOf, saidBy, setField, type ValuesOf } from '../frame/fields.ts';
+import { field, flagsOf, givenBy, setField, type ValuesOf } from '../frame/fields.ts';
 import { type DeployFlags, deployFlags, deployFrom } from '../host/deploy-spec.ts';
 
 const texts = (brief: string, placeholder: string) =>
@@ -85,7 +85,7 @@ const fields = {
   gate: field(
     textFlag('"approval": a person is asked before each host in service; or none', 'gate'),
     'rollout.gate.approval',
-    (who) => who === 'approval',
+    (approver) => approver === 'approval',
   ),
   gateWebhook: field(
     textFlag('URL that is asked before each host in service; or none', 'url'),
@@ -140,11 +140,11 @@ export async function poolFrom(io: CommandIo, name: string, flags: PoolFlags): P
 
 /** The same, but for how the image is deployed. */
 export function poolOf(name: string, flags: PoolFlags): WantedPool {
-  const said = saidBy(fields, withoutGate(flags));
-  if (flags.gate === 'none' && said.paths.every((path) => !path.startsWith('spec.rollout.gate'))) {
-    setField(said, 'rollout.gate', undefined);
+  const given = givenBy(fields, withoutGate(flags));
+  if (flags.gate === 'none' && given.paths.every((path) => !path.startsWith('spec.rollout.gate'))) {
+    setField(given, 'rollout.gate', undefined);
   }
-  const spec = create(PoolSpecSchema, said.spec as MessageInitShape<typeof PoolSpecSchema>);
+  const spec = create(PoolSpecSchema, given.spec as MessageInitShape<typeof PoolSpecSchema>);
   const labels = labelChange(flags.label, 'spec.hosts.labels');
   if (flags.label !== undefined) {
     spec.hosts ??= create(HostSelectorSchema);
@@ -152,7 +152,7 @@ export function poolOf(name: string, flags: PoolFlags): WantedPool {
   }
   const own = parseMapChange('--own-label', 'labels', flags.ownLabel, parseOwnLabels);
   const pins = pinsOf(spec, flags);
-  const paths = [...said.paths, ...labels.paths, ...own.paths, ...pins];
+  const paths = [...given.paths, ...labels.paths, ...own.paths, ...pins];
   return { pool: create(PoolSchema, { name, spec, labels: own.set }), paths };
 }
 

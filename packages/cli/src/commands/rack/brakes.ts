@@ -15,7 +15,7 @@ import {
   textFlag,
 } from '../../flags.ts';
 import { enumValue } from '../../output/enum-name.ts';
-import { field, flagsOf, namesOf, saidBy, type ValuesOf } from '../frame/fields.ts';
+import { field, flagsOf, givenBy, namesOf, type ValuesOf } from '../frame/fields.ts';
 import {
   type BrakeFlags,
   brakeFlags,
@@ -87,12 +87,12 @@ export const updateRack = buildCommand({
   },
   async func(this: CliContext, flags: UpdateFlags, id: string) {
     const labels = labelChange(flags.label);
-    const said = saidBy(fields, flags);
+    const given = givenBy(fields, flags);
     const discovery = await discoveryFrom(this.io, flags);
-    const paths = [...said.paths, ...labels.paths, ...discovery.paths];
+    const paths = [...given.paths, ...labels.paths, ...discovery.paths];
     if (paths.length === 0) throw new UsageError(nothingToChange);
     const spec = {
-      ...said.spec,
+      ...given.spec,
       ...(discovery.paths.length === 0 ? {} : { discovery: discovery.policy }),
     };
     const rack = { name: resourceName('racks', id), spec, labels: labels.set };

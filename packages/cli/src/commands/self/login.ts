@@ -73,7 +73,7 @@ export const login = buildCommand({
     tell(io, code);
     const tokens = await signedIn(io, provider, at, code);
     const session = await keep(io, name, wanted, tokens);
-    if (settings.login === undefined || isSaid(flags)) {
+    if (settings.login === undefined || isGiven(flags)) {
       const change = { at: name === 'default' ? ['login'] : ['contexts', name, 'login'] };
       await changeConfig(io, flags, [{ ...change, value: wanted }]);
     }
@@ -100,7 +100,7 @@ export const logout = buildCommand({
   },
 });
 
-function isSaid({ issuer, clientId, scope, issuerCaFile, accessToken }: LoginFlags): boolean {
+function isGiven({ issuer, clientId, scope, issuerCaFile, accessToken }: LoginFlags): boolean {
   return [issuer, clientId, scope, issuerCaFile, accessToken].some((each) => each !== undefined);
 }
 

@@ -30,10 +30,10 @@ async function serverVersion(io: CommandIo, flags: ConnectionFlags): Promise<str
       import('../frame/calls.ts'),
     ]);
     const deadlineMs = io.clock.nowMs() + patienceMs;
-    const told = await callsOf(AccessService)(io, flags, (access) =>
+    const caller = await callsOf(AccessService)(io, flags, (access) =>
       access.whoAmI({}, { deadlineMs }),
     );
-    return told.serverVersion || 'is older than this command: it does not tell its version';
+    return caller.serverVersion || 'is older than this command: it does not tell its version';
   } catch (error) {
     return `is not known: ${errorText(error)}`;
   }

@@ -20,7 +20,7 @@ import { parseTimeout } from '../frame/wait.ts';
 
 /** Lines of each list without a terminal, and calls that one look may take, milliseconds. */
 const linesElsewhere = 50;
-const lookTimeoutMs = 10_000;
+const refreshTimeoutMs = 10_000;
 
 const screen = { enter: '\x1b[?1049h\x1b[?25l', leave: '\x1b[?25h\x1b[?1049l', home: '\x1b[H' };
 
@@ -55,7 +55,7 @@ export const showTop = buildCommand({
     await withConnection(io, flags, async (connection) => {
       const { columns } = io.out;
       if (flags.once || columns === undefined) {
-        const seen = await look(io, connection, linesElsewhere);
+        const seen = await refresh(io, connection, linesElsewhere);
         for (const line of topLines(seen, io.clock.nowMs(), columns)) {
           io.out.write(`${line}\n`);
         }
@@ -71,27 +71,27 @@ async function watchScreen(
   intervalMs: number,
 ): Promise<void> {
   const { out, signal } = io;
-  let seen = await look(io, connection, rowsOf(io));
+  let seen = await refresh(io, connection, rowsOf(io));
   out.write(screen.enter);
   try {
     while (!signal.aborted) {
       draw(io, seen);
       await pause(io, intervalMs);
       if (signal.aborted) break;
-      seen = await lookAgain(io, connection, seen);
+      seen = await refreshAgain(io, connection, seen);
     }
   } finally {
     out.write(screen.leave);
   }
 }
 
-async function lookAgain(
+async function refreshAgain(
   io: CommandIo,
   connection: Connection,
   before: FleetSeen,
 ): Promise<FleetSeen> {
   try {
-    return await look(io, connection, rowsOf(io));
+    return await refresh(io, connection, rowsOf(io));
   } catch (error) {
     const trouble = errorText(error);
     return { ...before, trouble };
@@ -110,12 +110,12 @@ function rowsOf({ out }: CommandIo): number {
 }
 
 /** Six calls, of which none grows with the fleet. */
-async function look(
+async function refresh(
   { clock }: CommandIo,
   { channel, defaults, server }: Connection,
   most: number,
 ): Promise<FleetSeen> {
-  const deadlineMs = clock.nowMs() + lookTimeoutMs;
+  const deadlineMs = clock.nowMs() + refreshTimeoutMs;
   const options = { deadlineMs };
   const hosts = createClient(HostService, channel, defaults);
   const fleet = createClient(FleetService, channel, defaults);

@@ -25,7 +25,7 @@ import { showTemplate, summary } from '../../output/template.ts';
 import { ago } from '../../output/time.ts';
 import { allPages, callsOf } from '../frame/calls.ts';
 import { sharedAliases as aliases, listCommand, sharedFlags as shared } from '../frame/frames.ts';
-import { readSource, tellingPlaces } from './source.ts';
+import { locatingProblems, readSource } from './source.ts';
 
 const idPositional = idArgument('template', 'Id of the template');
 const fileParameter = {
@@ -61,7 +61,7 @@ const createTemplate = buildCommand({
     const source = await readSource(this.io, file);
     const template = { source, labels: parseLabels(flags.label ?? []) };
     const { requestId } = flags;
-    const made = await tellingPlaces(this.io, file, () =>
+    const made = await locatingProblems(this.io, file, () =>
       withTemplates(this.io, flags, (templates) =>
         templates.createTemplate({ templateId, template, requestId }),
       ),
@@ -94,7 +94,7 @@ const updateTemplate = buildCommand({
     const paths = ['source', ...labels.paths];
     const name = resourceName('templates', id);
     const template = { name, etag, source, labels: labels.set };
-    const changed = await tellingPlaces(this.io, file, () =>
+    const changed = await locatingProblems(this.io, file, () =>
       withTemplates(this.io, flags, (templates) =>
         templates.updateTemplate({ template, updateMask: { paths }, requestId }),
       ),
@@ -112,7 +112,7 @@ const checkTemplate = buildCommand({
   },
   async func(this: CliContext, flags: SharedFlags, file: string) {
     const source = await readSource(this.io, file);
-    const checked = await tellingPlaces(this.io, file, () =>
+    const checked = await locatingProblems(this.io, file, () =>
       withTemplates(this.io, flags, (templates) =>
         templates
           .createTemplate({ templateId: checkId, template: { source }, validateOnly: true })

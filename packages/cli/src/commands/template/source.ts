@@ -24,7 +24,7 @@ export async function readSource(io: CommandIo, path: string): Promise<string> {
 }
 
 /** Runs a call on a template; problems of its source are printed as "file:line:column: message". */
-export async function tellingPlaces<T>(
+export async function locatingProblems<T>(
   io: CommandIo,
   path: string,
   call: () => Promise<T>,

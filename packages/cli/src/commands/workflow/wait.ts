@@ -10,7 +10,7 @@ import { checkInterrupted, type WaitFlags } from '../frame/wait.ts';
 import type { WorkflowClient } from './client.ts';
 
 /** Between two looks, milliseconds. */
-const lookEveryMs = 1_000;
+const pollEveryMs = 1_000;
 
 /** Reasons of a waiting run that only a person ends. */
 const waitsForPerson: ReadonlySet<string> = new Set(['hold', 'restored', 'disabled']);
@@ -49,7 +49,7 @@ export async function workflowDone(
       if (timeout !== undefined && clock.nowMs() - beganMs > timeout * 1_000) {
         throw new WaitedTooLong(`waited ${timeout} s for ${name}; it goes on; ${explain}`);
       }
-      await pause(io, lookEveryMs);
+      await pause(io, pollEveryMs);
       if (!signal.aborted) run = await workflows.getWorkflowRun({ name });
     }
   } finally {
