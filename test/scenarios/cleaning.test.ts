@@ -142,7 +142,7 @@ test('ironic-7: a manual list runs in the order in which it was written', () => 
   expect(orderOf(host.operation())?.step).toBe('deploy.burn_in');
 });
 
-test('ironic-13: the end of a step sends the next at once, and told again sends nothing', () => {
+test('ironic-13: the end of a step sends the next at once; a repeated report sends nothing', () => {
   const host = manageable();
   host.request({ kind: 'clean', steps: manual('deploy.erase_devices').steps });
   driveToInspect(host);

@@ -228,7 +228,7 @@ test('metal3-35: an available host, which is off, is forgotten without a power c
   expect(host.request(deletion)).toContainEqual({ kind: 'forget' });
 });
 
-test('metal3-39: a power-off that fails delays a delete with growing pauses, and is told', () => {
+test('metal3-39: a power-off that fails delays a delete longer each time; explain shows it', () => {
   const host = inspecting();
   host.request(deletion);
   host.report(failed('cancelled'));

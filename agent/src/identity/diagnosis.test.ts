@@ -42,13 +42,13 @@ const theirs = await makeAuthority('theirs');
 const parts = { clock, host: 'cp.example', port: 7440, caPem: ours.pem, rack: 'racks/r1' };
 const good = [await ours.sign(nowMs - dayMs, nowMs + 90 * dayMs), ours.certificate];
 
-describe('what a look at the control plane shows', () => {
-  test('is nothing when all is well', () => {
+describe('the diagnosis of a control plane’s certificate', () => {
+  test('finds nothing when all is well', () => {
     expect(explainFace(parts, { chain: good, timeMs: nowMs + 60_000 }, nowMs)).toBeUndefined();
     expect(explainFace(parts, { chain: [], timeMs: nowMs }, nowMs)).toBeUndefined();
   });
 
-  test('is another authority, with both fingerprints and what to do', async () => {
+  test('names another authority, with both fingerprints and the remedy', async () => {
     const chain = [await theirs.sign(nowMs - dayMs, nowMs + dayMs), theirs.certificate];
     const said = explainFace(parts, { chain, timeMs: nowMs }, nowMs) ?? '';
     expect(said).toContain(`the agent believes SHA-256 ${ours.sha256}`);
@@ -56,7 +56,7 @@ describe('what a look at the control plane shows', () => {
     expect(said).toContain('rackwright rack join-token r1 --replace');
   });
 
-  test('is a clock of this machine that is a day behind', async () => {
+  test('names a clock of this machine that is a day behind', async () => {
     const madeNow = await ours.sign(nowMs - 300_000, nowMs + 90 * dayMs);
     const face = { chain: [madeNow, ours.certificate], timeMs: nowMs };
     const said = explainFace(parts, face, nowMs - dayMs) ?? '';
@@ -66,7 +66,7 @@ describe('what a look at the control plane shows', () => {
     expect(said).toContain('timedatectl');
   });
 
-  test('is a clock of either side that is a day off, while certificates still hold', () => {
+  test('names a clock of either side that is a day off, while certificates still hold', () => {
     for (const timeMs of [nowMs - dayMs, nowMs + dayMs]) {
       const said = explainFace(parts, { chain: good, timeMs }, nowMs) ?? '';
       expect(said).toContain(new Date(timeMs).toISOString());
@@ -74,7 +74,7 @@ describe('what a look at the control plane shows', () => {
     }
   });
 
-  test('is the agent’s own certificate, ended or not begun by the other clock', async () => {
+  test('names the agent’s own certificate, ended or not begun by the other clock', async () => {
     const own = await ours.sign(nowMs - 9 * dayMs, nowMs - 2 * dayMs);
     const certificatePem = own.toString();
     const ended = explainFace({ ...parts, certificatePem }, { chain: good, timeMs: nowMs }, nowMs);

@@ -156,7 +156,7 @@ describe('joining a rack', () => {
     await expect(files.load()).rejects.toThrow('another user');
   });
 
-  test('keeps its key when the file of the key alone is gone', async () => {
+  test('keeps the agent’s key when the file of the key alone is gone', async () => {
     const issuer = await startIssuer();
     const { disk } = new MemoryDisk().open();
     const files = new IdentityFiles(disk, '/state');

@@ -306,7 +306,7 @@ describe('R10: Hello is the reconciliation', () => {
 });
 
 describe('R11: no work lease, nothing destructive begins', () => {
-  test('waits for the lease and begins when it comes', async () => {
+  test('an erasure waits for the lease and begins when the lease comes', async () => {
     const world = await connected();
     world.controlPlane.leaseMs = 0;
     await world.run(10_000);

@@ -13,7 +13,7 @@ const policy = {
 type Own = Partial<Omit<OwnCleanStep, '$typeName' | '$unknown'>>;
 const step = (more: Own = {}) => create(OwnCleanStepSchema, { name: 'burn_in', image, ...more });
 
-test('a step that says all it may is fine, and becomes a command of the runner', () => {
+test('a step with every field set is valid, and becomes a command of the runner', () => {
   const full = step({
     ...{ priority: 1_000, arguments: ['--all', '5'], environment: { LANG: 'C' } },
     ...{ directory: '/tmp', retries: 10, onFailure: 'continue', onTimeout: 'hold' },

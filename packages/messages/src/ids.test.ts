@@ -63,7 +63,7 @@ test('an opaque id is taken from its own maker alone', () => {
   expect(() => asReplicaId('')).toThrow('"" is no id of a replica');
 });
 
-test('a plain number is no number of a run or revision, and none of these is another', () => {
+test('the compiler refuses a plain number as the number of a run or a revision', () => {
   expectTypeOf<bigint>().not.toExtend<RunNumber>();
   expectTypeOf<bigint>().not.toExtend<WorkflowRunNumber>();
   expectTypeOf<bigint>().not.toExtend<Revision>();

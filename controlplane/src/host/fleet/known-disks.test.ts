@@ -90,7 +90,7 @@ test('a host that is under way and may be about to say so keeps its disk', async
   expect(await inspect('h2', [disk])).not.toEqual({});
 });
 
-test('names that bad firmware gives to many disks are nobody’s', async () => {
+test('a name that bad firmware gives to many disks identifies none of them', async () => {
   for (const serial of ['', '0000000', 'QM00001', 'none']) {
     await inspect('h1', [{ serial, wwn: '0x0' }]);
     expect(await inspect('h2', [{ serial, wwn: '0x0' }])).toEqual({});

@@ -18,7 +18,7 @@ const agentSteps = [
 const pass = beginPass(host.record, { ...host.context, agentSteps, nowMs: host.nowMs });
 const ends = (request: HostRequest) => endsUse(pass, request);
 
-test('a look, a boot and a switch leave the host what it is; whatever else it is may not', () => {
+test('an inspection, a rescue and a power switch end no use; a clean and a deploy do', () => {
   const bootOldDiskReason = '';
   for (const request of [
     { kind: 'abort', reason: '' },

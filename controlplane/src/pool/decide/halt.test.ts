@@ -76,7 +76,7 @@ test('a host that fails again or is ill by itself keeps no others from the way b
   expect(pool.outMax).toBe(1);
 });
 
-test('the way back stops, too, when it loses hosts that were ready', () => {
+test('a rollback stops, too, when it loses hosts that were ready', () => {
   const rollout = { maxUnavailable: count(2), failureThreshold: count(2), rollback: true };
   const pool = settled(20, { rollout }).push('B');
   for (let good = 0; good < 8; good++) pool.end(firstOut(pool));

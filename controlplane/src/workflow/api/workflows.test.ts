@@ -83,7 +83,7 @@ test('every variable that a template can declare can be given', async () => {
   expect(made.spec?.variables).toEqual(variables);
 });
 
-test('variables and names that cannot be are shown with their fields', async () => {
+test('a request with invalid names and variables is refused with each wrong field', async () => {
   const { workflows } = fixture;
   const parent = await addHost(1);
   const spec = { variables: { '1a': 'x' }, pendingTimeout: { seconds: 1n } };

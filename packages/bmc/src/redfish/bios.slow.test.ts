@@ -166,7 +166,7 @@ describe('settings of the firmware', () => {
     });
   });
 
-  test('settings that no boot takes are still pending', async () => {
+  test('settings that no boot takes stay pending', async () => {
     const { driver, boot } = await start({ fault: { kind: 'settingsStayPending' } });
     value(await driver.stageBios(wanted));
     await boot();

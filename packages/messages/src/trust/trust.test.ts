@@ -13,7 +13,7 @@ const secret = fc.uint8Array({ minLength: joinSecretBytes, maxLength: joinSecret
 const fingerprint = fc.stringMatching(/^[0-9a-f]{64}$/);
 
 describe('a join token', () => {
-  test('comes back from its text', () => {
+  test('is read back from its text unchanged', () => {
     fc.assert(
       fc.property(fingerprint, rackId, secret, (caSha256, rack, bytes) => {
         const parts = parseJoinToken(` ${formatJoinToken(caSha256, rack, bytes)}\n`);

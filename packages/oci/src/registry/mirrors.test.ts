@@ -111,7 +111,7 @@ describe('a blob', () => {
     expect(source.elsewhere?.(digest)).toBe(false);
   });
 
-  test('is gone on with where a mirror went away in its middle', async () => {
+  test('is continued at the byte where a mirror went away', async () => {
     let asked = 0;
     const { registry, requests } = registryOf({
       one: () => {

@@ -47,7 +47,7 @@ test.each<[string, Partial<DeviceFacts>, string]>([
   });
 });
 
-test('a name, holders and partitions may differ', () => {
+test('a disk with another name, firmware or partitions is still the target', () => {
   const now = disk({
     name: 'sdz',
     firmware: '2',
