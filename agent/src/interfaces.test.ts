@@ -1,3 +1,4 @@
+import { problemIn, value } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from './config.ts';
 import {
@@ -99,34 +100,33 @@ describe('the sockets that were handed over', () => {
 
   test('may be of one interface, or none, where one address is given', () => {
     for (const some of [handed(), handed('eth7')]) {
-      expect(divideInterfaces(one, some, anywhere)).toEqual({
-        served: [],
-        awaited: [],
-        closed: [],
-      });
+      const none = { served: [], awaited: [], closed: [] };
+      expect(divideInterfaces(one, some, anywhere)).toEqual(value(none));
     }
-    expect(divideInterfaces(one, handed('eth1', 'eth2'), anywhere)).toContain(
+    expect(problemIn(divideInterfaces(one, handed('eth1', 'eth2'), anywhere))).toContain(
       'is enabled for 2 interfaces, and hosts are told of one serverAddress',
     );
   });
 
   test('serve the interfaces that they are of', () => {
     const division = divideInterfaces(listed, handed('eth2.7', 'eth1'), anywhere);
-    expect(division).toEqual({ served: listed.interfaces, awaited: [], closed: [] });
+    const { interfaces: served } = listed;
+    expect(division).toEqual(value({ served, awaited: [], closed: [] }));
   });
 
   test('may lack those of an interface that is not there yet', () => {
     const division = divideInterfaces(listed, handed('eth2.7'), nowhere);
-    expect(division).toEqual({ served: [listed.interfaces[1]], awaited: ['eth1'], closed: [] });
+    const served = [listed.interfaces[1]];
+    expect(division).toEqual(value({ served, awaited: ['eth1'], closed: [] }));
   });
 
   test('the sockets of one interface are served when another comes without its own', () => {
     const some = handed('eth1');
     const served = [listed.interfaces[0]];
     const before = divideInterfaces(listed, some, (name) => name === 'eth1');
-    expect(before).toEqual({ served, awaited: ['eth2.7'], closed: [] });
+    expect(before).toEqual(value({ served, awaited: ['eth2.7'], closed: [] }));
     const after = divideInterfaces(listed, some, anywhere);
-    expect(after).toEqual({ served, awaited: [], closed: ['eth2.7'] });
+    expect(after).toEqual(value({ served, awaited: [], closed: ['eth2.7'] }));
     expect(closedWords('eth2.7')).toContain('systemctl status rackwright-agent@eth2.7.socket');
   });
 
@@ -134,11 +134,11 @@ describe('the sockets that were handed over', () => {
     ['of an interface without an entry', handed('eth1', 'eth9'), 'interfaces has no entry for it'],
     ['none at all', handed(), 'enable rackwright-agent@eth1.socket'],
   ])('are refused when they are %s', (_what, some, words) => {
-    expect(divideInterfaces(listed, some, anywhere)).toContain(words);
+    expect(problemIn(divideInterfaces(listed, some, anywhere))).toContain(words);
   });
 
   test('are waited for by a new start when there is nothing to serve', () => {
-    expect(divideInterfaces(listed, handed(), nowhere)).toBe(
+    expect(problemIn(divideInterfaces(listed, handed(), nowhere))).toBe(
       'there is no interface eth1, eth2.7 on this machine yet',
     );
   });

@@ -8,7 +8,7 @@
  * I2 An interface that is absent, or whose sockets could not be opened, does not delay the others:
  *    they are served, and the absent one is served after the agent's next start.
  */
-import { ConfigError, type ConfigReader } from '@rackwright/platform';
+import { bad, ConfigError, type ConfigReader, type Read, value } from '@rackwright/platform';
 import { optional } from '@rackwright/platform/config';
 import type { BootInterface } from './boot/index.ts';
 import { type AgentDhcpConfig, readDhcp } from './dhcp-section.ts';
@@ -116,35 +116,35 @@ export function closedWords(name: string): string {
   );
 }
 
-/** Divides the list; returns the text about what to do when it and the sockets do not fit. */
+/** Divides the list; the problem is what to do when it and the sockets do not fit. */
 export function divideInterfaces(
   { interfaces }: InterfaceSettings,
   handedOver: HandedOver,
   isThere: (name: string) => boolean,
-): Division | string {
+): Read<Division> {
   if (interfaces.length === 0) {
-    if (handedOver.interfaces <= 1) return { served: [], awaited: [], closed: [] };
-    return (
-      `rackwright-agent@INTERFACE.socket is enabled for ${handedOver.interfaces} interfaces, and ` +
-      'hosts are told of one serverAddress: list them under "interfaces", each with the address ' +
-      'that this machine has there, or disable the others'
+    if (handedOver.interfaces <= 1) return value({ served: [], awaited: [], closed: [] });
+    return bad(
+      `rackwright-agent@INTERFACE.socket is enabled for ${handedOver.interfaces} interfaces, ` +
+        'and hosts are told of one serverAddress: list them under "interfaces", each with the ' +
+        'address that this machine has there, or disable the others',
     );
   }
   const stranger = handedOver.names.find((name) => !interfaces.some((one) => one.name === name));
   if (stranger !== undefined) {
-    return (
+    return bad(
       `rackwright-agent@${stranger}.socket is enabled, and interfaces has no entry for it: add ` +
-      'one with the address that this machine has there, or disable that socket'
+        'one with the address that this machine has there, or disable that socket',
     );
   }
   const served = interfaces.filter(({ name }) => handedOver.names.includes(name));
   const rest = interfaces.filter((one) => !served.includes(one)).map(({ name }) => name);
   const awaited = rest.filter((name) => !isThere(name));
   const closed = rest.filter(isThere);
-  if (served.length > 0) return { served, awaited, closed };
+  if (served.length > 0) return value({ served, awaited, closed });
   const [first] = closed;
-  if (first !== undefined) return closedWords(first);
-  return `there is no interface ${rest.join(', ')} on this machine yet`;
+  if (first !== undefined) return bad(closedWords(first));
+  return bad(`there is no interface ${rest.join(', ')} on this machine yet`);
 }
 
 /**

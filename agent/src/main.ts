@@ -146,8 +146,9 @@ async function run(config: AgentConfig, starts: FailedStarts): Promise<void> {
   const [clock, disk] = [nodeClock(), nodeDisk()];
   const names = [...new Set([...config.interfaces.map(({ name }) => name), ...inherited.names])];
   const atStart = await readInterfaces(disk);
-  const division = divideInterfaces(config, inherited, (name) => atStart.has(name));
-  if (typeof division === 'string') throw new Error(division);
+  const divided = divideInterfaces(config, inherited, (name) => atStart.has(name));
+  if (divided.kind === 'bad') throw new Error(divided.problem);
+  const division = divided.value;
   for (const name of division.awaited) {
     log.warn({ interface: name }, 'a boot interface is not there yet: served once it has come');
   }

@@ -4,6 +4,7 @@
  */
 
 import { type AddressPlan, subnetHas, subnetsMeet } from '@rackwright/dhcp';
+import { bad, type Read } from '@rackwright/platform';
 import { type TftpLimits, tftpLimitsDefault } from '@rackwright/tftp';
 import { addressPlanOf, type DhcpConfig, subnetProblem } from './dhcp-config.ts';
 import type { BootProfile, Loaders } from './profiles.ts';
@@ -312,9 +313,9 @@ function interfaceProblems({ interfaces, tftp }: BootSettings): string[] {
     const right = 'a dotted IPv4 address';
     problems.push(...unless(ipv4.test(one.serverAddress), `${at}serverAddress`, right));
     problems.push(...portProblems(one, at, tftp));
-    const plan = planOf(one);
-    if (typeof plan === 'string') problems.push(`${at}dhcp.${plan}`);
-    else if (plan !== undefined) plans.push({ one, at, plan });
+    const made = planOf(one);
+    if (made?.kind === 'bad') problems.push(`${at}dhcp.${made.problem}`);
+    else if (made !== undefined) plans.push({ one, at, plan: made.value });
   }
   return [...problems, ...meetingProblems(interfaces, plans)];
 }
@@ -380,13 +381,15 @@ export function portsClash(one: Listen, other: Listen): boolean {
 }
 
 /**
- * The plan of an interface that gives addresses; a text says what is wrong with it, without
+ * The plan of an interface that gives addresses; the problem is what is wrong with it, without
  * "dhcp.".
  */
-function planOf({ dhcp, serverAddress }: BootInterface): AddressPlan | string | undefined {
+function planOf({ dhcp, serverAddress }: BootInterface): Read<AddressPlan> | undefined {
   if (dhcp.mode !== 'reservation') return undefined;
   const plan = addressPlanOf(dhcp, serverAddress);
-  return typeof plan === 'string' ? plan : (subnetProblem(dhcp.subnet, plan) ?? plan);
+  if (plan.kind === 'bad') return plan;
+  const problem = subnetProblem(dhcp.subnet, plan.value);
+  return problem === undefined ? plan : bad(problem);
 }
 
 function unless(holds: boolean, name: string, right: string): string[] {

@@ -1,4 +1,5 @@
 import { asMac } from '@rackwright/dhcp';
+import { problemIn } from '@rackwright/platform';
 import { describe, expect, test } from 'vitest';
 import {
   addressPlanOf,
@@ -29,8 +30,8 @@ const good: ReservationDhcpConfig = {
 
 function planOf(config: ReservationDhcpConfig) {
   const plan = addressPlanOf(config, '10.77.0.1');
-  if (typeof plan === 'string') throw new Error(plan);
-  return plan;
+  if (plan.kind === 'bad') throw new Error(plan.problem);
+  return plan.value;
 }
 
 test('the reader takes a MAC in any spelling', () => {
@@ -44,7 +45,7 @@ describe('the addresses of others are not given to hosts:', () => {
     ['a DNS server', '10.77.0.2'],
   ])('a range does not hold the address of %s', (whose, address) => {
     const range = { first: address, last: address };
-    expect(addressPlanOf({ ...good, range }, '10.77.0.1')).toBe(
+    expect(problemIn(addressPlanOf({ ...good, range }, '10.77.0.1'))).toBe(
       `range must not contain ${address}, the address of ${whose}`,
     );
   });

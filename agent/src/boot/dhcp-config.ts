@@ -1,4 +1,5 @@
 /** The mode of DHCP: off, beside another server (proxy), or as the only server. */
+
 import {
   type AddressPlan,
   type AddressRange,
@@ -7,6 +8,7 @@ import {
   makeAddressPlan,
   subnetHas,
 } from '@rackwright/dhcp';
+import { type Read } from '@rackwright/platform';
 
 export interface DhcpListen {
   /** 0.0.0.0: Linux gives broadcasts to no socket that is bound to one address. */
@@ -85,11 +87,11 @@ export const otherServerDefault = { quietMs: 300_000, probeMs: 60_000 } as const
 /** More would be of no use to a client and might not fit the answer. */
 const serversMax = 8;
 
-/** The addresses to give, or the words that say which setting is wrong, without "dhcp.". */
+/** The addresses to give; the problem is which setting is wrong, without "dhcp.". */
 export function addressPlanOf(
   { subnet, reservations, range, discovery }: ReservationDhcpConfig,
   serverAddress: string,
-): AddressPlan | string {
+): Read<AddressPlan> {
   const settings = {
     network: subnet.network,
     reservations,

@@ -60,8 +60,9 @@ class Rig {
     const hosts = [{ hostUid: 'u1', hostName: 'one', macs: [mac] }];
     const memory = () => ({ snapshot: { generation: 1, hosts }, grants: [] });
     const onNetboot = (one: NetbootObservation) => void this.observed.push(one);
-    const plan = addressPlanOf(dhcp, serverAddress);
-    if (typeof plan === 'string') throw new Error(plan);
+    const made = addressPlanOf(dhcp, serverAddress);
+    if (made.kind === 'bad') throw new Error(made.problem);
+    const plan = made.value;
     return DhcpServer.open({
       ...{ disk: this.disk.open().disk, clock, log, path: dhcp.leasesPath, memory, dhcp },
       gate: makeGate({ clock, log, memory, onNetboot }),

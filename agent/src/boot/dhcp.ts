@@ -111,8 +111,9 @@ function openServer(options: DhcpShellOptions, dhcp: ReservationDhcpConfig): Pro
     onServerGone,
     serverAddress,
   } = options;
-  const plan = addressPlanOf(dhcp, serverAddress);
-  if (typeof plan === 'string') throw new Error(`boot configuration: dhcp.${plan}`);
+  const made = addressPlanOf(dhcp, serverAddress);
+  if (made.kind === 'bad') throw new Error(`boot configuration: dhcp.${made.problem}`);
+  const plan = made.value;
   const { leaseSeconds, routers, dnsServers, domainName } = dhcp.subnet;
   const subnet = { leaseSeconds, routers, nameServers: dnsServers };
   const settings = {

@@ -48,8 +48,8 @@ class Rig {
 function plan(): AddressPlan {
   const range = { first: '10.77.0.10', last: '10.77.0.20' };
   const made = makeAddressPlan({ network: '10.77.0.0/24', reservations: [], range }, []);
-  if (typeof made === 'string') throw new Error(made);
-  return made;
+  if (made.kind === 'bad') throw new Error(made.problem);
+  return made.value;
 }
 
 test('writes leases soon after they change, and reads them again', async () => {

@@ -5,7 +5,7 @@
  * No script is given before runners can dial the agent.
  */
 import type { Mac } from '@rackwright/dhcp';
-import type { Clock, Log } from '@rackwright/platform';
+import { type Clock, type Log, type Read } from '@rackwright/platform';
 import type { RunnerBootConfig } from './config.ts';
 import type { DeployPages } from './deploy-pages.ts';
 import {
@@ -29,8 +29,8 @@ export interface BootScriptsOptions {
   readonly log: Log;
   readonly gate: Gate;
   readonly runner: RunnerBootConfig;
-  /** The boot settings of the host of a MAC; a text says why it boots nothing. */
-  readonly bootOf: (mac: Mac) => BootChoice | string;
+  /** The boot settings of the host of a MAC; the problem is why it boots nothing. */
+  readonly bootOf: (mac: Mac) => Read<BootChoice>;
   /** Absent: nothing is deployed here. */
   readonly deploys?: DeployPages;
   readonly meter?: BootMeter;
@@ -126,10 +126,10 @@ export class BootScripts {
     const { clock, bootOf } = this.#options;
     const about = { mac, operation: decision.operationId };
     const boot = bootOf(mac);
-    if (typeof boot === 'string') {
-      return this.#fault(about, `no boot script: ${boot}`);
+    if (boot.kind === 'bad') {
+      return this.#fault(about, `no boot script: ${boot.problem}`);
     }
-    const runner = { ...this.#options.runner, kernelArguments: boot.kernelArguments };
+    const runner = { ...this.#options.runner, kernelArguments: boot.value.kernelArguments };
     const fileUrl = (name: string): string => urls.hostFile(mac, name);
     const nowMs = clock.nowMs();
     try {

@@ -5,7 +5,16 @@
 
 import type { Mac } from '@rackwright/dhcp';
 import type { HostUid } from '@rackwright/messages';
-import type { Clock, Disk, Http, Log, Udp } from '@rackwright/platform';
+import {
+  bad,
+  type Clock,
+  type Disk,
+  type Http,
+  type Log,
+  type Read,
+  type Udp,
+  value,
+} from '@rackwright/platform';
 import {
   addressAsked,
   type BootConfig,
@@ -117,7 +126,7 @@ export async function startBoot(
   };
   try {
     const more = { ...metered, ...(deploys === undefined ? {} : { deploys }) };
-    const bootOf = (mac: Mac): BootChoice | string => bootOfHost(config, dependencies, mac);
+    const bootOf = (mac: Mac): Read<BootChoice> => bootOfHost(config, dependencies, mac);
     const scripts = new BootScripts({ clock, log, gate, bootOf, runner: config.runner, ...more });
     const blobs = imageBlob === undefined ? {} : { imageBlob };
     const pages = {
@@ -208,7 +217,7 @@ async function startDhcpIfOn(
   const metered = dependencies.meter === undefined ? {} : { meter: dependencies.meter };
   const loadersOf = (mac: Mac): Loaders | undefined => {
     const boot = bootOfHost(config, dependencies, mac);
-    return typeof boot === 'string' ? undefined : boot.loaders;
+    return boot.kind === 'bad' ? undefined : boot.value.loaders;
   };
   const servesRaspberryPi = config.raspberryPi !== undefined;
   const rest = { loadersOf, serverAddress, servesRaspberryPi, dhcp, urls, ...named, ...metered };
@@ -235,15 +244,16 @@ function bootSights(dependencies: BootDependencies, { runner }: BootConfig): Boo
   return new BootSights({ clock, log, memory, onSight, kernel, initrd });
 }
 
-/** A text says why the host of this MAC boots nothing. */
+/** The problem is why the host of this MAC boots nothing. */
 function bootOfHost(
   { loaders, runner, bootProfiles: profiles = [] }: BootConfig,
   { memory }: Pick<BootDependencies, 'memory'>,
   mac: Mac,
-): BootChoice | string {
+): Read<BootChoice> {
   const name = bootProfileOf(memory(), mac);
   const rack = { loaders, profiles, kernelArguments: runner.kernelArguments };
-  return chooseBoot(rack, name) ?? unknownProfile(name ?? '', profiles);
+  const choice = chooseBoot(rack, name);
+  return choice === undefined ? bad(unknownProfile(name ?? '', profiles)) : value(choice);
 }
 
 function hostUidOf(memory: BootMemory, mac: Mac, nowMs: number): HostUid | undefined {

@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BootId } from '@rackwright/messages';
 import { plainBlobs } from '@rackwright/oci';
-import { type Clock, type CrashPoint, type Log } from '@rackwright/platform';
+import { bad, type Clock, type CrashPoint, type Log, type Read, value } from '@rackwright/platform';
 import {
   makeCrashPoint,
   nodeClock,
@@ -185,14 +185,16 @@ function commandParts(
   software: RunnerConfig['software'],
   programs: Programs,
   folder: string,
-): CommandParts | string {
+): Read<CommandParts> {
   if (software !== undefined) {
-    return 'a machine made of software runs no images: they would run on the machine around it';
+    return bad(
+      'a machine made of software runs no images: they would run on the machine around it',
+    );
   }
   const roots = linuxCommandRoots({ folder, path: programPath, procRoot: '/proc', chowns: true });
   const web = nodeWebClient();
   const blobsAt = (endpoint: string) => plainBlobs(web, `http://${endpoint}`);
-  return { programs, roots, architecture: ownArchitecture, blobsAt };
+  return value({ programs, roots, architecture: ownArchitecture, blobsAt });
 }
 
 /** Armed in the first runner of a boot only, so that its successor lives. */

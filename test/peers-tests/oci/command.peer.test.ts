@@ -2,6 +2,7 @@
  * A command from a registry to its end: pushed by skopeo, fetched and served by the agent, unpacked
  * and run by the runner in a root of its own. As root, for that is what a runner is.
  */
+
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ import {
   writeImage,
   writeTar,
 } from '@rackwright/oci/testing';
+import { value } from '@rackwright/platform';
 import {
   callersHashes,
   nodeClock,
@@ -26,6 +28,7 @@ import {
   nodeWebClient,
 } from '@rackwright/platform/node';
 import {
+  type CommandParts,
   fileDisks,
   fileMachine,
   linuxCommandRoots,
@@ -156,7 +159,7 @@ async function run(
   const held = await images.fetch(wanted, new AbortController().signal, () => {});
   const stop = new AbortController();
   let output = '';
-  const step = runCommand({
+  const parts: CommandParts = {
     programs: await linuxPrograms({
       ...{ disk: nodeDisk(), clock, log: quietLog, bootId: 'boot', procRoot: '/proc' },
       markPath: join(folder, 'program.json'),
@@ -176,7 +179,8 @@ async function run(
     }),
     architecture,
     blobsAt: (endpoint) => plainBlobs(web, `http://${endpoint}`),
-  });
+  };
+  const step = runCommand(value(parts));
   const end = await step.run({
     operationId: 'uid/7/3/1',
     order: create(agent.RunStepSchema, {

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { asMac } from '../mac.ts';
-import { type AddressPlanSettings, isInPlan, isOurRelay, makeAddressPlan } from './address-plan.ts';
+import {
+  type AddressPlan,
+  type AddressPlanSettings,
+  isInPlan,
+  isOurRelay,
+  makeAddressPlan,
+} from './address-plan.ts';
 
 const mac = asMac('52:54:00:77:00:01');
 const other = asMac('52:54:00:77:00:02');
@@ -16,10 +22,15 @@ function range(first: number, last: number) {
   return { first: `10.77.0.${first}`, last: `10.77.0.${last}` };
 }
 
+function goodPlan(): AddressPlan {
+  const made = makeAddressPlan(good, taken);
+  if (made.kind === 'bad') throw new Error(made.problem);
+  return made.value;
+}
+
 describe('a plan', () => {
   test('gives a reserved address to its MAC alone, and ranges to all', () => {
-    const plan = makeAddressPlan(good, taken);
-    if (typeof plan === 'string') throw new Error(plan);
+    const plan = goodPlan();
     expect(isInPlan(plan, mac, '10.77.0.50')).toBe(true);
     expect(isInPlan(plan, other, '10.77.0.50')).toBe(false);
     expect(isInPlan(plan, other, '10.77.0.51')).toBe(true);
@@ -28,8 +39,7 @@ describe('a plan', () => {
   });
 
   test('is about clients on its subnet, with a relay or without', () => {
-    const plan = makeAddressPlan(good, taken);
-    if (typeof plan === 'string') throw new Error(plan);
+    const plan = goodPlan();
     const relays = ['0.0.0.0', '10.77.0.254', '10.78.0.254'];
     expect(relays.map((relay) => isOurRelay(plan, relay))).toEqual([true, true, false]);
   });
@@ -79,6 +89,7 @@ describe('a plan', () => {
       /the only one for this address/,
     ],
   ])('is refused with %s', (_name, change, words) => {
-    expect(makeAddressPlan({ ...good, ...change }, taken)).toMatch(words);
+    const problem = expect.stringMatching(words);
+    expect(makeAddressPlan({ ...good, ...change }, taken)).toEqual({ kind: 'bad', problem });
   });
 });

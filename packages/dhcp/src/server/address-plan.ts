@@ -56,14 +56,18 @@ export interface TakenAddress {
 export const rangeAddressesMax = 1_024;
 export const reservationsMax = 4_096;
 
-/** The plan, or the words that say which setting is wrong and what would be right. */
+export type MadeAddressPlan =
+  | { readonly kind: 'value'; readonly value: AddressPlan }
+  /** `problem` says which setting is wrong and what would be right. */
+  | { readonly kind: 'bad'; readonly problem: string };
+
 export function makeAddressPlan(
   settings: AddressPlanSettings,
   taken: readonly TakenAddress[],
-): AddressPlan | string {
+): MadeAddressPlan {
   const subnet = parseSubnet(settings.network);
   if (subnet === undefined) {
-    return `subnet.network ${settings.network} must be a network like 10.77.0.0/24`;
+    return bad(`subnet.network ${settings.network} must be a network like 10.77.0.0/24`);
   }
   const { reservations, range, discovery } = settings;
   const problem =
@@ -71,18 +75,23 @@ export function makeAddressPlan(
     rangeProblem('range', range, settings.network, subnet, taken) ??
     rangeProblem('discovery', discovery, settings.network, subnet, taken) ??
     overlapProblem(range, discovery);
-  if (problem !== undefined) return problem;
+  if (problem !== undefined) return bad(problem);
   if (reservations.length === 0 && range === undefined && discovery === undefined) {
-    return 'reservations, range or discovery must give at least one address';
+    return bad('reservations, range or discovery must give at least one address');
   }
   const reservedBy = new Map(reservations.map(({ mac, address }) => [address, mac]));
-  return {
+  const plan = {
     subnet,
     reservedFor: new Map(reservations.map(({ mac, address }) => [mac, address])),
     reservedBy,
     range: range && poolOf(range, reservedBy),
     discovery: discovery && poolOf(discovery, reservedBy),
   };
+  return { kind: 'value', value: plan };
+}
+
+function bad(problem: string): MadeAddressPlan {
+  return { kind: 'bad', problem };
 }
 
 /** Whether the plan still lets this MAC have this address, known host or not. */

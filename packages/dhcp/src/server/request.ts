@@ -59,7 +59,7 @@ export function readServerRequest(
     if (packet.op === 'reply') return otherAnswer(packet);
     const side = new SideOptions(packet);
     const asked = readAsked(packet, from, side);
-    if (typeof asked === 'string') return silence(asked);
+    if (asked.kind === 'silence') return asked;
     const mac = macOf(packet);
     const client = bootClient(side, mac);
     const boot = client && { client, mac, pxe: readPxe(side, client) };
@@ -71,7 +71,7 @@ export function readServerRequest(
   }
 }
 
-function readAsked(packet: DhcpPacket, from: Peer, side: SideOptions): Asked | string {
+function readAsked(packet: DhcpPacket, from: Peer, side: SideOptions): Asked | Silence {
   const messageType = readOption(packet, dhcpOption.messageType);
   // Which address a client would like is no part of this question.
   if (messageType === 'discover') {
@@ -84,20 +84,22 @@ function readAsked(packet: DhcpPacket, from: Peer, side: SideOptions): Asked | s
     case 'request':
       return readRequest(server, requested, inUse);
     case 'decline':
-      if (server === undefined || requested === undefined) return 'a decline of nothing';
+      if (server === undefined || requested === undefined) return silence('a decline of nothing');
       return { kind: 'decline', server, address: requested };
     case 'release':
-      if (server === undefined || inUse === undefined) return 'a release of nothing';
+      if (server === undefined || inUse === undefined) return silence('a release of nothing');
       return { kind: 'release', server, address: inUse };
     case 'inform': {
       const address = inUse ?? (from.address === unset ? undefined : from.address);
-      return address === undefined ? 'an inform without an address' : { kind: 'inform', address };
+      return address === undefined
+        ? silence('an inform without an address')
+        : { kind: 'inform', address };
     }
     case 'offer':
     case 'ack':
     case 'nak':
     case undefined:
-      return `${messageType ?? 'BOOTP'} from a client`;
+      return silence(`${messageType ?? 'BOOTP'} from a client`);
   }
 }
 
@@ -105,9 +107,9 @@ function readRequest(
   server: string | undefined,
   requested: string | undefined,
   inUse: string | undefined,
-): Asked | string {
+): Asked | Silence {
   const address = requested ?? inUse;
-  if (address === undefined) return 'a request for no address';
+  if (address === undefined) return silence('a request for no address');
   if (server !== undefined) return { kind: 'selecting', server, address };
   return requested === undefined || inUse !== undefined
     ? { kind: 'extending', address: inUse ?? address }

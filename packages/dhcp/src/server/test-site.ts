@@ -34,8 +34,8 @@ export const usualPlan: AddressPlanSettings = {
 
 export function planOf(settings: AddressPlanSettings): AddressPlan {
   const plan = makeAddressPlan(settings, [{ whose: 'the server', address: serverAddress }]);
-  if (typeof plan === 'string') throw new Error(plan);
-  return plan;
+  if (plan.kind === 'bad') throw new Error(plan.problem);
+  return plan.value;
 }
 
 export function settingsOf(plan: AddressPlan): ServerSettings {

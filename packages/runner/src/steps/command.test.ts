@@ -17,6 +17,7 @@ import {
   writeIndex,
   writeTar,
 } from '@rackwright/oci/testing';
+import { bad, value } from '@rackwright/platform';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { linuxCommandRoots } from '../linux/command-roots.ts';
 import type { ProgramRequest, Programs } from '../program/program.ts';
@@ -81,7 +82,7 @@ function rig(given: Record<string, string>, options: Rig = {}) {
     blobsAt: (endpoint: string) => plainBlobs(web, `http://${endpoint}`),
   };
   const run = runStep(
-    runCommand(place),
+    runCommand(value(place)),
     given,
     {
       destructive: false,
@@ -374,7 +375,7 @@ describe('a destructive command begins only when it is permitted, after all was 
 });
 
 test('the step says why no command runs on this machine', async () => {
-  const { end } = runStep(runCommand('no images here'), {});
+  const { end } = runStep(runCommand(bad('no images here')), {});
   expect((await end).result).toMatchObject({ type: 'unsupported', message: 'no images here' });
 });
 

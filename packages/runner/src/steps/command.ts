@@ -69,7 +69,7 @@ interface Command {
 }
 
 /** `parts`: what it needs of this machine, or why nothing can run here. */
-export function runCommand(parts: CommandParts | string): Step {
+export function runCommand(parts: Read<CommandParts>): Step {
   return {
     description: {
       name: commandStep,
@@ -94,9 +94,9 @@ export function runCommand(parts: CommandParts | string): Step {
 /** Why it cannot run at all; nothing has been done then. */
 async function check(
   context: StepContext,
-  parts: CommandParts | string,
+  parts: Read<CommandParts>,
 ): Promise<StepEnd | undefined> {
-  if (typeof parts === 'string') return failed('unsupported', parts);
+  if (parts.kind === 'bad') return failed('unsupported', parts.problem);
   const command = readCommand(context);
   if (command.kind === 'bad') return failed('invalidArgument', command.problem);
   if (context.imageEndpoint === '') {
@@ -107,15 +107,15 @@ async function check(
   return guard.kind === 'failed' ? guard.end : undefined;
 }
 
-async function run(context: StepContext, parts: CommandParts | string): Promise<StepEnd> {
+async function run(context: StepContext, parts: Read<CommandParts>): Promise<StepEnd> {
   const refused = await check(context, parts);
   if (refused !== undefined) return refused;
   const command = readCommand(context);
-  if (command.kind === 'bad' || typeof parts === 'string') {
+  if (command.kind === 'bad' || parts.kind === 'bad') {
     return failed('invalidArgument', 'the order cannot be read');
   }
   try {
-    return await runImage(context, parts, command.value);
+    return await runImage(context, parts.value, command.value);
   } catch (error) {
     if (context.signal.aborted) {
       return failed('cancelled', notStarted);

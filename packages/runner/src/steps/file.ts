@@ -130,22 +130,24 @@ async function diskWriter(
   }
   const listing = await devices.list();
   const found = findDisk(listing.devices, identity);
-  if (typeof found === 'string') return failed('deviceChanged', found);
-  return (path, file) => writeOnDisk({ device: found, partition, filesystem }, path, file);
+  if (found.kind === 'bad') return failed('deviceChanged', found.problem);
+  return (path, file) => writeOnDisk({ device: found.value, partition, filesystem }, path, file);
 }
 
 /** The one disk of that name that may be written to, or why there is none. */
-function findDisk(devices: readonly DeviceFacts[], identity: string): DeviceFacts | string {
+function findDisk(devices: readonly DeviceFacts[], identity: string): Read<DeviceFacts> {
   const named = decideScope(devices, orderedScopePolicy).filter(
     ({ device }) => device.serial === identity || device.wwn === identity,
   );
   const [decision] = named;
-  if (decision === undefined) return `no disk has the serial or world wide name ${identity}`;
-  if (named.length > 1) return `${named.length} disks say that they are ${identity}`;
-  if (decision.kind !== 'inScope') return `${identity} is not written to: ${decision.reason}`;
+  if (decision === undefined) return bad(`no disk has the serial or world wide name ${identity}`);
+  if (named.length > 1) return bad(`${named.length} disks say that they are ${identity}`);
+  if (decision.kind !== 'inScope') {
+    return bad(`${identity} is not written to: ${decision.reason}`);
+  }
   const { holders } = decision.device;
-  if (holders.length > 0) return `${identity} is in use: ${holders.join(', ')}`;
-  return decision.device;
+  if (holders.length > 0) return bad(`${identity} is in use: ${holders.join(', ')}`);
+  return value(decision.device);
 }
 
 function judge(
