@@ -54,7 +54,6 @@ async function issuerClient({ oidc }: ControlPlaneConfig) {
   return { oidcWebClient: nodeWebClient(caPem) };
 }
 
-/** Logs each problem of the configuration, with its line. */
 /** A release's program is one file, and its digest identifies the build. */
 async function softwareOf(): Promise<Software> {
   const version = controlPlaneVersion;
@@ -63,6 +62,7 @@ async function softwareOf(): Promise<Software> {
   return { version, buildSha256: createHash('sha256').update(program).digest('hex') };
 }
 
+/** Prints each problem of the configuration, with its line; undefined when there is one. */
 async function readConfig(path: string): Promise<ControlPlaneConfig | undefined> {
   const checked = checkConfig(await readFile(path, 'utf8'), parseConfig);
   if ('config' in checked) return checked.config;

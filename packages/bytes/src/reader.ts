@@ -1,6 +1,5 @@
-import { DecodeError } from './errors.ts';
-
 /** Reading: the side that gets bytes of others, so every access is checked. */
+import { DecodeError } from './errors.ts';
 
 const latin1 = new TextDecoder('latin1');
 

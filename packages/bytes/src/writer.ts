@@ -1,6 +1,5 @@
-import { EncodeError } from './errors.ts';
-
 /** Writing: the side that meets our own faults, so nothing is cut to fit. */
+import { EncodeError } from './errors.ts';
 
 const initialBytes = 64;
 

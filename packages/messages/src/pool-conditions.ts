@@ -1,4 +1,5 @@
 /** The closed lists of `PoolCondition.type`, and of `PoolCondition.reason` for each. */
+
 /** The reasons of each condition. */
 export interface PoolReasons {
   readonly Resolved: 'Resolved' | 'Unresolved' | 'ResolutionFailed';

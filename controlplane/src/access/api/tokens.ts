@@ -48,7 +48,7 @@ import {
 } from '../../records/index.ts';
 import { controlPlaneVersion } from '../../version.ts';
 import {
-  endSessionsOf,
+  endSignInsOf,
   firstTokenId,
   isOver,
   isUnscoped,
@@ -184,12 +184,12 @@ async function refuseAboveLimit({ store }: RpcDependencies): Promise<void> {
   throw failedPrecondition('TOO_MANY_TOKENS', message);
 }
 
-/** Sorted by name; revoked tokens are not listed. */
 /** The position of a token in pages; the first token may have no record. */
 function resourceName({ token }: wire.TokenRecord): string {
   return storeKey(...(token?.name ?? 'tokens/0').split('/'));
 }
 
+/** Sorted by name; revoked tokens are not listed. */
 async function listTokens(deps: RpcDependencies, request: ListTokensRequest) {
   const size = pageSizeOf(request.pageSize);
   const after = parsePageToken(deps.store, 'tokens', request.pageToken);
@@ -252,7 +252,7 @@ async function endSessions(deps: RpcDependencies, { actor, reason }: EndSessions
   }
   checkReason('reason', reason, violations);
   violations.throwIfAny();
-  const ended = await endSessionsOf(deps.store, asked);
+  const ended = await endSignInsOf(deps.store, asked);
   deps.log.info({ of: actor, ended, actor: deps.actor, reason }, 'sessions of browsers ended');
   return { ended };
 }

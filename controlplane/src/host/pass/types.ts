@@ -242,7 +242,6 @@ export interface SessionContext {
   readonly operationKinds?: readonly string[];
 }
 
-/** A freeze that applies to the host, and its owner: "racks/r1" or "the fleet". */
 /** The kinds of brakes that an agent enforces by its lease. */
 export type LeaseBrakeKind = 'freeze' | 'restoredStore' | 'restoredStoreAccepted';
 

@@ -1,10 +1,9 @@
-import type { BmcIdentity, BootDevice, BootOverride, PowerState } from '../driver.ts';
-
 /**
  * Reads ipmitool's output for `raw` and `fru print`. Pure; every function answers undefined for
  * unknown output, and the driver calls that `malformed`. Section numbers are those of the IPMI 2.0
  * specification, revision 1.1.
  */
+import type { BmcIdentity, BootDevice, BootOverride, PowerState } from '../driver.ts';
 
 /** The bytes of a raw answer: pairs of hex digits, the completion code already removed. */
 export function rawBytes(stdout: string): readonly number[] | undefined {

@@ -1,11 +1,10 @@
-import type { ExecResult } from '@rackwright/platform';
-import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.ts';
-
 /**
  * Derives from ipmitool's words why a call failed. Its exit code is 1 for everything, and without
  * `-v` a wrong password and a silent BMC print the same line, so the words of `-v` decide. (`-vv`
  * prints keys: never used.)
  */
+import type { ExecResult } from '@rackwright/platform';
+import { type BmcFailed, type BmcTransient, failed, transient } from '../driver.ts';
 
 type BmcRefusal = BmcFailed | BmcTransient;
 type Rule = readonly [words: RegExp, refusal: (words: string) => BmcRefusal];

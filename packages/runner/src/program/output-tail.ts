@@ -1,4 +1,5 @@
 /** The end of a program's output, bounded, and its whole length. */
+
 /** The kept part of one step's output: its final report and its record hold it. */
 export const outputTailBytesMax = 64 * 1024;
 /** The last lines of it that are shown everywhere. */
