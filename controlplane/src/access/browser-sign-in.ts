@@ -27,7 +27,7 @@ import { principalOfIdToken } from './oidc.ts';
 import type { OidcBrowserConfig, OidcConfig } from './oidc-config.ts';
 import type { OidcEndpoints, OidcKeys } from './oidc-keys.ts';
 import type { Principal } from './principal.ts';
-import { cookieOf } from './sessions.ts';
+import { cookieOf } from './sign-ins.ts';
 
 /** Also sent when the provider redirects the browser back: a navigation from another site. */
 export const beginningCookie = '__Host-rackwright-sign-in';

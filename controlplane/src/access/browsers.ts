@@ -3,11 +3,11 @@ import { type CallContext, notFound } from '@rackwright/messages';
 import type { AuditSink } from '../audit/index.ts';
 import type { Begun, BrowserSignIn } from './browser-sign-in.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
-import { checkOrigin, type OpenedSession, type Opener, type Sessions } from './sessions.ts';
 import { principalOfToken, type SignInOptions } from './sign-in.ts';
+import { checkOrigin, type OpenedSignIn, type Opener, type SignIns } from './sign-ins.ts';
 
 export interface BrowsersParts {
-  readonly sessions: Sessions;
+  readonly sessions: SignIns;
   /** Undefined: people can sign in only with a token. */
   readonly provider: BrowserSignIn | undefined;
   readonly shown: Pick<SignInOptions, 'tokens' | 'firstTokenSha256' | 'voucher'>;
@@ -19,20 +19,20 @@ export interface Browsers {
   /** The identity provider for sign-in by a browser; undefined: there is none. */
   readonly issuer: string | undefined;
   /** Opens a session for the holder of this token. */
-  byToken(context: CallContext, text: string): Promise<OpenedSession>;
+  byToken(context: CallContext, text: string): Promise<OpenedSignIn>;
   /** Redirects to the identity provider, and afterwards to a path of ours. */
   begin(context: CallContext, returnTo: string): Promise<Begun>;
   /** Opens a session after the identity provider has redirected back. */
   end(
     context: CallContext,
     query: URLSearchParams,
-  ): Promise<{ readonly opened: OpenedSession; readonly returnTo: string }>;
+  ): Promise<{ readonly opened: OpenedSignIn; readonly returnTo: string }>;
   /** Ends the session of a call and its open streams, on every replica. */
   out(context: CallContext): Promise<void>;
 }
 
 export function createBrowsers({ sessions, provider, shown, audit }: BrowsersParts): Browsers {
-  const open = async (opener: Opener, context: CallContext): Promise<OpenedSession> => {
+  const open = async (opener: Opener, context: CallContext): Promise<OpenedSignIn> => {
     const opened = await sessions.open(opener);
     tell(audit, opener.principal, 'browser', context);
     // From now on its network has a share of the capacity for known networks.

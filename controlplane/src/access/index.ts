@@ -20,7 +20,6 @@ export {
 } from './principal.ts';
 export { roleTooSmall } from './refusals.ts';
 export { scopedStore, watchCollections } from './scoped-store.ts';
-export { endSessionsOf, type OpenedSession, sessionCookie } from './sessions.ts';
 export {
   createSignIn,
   type SignIn,
@@ -28,6 +27,11 @@ export {
   trustedSignIn,
   type Voucher,
 } from './sign-in.ts';
+export {
+  endSignInsOf,
+  type OpenedSignIn,
+  sessionCookie,
+} from './sign-ins.ts';
 export {
   accessTable,
   changesSomething,

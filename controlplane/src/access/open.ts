@@ -11,8 +11,8 @@ import { createOidcVoucher } from './oidc.ts';
 import type { OidcConfig } from './oidc-config.ts';
 import { OidcKeys } from './oidc-keys.ts';
 import { type Principal, roleText, scopeText } from './principal.ts';
-import { Sessions } from './sessions.ts';
 import { createSignIn, principalOfSecret, type SignIn } from './sign-in.ts';
+import { SignIns } from './sign-ins.ts';
 import { TokenBook } from './token-book.ts';
 
 const hourMs = 3_600_000;
@@ -55,7 +55,7 @@ export function openAccess(options: AccessOptions): Access {
   const provider = providerOf(options);
   const voucher = oidc && provider && createOidcVoucher(oidc, clock, provider.keys);
   const shown = { tokens, firstTokenSha256, voucher };
-  const sessions = new Sessions({
+  const sessions = new SignIns({
     ...{ ...options, lifeMs, configSha256: configSha256Of(oidc) },
     principalOfSecret: (name, secretSha256) => principalOfSecret(shown, name, secretSha256),
   });

@@ -4,11 +4,11 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { Role, readActor, store as wire } from '@rackwright/messages';
 import type { Principal } from './principal.ts';
 
-export const sessionSchema = wire.BrowserSessionRecordSchema;
-export type SessionRecord = MessageShape<typeof sessionSchema>;
+export const signInSchema = wire.BrowserSessionRecordSchema;
+export type SignInRecord = MessageShape<typeof signInSchema>;
 
 /** Who has signed in, and from when until when; times in milliseconds of wall time. */
-export interface NewSession {
+export interface NewSignIn {
   readonly principal: Principal;
   readonly createMs: number;
   readonly expireMs: number;
@@ -19,9 +19,9 @@ export interface NewSession {
 }
 
 /** The record of a new session. */
-export function sessionRecord(opened: NewSession): SessionRecord {
+export function signInRecord(opened: NewSignIn): SignInRecord {
   const { principal, createMs, expireMs, incarnation } = opened;
-  return create(sessionSchema, {
+  return create(signInSchema, {
     createTime: timestampFromMs(createMs),
     expireTime: timestampFromMs(expireMs),
     incarnation,
@@ -31,7 +31,7 @@ export function sessionRecord(opened: NewSession): SessionRecord {
   });
 }
 
-function openerOf({ principal, configSha256 }: NewSession) {
+function openerOf({ principal, configSha256 }: NewSignIn) {
   const { token: name, proofSha256, role, scope } = principal;
   if (name !== '') {
     const value = { name, secretSha256: Buffer.from(proofSha256, 'hex') };
@@ -43,17 +43,17 @@ function openerOf({ principal, configSha256 }: NewSession) {
   return { case: 'grant', value } as const;
 }
 
-export function createMsOf({ createTime }: SessionRecord): number {
+export function createMsOf({ createTime }: SignInRecord): number {
   return createTime === undefined ? 0 : timestampMs(createTime);
 }
 
 /** A record without an end counts as expired. */
-export function expireMsOf({ expireTime }: SessionRecord): number {
+export function expireMsOf({ expireTime }: SignInRecord): number {
   return expireTime === undefined ? 0 : timestampMs(expireTime);
 }
 
 /** One name for all sessions of a person. */
-export function callerOf({ issuer, actor }: Pick<SessionRecord, 'issuer' | 'actor'>): string {
+export function callerOf({ issuer, actor }: Pick<SignInRecord, 'issuer' | 'actor'>): string {
   return `${issuer} ${actor}`;
 }
 
@@ -61,7 +61,7 @@ export function callerOf({ issuer, actor }: Pick<SessionRecord, 'issuer' | 'acto
  * The caller that the identity provider authenticated; undefined: it did so under another
  * configuration, or not at all.
  */
-export function granted(record: SessionRecord, configSha256: string): Principal | undefined {
+export function granted(record: SignInRecord, configSha256: string): Principal | undefined {
   if (record.opener.case !== 'grant') return undefined;
   const { role, scope, configSha256: given } = record.opener.value;
   if (Buffer.from(given).toString('hex') !== configSha256 || role === Role.UNSPECIFIED) {

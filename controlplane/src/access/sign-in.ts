@@ -12,7 +12,7 @@ import { asTokenId, type CallContext, type Guard, isChosenId } from '@rackwright
 import { idOf } from '../records/index.ts';
 import { type Principal, systemPrincipal } from './principal.ts';
 import { tokenMissing, tokenUnknown } from './refusals.ts';
-import type { Sessions } from './sessions.ts';
+import type { SignIns } from './sign-ins.ts';
 import { isSameHash } from './token.ts';
 import { firstTokenId, type TokenBook } from './token-book.ts';
 
@@ -37,7 +37,7 @@ export interface SignInOptions {
   readonly voucher: Voucher | undefined;
   readonly onSignIn: SignInSink;
   /** Sessions of browsers; unset: cookies are not accepted. */
-  readonly sessions?: Sessions;
+  readonly sessions?: SignIns;
 }
 
 /** Knows the callers of open calls. */

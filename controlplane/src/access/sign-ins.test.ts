@@ -7,7 +7,7 @@ import { MemoryDisk, openMemoryStore, type StateStore } from '@rackwright/store'
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Following } from '../following/index.ts';
 import { everywhere, type Principal } from './principal.ts';
-import { endSessionsOf, Sessions, type SessionsOptions, sessionCookie } from './sessions.ts';
+import { endSignInsOf, SignIns, type SignInsOptions, sessionCookie } from './sign-ins.ts';
 
 const quiet = () => undefined;
 const lifeMs = 3_600_000;
@@ -34,10 +34,10 @@ afterEach(async () => {
 });
 
 /** One of several control planes on the store. */
-async function replica(more: Partial<SessionsOptions> = {}) {
+async function replica(more: Partial<SignInsOptions> = {}) {
   const store = await openMemoryStore({ random: nodeRandom(), disk, ...more });
   const following = new Following({ store, clock, log, retryDelayMs: 10 });
-  const sessions = new Sessions({
+  const sessions = new SignIns({
     ...{ store, following, clock, log, lifeMs, random: nodeRandom(), configSha256: '0a' },
     principalOfSecret: async (name, secretSha256) => {
       expect([name, Buffer.from(secretSha256).toString('hex')]).toEqual(['tokens/ci', secret]);
@@ -197,7 +197,7 @@ test('all sessions of one caller are ended at once, at every replica, and no oth
   const seen = await there.sessions.principalOf(callWith(names[0] ?? ''));
   let isEnded = false;
   there.sessions.onEnd(seen?.session ?? '', () => (isEnded = true));
-  expect(await endSessionsOf(here.store, oidcActor('ann'))).toBe(2);
+  expect(await endSignInsOf(here.store, oidcActor('ann'))).toBe(2);
   for (const { sessions } of [here, there]) {
     for (const name of names) {
       expect(await reasonOf(sessions.principalOf(callWith(name)))).toBe('SESSION_OVER');
@@ -207,7 +207,7 @@ test('all sessions of one caller are ended at once, at every replica, and no oth
     });
   }
   await untilTrue(() => isEnded);
-  expect(await endSessionsOf(there.store, readActor('oidc:ann'))).toBe(0);
+  expect(await endSignInsOf(there.store, readActor('oidc:ann'))).toBe(0);
 });
 
 test('guessed names cost the store little, and keep out nobody who is signed in', async () => {

@@ -51,10 +51,10 @@ import {
   createMsOf,
   expireMsOf,
   granted,
-  type SessionRecord,
-  sessionSchema as schema,
-  sessionRecord,
-} from './session-record.ts';
+  type SignInRecord,
+  signInSchema as schema,
+  signInRecord,
+} from './sign-in-record.ts';
 
 /** Its prefix binds a cookie to this host, all paths and TLS (RFC 6265bis §4.1.3.2). */
 export const sessionCookie = '__Host-rackwright-session';
@@ -76,7 +76,7 @@ export interface Opener {
   readonly principal: Principal;
 }
 
-export interface SessionsOptions {
+export interface SignInsOptions {
   readonly store: StateStore;
   readonly following: Following;
   readonly clock: Clock;
@@ -91,7 +91,7 @@ export interface SessionsOptions {
 }
 
 /** A session that has just been opened. */
-export interface OpenedSession {
+export interface OpenedSignIn {
   /** The value of `sessionCookie` for the browser. */
   readonly name: string;
   /** Wall time, milliseconds. */
@@ -106,8 +106,8 @@ interface Known {
 }
 
 /** See the header. */
-export class Sessions {
-  readonly #options: SessionsOptions;
+export class SignIns {
+  readonly #options: SignInsOptions;
   /** The sessions in the store, kept current by a watch, by the hash of the name. */
   readonly #known = new Map<string, Known>();
   /** Callbacks for the end of a session, by the hash of its name. */
@@ -116,7 +116,7 @@ export class Sessions {
   readonly #unknown: Bucket;
   #cancelSweep: Cancel = () => undefined;
 
-  constructor(options: SessionsOptions) {
+  constructor(options: SignInsOptions) {
     this.#options = options;
     this.#unknown = new Bucket(unknownRate, options.clock.nowMs());
     this.#followed = followValues(options.following, collection, (key, entry) =>
@@ -136,7 +136,7 @@ export class Sessions {
   }
 
   /** Opens a session. Bounded by invariant 3. Throws `unavailable`. */
-  async open({ kind, principal }: Opener): Promise<OpenedSession> {
+  async open({ kind, principal }: Opener): Promise<OpenedSignIn> {
     const { clock, random, store, lifeMs, configSha256 } = this.#options;
     const createMs = clock.nowMs();
     const ownEndMs = kind === 'token' ? (principal.expireMs ?? Infinity) : Infinity;
@@ -144,7 +144,7 @@ export class Sessions {
     const name = Buffer.from(random.bytes(nameBytes)).toString('base64url');
     const hash = hashOf(name);
     const { incarnation } = store;
-    const record = sessionRecord({ principal, createMs, expireMs, incarnation, configSha256 });
+    const record = signInRecord({ principal, createMs, expireMs, incarnation, configSha256 });
     const written = await writeRecord(this.#options, schema, keyOf(hash), record, 'absent');
     // The name has 256 random bits: a conflict means that another party drew the same ones.
     if (written.kind === 'conflict') throw sessionOver();
@@ -207,7 +207,7 @@ export class Sessions {
     }
   }
 
-  async #read(hash: string): Promise<Kept<SessionRecord> | undefined> {
+  async #read(hash: string): Promise<Kept<SignInRecord> | undefined> {
     const { clock, store } = this.#options;
     // Another replica may have just opened it: the refusal is not final.
     if (!this.#known.has(hash) && this.#unknown.tryTake(1, clock.nowMs()) > 0) {
@@ -232,12 +232,12 @@ export class Sessions {
     });
   }
 
-  #isOver(record: SessionRecord): boolean {
+  #isOver(record: SignInRecord): boolean {
     const { clock, store } = this.#options;
     return record.incarnation !== store.incarnation || expireMsOf(record) <= clock.nowMs();
   }
 
-  async #principalIn(record: SessionRecord): Promise<Principal> {
+  async #principalIn(record: SignInRecord): Promise<Principal> {
     const { principalOfSecret, configSha256 } = this.#options;
     if (record.opener.case === 'token') {
       const { name, secretSha256 } = record.opener.value;
@@ -264,7 +264,7 @@ export class Sessions {
     else this.#learn(hash, decoded(entry), entry.revision);
   }
 
-  #learn(hash: string, record: SessionRecord, revision: StoreRevision): void {
+  #learn(hash: string, record: SignInRecord, revision: StoreRevision): void {
     // A session from before the store was restored is removed like an expired one.
     const expireMs =
       record.incarnation === this.#options.store.incarnation ? expireMsOf(record) : 0;
@@ -283,7 +283,7 @@ export class Sessions {
  * 5). Returns how many there were. A session that is opened at the same time may remain. Throws
  * `unavailable`.
  */
-export async function endSessionsOf(store: StateStore, actor: Actor): Promise<number> {
+export async function endSignInsOf(store: StateStore, actor: Actor): Promise<number> {
   const { entries } = await answered(store.list(collection));
   let ended = 0;
   for (const entry of entries) {
@@ -295,7 +295,7 @@ export async function endSessionsOf(store: StateStore, actor: Actor): Promise<nu
 }
 
 /** A record that cannot be decoded counts as expired, like an empty one. */
-function decoded({ value }: Entry): SessionRecord {
+function decoded({ value }: Entry): SignInRecord {
   try {
     return fromBinary(schema, value);
   } catch {

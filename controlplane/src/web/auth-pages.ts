@@ -23,7 +23,7 @@ import {
   beginningCookie,
   beginningSeconds,
   callbackPath,
-  type OpenedSession,
+  type OpenedSignIn,
   sessionCookie,
 } from '../access/index.ts';
 import { type AuditTrail, identified } from '../audit/index.ts';
@@ -137,7 +137,7 @@ async function signOut({ context }: PageRequest, { browsers }: AuthPages): Promi
   }
 }
 
-function kept({ expireMs }: OpenedSession, name: string, { nowMs }: AuthPages): string {
+function kept({ expireMs }: OpenedSignIn, name: string, { nowMs }: AuthPages): string {
   const lifeSeconds = Math.max(0, Math.floor((expireMs - nowMs()) / 1_000));
   return cookieText(sessionCookie, name, 'Strict', lifeSeconds);
 }

@@ -129,7 +129,7 @@ function repeatsOf({ clock, random, err }: CommandIo, server: string): Repeats {
 
 async function tokenOf(io: CommandIo, proof: Proof): Promise<string> {
   if (proof.kind === 'login') {
-    const { signedInToken } = await import('./login/session.ts');
+    const { signedInToken } = await import('./login/kept-sign-in.ts');
     return signedInToken(io, proof.context, proof.settings);
   }
   const token = (await readText(io, proof.path, '--token-file')).trim();

@@ -16,7 +16,7 @@ import { endpointsOf, type Provider, refresh, type Tokens } from './provider.ts'
 const renewBeforeMs = 60_000;
 
 /** The stored part of a sign-in. */
-export interface Session {
+export interface KeptSignIn {
   readonly issuer: string;
   readonly clientId: string;
   /** The token for the control plane. */
@@ -27,7 +27,7 @@ export interface Session {
 }
 
 /** The path of the sign-in of a context. */
-export function sessionPath(io: CommandIo, context: string): string {
+export function signInPath(io: CommandIo, context: string): string {
   return `${configFolder(io)}/sessions/${context}.json`;
 }
 
@@ -38,21 +38,21 @@ export async function signedInToken(
   { login }: ContextSettings,
 ): Promise<string> {
   if (login === undefined) throw new UsageError(`the context "${context}" has no login`);
-  const session = await readSession(io, context);
-  if (session?.issuer !== login.issuer || session.clientId !== login.clientId) {
+  const signIn = await readSignIn(io, context);
+  if (signIn?.issuer !== login.issuer || signIn.clientId !== login.clientId) {
     throw needed(context, 'nobody is signed in');
   }
-  if (!endsSoon(session, io.clock)) return session.token;
-  return (await renewed(io, context, login, session)).token;
+  if (!endsSoon(signIn, io.clock)) return signIn.token;
+  return (await renewed(io, context, login, signIn)).token;
 }
 
 async function renewed(
   io: CommandIo,
   context: string,
   login: LoginSettings,
-  session: Session,
-): Promise<Session> {
-  const { refreshToken } = session;
+  signIn: KeptSignIn,
+): Promise<KeptSignIn> {
+  const { refreshToken } = signIn;
   if (refreshToken === undefined) throw needed(context, 'the sign-in has ended');
   const provider = await providerOf(io, login);
   const answer = await refresh(provider, await endpointsOf(provider), refreshToken);
@@ -60,7 +60,7 @@ async function renewed(
     return keep(io, context, login, answer.tokens, refreshToken);
   }
   // Invariant 2.
-  const other = await readSession(io, context);
+  const other = await readSignIn(io, context);
   if (other !== undefined && other.refreshToken !== refreshToken && !endsSoon(other, io.clock)) {
     return other;
   }
@@ -74,7 +74,7 @@ export async function keep(
   { issuer, clientId, use }: LoginSettings,
   tokens: Tokens,
   refreshBefore?: string,
-): Promise<Session> {
+): Promise<KeptSignIn> {
   const token = use === 'id' ? tokens.idToken : tokens.accessToken;
   if (token === undefined) {
     throw new UsageError(
@@ -83,14 +83,14 @@ export async function keep(
   }
   const nowMs = io.clock.nowMs();
   const endsAfterMs = use === 'access' ? tokens.expiresInMs : undefined;
-  const session: Session = {
+  const signIn: KeptSignIn = {
     ...{ issuer, clientId, token },
     refreshToken: tokens.refreshToken ?? refreshBefore,
     expiresAtMs: expiryOf(token) ?? (endsAfterMs === undefined ? undefined : nowMs + endsAfterMs),
   };
-  const text = `${JSON.stringify(session, undefined, 2)}\n`;
-  await io.writePrivateFile(sessionPath(io, context), new TextEncoder().encode(text));
-  return session;
+  const text = `${JSON.stringify(signIn, undefined, 2)}\n`;
+  await io.writePrivateFile(signInPath(io, context), new TextEncoder().encode(text));
+  return signIn;
 }
 
 /** The provider of a login. Throws `UsageError` when its authority cannot be read. */
@@ -107,11 +107,11 @@ export async function providerOf(io: CommandIo, settings: LoginSettings): Promis
 }
 
 /** The stored sign-in; undefined when there is none, or none that can be read. */
-export async function readSession(io: CommandIo, context: string): Promise<Session | undefined> {
-  const bytes = await io.readFile(sessionPath(io, context));
+export async function readSignIn(io: CommandIo, context: string): Promise<KeptSignIn | undefined> {
+  const bytes = await io.readFile(signInPath(io, context));
   if (bytes === undefined) return undefined;
   try {
-    const value = JSON.parse(new TextDecoder().decode(bytes)) as Partial<Session>;
+    const value = JSON.parse(new TextDecoder().decode(bytes)) as Partial<KeptSignIn>;
     const { issuer, clientId, token, refreshToken, expiresAtMs } = value;
     if (typeof issuer !== 'string' || typeof clientId !== 'string') return undefined;
     if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) return undefined;
@@ -121,12 +121,12 @@ export async function readSession(io: CommandIo, context: string): Promise<Sessi
       expiresAtMs: typeof expiresAtMs === 'number' ? expiresAtMs : undefined,
     };
   } catch {
-    // The file holds no session: the caller asks for a new sign-in.
+    // The file holds no sign-in: the caller asks for a new sign-in.
     return undefined;
   }
 }
 
-function endsSoon({ expiresAtMs }: Session, clock: Clock): boolean {
+function endsSoon({ expiresAtMs }: KeptSignIn, clock: Clock): boolean {
   return expiresAtMs !== undefined && clock.nowMs() > expiresAtMs - renewBeforeMs;
 }
 

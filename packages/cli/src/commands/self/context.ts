@@ -11,7 +11,7 @@ import {
 } from '../../config-file.ts';
 import { UsageError } from '../../failure.ts';
 import { connectionFlags, outputFlag, textFlag } from '../../flags.ts';
-import { sessionPath } from '../../login/session.ts';
+import { signInPath } from '../../login/kept-sign-in.ts';
 import type { OutputKind } from '../../output/kinds.ts';
 import { loginFlags, loginFrom } from './login.ts';
 
@@ -147,7 +147,7 @@ const deleteContext = buildCommand({
     const changes: ConfigChange[] = [{ at: ['contexts', name], value: undefined }];
     if (current === name) changes.push({ at: ['current'], value: undefined });
     await changeConfig(io, flags, changes);
-    await io.removeFile(sessionPath(io, name));
+    await io.removeFile(signInPath(io, name));
     io.err.write(`${name} is removed${current === name ? '; none is in use' : ''}\n`);
   },
 });

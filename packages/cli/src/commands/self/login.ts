@@ -11,6 +11,7 @@ import {
 } from '../../config-file.ts';
 import { Interrupted, SignInNeeded, UsageError } from '../../failure.ts';
 import { textFlag } from '../../flags.ts';
+import { keep, providerOf, signInPath } from '../../login/kept-sign-in.ts';
 import {
   askForTokens,
   beginDevice,
@@ -20,7 +21,6 @@ import {
   type Provider,
   type Tokens,
 } from '../../login/provider.ts';
-import { keep, providerOf, sessionPath } from '../../login/session.ts';
 import { clean } from '../../output/text.ts';
 import { duration } from '../../output/time.ts';
 import { contextInUse } from '../../settings.ts';
@@ -95,7 +95,7 @@ export const logout = buildCommand({
     const { io } = this;
     const { name = 'default' } = await contextInUse(io, flags);
     checkContextName(name);
-    await io.removeFile(sessionPath(io, name));
+    await io.removeFile(signInPath(io, name));
     io.err.write(`Signed out of ${name}.\n`);
   },
 });
