@@ -45,7 +45,6 @@ export { limitHostsMax } from './pass/quota.ts';
 export { engineSteps, isOfTemplate, switchesOn } from './pass/step-names.ts';
 export { defaultTiming, type EngineTiming } from './pass/timing.ts';
 export type {
-  AnswerVerdict,
   Brake,
   CallOutput,
   CallResult,
@@ -53,6 +52,7 @@ export type {
   HostRequest,
   LeaseBrakeKind,
   Refusal,
+  ReportVerdict,
   RequestedStep,
   Requester,
   WorkflowRequest,

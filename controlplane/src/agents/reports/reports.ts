@@ -10,7 +10,7 @@ import type { AcknowledgementMeter } from '../base/acknowledgement.ts';
 import type { SlotOver } from '../base/rack-slots.ts';
 import type { SessionSink } from '../base/sink.ts';
 import type { StepLogs } from '../base/step-logs.ts';
-import { answerOf, answerWord, Settlement } from './settlement.ts';
+import { answerOf, Settlement, verdictWord } from './settlement.ts';
 
 export interface ReportsDependencies {
   readonly hosts: Pick<Hosts, 'report' | 'fail' | 'hostIdOfUid'>;
@@ -70,7 +70,7 @@ export class Reports {
         this.#sink.send({ case: 'reportAnswer', value });
         crashPoint('cp.reportAcknowledged');
         const seconds = (elapsedMs() - cameMs) / 1_000;
-        this.#deps.onAcknowledged?.(answerWord(value.verdict), seconds);
+        this.#deps.onAcknowledged?.(verdictWord(value.verdict), seconds);
       })
       .catch((error: unknown) => this.#couldNotFold(report, hostId, error))
       .catch((error: unknown) => this.breakOff(report, error))

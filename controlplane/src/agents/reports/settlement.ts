@@ -1,12 +1,12 @@
 /** Answers to final reports (R7), and the sequence up to which all are answered. */
 import { create } from '@bufbuild/protobuf';
 import { agent } from '@rackwright/messages';
-import type { AnswerVerdict, PassResult } from '../../host/index.ts';
-import type { AnswerWord } from '../base/acknowledgement.ts';
+import type { PassResult, ReportVerdict } from '../../host/index.ts';
+import type { VerdictWord } from '../base/acknowledgement.ts';
 
 const { APPLIED, DUPLICATE, STALE, REFUSED } = agent.ReportAnswer_Verdict;
 
-const answerWords: Readonly<Record<agent.ReportAnswer_Verdict, AnswerWord>> = {
+const verdictWords: Readonly<Record<agent.ReportAnswer_Verdict, VerdictWord>> = {
   [APPLIED]: 'applied',
   [DUPLICATE]: 'duplicate',
   [STALE]: 'stale',
@@ -15,8 +15,8 @@ const answerWords: Readonly<Record<agent.ReportAnswer_Verdict, AnswerWord>> = {
 };
 
 /** As metrics name it. */
-export function answerWord(verdict: agent.ReportAnswer_Verdict): AnswerWord {
-  return answerWords[verdict] ?? 'refused';
+export function verdictWord(verdict: agent.ReportAnswer_Verdict): VerdictWord {
+  return verdictWords[verdict] ?? 'refused';
 }
 
 /** Which reports of a session wait for their answer. They come in order of their sequence. */
@@ -66,13 +66,13 @@ function verdictOf(result: PassResult): { verdict: agent.ReportAnswer_Verdict; r
   }
 }
 
-const notFinal: AnswerVerdict = {
+const notFinal: ReportVerdict = {
   kind: 'refused',
   cause: 'notFinal',
   reason: 'no final report',
 };
 
-function wireVerdict(verdict: AnswerVerdict) {
+function wireVerdict(verdict: ReportVerdict) {
   switch (verdict.kind) {
     case 'applied':
       return { verdict: APPLIED, reason: '' };

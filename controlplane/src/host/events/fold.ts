@@ -64,7 +64,7 @@ import type { RunView, StepView } from '../pass/read-only.ts';
 import { cut, stepFailure } from '../pass/step-failure.ts';
 import { isBootStep, isOfTemplate, switchesOnImage } from '../pass/step-names.ts';
 import { holdBySystem } from '../pass/system-holds.ts';
-import type { AnswerVerdict } from '../pass/types.ts';
+import type { ReportVerdict } from '../pass/types.ts';
 import { bootAgain, completeStep, failStep, interruptStep, retryStep } from '../run/engine.ts';
 import { giveUpStep, isForcedRemoval } from '../run/forced.ts';
 import { addProofAtEnd } from '../run/proof-steps.ts';
@@ -93,7 +93,7 @@ export function foldReport(pass: Pass, report: agent.Report): void {
   pass.effects.push({ kind: 'answer', verdict });
 }
 
-function foldResult(pass: Pass, report: agent.Report): AnswerVerdict | undefined {
+function foldResult(pass: Pass, report: agent.Report): ReportVerdict | undefined {
   const { result } = report;
   if (report.operationId === '') {
     if (result.case === 'hostUpdated') foldFacts(pass, result.value.observations, report.time);
@@ -159,7 +159,7 @@ function endsAttempt({ result }: agent.Report): boolean {
 }
 
 /** R7: a result of another attempt changes nothing, whatever it says. */
-function verdictOfStranger(pass: Pass, report: agent.Report): AnswerVerdict {
+function verdictOfStranger(pass: Pass, report: agent.Report): ReportVerdict {
   const { operationId } = report;
   const before = verdictBefore(pass.record, report);
   if (before !== undefined) return before;
@@ -196,7 +196,7 @@ function foldUnsupported(
   { run, step }: Attempt,
   report: agent.Report,
   problem: string,
-): AnswerVerdict {
+): ReportVerdict {
   causedBy(pass, actors.agent, resultText(report, step));
   const reason = `the agent sent a result that this control plane does not understand: ${problem}`;
   pass.status.holds.push(holdBySystem(reason, now(pass)));
@@ -204,7 +204,7 @@ function foldUnsupported(
   return unsupported;
 }
 
-function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete): AnswerVerdict {
+function foldComplete(pass: Pass, { run, step }: Attempt, result: agent.Complete): ReportVerdict {
   if (asksBmc(pass)) bmcWorked(pass);
   else clearInBand(pass);
   const definition = stepDefinition(step);

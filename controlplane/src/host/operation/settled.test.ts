@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { agent, store } from '@rackwright/messages';
 import { describe, expect, test } from 'vitest';
-import type { AnswerVerdict } from '../pass/types.ts';
+import type { ReportVerdict } from '../pass/types.ts';
 import { done, failed } from '../testing/bench.ts';
 import {
   late,
@@ -27,7 +27,7 @@ function storedAs(answer: store.SettledAnswer): store.HostRecord {
 }
 
 describe('the answer to a report that comes again', () => {
-  test.each<[AnswerVerdict, boolean, store.SettledAnswer, AnswerVerdict]>([
+  test.each<[ReportVerdict, boolean, store.SettledAnswer, ReportVerdict]>([
     [{ kind: 'applied' }, false, SettledAnswer.APPLIED, { kind: 'duplicate' }],
     [{ kind: 'applied' }, true, SettledAnswer.MAY_ACT, { kind: 'duplicate' }],
     [late, false, SettledAnswer.ATTEMPT_OVER, late],
@@ -44,7 +44,7 @@ describe('the answer to a report that comes again', () => {
   test('does not follow the words of its reason', () => {
     const record = empty();
     const reason = 'its attempt was over before';
-    const verdict: AnswerVerdict = { kind: 'stale', cause: 'runOver', reason };
+    const verdict: ReportVerdict = { kind: 'stale', cause: 'runOver', reason };
     noteSettled({ record }, report(), verdict, { isHandOff: true });
     expect(verdictBefore(record, report())).toEqual(tooLateToAct);
   });

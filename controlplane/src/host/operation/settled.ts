@@ -11,7 +11,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type agent, type Run, RunOutcome, store } from '@rackwright/messages';
 import type { Pass } from '../pass/pass.ts';
-import type { AnswerVerdict, StaleCause } from '../pass/types.ts';
+import type { ReportVerdict, StaleCause } from '../pass/types.ts';
 import { closeOpen } from './open-operations.ts';
 import { operationParts } from './operation.ts';
 
@@ -19,28 +19,28 @@ import { operationParts } from './operation.ts';
 const settledMax = 4;
 
 /** The answer to a report whose attempt ended without it. */
-export const late: AnswerVerdict = {
+export const late: ReportVerdict = {
   kind: 'stale',
   cause: 'attemptOver',
   reason: 'its attempt was over before',
 };
 
 /** The answer to the end of a hand-off that must not act. */
-export const tooLateToAct: AnswerVerdict = {
+export const tooLateToAct: ReportVerdict = {
   kind: 'stale',
   cause: 'runOver',
   reason: 'its run is over: it does not act any more',
 };
 
 /** The answer to a report whose own answer is not kept any more. */
-export const settledBefore: AnswerVerdict = {
+export const settledBefore: ReportVerdict = {
   kind: 'stale',
   cause: 'settled',
   reason: 'the operation has been settled already',
 };
 
 /** The answer to a report whose result is not understood. */
-export const unsupported: AnswerVerdict = {
+export const unsupported: ReportVerdict = {
   kind: 'refused',
   cause: 'unsupported',
   reason: 'unsupported',
@@ -65,7 +65,7 @@ const answersOfStale: Readonly<Record<StaleCause, store.SettledAnswer>> = {
 export function noteSettled(
   { record }: Pick<Pass, 'record'>,
   report: agent.Report,
-  verdict: AnswerVerdict,
+  verdict: ReportVerdict,
   { isHandOff }: { readonly isHandOff: boolean },
 ): void {
   const settled = create(store.SettledReportSchema, {
@@ -81,7 +81,7 @@ function resultOf({ result }: agent.Report): store.ReportResult {
   return result.case === undefined ? store.ReportResult.UNSPECIFIED : results[result.case];
 }
 
-function answerOf(verdict: AnswerVerdict, isHandOff: boolean): store.SettledAnswer {
+function answerOf(verdict: ReportVerdict, isHandOff: boolean): store.SettledAnswer {
   switch (verdict.kind) {
     case 'applied':
     case 'duplicate':
@@ -97,7 +97,7 @@ function answerOf(verdict: AnswerVerdict, isHandOff: boolean): store.SettledAnsw
 export function verdictBefore(
   { settledReports }: store.HostRecord,
   report: agent.Report,
-): AnswerVerdict | undefined {
+): ReportVerdict | undefined {
   const verdicts = settledReports
     .filter((each) => each.operationId === report.operationId && each.result === resultOf(report))
     .map(({ answer }) => verdictAgain(answer));
@@ -105,7 +105,7 @@ export function verdictBefore(
 }
 
 /** Invariant 1: an answer that is missing, or that this version does not know, counts as stale. */
-function verdictAgain(answer: store.SettledAnswer): AnswerVerdict {
+function verdictAgain(answer: store.SettledAnswer): ReportVerdict {
   switch (answer) {
     case store.SettledAnswer.APPLIED:
     case store.SettledAnswer.MAY_ACT:

@@ -1,7 +1,7 @@
 /** The result of a pass over one host, and the part that its caller gets. */
 import type { HostId, store } from '@rackwright/messages';
 import { hasApplied } from '../../records/index.ts';
-import type { AnswerVerdict, HostEvent, Refusal } from './types.ts';
+import type { HostEvent, Refusal, ReportVerdict } from './types.ts';
 
 export type RequestOutcome =
   | { readonly kind: 'accepted'; readonly record: store.HostRecord; readonly revision: number }
@@ -15,7 +15,7 @@ export type PassResult =
       readonly kind: 'kept';
       readonly record: store.HostRecord;
       readonly revision: number;
-      readonly verdict?: AnswerVerdict;
+      readonly verdict?: ReportVerdict;
     }
   | { readonly kind: 'removed' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }

@@ -347,11 +347,11 @@ export interface DocumentDraft {
 }
 
 /** The answer to a report. Code decides by `kind` and `cause`; `reason` is for people. */
-export type AnswerVerdict =
+export type ReportVerdict =
   | { readonly kind: 'applied' }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'stale'; readonly cause: StaleCause; readonly reason: string }
-  | { readonly kind: 'refused'; readonly cause: AnswerRefusal; readonly reason: string };
+  | { readonly kind: 'refused'; readonly cause: ReportRefusal; readonly reason: string };
 
 /**
  * `attemptOver`: its attempt ended without it. `runOver`: its run is over, and its step must not
@@ -363,7 +363,7 @@ export type StaleCause = 'attemptOver' | 'runOver' | 'settled';
  * `unsupported`: its result is not understood. `notOfHost`, `neverStarted`: its operation cannot
  * be one of this host. `notFinal`: it ends no attempt, so it has no answer.
  */
-export type AnswerRefusal = 'unsupported' | 'notOfHost' | 'neverStarted' | 'notFinal';
+export type ReportRefusal = 'unsupported' | 'notOfHost' | 'neverStarted' | 'notFinal';
 
 export type HostEffect =
   /** Create-only evidence; durable before the record that cites it. */
@@ -397,7 +397,7 @@ export type HostEffect =
   | { readonly kind: 'send'; readonly operation: agent.Operation }
   /** Asks the agent to stop an operation; the record already has the intent. */
   | { readonly kind: 'cancel'; readonly operationId: OperationId; readonly cancelId: string }
-  | { readonly kind: 'answer'; readonly verdict: AnswerVerdict }
+  | { readonly kind: 'answer'; readonly verdict: ReportVerdict }
   /** Percent of the present step: only in memory. */
   | { readonly kind: 'progress'; readonly continuing: agent.Continuing }
   /** The host is another machine now: another host may own the old one's identity. */

@@ -44,11 +44,11 @@ import {
   staleEtag,
 } from '../pass/pass-result.ts';
 import type {
-  AnswerVerdict,
   HostContext,
   HostEvent,
   HostOutcome,
   HostRequest,
+  ReportVerdict,
   Requester,
 } from '../pass/types.ts';
 import { logChange } from './change-log.ts';
@@ -339,7 +339,7 @@ export class Hosts {
   ): Promise<PassResult> {
     const record = outcome.kind === 'kept' ? outcome.record : before;
     if (outcome.kind === 'kept') this.#index.note(hostId, record, revision);
-    let verdict: AnswerVerdict | undefined;
+    let verdict: ReportVerdict | undefined;
     for (const effect of outcome.effects) {
       if (effect.kind === 'answer') verdict = effect.verdict;
       else await this.#performing.perform(hostId, record, effect);
